@@ -147,8 +147,8 @@ def pilot_gains() -> str:
 def pilot_analyses() -> str:
     """Draw what the analyses measured in the runs of the pilot study, one row per run."""
     from fsbench.api.analyze import analysis_table
-    from fsbench.core.findings import Analysis
     from fsbench.core.io import read_record
+    from fsbench.core.schema import Analysis
     from leaderboard.board.published import ENTRIES
 
     files = sorted(ENTRIES.parent.glob("pilot/analyses/*/*/analyses/*.json"))

@@ -15,18 +15,17 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fsbench import backbones
-from fsbench.api.estimate import WORTH_TIMING, seconds_per_image
+from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import Machine, RunContext
 from fsbench.api.request import Models
+from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import Classifier, parse_reference
 from fsbench.backbones.sources import run
-from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.core.estimates import WorkEstimate, require_consent
-from fsbench.core.findings import Analysis, Images, Measure, Question, View
 from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.panels import Curve, Panel
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
+from fsbench.core.schema import Analysis, Images, Measure, Question, View
 from fsbench.core.specs import Frozen, SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.results import store

@@ -14,11 +14,10 @@ from statistics import mean, stdev
 
 from fsbench.api.machine import Machine
 from fsbench.core.errors import UsageError
-from fsbench.core.estimates import WorkEstimate, require_consent
 from fsbench.core.io import write_atomic
 from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import write_figure
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.specs import Frozen
 from fsbench.data import DataRoots, SourceDataset, load_source
 from pretrain.recipes.recipe import Recipe

@@ -25,8 +25,7 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tasks import TaskPattern, strip_digest
-from fsbench.results.feature_scale import warn_of_scale
-from fsbench.results.table import DENSE
+from fsbench.results.table import DENSE, warn_of_scale
 from fsbench.results.tracks import Track
 from fsbench.results.verification import Loaded, read_cells, read_verified
 from leaderboard.board.board import Board

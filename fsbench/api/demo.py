@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from fsbench.api.evaluate import evaluate
-from fsbench.api.labels import label
-from fsbench.api.pretrain import pretrain
+from fsbench.api.pretrain import label, pretrain
 from fsbench.api.submit import submit
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Declaration

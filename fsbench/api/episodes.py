@@ -17,9 +17,9 @@ from fsbench.api.machine import data_texts
 from fsbench.core import tasks
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import ImageSpec
+from fsbench.data.catalog import DataRoots
+from fsbench.data.episodes import load_episodes
 from fsbench.data.images import crop_centres
-from fsbench.data.manifest import load_episodes
-from fsbench.data.roots import DataRoots
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,16 +13,17 @@ rank 0 reads all results, and alone reports.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from fsbench import data as datasets
-from fsbench.api.estimate import SMALLER, block_timer, estimate_extraction, estimate_tuning
 from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, progress_reporter
 from fsbench.api.request import (
     AUTO,
@@ -36,12 +37,11 @@ from fsbench.api.request import (
     request_of_specs,
 )
 from fsbench.api.results import Results
-from fsbench.backbones import devices
 from fsbench.backbones.base import Backbone, feature_spec
-from fsbench.backbones.features import FeatureStore, check_input_size
+from fsbench.backbones.features import FeatureStore, check_input_size, feature_block_size
+from fsbench.core import process
 from fsbench.core.errors import UsageError
-from fsbench.core.estimates import require_consent
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
@@ -56,6 +56,10 @@ from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings
 from protocols.probes import knn, linear
 
+WORTH_TIMING = 1000
+"""Images below which no network that fits fsbench takes an hour."""
+TIMED_BLOCKS = 2
+SMALLER = "choose another --device, a smaller --input-size, fewer --episodes or tasks"
 FAR = 2
 """Ratio of resolutions from which on networks give features of other quality."""
 RANKS_TIMEOUT = timedelta(days=30)
@@ -524,12 +528,10 @@ def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureSto
 
 def machine_of_rank(machine: Machine) -> Machine:
     """Return the machine with the GPU of this rank, if it has GPUs."""
-    import torch
-
     from fsbench.core.distributed import own_device
 
     return replace(
-        machine, device=str(own_device(torch.device(devices.resolve_device(machine.device))))
+        machine, device=str(own_device(torch.device(process.resolve_device(machine.device))))
     )
 
 
@@ -583,3 +585,49 @@ def tasks_of_rank(evaluation: Evaluation) -> Iterator[TaskId]:
                 yield task
         elif task in probes[rank::size]:
             yield task
+
+
+def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
+    """Return the time of the forward pass alone, over a few blocks after one to warm up."""
+    size = feature_block_size(backbone.facts.feature_dim, input_size)
+    images = torch.zeros((size, 3, input_size, input_size), dtype=torch.uint8, device=device)
+    with torch.inference_mode():
+        backbone.features(images).cpu()
+        started = time.monotonic()
+        for _ in range(TIMED_BLOCKS):
+            backbone.features(images).cpu()
+    return (time.monotonic() - started) / (TIMED_BLOCKS * size)
+
+
+def estimate_extraction(
+    images: dict[int, int], backbone: Backbone, device: str
+) -> list[WorkEstimate]:
+    """Return the cost of extracting features; nothing for a few images.
+
+    images: input size (px) -> images whose features are not in the cache.
+    """
+    n_images = sum(images.values())
+    if n_images < WORTH_TIMING:
+        return []
+    seconds = sum(seconds_per_image(backbone, s, device) * n for s, n in images.items())
+    disk = n_images * backbone.facts.feature_dim * 4
+    return [WorkEstimate(f"features of {n_images} images", seconds, disk=disk)]
+
+
+def estimate_tuning(
+    blocks: dict[EpisodicSpec, int], backbone: Backbone, device: str
+) -> list[WorkEstimate]:
+    """Return the cost of heads that train for long; blocks: spec -> blocks not yet computed."""
+    estimates = []
+    for spec, n in blocks.items():
+        timer, e = block_timer(spec), spec.episode
+        if timer is not None and n:
+            size = episodes_per_block(spec, backbone.facts.feature_dim)
+            what = f"{spec.adaptation} tuning of {n * size} {e.n_way}w{e.k_shot}s episodes"
+            estimates.append(WorkEstimate(what, n * timer(backbone, spec, device)))
+    return estimates
+
+
+def block_timer(spec: EpisodicSpec) -> Callable[[Backbone, EpisodicSpec, str], float] | None:
+    """Return the function that estimates the seconds of one block; None for fast heads."""
+    return getattr(EPISODIC.load(spec.adaptation), "block_seconds", None)

@@ -316,7 +316,7 @@ def find_network(record: RunRecord) -> tuple[str, dict[str, Any]]:
     Networks that timm lacks have the name under which `register_in_timm` registers them. Raises
     UsageError for a network of timm that a method changed.
     """
-    from fsbench.backbones.architectures import TIMM_NAME, load_architecture
+    from fsbench.backbones.networks import TIMM_NAME, load_architecture
 
     architecture = load_architecture(record.name)
     width = record.width or architecture.default_width
@@ -364,7 +364,7 @@ def check_export(folder: Path, backbone: Backbone) -> None:
     import timm
     import torch
 
-    from fsbench.backbones.architectures import register_in_timm
+    from fsbench.backbones.networks import register_in_timm
 
     register_in_timm()
     model = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0)
@@ -382,12 +382,12 @@ def check_export(folder: Path, backbone: Backbone) -> None:
 
 def introduce(record: RunRecord, name: str) -> str:
     """Return the text of a new model card: what the weights are, and how timm loads them."""
-    from fsbench.backbones.architectures import TIMM_NAME
+    from fsbench.backbones.networks import TIMM_NAME
 
     lines = []
     if name.startswith(TIMM_NAME):
         lines = [
-            "from fsbench.backbones.architectures import register_in_timm",
+            "from fsbench.backbones.networks import register_in_timm",
             "",
             f"register_in_timm()  # timm has no {record.name}; fsbench adds it",
         ]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from fsbench.backbones import devices
+from fsbench.core import process
 from fsbench.core.io import cache_folder as cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.schema import Provenance
@@ -37,7 +37,7 @@ class Machine:
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
-        return RunContext(devices.resolve_device(self.device), self.batch_size)
+        return RunContext(process.resolve_device(self.device), self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class RunContext:
 
         return provenance.collect_provenance(
             command=" ".join(["fsbench", *sys.argv[1:]]),
-            device=devices.device_model(self.device),
+            device=process.device_model(self.device),
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
             threads=torch.get_num_threads(),
             batch_size=self.batch_size,

@@ -1,25 +1,28 @@
-"""Pretrain a backbone by a recipe: `fsbench.pretrain` and the run that it returns."""
+"""Pretrain a backbone by a recipe: `fsbench.pretrain`, the run that it returns, and its name."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from fsbench import backbones
+from fsbench.api.listing import dotted
 from fsbench.api.machine import Machine, cache_folder, data_texts, progress_reporter
 from fsbench.backbones.base import Backbone
 from fsbench.core.distributed import speaks
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.estimates import require_consent
 from fsbench.core.io import explain_errors, read_mapping
-from fsbench.core.progress import Reporter
+from fsbench.core.progress import Reporter, require_consent
 from fsbench.core.schema import names_code
 from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.results.names import safe_name
+from pretrain import METHODS
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, parse_overrides
 from pretrain.training import loop, run_folder
@@ -283,3 +286,68 @@ def announce(
     cost = estimate_training(recipe, source, device)
     who = f"{recipe.name} on {source.name}"
     require_consent(who, [cost], yes, report.log, "set plan.epochs=N for a shorter run")
+
+
+MAX_FIELDS = 2
+"""Fields that a name spells out at most; more are named by a digest."""
+
+
+@cache
+def label(recipe: Recipe) -> str:
+    """Return the name of a run, e.g. toy-full_reset-warm-start-s0.
+
+    It states the settings of methods that are not the defaults of the scale, and in what the plan
+    differs from plain training of the scale.
+    """
+    parts = (recipe.name, *unusual_settings(recipe), *unusual_plan(recipe), f"s{recipe.seed}")
+    return safe_name("-".join(parts))
+
+
+def unusual_settings(recipe: Recipe) -> list[str]:
+    """Return METHOD.FIELD=VALUE of method settings that differ from the recipe of the same name."""
+    is_named = recipe.name in registry.RECIPES.names()
+    methods = {m.name: m for m in registry.load_recipe(recipe.name).methods} if is_named else {}
+    changed = []
+    for method in recipe.methods:
+        default = dict(
+            methods.get(method.name) or registry.method_at_scale(method.name, recipe.scale)
+        )
+        changed += [
+            f"{method.name}.{field}={value}" for field, value in method if value != default[field]
+        ]
+    if len(changed) <= MAX_FIELDS:
+        return changed
+    return [f"settings-{recipe.model_copy(update={'seed': 0}).digest()[:6]}"]
+
+
+def unusual_plan(recipe: Recipe) -> list[str]:
+    """Return in what the recipe's control differs from plain training of the scale.
+
+    A scenario, FIELD=VALUE, the recipe whose plan it is, or the start of a digest, whichever is the
+    first that states it briefly.
+    """
+    control = registry.control_recipe(recipe)
+    plain = registry.build_recipe(f"{recipe.scale}/normal", METHODS.load("normal"), {})
+    plain = plain.replace({"seed": recipe.seed})
+    if control == plain:
+        return []
+    for name in plan.SCENARIOS:
+        if control == plain.replace(plan.scenario_fields(name)):
+            return [name]
+    differences = changed_fields(control, plain)
+    if len(differences) <= MAX_FIELDS:
+        return differences
+    same_scale = [n for n in registry.RECIPES.names() if n.startswith(f"{recipe.scale}/")]
+    for name in sorted(same_scale, key=lambda name: (name != recipe.name, name)):
+        theirs = registry.control_recipe(registry.load_recipe(name)).replace({"seed": recipe.seed})
+        differences = changed_fields(control, theirs)
+        if len(differences) <= MAX_FIELDS:
+            other = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
+            return [*other, *differences]
+    return [f"fields-{control.model_copy(update={'seed': 0}).digest()[:6]}"]
+
+
+def changed_fields(recipe: Recipe, base: Recipe) -> list[str]:
+    """Return FIELD=VALUE of all fields in which a control differs from another."""
+    after, before = (dotted(r.model_dump(mode="json")) for r in (recipe, base))
+    return [f"{field}={value}" for field, value in after.items() if value != before[field]]

@@ -42,7 +42,7 @@ from fsbench.core.specs import (
 )
 from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
-from fsbench.data.manifest import episode_spec
+from fsbench.data.episodes import episode_spec
 
 AUTO: Literal["auto"] = "auto"
 NATIVE: Literal["native"] = "native"

@@ -20,15 +20,22 @@ from numpy.typing import NDArray
 
 from fsbench import data
 from fsbench.api.compare import covers
-from fsbench.api.estimate import SMALLER, block_timer, estimate_extraction, estimate_tuning
-from fsbench.api.evaluate import TargetSets, feature_store, inputs_of, on_features
+from fsbench.api.evaluate import (
+    SMALLER,
+    TargetSets,
+    block_timer,
+    estimate_extraction,
+    estimate_tuning,
+    feature_store,
+    inputs_of,
+    on_features,
+)
 from fsbench.api.machine import Machine, RunContext
 from fsbench.api.request import EvaluationRequest, Models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
-from fsbench.core.estimates import require_consent
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.progress import SILENT, Reporter, require_consent
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec

@@ -1,4 +1,4 @@
-"""The frozen, head-free backbone that pretraining and protocols share."""
+"""The frozen, head-free backbone that pretraining and protocols share, and hashes of weights."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import hashlib
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -13,14 +14,45 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
+from fsbench.backbones.architectures import below
 from fsbench.backbones.normalization import count_affine
 from fsbench.backbones.pooling import FeatureReader
 from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, LoadedNetwork
-from fsbench.backbones.weights import check_finite, weights_hash
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 from fsbench.core.io import explain_errors
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling, Triple
+
+COUNTER = "num_batches_tracked"
+"""A BatchNorm buffer without effect in eval mode, which old files lack."""
+
+
+def weights_hash(state_dict: Mapping[str, Tensor], head: tuple[str, ...] = ()) -> str:
+    """Return the sha-256 over the tensors outside `head` (module prefixes), 64 hex digits.
+
+    It covers name, dtype, shape and bytes in order of name, without batch counters.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(state_dict):
+        if name.endswith(COUNTER) or below(name, head):
+            continue
+        tensor = state_dict[name].detach().cpu().contiguous()
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        digest.update(f"{name}\0{dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def check_finite(state_dict: Mapping[str, Tensor], where: str) -> None:
+    """Raise CheckpointError naming `where` and the tensors with NaN or infinity."""
+    bad = [n for n, t in state_dict.items() if t.is_floating_point() and not t.isfinite().all()]
+    if bad:
+        raise CheckpointError(
+            f"{where}: NaN or infinity in {len(bad)} of {len(state_dict)} tensors: "
+            f"{', '.join(bad[:10])}",
+            fix="the training diverged or the file is damaged; take an earlier checkpoint",
+        )
+
 
 IN_MEMORY = "module"
 """Source of a backbone made by `Backbone.from_module`; no command line can name it."""

@@ -31,9 +31,8 @@ import torch
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from fsbench.backbones import devices
 from fsbench.backbones.base import Backbone
-from fsbench.core import io
+from fsbench.core import io, process
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import NATIVE_FEATURES, ImageSpec, digest
@@ -249,7 +248,7 @@ class FeatureStore:
     ) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
 
-        fingerprint: of the whole data set (fsbench.data.fingerprint), of which `dataset` may be a
+        fingerprint: of the whole data set (fsbench.data.base), of which `dataset` may be a
         part if a random view is requested. Raises UsageError for an input size that the network
         does not take, DataError for a corrupt image, CheckpointError for features that are not
         finite or all the same.
@@ -302,7 +301,7 @@ class FeatureStore:
             "torch": torch.__version__,
             "pillow": PIL.__version__,
             "libraries": library_versions(),
-            "device": devices.device_model(self.device),
+            "device": process.device_model(self.device),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
         }

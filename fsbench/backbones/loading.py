@@ -12,10 +12,9 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.backbones.base import Backbone
+from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.checkpoint import SUFFIXES, FileReference
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
-from fsbench.backbones.weights import check_finite
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts

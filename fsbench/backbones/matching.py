@@ -24,9 +24,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fsbench.backbones.architectures import below
+from fsbench.backbones.base import COUNTER
 from fsbench.backbones.checkpoint import FileReference, named_architecture, read_checkpoint
-from fsbench.backbones.roles import below
-from fsbench.backbones.weights import COUNTER
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from fsbench.backbones.roles import NORMS
+from fsbench.backbones.architectures import NORMS
 
 TIMM = "timm.layers.norm"
 """Module of timm's norms; some, such as RmsNorm, share no class with torch's."""

@@ -180,7 +180,7 @@ def download(
     from fsbench.api.machine import cache_folder
     from fsbench.cli.console import log, reporter
     from fsbench.data import DataRoots
-    from fsbench.data.acquisition import acquire_datasets
+    from fsbench.data.download import acquire_datasets
 
     roots = DataRoots.parse(data or [], must_exist=False)
     missing = []
@@ -211,7 +211,7 @@ def export(
     from fsbench.api.episodes import parse_episodic_task
     from fsbench.cli.console import log
     from fsbench.data import DataRoots
-    from fsbench.data.manifest import load_episodes, write_episodes
+    from fsbench.data.episodes import load_episodes, write_episodes
 
     dataset, sampler = load_episodes(parse_episodic_task(task), DataRoots.parse(data or []), seed)
     write_episodes(output, sampler, dataset, episodes)
@@ -228,7 +228,7 @@ def print_hash(
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
     from fsbench.api.episodes import parse_episodic_task
     from fsbench.data import DataRoots
-    from fsbench.data.manifest import make_sampler
+    from fsbench.data.episodes import make_sampler
 
     sampler = make_sampler(parse_episodic_task(task), DataRoots.parse(data) if data else None, seed)
     typer.echo(sampler.manifest_hash(range(episodes)))

@@ -132,6 +132,6 @@ def show_status(plan: SweepPlan, place: Workplace, as_json: bool) -> None:
 
 
 def format_time(seconds: float | None) -> str:
-    from fsbench.core.estimates import format_duration
+    from fsbench.core.progress import format_duration
 
     return "" if seconds is None else format_duration(seconds)

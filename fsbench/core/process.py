@@ -1,4 +1,4 @@
-"""Choices of a process: what it does with freed memory, and how it ends on a signal.
+"""Choices of a process: its device, what it does with freed memory, how it ends on a signal.
 
 Memory: glibc may give the blocks of large activations back to the system as soon as a layer frees
 them, and then has to ask for them again, page by page, for the next layer. Where its heap ends
@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import NoReturn
+
+from fsbench.core.errors import UsageError
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h."""
@@ -105,3 +107,37 @@ def postponed() -> Iterator[StopRequest]:
         for number in mine:
             signal.signal(number, stop)
     request.obey()
+
+
+def resolve_device(name: str) -> str:
+    """Return the device called `name`; `auto` is the first GPU, else the CPU.
+
+    `auto` never chooses mps, whose kernels give other numbers. Raises UsageError for a device that
+    this machine lacks.
+    """
+    devices = available_devices()
+    if name == "auto":
+        return "cuda:0" if "cuda:0" in devices else "cpu"
+    chosen = "cuda:0" if name == "cuda" else name
+    if chosen not in devices:
+        raise UsageError(
+            f"device '{name}' is not available",
+            fix=f"use --device auto, or one of: {', '.join(devices)}",
+        )
+    return chosen
+
+
+def available_devices() -> tuple[str, ...]:
+    """Return the devices that torch can use, the CPU first."""
+    import torch
+
+    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    mps = ["mps"] if torch.backends.mps.is_available() else []
+    return ("cpu", *gpus, *mps)
+
+
+def device_model(device: str) -> str:
+    """Return the GPU model, else the device type: the part that bit-identical results need."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

@@ -1,16 +1,20 @@
-"""Progress reporting: library code takes a Reporter and never prints.
+"""Progress and estimates of work: library code takes a Reporter and never prints.
 
 `console_reporter` draws rich progress bars on a terminal and writes plain lines elsewhere; `SILENT`
-is the default of everything below the public functions.
+is the default of everything below the public functions. Work that is estimated to take over an hour
+starts only with --yes.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Protocol
+
+from fsbench.core.errors import UsageError
 
 Advance = Callable[[int], None]
 
@@ -39,7 +43,6 @@ class Silent:
 
 
 SILENT: Reporter = Silent()
-
 LINE_EVERY = 10.0
 """Seconds between two progress lines of one task where stderr is no terminal."""
 
@@ -125,3 +128,58 @@ class Bars:
 def console_reporter() -> Reporter:
     """Return a reporter that draws bars on a terminal and writes plain lines elsewhere."""
     return Bars() if sys.stderr.isatty() else Lines()
+
+
+HOUR = 3600.0
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class WorkEstimate:
+    """Estimated cost of a piece of work for one process.
+
+    what: the work in words; steps: optimizer steps; disk: bytes; flops: of training steps.
+    """
+
+    what: str = ""
+    seconds: float = 0.0
+    steps: int = 0
+    disk: float = 0
+    flops: float = 0.0
+
+    def times(self, factor: float) -> WorkEstimate:
+        """Return the cost of `factor` times the work."""
+        return replace(self, seconds=self.seconds * factor, flops=self.flops * factor)
+
+    def __str__(self) -> str:
+        steps = f"{self.steps} steps, " if self.steps else ""
+        disk = f", {self.disk / MEGABYTE:.0f} MB on disk" if self.disk else ""
+        work = f"{self.what}: " if self.what else ""
+        return f"{work}{steps}about {format_duration(self.seconds)}{disk}"
+
+
+def require_consent(
+    who: str,
+    estimates: Sequence[WorkEstimate],
+    yes: bool,
+    log: Callable[[str], None],
+    fix: str,
+) -> None:
+    """Log how long work will take. Raise UsageError above an hour unless `yes`.
+
+    who: what is worked on; fix: what else makes the work shorter; nothing is logged for no work.
+    """
+    seconds = sum(estimate.seconds for estimate in estimates)
+    text = f"{who}: {'; '.join(map(str, estimates))}"
+    if seconds > HOUR and not yes:
+        total = f"; {format_duration(seconds)} in all" if len(estimates) > 1 else ""
+        raise UsageError(text + total, fix=f"add --yes (yes=True) to start it, or {fix}")
+    if estimates:
+        log(text)
+
+
+def format_duration(seconds: float) -> str:
+    """Return e.g. 40 s, 12 min or 5.5 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * HOUR else f"{seconds / HOUR:.1f} h"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import SOURCES, TARGETS, dataset_groups, resolve_alias
+from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, dataset_groups, resolve_alias
 from fsbench.data.loading import describe_dataset, load_source, load_target
-from fsbench.data.roots import DataRoots
 from fsbench.data.source import SourceDataset, Split
 
 __all__ = [

@@ -1,20 +1,23 @@
-"""Registries of the data sets in targets/ and sources/, and their aliases."""
+"""Data sets by name: registries of targets/ and sources/, aliases, and folders of the user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
-from fsbench.core.errors import UnknownName
+from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
+from fsbench.data.assembly import SPLITS
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive
+from fsbench.data.files import find_first
 
 if TYPE_CHECKING:
     from fsbench.data.source import SourceListing
@@ -116,3 +119,117 @@ def dataset_groups() -> dict[str, tuple[str, ...]]:
         "transfer": ("flowers102", "cub200", "aircraft", "mit67", "dogs"),
         "toy": toys,
     }
+
+
+@dataclass(frozen=True)
+class DataRoots:
+    """Search path of data sets.
+
+    roots: folders that contain data set folders; named: folder by data set, which takes precedence.
+    """
+
+    roots: tuple[Path, ...] = ()
+    named: dict[str, Path] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> DataRoots:
+        """Parse the values of --data, then FSBENCH_DATA (the same values, separated like PATH).
+
+        Raises UnknownName for an unknown NAME, and DataError for a missing folder unless
+        `must_exist` is False.
+        """
+        texts = [*values, *os.environ.get("FSBENCH_DATA", "").split(os.pathsep)]
+        roots: list[Path] = []
+        named: dict[str, Path] = {}
+        for value in filter(None, texts):
+            name, equals, folder = value.partition("=")
+            if not equals or _is_folder(Path(value)):
+                roots.append(_folder(value, value, must_exist))
+            else:
+                key = SPLITS if name == SPLITS else resolve_alias(name)
+                named.setdefault(key, _folder(folder, value, must_exist))
+        return cls(tuple(roots), named)
+
+    def folder(self, facts: DatasetFacts) -> Path:
+        """Return the folder of a data set. Raise DataError with its layout and download."""
+        folder = self.find(facts)
+        if folder is None:
+            places = ", ".join(str(root / facts.folders[0]) for root in self.roots)
+            searched = f"; searched {places}" if places else "; no --data was given"
+            raise DataError(
+                f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
+                fix=f"pass --data ROOT (or set FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or "
+                f"--data {facts.name}=DIR; layout: {facts.layout}; get it: {facts.download}",
+            )
+        return folder
+
+    def find(self, facts: DatasetFacts) -> Path | None:
+        """Return the folder of a data set, or None. A root may itself be that folder."""
+        if facts.name in self.named:
+            return self.named[facts.name]
+        for root in self.roots:
+            if folder := find_first(root, facts.folders):
+                return folder
+            if root.resolve().name.lower() in {name.lower() for name in facts.folders}:
+                return root
+        return None
+
+    def destination(self, facts: DatasetFacts) -> Path:
+        """Return the folder for a download: the named one, or one below the first root."""
+        if facts.name in self.named:
+            return self.named[facts.name]
+        if not self.roots:
+            raise UsageError(
+                f"no folder for {facts.name}",
+                fix=f"pass --data ROOT (or set FSBENCH_DATA), or --data {facts.name}=DIR",
+            )
+        return self.find(facts) or self.roots[0] / facts.folders[0]
+
+    def splits(self, beside: Path) -> Path | None:
+        """Return the folder of STARTUP's lists: named, below a root, or beside the data set."""
+        if SPLITS in self.named:
+            return self.named[SPLITS]
+        places = [*self.roots, beside.resolve().parent]
+        return next((folder for root in places if (folder := find_first(root, (SPLITS,)))), None)
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether the folder exists; False for text that is too long to be a path."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _folder(folder: str, value: str, must_exist: bool) -> Path:
+    try:
+        path = Path(folder).expanduser()
+    except RuntimeError as error:
+        raise DataError(f"--data {value}: {error}", fix="write the whole path") from error
+    if must_exist and not _is_folder(path):
+        raise DataError(f"--data {value}: {path} is not a folder", fix="pass an existing folder")
+    return path
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file of a publisher: a zip or tar archive, or a single file used as it is.
+
+    known_hash: `md5:...`, `sha1:...` or `sha256:...`, None if nobody states one; hash_source: who
+    states it, unless the publisher does; mirrors: other addresses of the same bytes; saved_as: its
+    file name, by default the end of the address; official: whether it holds the official images;
+    inner: archives in it that are unpacked, too.
+    """
+
+    url: str
+    known_hash: str | None = None
+    hash_source: str = ""
+    mirrors: tuple[str, ...] = ()
+    saved_as: str = ""
+    official: bool = True
+    inner: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The file name."""
+        return self.saved_as or self.url.rpartition("/")[2]

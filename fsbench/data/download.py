@@ -1,4 +1,4 @@
-"""Downloads of data sets: checked by hash, resumed, from mirrors, and unpacked within limits."""
+"""Downloads of data sets: checked by hash, resumed, unpacked, put in place and verified."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, TYPE_CHECKING, cast
@@ -21,7 +21,16 @@ from typing import IO, TYPE_CHECKING, cast
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
+from fsbench.data.catalog import (
+    Archive,
+    DataRoots,
+    Distribution,
+    all_facts,
+    dataset_groups,
+    resolve_alias,
+)
 from fsbench.data.files import is_inside
+from fsbench.data.verification import verify_dataset
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -51,51 +60,6 @@ MAX_HEADER = 1 << 20
 MAX_FILES = 500_000
 MAX_BYTES = 60 << 30
 """Limit for an unpacked archive; the largest supported one, ChestX, has 45 GB."""
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A file of a publisher: a zip or tar archive, or a single file used as it is.
-
-    known_hash: `md5:...`, `sha1:...` or `sha256:...`, None if nobody states one; hash_source: who
-    states it, unless the publisher does; mirrors: other addresses of the same bytes; saved_as: its
-    file name, by default the end of the address; official: whether it holds the official images;
-    inner: archives in it that are unpacked, too.
-    """
-
-    url: str
-    known_hash: str | None = None
-    hash_source: str = ""
-    mirrors: tuple[str, ...] = ()
-    saved_as: str = ""
-    official: bool = True
-    inner: tuple[str, ...] = ()
-
-    @property
-    def file(self) -> str:
-        """The file name."""
-        return self.saved_as or self.url.rpartition("/")[2]
-
-    def fetch(self, known_hash: str, folder: Path, report: Reporter = SILENT) -> Path:
-        """Download the file to `folder` from the first address that has it.
-
-        A broken transfer is resumed as long as that gives more bytes. Raises DataError if no
-        address gives a file of this hash.
-        """
-        part = folder / f"{self.file}.part"
-        errors: list[DataError] = []
-        if self.hash_source:
-            report.log(f"{self.file}: its hash is stated by {self.hash_source}")
-        for url in (self.url, *self.mirrors):
-            done = -1
-            while (size := part.stat().st_size if part.exists() else 0) > done:
-                done = size
-                try:
-                    return fetch_file(url, known_hash, folder, report, self.file)
-                except DataError as error:
-                    report.log(error.message)
-                    errors.append(error)
-        raise errors[-1]
 
 
 class LimitedReader(io.RawIOBase):
@@ -137,7 +101,7 @@ def download_dataset(
     hashes = _hashes(facts, archives, sha256)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [
-        archive.fetch(known_hash, folder, report)
+        fetch_archive(archive, known_hash, folder, report)
         for archive, known_hash in zip(archives, hashes, strict=True)
     ]
     for archive, path in zip(archives, paths, strict=True):
@@ -165,6 +129,28 @@ def _hashes(
         )
     remaining = iter(user_hashes)
     return [archive.known_hash or f"sha256:{next(remaining).lower()}" for archive in archives]
+
+
+def fetch_archive(archive: Archive, known_hash: str, folder: Path, report: Reporter) -> Path:
+    """Download an archive to `folder` from the first address that has it.
+
+    A broken transfer is resumed as long as that gives more bytes. Raises DataError if no address
+    gives a file of this hash.
+    """
+    part = folder / f"{archive.file}.part"
+    errors: list[DataError] = []
+    if archive.hash_source:
+        report.log(f"{archive.file}: its hash is stated by {archive.hash_source}")
+    for url in (archive.url, *archive.mirrors):
+        done = -1
+        while (size := part.stat().st_size if part.exists() else 0) > done:
+            done = size
+            try:
+                return fetch_file(url, known_hash, folder, report, archive.file)
+            except DataError as error:
+                report.log(error.message)
+                errors.append(error)
+    raise errors[-1]
 
 
 def fetch_file(
@@ -309,3 +295,79 @@ def merge_entry(entry: Path, place: Path) -> None:
             merge_entry(below, place / below.name)
     else:
         entry.replace(place)
+
+
+@dataclass(frozen=True)
+class Acquisition:
+    """Outcome for one data set: its folder if the images are there, else the steps to do by hand.
+
+    note: what a user must know about images that are not the official ones.
+    """
+
+    facts: DatasetFacts
+    folder: Path | None
+    steps: str = ""
+    note: str = ""
+
+
+def acquire_datasets(
+    name: str,
+    roots: DataRoots,
+    cache: Path,
+    sha256: Sequence[str] = (),
+    report: Reporter = SILENT,
+) -> Iterator[Acquisition]:
+    """Yield the outcome for a data set, or for each of a group (cdfsl, cdfsl-small, transfer).
+
+    sha256: hashes of archives for which none is known, of a single data set only. Complete images
+    are not fetched again. Raises UsageError for missing hashes or a missing --data ROOT, DataError
+    for a failed download and for images that are not as expected.
+    """
+    group = dataset_groups().get(name, ())
+    if group and sha256:
+        raise UsageError(f"--sha256 for the group {name}", fix="download its data sets one by one")
+    for member in group or (resolve_alias(name),):
+        facts, distribution = all_facts()[member], Distribution.of(member)
+        archives = distribution.archives
+        unhashed = [archive for archive in archives if archive.known_hash is None]
+        if not archives or (unhashed and (group or (distribution.steps and not sha256))):
+            present = roots.find(facts) is not None and is_complete(member, roots, cache)
+            steps = distribution.steps or facts.download
+            yield Acquisition(facts, roots.find(facts) if present else None, steps)
+        else:
+            yield acquire_dataset(facts, distribution, roots, cache, sha256, report)
+
+
+def acquire_dataset(
+    facts: DatasetFacts,
+    distribution: Distribution,
+    roots: DataRoots,
+    cache: Path,
+    sha256: Sequence[str],
+    report: Reporter,
+) -> Acquisition:
+    """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
+    folder = roots.destination(facts)
+    placed = replace(roots, named={**roots.named, facts.name: folder})
+    if folder.is_dir() and is_complete(facts.name, placed, cache):
+        report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
+        return Acquisition(facts, folder)
+    download_dataset(facts, distribution.archives, folder, sha256, report)
+    if distribution.arrange:
+        distribution.arrange(folder)
+    check = verify_dataset(facts.name, placed, cache, report)
+    problem = check.problem()
+    if problem is None:
+        return Acquisition(facts, folder)
+    if check.corrupt or all(archive.official for archive in distribution.archives):
+        raise problem
+    note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
+    return Acquisition(facts, folder, distribution.steps, note)
+
+
+def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
+    """Return whether the official images are there, by name; none is opened."""
+    try:
+        return verify_dataset(name, roots, cache, decode=False).problem() is None
+    except DataError:
+        return False

@@ -10,12 +10,10 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Flag
 from fsbench.core.specs import Pool, SourceSubset
 from fsbench.core.tasks import FOLDER, HUB, USER_DATA
-from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.data.catalog import SOURCES, TARGETS, resolve_alias
-from fsbench.data.fingerprint import fingerprint
+from fsbench.data.base import TargetDataset, fingerprint, hash_lines
+from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, resolve_alias
 from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
 from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
-from fsbench.data.roots import DataRoots
 from fsbench.data.source import SourceDataset, SourceListing, decode_source, take_subset
 from fsbench.data.sources import tinyimagenet
 

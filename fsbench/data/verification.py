@@ -23,11 +23,10 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
 from fsbench.core.tasks import HUB, USER_DATA
 from fsbench.data.base import Groups, TargetDataset
-from fsbench.data.catalog import SOURCES, resolve_alias
+from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.hub import HubReference
 from fsbench.data.loading import list_source, load_target, plugin_flags
-from fsbench.data.roots import DataRoots
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.findings import Analysis, Question
 from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
-from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag, Provenance, Result
+from fsbench.core.schema import (
+    Analysis,
+    BackboneFacts,
+    DatasetRecord,
+    Flag,
+    Provenance,
+    Question,
+    Result,
+)
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec, digest
 from fsbench.results import assembly, parquet
 from fsbench.results import provenance as environments

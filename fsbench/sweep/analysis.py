@@ -13,9 +13,9 @@ from fsbench.api.analyze import (
     parse_analysis_settings,
 )
 from fsbench.core.errors import UsageError
-from fsbench.core.findings import Analysis
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
+from fsbench.core.schema import Analysis
 from fsbench.results.names import ANALYSES
 from fsbench.sweep.evaluation import SweepBackbone
 from fsbench.sweep.file import AnalysesBlock, JobKind

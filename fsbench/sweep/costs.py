@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import torch
 
-from fsbench.api.estimate import seconds_per_image
-from fsbench.backbones import devices
-from fsbench.core.estimates import WorkEstimate, format_duration, require_consent
+from fsbench.api.evaluate import seconds_per_image
+from fsbench.core import process
+from fsbench.core.progress import WorkEstimate, format_duration, require_consent
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.evaluation import (
@@ -70,7 +70,7 @@ class CostModel:
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
-            device = devices.resolve_device(self.place.device)
+            device = process.resolve_device(self.place.device)
             self.runs[key] = estimate_training(plain, self.place.source(recipe), device)
         return self.runs[key]
 
@@ -86,7 +86,7 @@ class CostModel:
             run = self.training(recipe)
             images = run.steps * recipe.batch_size * PASSES
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
-        block, device = backbone.block, devices.resolve_device(self.place.device)
+        block, device = backbone.block, process.resolve_device(self.place.device)
         loaded = load_given_backbone(block, device)
         pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
         with torch.no_grad(), FlopCounter() as counter:

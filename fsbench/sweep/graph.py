@@ -13,8 +13,7 @@ from fsbench import data
 from fsbench.api.evaluate import TargetSets
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetRecord
-from fsbench.core.training import RESTARTING
+from fsbench.core.schema import RESTARTING, DatasetRecord
 from fsbench.results.names import model_name
 from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.evaluation import (

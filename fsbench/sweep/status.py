@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from fsbench.core.errors import FsbenchError
-from fsbench.core.estimates import format_duration
 from fsbench.core.io import read_record, write_record
+from fsbench.core.progress import format_duration
 from fsbench.core.schema import Sha256
 from fsbench.core.specs import Frozen
 from fsbench.sweep.file import JobKind

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from filelock import FileLock, Timeout
 
-from fsbench.api.labels import label
-from fsbench.backbones import devices
+from fsbench.api.pretrain import label
+from fsbench.core import process
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job, Workplace
 from pretrain.recipes.recipe import Recipe
@@ -53,7 +53,7 @@ class RoundZeroJob(_Trains):
         return first_round.has_ended(self.folder(place))
 
     def run(self, place: Workplace) -> None:
-        source, device = place.source(self.recipe), devices.resolve_device(place.device)
+        source, device = place.source(self.recipe), process.resolve_device(place.device)
         wait_for_folder(self.folder(place))
         first_round.train_first_round(self.recipe, source, self.folder(place), device=device)
 
@@ -92,7 +92,7 @@ class TrainingJob(_Trains):
             first_round.start_from_first_round(
                 self.recipe, source, self.trunk.folder(place), folder
             )
-        train_recipe(self.recipe, source, folder, device=devices.resolve_device(place.device))
+        train_recipe(self.recipe, source, folder, device=process.resolve_device(place.device))
 
 
 def wait_for_folder(folder: Path) -> None:

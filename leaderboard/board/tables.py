@@ -17,7 +17,7 @@ from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import ProbeSpec
 from fsbench.core.statistics import Score, score
 from fsbench.core.tasks import ColumnId
-from fsbench.results.feature_scale import warn_of_scale
+from fsbench.results.table import warn_of_scale
 from fsbench.results.tracks import Data, Track, by_track
 from fsbench.results.verification import Loaded
 from leaderboard.board.badges import FAILED, SELF_REPORTED

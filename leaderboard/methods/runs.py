@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.schema import BackboneFacts
+from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import digest
-from fsbench.core.training import Training
 from leaderboard.ranking.tiers import Outcomes
 
 RANDOM = "random init"

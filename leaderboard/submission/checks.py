@@ -22,9 +22,8 @@ import numpy as np
 from fsbench.core.errors import DataError, UnknownName, ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.records import EpisodeRecords, columns
-from fsbench.core.schema import DatasetRecord, Declaration, Result
+from fsbench.core.schema import OF_ITS_MACHINE, DatasetRecord, Declaration, Result
 from fsbench.core.specs import FITTED, EpisodicSpec, Frozen
-from fsbench.core.training import OF_ITS_MACHINE
 from fsbench.results import verification
 from fsbench.results.assembly import SAME_BACKBONE, describe_gaps
 from fsbench.results.names import ANALYSES, BADGES, MODEL_FILE, safe_name

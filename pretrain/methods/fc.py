@@ -21,8 +21,7 @@ Differences: none known; the paper reports no accuracy on TinyImageNet.
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from fsbench.backbones.architectures import RoleMap
-from fsbench.backbones.roles import below
+from fsbench.backbones.architectures import RoleMap, below
 from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context

@@ -21,8 +21,7 @@ Differences: none by default. Nikishin et al. reset periodically and draw new va
 
 from typing import ClassVar, Literal
 
-from fsbench.backbones.architectures import RoleMap
-from fsbench.backbones.roles import below
+from fsbench.backbones.architectures import RoleMap, below
 from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import Neutral

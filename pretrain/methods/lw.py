@@ -45,7 +45,7 @@ from pydantic import Field
 from torch import Tensor
 
 from fsbench.backbones import normalization
-from fsbench.backbones.roles import below
+from fsbench.backbones.architectures import below
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
 from pretrain.methods.rescale import restore_sizes

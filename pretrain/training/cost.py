@@ -21,7 +21,7 @@ from torch.utils.flop_counter import flop_registry
 
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
-from fsbench.core.estimates import WorkEstimate
+from fsbench.core.progress import WorkEstimate
 from fsbench.data.source import SourceDataset
 from pretrain.meta.learner import meta_learner_of
 from pretrain.recipes.recipe import Recipe, fit_round_steps

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from fsbench.backbones.weights import weights_hash
+from fsbench.backbones.base import weights_hash
 from fsbench.core.distributed import Ranks
 from fsbench.core.errors import FsbenchError, UsageError
 from pretrain.recipes.recipe import Recipe

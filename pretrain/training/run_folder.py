@@ -18,9 +18,9 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel
 from torch import Tensor
 
-from fsbench.backbones import devices, normalization
-from fsbench.backbones.weights import weights_hash
-from fsbench.core import __version__, registry
+from fsbench.backbones import normalization
+from fsbench.backbones.base import weights_hash
+from fsbench.core import __version__, process, registry
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import write_atomic
@@ -272,7 +272,7 @@ def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "device": devices.device_model(str(device)),
+        "device": process.device_model(str(device)),
         **ranks.facts(),
     }
 

@@ -16,8 +16,8 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import Architecture, RoleMap, load_architecture
-from fsbench.backbones.roles import below
+from fsbench.backbones.architectures import Architecture, RoleMap, below
+from fsbench.backbones.networks import load_architecture
 from pretrain.recipes.recipe import Recipe
 from pretrain.weights import parametrizations
 

@@ -25,8 +25,8 @@ from fsbench.core.errors import UsageError
 from fsbench.core.registry import Registry
 
 if TYPE_CHECKING:
-    from fsbench.core.findings import Finding
     from fsbench.core.progress import Reporter
+    from fsbench.core.schema import Finding
     from fsbench.core.specs import Frozen
     from protocols.analyses.inputs import AnalysisInput
 

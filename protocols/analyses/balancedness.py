@@ -32,8 +32,8 @@ from torch import Tensor
 
 from fsbench.backbones import Classifier
 from fsbench.core.errors import UsageError
-from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses.inputs import AnalysisInput

@@ -25,8 +25,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses.inputs import AnalysisInput, SourcePart

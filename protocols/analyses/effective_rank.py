@@ -18,8 +18,8 @@ from pydantic import Field
 from torch import Tensor
 
 from fsbench.core.errors import CheckpointError
-from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need
 from protocols.analyses.inputs import AnalysisInput, SourcePart

@@ -34,8 +34,8 @@ from torch import Tensor, nn
 
 from fsbench.backbones import Classifier
 from fsbench.core.errors import UsageError
-from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Advance, Reporter
+from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from protocols.analyses import Need

@@ -25,8 +25,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError
-from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.seeding import Name, torch_generator
 from fsbench.core.specs import Frozen
 from fsbench.data import Split

@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.findings import Finding, Measure, View
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
 from protocols.analyses.inputs import AnalysisInput

@@ -25,7 +25,7 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
 from protocols.affine.tuning import DTYPES, AffineTuning, read_episode_images
 from protocols.base import Inputs
-from protocols.heads import draws
+from protocols.heads import gram
 from protocols.heads.execution import OutOfMemory, halve, retry_with_halvings, run_side_by_side
 from protocols.heads.gram import UntrainedHeads
 from protocols.heads.scoring import make_episode_records
@@ -93,7 +93,7 @@ def build_tuning(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> 
     dim = inputs.features.shape[1] if backbone is None else backbone.facts.feature_dim
     reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
     names = (e.stream, inputs.dataset.name)
-    start = draws.draw_untrained_heads(names, indices, dim, e.n_way, reference)
+    start = gram.draw_untrained_heads(names, indices, dim, e.n_way, reference)
     return AffineTuning(backbone, spec, UntrainedHeads(start.weight[:, :dim], start.bias))
 
 
@@ -105,7 +105,7 @@ def iterate_batches(
     e, h = spec.episode, spec.head
     n, indices = e.n_way * e.k_shot, [episode.index for episode in episodes]
     names = (e.stream, inputs.dataset.name)
-    orders = draws.draw_orders(names, indices, h.epochs, n, inputs.device)
+    orders = gram.draw_orders(names, indices, h.epochs, n, inputs.device)
     stacked = orders + n * torch.arange(len(indices), device=inputs.device)[:, None, None]
     for epoch in stacked.unbind(1):
         for low in range(0, n, h.batch_size):

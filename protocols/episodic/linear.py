@@ -17,7 +17,7 @@ from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
 from protocols.base import Inputs
-from protocols.heads import draws
+from protocols.heads import gram
 from protocols.heads.execution import run_side_by_side
 from protocols.heads.gram import support_and_query
 from protocols.heads.scoring import make_episode_records, reconstruct_heads, score_dense_queries
@@ -59,8 +59,8 @@ def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode])
     e, device = spec.episode, inputs.device
     names, indices = (e.stream, inputs.dataset.name), [episode.index for episode in episodes]
     reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
-    start = draws.draw_untrained_heads(names, indices, inputs.features.shape[1], e.n_way, reference)
-    orders = draws.draw_orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
+    start = gram.draw_untrained_heads(names, indices, inputs.features.shape[1], e.n_way, reference)
+    orders = gram.draw_orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
     labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
     support, query = support_and_query(inputs, episodes, start)
     trained = train_heads(support, labels, orders, spec.head)

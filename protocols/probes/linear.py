@@ -24,7 +24,7 @@ from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
 from protocols.base import ImageIndices, Inputs, SplitFeatures, split_features, to_device
-from protocols.heads.draws import draw_linear_init
+from protocols.heads.gram import draw_linear_init
 
 TEST_ROWS = 4096
 """Test images per matrix product."""

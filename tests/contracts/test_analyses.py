@@ -13,7 +13,7 @@ from support.analyses import Counting, classifier
 from support.pretrain import equal, source, tiny
 
 from fsbench import backbones
-from fsbench.core.findings import Finding
+from fsbench.core.schema import Finding
 from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from pretrain.training.loop import train_recipe

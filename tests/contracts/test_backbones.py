@@ -7,10 +7,9 @@ import torch
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap, below
+from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import SOURCES, parse_reference
-from fsbench.backbones.roles import below
-from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import FsbenchError
 from fsbench.core.seeding import stream
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.weights import weights_hash
+from fsbench.backbones.base import weights_hash
 from fsbench.cli.main import run
 from fsbench.core.seeding import stream
 from fsbench.results import read

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import normalization
-from fsbench.backbones.architectures import ARCHITECTURES, load_architecture
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from pretrain import METHODS
 from pretrain.method import hooks_of
 from pretrain.recipes.recipe import ActingOrder, Recipe

@@ -60,7 +60,7 @@ def load(request):
     return LoadedNetwork(nn.Sequential(*layers), "echo", "global average pooling", input_size=32)
 '''
 ANALYSIS = '''"""How many parameters a network has."""
-from fsbench.core.findings import Finding, Measure
+from fsbench.core.schema import Finding, Measure
 from fsbench.core.specs import Frozen
 
 SOURCE, NEEDS = "none", ()

@@ -20,8 +20,7 @@ from fsbench.backbones.loading import parse_reference
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.tasks import PROTOCOLS, Options, TaskId, head_names, integers
-from fsbench.data.catalog import TARGETS
-from fsbench.data.roots import DataRoots
+from fsbench.data.catalog import TARGETS, DataRoots
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import parse_overrides as parse_fields
 

@@ -20,7 +20,7 @@ from fsbench.data.images import to_array
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic.affine import build_tuning, iterate_batches
-from protocols.heads.draws import draw_linear_init
+from protocols.heads.gram import draw_linear_init
 
 SIDE = 16
 BATCH_NORM = nn.modules.batchnorm._BatchNorm

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from support import fakes
 
-from fsbench.core.schema import BackboneFacts
-from fsbench.core.training import Training
+from fsbench.core.schema import BackboneFacts, Training
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
 from leaderboard.ranking.outcomes import Outcomes
 

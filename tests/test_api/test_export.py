@@ -16,8 +16,9 @@ from support import fakes
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, load_architecture, register_in_timm
+from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.loading import load_backbone
+from fsbench.backbones.networks import load_architecture, register_in_timm
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.seeding import stream

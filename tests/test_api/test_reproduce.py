@@ -29,10 +29,9 @@ from fsbench.api.request import (
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import write_record
-from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.schema import BackboneFacts, Result, Training
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
 from fsbench.core.tasks import Options, TaskId
-from fsbench.core.training import Training
 from fsbench.results import ResultStore
 from fsbench.results.assembly import build_result as result_of
 from fsbench.results.verification import Loaded, read_cells

@@ -12,9 +12,8 @@ from support.pretrain import lines, source, tiny
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap, load_architecture
-from fsbench.backbones.architectures._timm import find_roles
-from fsbench.backbones.roles import below
+from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap, below
+from fsbench.backbones.networks import find_roles, load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.data.source import SourceDataset, Split
 from pretrain.training.loop import train_recipe

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.roles import NORMS
+from fsbench.backbones.architectures import ARCHITECTURES, NORMS
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 

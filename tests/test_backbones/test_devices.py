@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fsbench.backbones import devices
+from fsbench.core import process
 from fsbench.core.errors import UsageError
 
 
@@ -29,7 +29,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Non
     indirect=["gpus"],
 )
 def test_resolve(name: str, expected: str) -> None:
-    assert devices.resolve_device(name) == expected
+    assert process.resolve_device(name) == expected
 
 
 @pytest.mark.usefixtures("gpus")
@@ -40,5 +40,5 @@ def test_resolve(name: str, expected: str) -> None:
 )
 def test_devices_that_are_not_there(name: str) -> None:
     with pytest.raises(UsageError, match=f"device '{name}' is not available") as caught:
-        devices.resolve_device(name)
+        process.resolve_device(name)
     assert "cpu" in caught.value.fix

@@ -24,8 +24,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
-from fsbench.data.base import TargetDataset
-from fsbench.data.fingerprint import fingerprint
+from fsbench.data.base import TargetDataset, fingerprint
 from fsbench.data.images import to_array
 
 Pictures = Callable[..., TargetDataset]

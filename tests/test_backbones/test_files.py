@@ -14,8 +14,8 @@ from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.base import weights_hash
 from fsbench.backbones.matching import HEADS
-from fsbench.backbones.weights import weights_hash
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 

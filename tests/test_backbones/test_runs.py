@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fsbench import backbones
-from fsbench.backbones.weights import weights_hash
+from fsbench.backbones.base import weights_hash
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.weights import check_finite, weights_hash
+from fsbench.backbones.base import check_finite, weights_hash
 from fsbench.core.errors import CheckpointError
 from fsbench.core.seeding import stream
 

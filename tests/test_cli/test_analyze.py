@@ -12,8 +12,8 @@ from support.pretrain import source, tiny
 
 from fsbench.api import analyze as api
 from fsbench.cli.main import run
-from fsbench.core import estimates
-from fsbench.core.findings import Analysis
+from fsbench.core import progress
+from fsbench.core.schema import Analysis
 from fsbench.data import SourceDataset
 from pretrain.training.loop import train_recipe
 from protocols.analyses import margins
@@ -218,7 +218,7 @@ def test_long_work_wants_yes(
 ) -> None:
     command = ("-m", runs["plain"], "--what", "margins,weight_percentiles", "-o", str(tmp_path))
     monkeypatch.setattr(api, "WORTH_TIMING", 40)
-    monkeypatch.setattr(estimates, "HOUR", 0.0)
+    monkeypatch.setattr(progress, "HOUR", 0.0)
     assert call(*command) == 2
     shown = capfd.readouterr().err
     assert "margins: about" in shown

@@ -12,7 +12,7 @@ from support.pretrain import Killed, source
 
 from fsbench.api.budget import BudgetRun, accuracies_by_steps, budget_panel, format_accuracies
 from fsbench.cli.main import run
-from fsbench.core import estimates
+from fsbench.core import progress
 from pretrain.training.loop import train_recipe
 
 SMALL = ["width=2", "input_size=8", "batch_size=8", "plan.epochs=2", "plan.epoch_images=null"]
@@ -129,7 +129,7 @@ def test_a_long_sweep_wants_to_be_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = ["toy/welsr", *SETS, "--steps", "4", "-o", str(tmp_path / "out")]
-    monkeypatch.setattr(estimates, "HOUR", 0.0)
+    monkeypatch.setattr(progress, "HOUR", 0.0)
     assert command(*call) == 2
     assert "2 runs of toy/welsr" in capsys.readouterr().err
     assert command(*call, "--yes") == 0

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from support import fakes
 from support import methods as fakes_methods
 
-from fsbench.core.schema import BackboneFacts
-from fsbench.core.training import Training
+from fsbench.core.schema import BackboneFacts, Training
 
 
 def test_facts_without_training_are_written_as_before() -> None:

@@ -14,8 +14,7 @@ import pytest
 from fsbench.core.errors import DataError
 from fsbench.core.progress import Reporter, Silent
 from fsbench.data import DataRoots, describe_dataset, load_target
-from fsbench.data.base import hash_lines
-from fsbench.data.fingerprint import fingerprint
+from fsbench.data.base import fingerprint, hash_lines
 from fsbench.data.image_folder import stamp_files
 
 

@@ -14,8 +14,8 @@ from torchvision.datasets import ImageFolder
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, load_source, load_target
+from fsbench.data.base import fingerprint
 from fsbench.data.files import IMAGE_SUFFIXES
-from fsbench.data.fingerprint import fingerprint
 from fsbench.data.image_folder import list_tree_images
 
 Draw = Callable[..., Path]

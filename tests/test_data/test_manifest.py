@@ -16,8 +16,7 @@ from support.protocols import target
 from fsbench.cli.main import run
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import TARGETS
-from fsbench.data.episodes import Episode, EpisodeSampler
-from fsbench.data.manifest import write_episodes
+from fsbench.data.episodes import Episode, EpisodeSampler, write_episodes
 
 
 def fsbench(*arguments: str) -> int:

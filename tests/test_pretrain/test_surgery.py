@@ -11,7 +11,8 @@ from scipy.stats import kstest
 from support.pretrain import source, tiny
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap, load_architecture
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
 from pretrain.recipes import registry

@@ -21,7 +21,7 @@ from protocols.base import Inputs
 from protocols.episodic import linear
 from protocols.episodic.linear import evaluate_block
 from protocols.heads import scoring
-from protocols.heads.draws import draw_linear_init
+from protocols.heads.gram import draw_linear_init
 
 EPISODE = EpisodeSpec(k_shot=2, n_query=6)
 SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy.stats import kstest
 
-from protocols.heads.draws import draw_linear_init, draw_orders, draw_untrained_heads
+from protocols.heads.gram import draw_linear_init, draw_orders, draw_untrained_heads
 
 NAMES = ("digest", "blobs")
 

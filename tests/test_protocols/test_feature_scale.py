@@ -13,7 +13,7 @@ from torch import nn
 import fsbench
 from fsbench.cli.main import run
 from fsbench.core import seeding
-from fsbench.results.feature_scale import warn_of_scale
+from fsbench.results.table import warn_of_scale
 from fsbench.results.verification import episode_records, read_cells
 from leaderboard.board.tables import rank_board
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.core.findings import Finding
+from fsbench.core.schema import Finding
 from fsbench.data.augmentation import augment
 from protocols.analyses.hessian import (
     HessianSettings,

@@ -19,7 +19,7 @@ from protocols.base import Inputs
 from protocols.episodic import linear
 from protocols.episodic.linear import block_size, evaluate_block, trained_piece_size
 from protocols.heads import gram
-from protocols.heads.draws import draw_linear_init
+from protocols.heads.gram import draw_linear_init
 
 SPEC = EpisodicSpec(
     episode=EpisodeSpec(k_shot=3, n_query=4), head=HeadSpec(epochs=25, dtype="float64")

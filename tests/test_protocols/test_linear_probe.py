@@ -16,7 +16,7 @@ from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
 from protocols.base import Inputs, SplitFeatures
-from protocols.heads.draws import draw_linear_init
+from protocols.heads.gram import draw_linear_init
 from protocols.probes.linear import ProbeHeads, evaluate_linear_probe, learning_rate_factor
 
 DATASET = target()

@@ -9,7 +9,7 @@ from support.analyses import analysis_input, normalised_images
 from torch import nn
 
 from fsbench.core.errors import CheckpointError
-from fsbench.core.findings import Finding
+from fsbench.core.schema import Finding
 from protocols.analyses.inputs import AnalysisInput
 from protocols.analyses.margins import MarginsSettings, compute_margins, run
 

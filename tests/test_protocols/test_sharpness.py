@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError
-from fsbench.core.findings import Finding
+from fsbench.core.schema import Finding
 from fsbench.core.seeding import torch_generator
 from protocols.analyses.inputs import AnalysisInput
 from protocols.analyses.sharpness import SharpnessSettings, add_noise, run

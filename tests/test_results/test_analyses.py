@@ -11,8 +11,8 @@ from support import fakes
 
 from fsbench.api.analyze import analysis_panels, analysis_table
 from fsbench.core.errors import UsageError
-from fsbench.core.findings import Analysis, Finding, Images, Measure, Question, View
 from fsbench.core.panels import draw_panels
+from fsbench.core.schema import Analysis, Finding, Images, Measure, Question, View
 from fsbench.results import read, store
 
 IMAGES = Images(name="tiny", fingerprint="f", input_size=8)

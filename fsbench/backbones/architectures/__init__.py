@@ -1,70 +1,124 @@
-"""Networks of this project, one file each, addressed as `fsbench/NAME` by file name.
+"""Networks of this project, one file each, and the roles of their modules.
 
-A recipe may also name a network of timm: `timm/NAME`.
+A file name is a reference `fsbench/NAME`.
+Methods address parameters by role (layer, block, stage, head), never by parts of a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from torch import nn
 
-from fsbench.backbones.normalization import insert_normalizers
-from fsbench.backbones.roles import Architecture, RoleMap
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.registry import Registry, attribute
 
-__all__ = ["ARCHITECTURES", "Architecture", "RoleMap", "load_architecture", "register_in_timm"]
 
-TIMM_NAME = "fsbench_"
-"""Prefix of this project's networks where they are registered with timm."""
+def layer_names(model: nn.Module) -> tuple[str, ...]:
+    """Return the names of all convolutions and linear layers in order of registration.
+
+    Our architectures register modules in forward order, downsample convolutions after the branch to
+    which they are added.
+    """
+    return tuple(n for n, m in model.named_modules() if isinstance(m, nn.Conv2d | nn.Linear))
+
+
+NORMS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+"""Layers whose output is invariant to the scale of their input."""
+
+
+def weighted_names(model: nn.Module) -> tuple[str, ...]:
+    """Return `layer_names` with the normalization layers."""
+    kinds = (nn.Conv2d, nn.Linear, *NORMS)
+    return tuple(n for n, m in model.named_modules() if isinstance(m, kinds))
+
+
+def below(name: str, prefixes: Iterable[str]) -> bool:
+    """Return whether a module or parameter is one of the modules `prefixes` or inside one."""
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+@dataclass(frozen=True)
+class RoleMap:
+    """Roles of the modules of a network; names as in `model.named_modules()`.
+
+    layers: convolutions and linear layers in forward order, head included; blocks: module prefixes
+    of the K blocks, the stem in the first one and the head in none; the last module of a block
+    gives the block's output; head: the classifier; fully_connected: the fully-connected
+    layers at the end, head included; stages: the coarse parts of the trunk, names that
+    `from_threshold` and the probes take; weighted: layers and normalisation layers in forward
+    order; chain: every weighted layer feeds the next one and no other.
+    """
+
+    layers: tuple[str, ...]
+    blocks: tuple[tuple[str, ...], ...]
+    head: str
+    fully_connected: tuple[str, ...]
+    stages: tuple[str, ...]
+    weighted: tuple[str, ...] = ()
+    chain: bool = False
+
+    @property
+    def norms(self) -> tuple[str, ...]:
+        """Normalisation layers in forward order."""
+        layers = set(self.layers)
+        return tuple(name for name in self.weighted if name not in layers)
+
+    @staticmethod
+    def from_threshold(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Split the parameter names at the module `threshold`: (before it, from it on).
+
+        Both keep the order of `model.named_parameters()` and together are all parameters, norm
+        layers included (official code of SEAL, models/model_utils.py:156-192). Raises UnknownName
+        for a module that the model does not have.
+        """
+        names = [name for name, _ in model.named_parameters()]
+        start = next((i for i, n in enumerate(names) if n.startswith(f"{threshold}.")), None)
+        if start is None:
+            modules = {name.rsplit(".", 1)[0] for name in names}
+            parents = {module.split(".")[0] for module in modules}
+            raise UnknownName("layer threshold", threshold, modules | parents)
+        return tuple(names[:start]), tuple(names[start:])
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network of this project, addressed as `fsbench/NAME`.
+
+    factory: (num_classes, width) -> module, with torch's global generator as the source of its
+    initial weights (fsbench.core.seeding.stream around it decides them); num_classes = 0 gives the
+    head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the factory built.
+    default_width: channels of the first stage; input_size: side (px) it is meant for; summary: one
+    line for listings. fixed_input: the shapes of the weights depend on the side, which the factory
+    then takes as a third argument; `at` chooses it.
+    """
+
+    name: str
+    factory: Callable[..., nn.Module]
+    roles: Callable[[nn.Module], RoleMap]
+    default_width: int
+    input_size: int
+    summary: str
+    features: str = "global average pooling"
+    fixed_input: bool = False
+
+    def at(self, input_size: int) -> Architecture:
+        """Return the same network for images of this side (px)."""
+        return replace(self, input_size=input_size)
+
+    def build(self, num_classes: int, width: int | None = None) -> nn.Module:
+        """Build a freshly initialised model. Raise UsageError for impossible sizes."""
+        chosen = self.default_width if width is None else width
+        if chosen < 1 or num_classes < 0:
+            raise UsageError(
+                f"fsbench/{self.name} cannot have width {chosen} and {num_classes} classes",
+                fix="give a width of at least 1 and a number of classes of at least 0",
+            )
+        side = (self.input_size,) if self.fixed_input else ()
+        return self.factory(num_classes, chosen, *side)
+
 
 ARCHITECTURES: Registry[Architecture] = Registry(
     "architecture", "fsbench.backbones.architectures", attribute("ARCHITECTURE")
 )
-
-
-def load_architecture(name: str) -> Architecture:
-    """Load an architecture, of timm too. Raise UnknownName, or UsageError for timm's."""
-    from fsbench.backbones.architectures import _timm
-
-    if name.startswith(_timm.PREFIX):
-        return _timm.timm_architecture(name.removeprefix(_timm.PREFIX))
-    return ARCHITECTURES.load(name)
-
-
-def register_in_timm() -> None:
-    """Register every network of this project with timm as fsbench_NAME.
-
-    `timm.create_model("local-dir:DIR", pretrained=True)` then loads the folders that `fsbench
-    export` writes of runs whose networks timm lacks.
-    """
-    import timm
-    from timm.models import register_model
-
-    for name in ARCHITECTURES.names():
-        if not timm.is_model(TIMM_NAME + name):
-            register_model(_make_entrypoint(name))
-
-
-def _make_entrypoint(name: str) -> Callable[..., nn.Module]:
-    """Return the function that timm calls to build a network of this project."""
-    from timm.models import build_model_with_cfg
-
-    def build(
-        num_classes: int,
-        width: int | None,
-        side: int,
-        normalizers: dict[str, list[int]],
-        **unused: Any,  # e.g. in_chans, a default of timm
-    ) -> nn.Module:
-        model = load_architecture(name).at(side).build(num_classes, width)
-        insert_normalizers(model, {key: tuple(shape) for key, shape in normalizers.items()})
-        return model
-
-    def entrypoint(pretrained: bool = False, **options: Any) -> nn.Module:
-        model: nn.Module = build_model_with_cfg(build, TIMM_NAME + name, pretrained, **options)
-        return model
-
-    entrypoint.__name__ = TIMM_NAME + name
-    return entrypoint

@@ -20,7 +20,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.roles import RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
 from fsbench.core.errors import UsageError
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.roles import RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._layers import Chain, chain_roles, conv_unit, small_image_error
-from fsbench.backbones.roles import Architecture
 
 LEAST = 10
 """Side (px) that leaves one pixel after both stages."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._layers import chain_roles
 from fsbench.backbones.architectures.cnn import small_cnn
-from fsbench.backbones.roles import Architecture
 
 
 def cnn_bn(num_classes: int, width: int, side: int) -> nn.Module:

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from torch import nn
 
+from fsbench.backbones.architectures import Architecture, RoleMap
 from fsbench.backbones.architectures._layers import Chain, chain_roles
-from fsbench.backbones.roles import Architecture, RoleMap
 
 
 def mlp(num_classes: int, width: int, side: int) -> nn.Module:

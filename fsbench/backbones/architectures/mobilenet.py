@@ -11,8 +11,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import _layers
-from fsbench.backbones.roles import Architecture, RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import (
+    Architecture,
+    RoleMap,
+    _layers,
+    layer_names,
+    weighted_names,
+)
 
 STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 """Channels as a multiple of the width, stride of the first unit, units."""

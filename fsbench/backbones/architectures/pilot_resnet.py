@@ -6,8 +6,8 @@ about three times as much; with the ImageNet stem (8 px left) a third, but the n
 
 from __future__ import annotations
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import BasicBlock, resnet, roles
-from fsbench.backbones.roles import Architecture
 
 ARCHITECTURE = Architecture(
     name="pilot_resnet",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from fsbench.backbones.architectures import _layers
+from fsbench.backbones.architectures import Architecture, _layers
 from fsbench.backbones.architectures._resnet import Bottleneck, ResNet, roles
-from fsbench.backbones.roles import Architecture
 
 
 def resnet50(num_classes: int, width: int) -> nn.Module:

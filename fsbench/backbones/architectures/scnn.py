@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from fsbench.backbones.architectures import _layers
-from fsbench.backbones.roles import Architecture
+from fsbench.backbones.architectures import Architecture, _layers
 
 LEAST = 4
 """Side (px) that leaves one pixel after both poolings."""

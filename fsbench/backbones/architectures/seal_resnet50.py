@@ -6,8 +6,8 @@ downsample convolutions, which is the first of `layer3`.
 
 from __future__ import annotations
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import Bottleneck, resnet, roles
-from fsbench.backbones.roles import Architecture
 
 ARCHITECTURE = Architecture(
     name="seal_resnet50",

@@ -15,9 +15,8 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import _layers
+from fsbench.backbones.architectures import Architecture, RoleMap, _layers
 from fsbench.backbones.architectures._layers import Chain
-from fsbench.backbones.roles import Architecture, RoleMap
 
 VALUES = 128
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from fsbench.backbones.architectures import _layers
-from fsbench.backbones.roles import Architecture
+from fsbench.backbones.architectures import Architecture, _layers
 
 STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 """Channels as a multiple of the width, and number of convolutions, per stage."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import BasicBlock, resnet, roles
-from fsbench.backbones.roles import Architecture
 
 ARCHITECTURE = Architecture(
     name="toy_resnet",

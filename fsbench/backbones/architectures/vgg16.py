@@ -10,9 +10,8 @@ from itertools import pairwise
 
 from torch import nn
 
-from fsbench.backbones.architectures import _layers
+from fsbench.backbones.architectures import Architecture, _layers
 from fsbench.backbones.architectures.swr_vgg16 import LEAST, STAGES
-from fsbench.backbones.roles import Architecture
 
 
 def vgg16(num_classes: int, width: int, side: int) -> nn.Module:

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsbench.backbones import checkpoint
-from fsbench.backbones.checkpoint import FileReference
+from fsbench.backbones.checkpoint import FileReference, with_stated_preprocessing
 from fsbench.backbones.matching import load_weights
-from fsbench.backbones.preprocessing import with_stated_preprocessing
 from fsbench.backbones.sources import (
     SOURCES,
     BackboneRequest,

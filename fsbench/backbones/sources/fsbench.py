@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsbench.backbones.architectures import load_architecture
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UsageError
 

@@ -11,14 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 from torch import nn
 
 from fsbench.backbones import checkpoint, normalization
-from fsbench.backbones.architectures import Architecture, load_architecture
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.matching import load_weights
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.schema import Sha256
+from fsbench.core.schema import Sha256, Training
 from fsbench.core.specs import Triple
-from fsbench.core.training import Training
 
 FORM = "run:DIR"
 PREFIX = "run:"

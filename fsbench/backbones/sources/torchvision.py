@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from fsbench.backbones import checkpoint
-from fsbench.backbones.roles import below
+from fsbench.backbones.architectures import below
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
 from fsbench.backbones.sources._hub import is_reachable
 from fsbench.core.errors import CheckpointError

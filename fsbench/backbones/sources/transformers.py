@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.preprocessing import with_stated_preprocessing
+from fsbench.backbones.checkpoint import with_stated_preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
 from fsbench.core.errors import CheckpointError, UsageError

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.files import find_path, list_folders
 from fsbench.data.source import SourceListing, select_by_hash
-from fsbench.data.sources._validation import split_validation
+from fsbench.data.sources._listings import split_validation
 
 COUNTS = {
     "Faces": 435, "Faces_easy": 435, "Leopards": 200, "Motorbikes": 798, "accordion": 55,

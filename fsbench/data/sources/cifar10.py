@@ -14,9 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.source import SourceListing
-from fsbench.data.sources._records import list_cifar
+from fsbench.data.sources._listings import list_cifar
 
 CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.source import SourceListing
-from fsbench.data.sources._records import Part, find_file, list_parts, read_fixed_records
+from fsbench.data.sources._listings import Part, find_file, list_parts, read_fixed_records
 
 SIDE, IMAGE_HEADER, LABEL_HEADER = 28, 16, 8
 FACTS = DatasetFacts(

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.files import find_path
 from fsbench.data.source import SourceListing
-from fsbench.data.sources._validation import split_validation
+from fsbench.data.sources._listings import split_validation
 from fsbench.data.splits import UNREADABLE
 
 CLASSES = (

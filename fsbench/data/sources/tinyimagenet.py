@@ -20,7 +20,7 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.base import hash_lines
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.files import find_path, list_folders, list_images
 from fsbench.data.hub import read_parquet_tables
 from fsbench.data.image_folder import list_tree_images, stamp_files

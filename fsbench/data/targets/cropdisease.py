@@ -22,7 +22,8 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive, merge_entry
+from fsbench.data.catalog import Archive
+from fsbench.data.download import merge_entry
 from fsbench.data.files import list_folders
 
 COUNTS = (

@@ -17,7 +17,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.splits import ListedImage, assemble_official, find_inner_folder, read_lines
 
 BASE = "CUB_200_2011"

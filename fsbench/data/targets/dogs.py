@@ -17,7 +17,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.files import find_path
 from fsbench.data.splits import UNREADABLE, ListedImage, assemble_official, missing_error
 

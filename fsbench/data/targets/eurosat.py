@@ -15,7 +15,7 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 
 FACTS = DatasetFacts(
     name="eurosat",

@@ -18,7 +18,7 @@ from pathlib import Path
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.splits import (
     PARTS,
     UNREADABLE,

@@ -24,7 +24,7 @@ from fsbench.data.assembly import (
     without_suffix,
 )
 from fsbench.data.base import TargetDataset
-from fsbench.data.download import Archive
+from fsbench.data.catalog import Archive
 from fsbench.data.files import find_first, find_path, list_images, read_csv_columns
 
 IMAGES = "ISIC2018_Task3_Training_Input"

@@ -1,4 +1,6 @@
-"""Networks of timm as architectures `timm/NAME`, with roles found by one forward pass.
+"""Architectures by name: those of this project, and timm's with roles found by one forward pass.
+
+A recipe names its network; `timm/NAME` is one of timm.
 
 A block may end where the output of a module (maps or tokens) is all that later layers receive of
 the image: no path of the autograd graph bypasses it. Inside a residual unit or dense block no such
@@ -10,7 +12,7 @@ if timm supports it, and refused otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,12 +20,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.roles import Architecture, RoleMap, below, layer_names, weighted_names
+from fsbench.backbones.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    RoleMap,
+    below,
+    layer_names,
+    weighted_names,
+)
+from fsbench.backbones.normalization import insert_normalizers
 from fsbench.core.errors import UsageError
 
+PREFIX = "timm/"
+TIMM_NAME = "fsbench_"
+"""Prefix of this project's networks where they are registered with timm."""
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 SIDE = 64
 """Side (px) of the test image for networks that take any size."""
+
+
+def load_architecture(name: str) -> Architecture:
+    """Load an architecture of this project, or `timm/NAME`. Raise UnknownName, UsageError."""
+    if name.startswith(PREFIX):
+        return timm_architecture(name.removeprefix(PREFIX))
+    return ARCHITECTURES.load(name)
 
 
 def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:
@@ -184,7 +204,6 @@ def add_loose_parameters(
     return ((*loose, *blocks[0]), *blocks[1:]) if blocks else ()
 
 
-PREFIX = "timm/"
 OWN_WIDTH = 1
 """Placeholder width: networks of timm have their own."""
 
@@ -238,3 +257,40 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
             fix=f"use --set input_size={native}",
         ) from error
     return model  # type: ignore[no-any-return]
+
+
+def register_in_timm() -> None:
+    """Register every network of this project with timm as fsbench_NAME.
+
+    `timm.create_model("local-dir:DIR", pretrained=True)` then loads the folders that `fsbench
+    export` writes of runs whose networks timm lacks.
+    """
+    import timm
+    from timm.models import register_model
+
+    for name in ARCHITECTURES.names():
+        if not timm.is_model(TIMM_NAME + name):
+            register_model(_make_entrypoint(name))
+
+
+def _make_entrypoint(name: str) -> Callable[..., nn.Module]:
+    """Return the function that timm calls to build a network of this project."""
+    from timm.models import build_model_with_cfg
+
+    def build(
+        num_classes: int,
+        width: int | None,
+        side: int,
+        normalizers: dict[str, list[int]],
+        **unused: Any,  # e.g. in_chans, a default of timm
+    ) -> nn.Module:
+        model = load_architecture(name).at(side).build(num_classes, width)
+        insert_normalizers(model, {key: tuple(shape) for key, shape in normalizers.items()})
+        return model
+
+    def entrypoint(pretrained: bool = False, **options: Any) -> nn.Module:
+        model: nn.Module = build_model_with_cfg(build, TIMM_NAME + name, pretrained, **options)
+        return model
+
+    entrypoint.__name__ = TIMM_NAME + name
+    return entrypoint

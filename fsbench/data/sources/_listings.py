@@ -1,4 +1,4 @@
-"""Images in files of fixed-size records, as MNIST and CIFAR are published."""
+"""Listings of several sources: files of fixed-size records, and a derived validation part."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
+from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.data.files import find_path
 from fsbench.data.image_folder import stamp_files
-from fsbench.data.source import SourceImage, SourceListing
+from fsbench.data.images import open_rgb
+from fsbench.data.source import SourceImage, SourceListing, select_by_hash
 
 Pixels = NDArray[np.uint8]
 Part = tuple[Pixels, NDArray[np.int64]]
@@ -98,3 +99,30 @@ def list_samples(images: Pixels, labels: NDArray[np.int64]) -> list[SourceImage]
 def open_array(pixels: Pixels) -> Image.Image:
     """Return pixels (H, W) or (H, W, 3) as an RGB image; grey is repeated."""
     return Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+
+
+VALIDATION_SHARE = 0.1
+"""Part of the training images for validation (arXiv:2109.00267, section 3.1)."""
+
+
+def split_validation(
+    facts: DatasetFacts, paths: Sequence[Path], labels: Sequence[int], complete: bool
+) -> SourceListing:
+    """Hold a tenth of every class out; flag as `derived`, and as `subset` unless complete.
+
+    The id of an image is its folder and file name.
+    """
+    ids = [f"{path.parent.name}/{path.name}" for path in paths]
+    validation = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
+    pairs = enumerate(zip(labels, paths, strict=True))
+    samples = [
+        (i in validation, SourceImage(label, partial(open_rgb, path))) for i, (label, path) in pairs
+    ]
+    flags: set[Flag] = {"derived"} if complete else {"derived", "subset"}
+    return SourceListing(
+        facts,
+        [sample for validates, sample in samples if not validates],
+        [sample for validates, sample in samples if validates],
+        stamp_files(list(paths)),
+        frozenset(flags),
+    )
