@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consen
 from fsbench.core.schema import Analysis, Images, Measure, Question, View
 from fsbench.core.specs import Frozen, SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.data.augmentation import crop_centre
 from fsbench.results import store
 from fsbench.results.names import model_name
 from protocols.analyses import ANALYSES, AnalysisFile, NotApplicable
@@ -175,7 +176,7 @@ class InputLoader:
     cache: Path
     device: str
     report: Reporter
-    sources: dict[tuple[str, int, SourceSubset | None], SourceDataset] = field(default_factory=dict)
+    sources: dict[tuple[str, int, TrainingImages], SourceDataset] = field(default_factory=dict)
 
     def load(self, index: int, *, head: bool, images: bool) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed."""
@@ -189,10 +190,18 @@ class InputLoader:
 
     def images(self, ref: str, size: int) -> SourceDataset:
         """Return the source images at the size (px) that the backbone was trained at."""
-        name, subset = (self.source, None) if self.source else training_source(ref)
-        key = (name, size, subset)
+        trained = TrainingImages() if self.source else training_images(ref)
+        name, read_at = self.source or trained.source, trained.source_size or size
+        key = (name, size, trained)
         if key not in self.sources:
-            self.sources[key] = load_source(name, self.roots, self.cache, size, self.report, subset)
+            source = load_source(
+                name, self.roots, self.cache, read_at, self.report, trained.source_subset
+            )
+            train, val = (
+                replace(split, images=crop_centre(split.images, size))
+                for split in (source.train, source.val)
+            )
+            self.sources[key] = replace(source, train=train, val=val)
         return self.sources[key]
 
     def require_same_classes(self, ref: str, network: Classifier, source: SourceDataset) -> None:
@@ -208,17 +217,22 @@ class InputLoader:
             self.report.log(f"{ref} was trained on other images than this {source.name}")
 
 
-def training_source(ref: str) -> tuple[str, SourceSubset | None]:
-    """Return the source of a run and its part, as the recipe names them.
+class TrainingImages(Frozen):
+    """The source of a run, its part and the side (px) of its images, as in the recipe."""
 
-    Raises UsageError for an old run.
-    """
+    source: str = ""
+    source_subset: SourceSubset | None = None
+    source_size: int | None = None
+
+
+def training_images(ref: str) -> TrainingImages:
+    """Return what a run was trained on. Raises UsageError for an old run."""
     record = run.read_run(Path(parse_reference(ref)[1]))
-    source = record.recipe_fields.get("source", record.source)
-    if not isinstance(source, str):
+    fields = {"source": record.source, **record.recipe_fields}
+    if not isinstance(fields["source"], str):
         raise UsageError(f"{ref} does not record its source data set", fix="add --source")
-    subset = record.recipe_fields.get("source_subset")
-    return source, subset and SourceSubset.model_validate(subset)
+    named = TrainingImages.model_fields.keys() & fields.keys()
+    return TrainingImages.model_validate({name: fields[name] for name in named})
 
 
 @dataclass(frozen=True, eq=False)

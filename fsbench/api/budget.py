@@ -67,7 +67,7 @@ def compare_budgets(
     budgets = plan_budgets(recipe, names, steps, seeds)
     machine = machine or Machine()
     device = machine.start().device
-    size, subset, data = recipe.input_size, recipe.source_subset, DataRoots.parse(roots)
+    size, subset, data = recipe.decoded_size, recipe.source_subset, DataRoots.parse(roots)
     source = load_source(recipe.source, data, machine.cache, size, report, subset)
     work = WorkEstimate("training", remaining_seconds(budgets, source, output, device))
     who = f"{len(budgets)} runs of {recipe.name}"

@@ -177,7 +177,7 @@ def pretrain(
     place = machine.start().device
     report = progress_reporter(progress)
     roots = DataRoots.parse(data_texts(data))
-    size, subset = chosen.input_size, chosen.source_subset
+    size, subset = chosen.decoded_size, chosen.source_subset
     source = load_source(chosen.source, roots, machine.cache, size, report, subset)
     folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
     if speaks():

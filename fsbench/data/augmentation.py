@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from fsbench.core.seeding import Name, torch_generator, uniforms
 from fsbench.core.specs import ImageSpec
 from fsbench.data.images import resize_square, to_channels_first
 
+Images = TypeVar("Images", Tensor, NDArray[np.uint8])
 Augmentation = Literal["crop_flip", "resize_crop_flip", "flip", "none"]
 PAD = 4
 """Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
@@ -69,6 +70,35 @@ def draw_crops(
     if kind == "flip":
         offsets.fill_(PAD)
     return offsets, numbers[:, 2] < 0.5
+
+
+def crop_windows(
+    images: Tensor,
+    side: int,
+    kind: Augmentation,
+    names: tuple[Name, ...],
+    first: int = 0,
+    of: int | None = None,
+) -> Tensor:
+    """Crop windows of `side` px out of larger images: random ones, flipped or not, or the centres.
+
+    kind: crop_flip, flip (the centre) or none. The other arguments are those of `augment`.
+    """
+    if kind == "none":
+        return crop_centre(images, side)
+    margin = images.shape[-1] - side
+    numbers = torch.rand(of or len(images), 3, generator=torch_generator(*names))
+    numbers = numbers[first : first + len(images)].to(images.device)
+    offsets = (numbers[:, :2] * (margin + 1)).long()
+    if kind == "flip":
+        offsets.fill_(margin // 2)
+    return gather_windows(images, offsets, numbers[:, 2] < 0.5, side)
+
+
+def crop_centre(images: Images, side: int) -> Images:
+    """Return the centres of side x side px of images (..., s, s), as a view."""
+    start = (images.shape[-1] - side) // 2
+    return cast("Images", images[..., start : start + side, start : start + side])
 
 
 def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ class Workplace:
 
     def source(self, recipe: Recipe) -> SourceDataset:
         """Read the images that the recipe trains on, once per process."""
-        key = recipe.source, recipe.input_size, recipe.source_subset
+        key = recipe.source, recipe.decoded_size, recipe.source_subset
         return _source(*key, self.roots, self.cache)
 
 

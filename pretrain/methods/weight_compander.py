@@ -19,6 +19,9 @@ later by another method, is clamped to (1 - 1e-3) of the bound, counted and logg
 |           | (one pair per network)                             |                                 |
 | decay     | fixed a, b: on w; learnable: on v, never on a, b   | the same (null), or `w` or `v`  |
 
+The rows `paper/weight_compander...` follow section IV-B: images resized from 64 to 256 px, random
+windows of 224 px and flips, the centre for validation, kaiming-uniform weights (`wc_resnet50`).
+
 Differences: eq. 5 writes wd w^T w, but its coefficients come from recipes with wd/2, which is used
 here. The paper does not constrain a and b; here a learned b keeps |b| >= 1e-3. Near 0 the learning
 rate is in effect multiplied by (a/b)^2; the control for that is `normal` with lr (a/b)^2.
@@ -137,8 +140,10 @@ class WeightCompander(ElementwiseReparametrization):
             paper="Weight Compander",
             row="Table IV, ResNet-50",
             overrides={
+                "architecture": "wc_resnet50",
                 "plan.rounds": 1,
                 "plan.epochs": 300,
+                "source_size": 256,
                 "input_size": 224,
                 "batch_size": 128,
                 "lr": 0.1,

@@ -334,6 +334,13 @@ class Recipe(Frozen):
     width: int | None = Field(None, ge=1, description="null: the architecture's own")
     source: str = Field(description="tinyimagenet, pets, folder:DIR or hf-hub:ORG/NAME")
     input_size: int = Field(ge=8, le=1024, description="side (px) of the training images")
+    source_size: int | None = Field(
+        None,
+        ge=8,
+        le=1024,
+        exclude_if=lambda value: value is None,
+        description="side (px) of the images of which input_size is cropped; null: input_size",
+    )
     plan: Plan
     methods: tuple[AnyMethod, ...] = Field(min_length=1)
     batch_size: int = Field(32, ge=2, description="the incomplete last batch is left out")
@@ -385,6 +392,8 @@ class Recipe(Frozen):
         step_methods = [m.name for m in self.methods if "training_step" in m.hooks]
         if len(step_methods) > 1:
             raise ValueError(f"{' and '.join(step_methods)} both replace the training step")
+        if self.source_size is not None:
+            self._check_windows(self.source_size)
         if self.loader == "episodes" and not step_methods:
             raise ValueError("loader=episodes draws tasks, which only a meta-learner trains on")
         require_composable(self.methods)
@@ -393,6 +402,16 @@ class Recipe(Frozen):
         if self.plan.stop_accuracy is not None:
             self._check_early_stop(step_methods)
         return self
+
+    def _check_windows(self, source_size: int) -> None:
+        """Raise ValueError if no windows of input_size can be cropped out of larger images."""
+        if source_size < self.input_size:
+            raise ValueError(f"source_size={source_size} is below input_size={self.input_size}")
+        if self.augmentation == "resize_crop_flip" or self.loader == "episodes":
+            raise ValueError(
+                "source_size crops windows of input_size, which neither"
+                " augmentation=resize_crop_flip nor loader=episodes does"
+            )
 
     def _check_early_stop(self, step_methods: list[str]) -> None:
         """Raise ValueError if a round that ends early would cut something off."""
@@ -416,6 +435,11 @@ class Recipe(Frozen):
     def label(self) -> str:
         """Folder name of a run: <scale>-<method>-s<seed>."""
         return f"{self.name.replace('/', '-')}-s{self.seed}"
+
+    @property
+    def decoded_size(self) -> int:
+        """Side (px) to which the source's images are resized."""
+        return self.source_size or self.input_size
 
     def stream(self, purpose: str) -> tuple[Name, ...]:
         """Return the name of a random stream; it depends on the seed, not on the methods."""

@@ -56,11 +56,11 @@ def build_context(
     processes cannot train the recipe.
     """
     side = source.train.images.shape[-1]
-    if side != recipe.input_size:
+    if side != recipe.decoded_size:
         raise DataError(
-            f"{source.name} was loaded at {side} px, recipe {recipe.name} trains at"
-            f" {recipe.input_size} px",
-            fix=f"load it at {recipe.input_size} px, or use --set input_size={side}",
+            f"{source.name} was loaded at {side} px, recipe {recipe.name} reads it at"
+            f" {recipe.decoded_size} px",
+            fix=f"load it at {recipe.decoded_size} px, or use --set input_size={side}",
         )
     loader = LOADERS[recipe.loader](recipe, source, device)
     require_enough_images(recipe, loader, ranks, device)

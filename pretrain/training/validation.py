@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.distributed import ALONE, Ranks
+from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import InputNormalizer, load_split
@@ -80,7 +81,8 @@ def training_accuracy(ctx: Context) -> float:
     """Return the current accuracy on TRAINING_IMAGES images of the stage without augmentation."""
     loader = ctx.loader
     chosen = torch.from_numpy(loader.stages[ctx.clock.stage][:TRAINING_IMAGES]).to(ctx.device)
-    images, labels = loader.images[chosen], loader.labels[chosen]
+    images = crop_centre(loader.images[chosen], ctx.recipe.input_size)
+    labels = loader.labels[chosen]
     return count_classified(ctx.model, images, labels, loader.normalise, ctx.recipe) / len(chosen)
 
 
@@ -93,7 +95,8 @@ class Validation:
         self, recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
     ) -> None:
         self.recipe, self.device, self.ranks = recipe, device, ranks
-        self.images, self.labels = load_split(source.val, device)
+        images, self.labels = load_split(source.val, device)
+        self.images = crop_centre(images, recipe.input_size)
         self.normalise = InputNormalizer(source, device, recipe.channels_last)
 
     def measure(self, ctx: Context) -> float:

@@ -122,3 +122,17 @@ def test_an_unknown_threshold_is_refused_with_the_nearest_name() -> None:
 def test_impossible_sizes_are_refused(classes: int, width: int) -> None:
     with pytest.raises(UsageError, match="toy_resnet"):
         ARCHITECTURES.load("toy_resnet").build(classes, width)
+
+
+def test_wc_resnet50_is_kaiming_uniform_and_otherwise_seals() -> None:
+    ours, seals = (
+        ARCHITECTURES.load(name).build(5, 8) for name in ("wc_resnet50", "seal_resnet50")
+    )
+    assert {n: t.shape for n, t in ours.state_dict().items()} == {
+        n: t.shape for n, t in seals.state_dict().items()
+    }
+    for name, weight in ours.named_parameters():
+        if weight.ndim > 1:
+            bound = (6 / weight[0].numel()) ** 0.5
+            assert weight.abs().max() <= bound, name
+            assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.2), name

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +14,20 @@ from PIL import Image
 from support.pretrain import source, tiny
 
 from fsbench.core.errors import DataError, UsageError
-from fsbench.data.augmentation import PAD, crop_flip, draw_crops, enlarged_side, resize_crop_flip
+from fsbench.data import SourceDataset
+from fsbench.data.augmentation import (
+    PAD,
+    crop_flip,
+    crop_windows,
+    draw_crops,
+    enlarged_side,
+    resize_crop_flip,
+)
 from fsbench.reproductions import _synthetic
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader, InputNormalizer
+from pretrain.training.loop import train_recipe
 
 CPU = torch.device("cpu")
 
@@ -169,3 +183,70 @@ def test_augmentation_is_drawn_anew_every_step() -> None:
 def test_a_batch_smaller_than_the_stage_is_refused() -> None:
     with pytest.raises(UsageError, match="256 here; batch_size is 32"):
         FullBatchLoader(recipe(batch_size=32), SOURCE, CPU)
+
+
+def enlarged_source(side: int) -> SourceDataset:
+    """The tiny source with a frame of other pixels around every image."""
+    margin = (side - 8) // 2
+    frame = ((0, 0), (0, 0), (margin, margin), (margin, margin))
+    parts = {
+        name: replace(split, images=np.pad(split.images, frame, mode="reflect"))
+        for name, split in (("train", source().train), ("val", source().val))
+    }
+    return replace(source(), **parts)
+
+
+@pytest.mark.parametrize("kind", ["crop_flip", "flip", "none"])
+def test_windows_of_larger_images(kind: str) -> None:
+    recipe = tiny("normal", "source_size=12", f"augmentation={kind}", "batch_size=16")
+    loader = BatchLoader(recipe, enlarged_source(12), CPU)
+    places = set()
+    for epoch in range(6):
+        clock = TrainingClock(recipe.plan, epoch=epoch % 4, round=epoch // 4)
+        batch = loader.batch(clock)
+        assert batch.images.shape == (16, 3, 8, 8)
+        for index, image in zip(loader._epoch_order(clock), batch.images, strict=True):
+            whole = loader.normalise(loader.images[index : index + 1])[0]
+            places |= {
+                (row, column, flipped)
+                for row, column, flipped in product(range(5), range(5), (False, True))
+                if image.equal(
+                    whole[:, row : row + 8, column : column + 8].flip(2 if flipped else ())
+                )
+            }
+    rows, columns, flips = (set(values) for values in zip(*places, strict=True))
+    assert rows == columns == (set(range(5)) if kind == "crop_flip" else {2})
+    assert flips == ({False} if kind == "none" else {False, True})
+
+
+def test_windows_belong_to_the_rows_of_a_batch() -> None:
+    """So that processes that share a batch see the same windows."""
+    images = torch.arange(6 * 3 * 144).view(6, 3, 12, 12)
+    whole = crop_windows(images, 8, "crop_flip", ("rows",))
+    part = crop_windows(images[2:4], 8, "crop_flip", ("rows",), first=2, of=6)
+    assert torch.equal(part, whole[2:4])
+
+
+def test_validation_and_training_accuracy_are_those_of_the_centres(tmp_path: Path) -> None:
+    fields = ("source_size=12", "augmentation=none")
+    for name, of, settings in (
+        ("large", enlarged_source(12), fields),
+        ("small", source(), fields[1:]),
+    ):
+        train_recipe(tiny("seal", *settings), of, tmp_path / name)
+    large, small = (json.loads((tmp_path / n / "run.json").read_text()) for n in ("large", "small"))
+    assert large["rounds"] == small["rounds"]
+    assert large["measured"] == small["measured"]
+    assert large["weights_hash"] == small["weights_hash"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (("source_size=8", "input_size=12"), "source_size=8 is below input_size=12"),
+        (("source_size=12", "augmentation=resize_crop_flip"), "crops windows of input_size"),
+    ],
+)
+def test_windows_that_do_not_fit_are_refused(fields: tuple[str, ...], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        tiny("normal", *fields)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fsbench.api import listing
 from fsbench.cli.main import build
-from pretrain.recipes import registry
+from pretrain.recipes import registry, schedules
 
 SWR_COLUMNS = ("", "MNIST MLP", "CIFAR-10 CNN", "CIFAR-100 CNN", "CIFAR-100 CNN-BN")
 
@@ -118,3 +118,12 @@ def test_redraws_of_the_papers_rows_follow_the_code_that_made_their_figures() ->
     redraws = {n: registry.load_recipe(n).redraw for n in registry.RECIPES.names()}
     coded = {name for name, law in redraws.items() if law == "kaiming_uniform_sqrt5"}
     assert coded == {"paper/llf", "paper/seal_reinit"}
+
+
+def test_weight_companders_rows_follow_its_pipeline() -> None:
+    for name in ("weight_compander", "weight_compander_control"):
+        recipe = registry.load_recipe(f"paper/{name}")
+        assert (recipe.source_size, recipe.input_size) == (256, 224)
+        assert (recipe.architecture, recipe.augmentation) == ("wc_resnet50", "crop_flip")
+        assert (recipe.batch_size, recipe.lr, recipe.weight_decay) == (128, 0.1, 1e-4)
+        assert schedules.drop_epochs(recipe) == (75, 150, 225)

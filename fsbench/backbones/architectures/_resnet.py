@@ -18,6 +18,8 @@ from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
+Kernels = Literal["normal", "uniform"]
+"""Initial law of convolutions and head: kaiming-normal or kaiming-uniform, both with fan-in."""
 
 
 def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
@@ -103,6 +105,7 @@ class ResNet(nn.Module):
         num_classes: int,
         width: int,
         stem: Stem,
+        kernels: Kernels = "normal",
     ) -> None:
         super().__init__()
         imagenet = stem == "imagenet"
@@ -117,7 +120,10 @@ class ResNet(nn.Module):
             n_in = (width << i) * block.expansion
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
-        self.apply(initialize)
+        draw = nn.init.kaiming_normal_ if kernels == "normal" else nn.init.kaiming_uniform_
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.Linear):
+                draw(module.weight, mode="fan_in", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
@@ -125,12 +131,6 @@ class ResNet(nn.Module):
             x = getattr(self, name)(x)
         out: Tensor = self.fc(torch.flatten(self.avgpool(x), 1))
         return out
-
-
-def initialize(module: nn.Module) -> None:
-    """Initialise kernels kaiming-normal with fan-in; biases and norms keep PyTorch's default."""
-    if isinstance(module, nn.Conv2d | nn.Linear):
-        nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
 
 
 def stages(model: nn.Module) -> tuple[str, ...]:
@@ -158,11 +158,11 @@ def roles(model: nn.Module) -> RoleMap:
 
 
 def resnet(
-    block: type[Residual], depths: tuple[int, ...], stem: Stem
+    block: type[Residual], depths: tuple[int, ...], stem: Stem, kernels: Kernels = "normal"
 ) -> Callable[[int, int], nn.Module]:
     """Return the factory of an Architecture."""
 
     def factory(num_classes: int, width: int) -> nn.Module:
-        return ResNet(block, depths, num_classes, width, stem)
+        return ResNet(block, depths, num_classes, width, stem, kernels)
 
     return factory
