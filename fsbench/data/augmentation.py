@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -98,7 +98,7 @@ def crop_windows(
 def crop_centre(images: Images, side: int) -> Images:
     """Return the centres of side x side px of images (..., s, s), as a view."""
     start = (images.shape[-1] - side) // 2
-    return cast("Images", images[..., start : start + side, start : start + side])
+    return images[..., start : start + side, start : start + side]
 
 
 def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
