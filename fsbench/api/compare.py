@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fsbench import data
-from fsbench.api.results import Results, text_table
+from fsbench.api.results import Results
 from fsbench.core import statistics
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
+from fsbench.core.tables import TextTable, draw_table
 from fsbench.core.tasks import TaskPattern, strip_digest
-from fsbench.results.table import DENSE, warn_of_scale
+from fsbench.results.table import DENSE, shorten_columns, warn_of_scale
 from fsbench.results.tracks import Track
 from fsbench.results.verification import Loaded, read_cells, read_verified
 from leaderboard.board.board import Board
@@ -87,6 +88,12 @@ COLUMNS = (
     *("task", "pairs", "A", "B", "A - B", "95 % interval"),
     *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
 )
+OPTIONAL = (DENSE, "d", "P(A > B)", "needed", "pairs", "p")
+"""What a narrow terminal leaves out, in this order."""
+TWO_RUNS = (
+    "A and B are two runs, one network each: the comparison speaks of these networks, not of the "
+    "methods behind them, which other seeds may order otherwise."
+)
 LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
     "p Holm: adjusted over the tasks; d: mean of A - B over its sd; P(A > B): share of pairs, ties "
@@ -147,7 +154,16 @@ class Comparison(Frozen):
     def summary(self) -> str:
         """Return the overall result, the sign test, what they cover and any warning in words."""
         warning = f"\nWarning: {self.warning}" if self.warning else ""
-        return f"{self.overall.words}.\n{self.won}\nThe interval covers {self.covers}.{warning}"
+        covers = f"The interval covers {self.covers}. {TWO_RUNS}"
+        return f"{self.overall.words}.\n{self.won}\n{covers}{warning}"
+
+    def table(self) -> TextTable:
+        """Return the lines as a table, with the summary under its title."""
+        tasks = (*self.cells, *self.dense)
+        short = dict(zip(tasks, shorten_columns([gap.task for gap in tasks])[0], strict=True))
+        rows = tuple((short.get(gap, gap.task), *gap.row()[1:]) for gap in self.gaps())
+        lead = tuple(self.summary().splitlines())
+        return TextTable(self.title, COLUMNS, rows, lead=lead, optional=OPTIONAL)
 
 
 class Comparisons(tuple[Comparison, ...]):
@@ -155,9 +171,7 @@ class Comparisons(tuple[Comparison, ...]):
 
     def __repr__(self) -> str:
         return "\n\n".join(
-            f"{comparison.title}\n"
-            f"{text_table(COLUMNS, [gap.row() for gap in comparison.gaps()])}\n"
-            f"{comparison.summary()}"
+            f"{comparison.title}\n{comparison.summary()}\n{draw_table(comparison.table())}"
             for comparison in self
         )
 

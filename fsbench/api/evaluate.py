@@ -41,7 +41,14 @@ from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.features import FeatureStore, check_input_size, feature_block_size
 from fsbench.core import process
 from fsbench.core.errors import UsageError
-from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
+from fsbench.core.progress import (
+    SILENT,
+    Numbered,
+    Reporter,
+    WorkEstimate,
+    log_detail,
+    require_consent,
+)
 from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
@@ -269,12 +276,16 @@ def run_request(
         if not speaks():
             return Results((), ())
         request = replace(request, overwrite=False)
-    results, paths = [], []
+    results: list[Result] = []
+    paths: list[Path] = []
+    report = Numbered(report, len(models.refs) * len(request.tasks))
     for evaluation in start_evaluations(models, request, roots, output, machine, report):
         evaluation.check_cost(yes)
         for task in request.tasks:
+            report.number = len(results) + 1
             results.append(evaluation.run(task))
             paths.append(evaluation.cell(task).path)
+            log_detail(report, f"{results[-1].column} of {evaluation.backbone.facts}: {paths[-1]}")
     return Results(results, paths)
 
 
@@ -375,8 +386,10 @@ class Evaluation:
         inputs = replace(inputs, halvings=halvings)
         head = EPISODIC.load(spec.adaptation)
         done = episodes.size - sum(len(blocks[block]) for block in missing)
-        what = f"{cell.model} {task.in_results}"
-        with self.report.task(what, episodes.size, "episodes", done) as advance:
+        what = task.in_results
+        with self.report.task(
+            f"{what.dataset}:{what.shape} {what.head}", episodes.size, "episodes", done
+        ) as advance:
             for block in missing:
                 cell.write_block(block, head.evaluate_block(inputs, spec, block))
                 advance(len(blocks[block]))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsbench.api.results import text_table
 from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
+from fsbench.core.tables import TextTable, draw_html, draw_table
 from leaderboard.board.board import Board
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports import render
@@ -30,9 +29,13 @@ class RankedBoard:
 
     tracks: tuple[BoardTable, ...]
 
-    def tables(self) -> list[render.TextTable]:
-        """Return the tables that people read, in percent: measured entries, then published ones."""
-        return [table for view in self.tracks for table in render.make_board_tables(view)]
+    def tables(self, seeds: bool = False) -> list[TextTable]:
+        """Return the tables that people read, in percent: measured entries, then published ones.
+
+        Measured tables have one column per data set; `complete` of each has every column. seeds:
+        whether the seeds of a row are lines below it.
+        """
+        return render.make_overview_tables(self.tracks, seeds)
 
     def to_markdown(self) -> str:
         return "\n".join(map(render.render_board, self.tracks))
@@ -79,19 +82,12 @@ class RankedBoard:
 
     def __repr__(self) -> str:
         return "\n\n".join(
-            f"{table.title}\n{text_table(table.columns, table.rows)}" for table in self.tables()
+            "\n".join([table.title, *table.lead, draw_table(table)]) for table in self.tables()
         )
 
     def _repr_html_(self) -> str:
         """Return the tables as HTML, for notebooks; every text is escaped."""
-        html = ""
-        for table in self.tables():
-            rows = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in table.rows]
-            head = "".join(f"<th>{escape(text)}</th>" for text in table.columns)
-            body = "".join(f"<tr>{row}</tr>" for row in rows)
-            html += f"<table><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
-            html += f"<tbody>{body}</tbody></table>"
-        return html
+        return "".join(map(draw_html, self.tables()))
 
 
 def leaderboard(

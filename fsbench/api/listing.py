@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 MAX_FIGURES = 5
 """Published figures that a table lists; more are counted."""
+MODELS = "models"
 DETAILS = ("figures", "fields")
 """Columns of --json alone."""
 SIZED_PROTOCOL = re.compile(r"(.*):(\d{1,6})px")
@@ -29,11 +30,46 @@ NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
 """Needs of analyses, in words."""
 
 
-def rows(what: str) -> list[Row]:
-    """Return the rows of one listing. Raises UnknownName with the nearest listing."""
+def rows(what: str = "", text: str = "") -> list[Row]:
+    """Return the rows of one listing whose names contain a text; without one, all listings.
+
+    Raises UnknownName with the nearest listing.
+    """
+    if not what:
+        return [{"what": name, "lists": summary(f.__doc__)} for name, f in LISTINGS.items()]
     if what not in LISTINGS:
         raise UnknownName("listing", what, LISTINGS)
-    return LISTINGS[what]()
+    listed = models(text) if what == MODELS else LISTINGS[what]()
+    return [row for row in listed if text.lower() in str(next(iter(row.values()))).lower()]
+
+
+def models(text: str = "") -> list[Row]:
+    """Models of timm; fsbench ls models TEXT searches their names."""
+    import timm
+
+    tags: dict[str, list[str]] = {}
+    for name in timm.list_models(f"*{text}*", pretrained=True):
+        architecture, _, tag = name.partition(".")
+        tags.setdefault(architecture, []).append(tag)
+    return [
+        {"model": f"timm/{name}", "weights": tags.get(name, [])}
+        for name in timm.list_models(f"*{text.partition('.')[0]}*")
+    ]
+
+
+def recipe_fields(name: str) -> Row:
+    """Return all fields of a recipe under dotted names, and where a paper states it.
+
+    Raises UnknownName.
+    """
+    from pretrain.recipes.registry import RECIPES
+
+    recipe = RECIPES.load(name)
+    methods = {method.name: method.model_dump(mode="json") for method in recipe.methods}
+    fields = recipe.model_dump(mode="json", exclude={"methods"})
+    paper = {key: value for key, value in published(RECIPES.paper_row(name)).items() if value}
+    paper.pop("figures", None)
+    return {"methods": list(methods)} | dotted(methods) | dotted(fields) | paper
 
 
 def list_methods() -> list[str]:
@@ -103,6 +139,7 @@ def list_models(pattern: str = "*") -> list[str]:
 
 
 def methods() -> list[Row]:
+    """Pretraining methods, with their papers, hooks and options."""
     from pretrain import METHODS
     from pretrain.method import hooks_of
 
@@ -144,6 +181,7 @@ def list_broken(
 
 
 def recipes() -> list[Row]:
+    """Recipes of fsbench pretrain; fsbench ls recipes toy lists one scale."""
     from pretrain.recipes.registry import RECIPES
 
     listed = []
@@ -178,6 +216,7 @@ def published(row: PaperRecipe | None) -> Row:
 
 
 def datasets() -> list[Row]:
+    """Data sets: sources of pretraining and targets of evaluation."""
     from fsbench.data import SOURCES, TARGETS
 
     loaded = [(registry, *registry.usable()) for registry in (SOURCES, TARGETS)]
@@ -201,7 +240,7 @@ def datasets() -> list[Row]:
 
 
 def protocols() -> list[Row]:
-    """Every protocol with its default fields."""
+    """Protocols of evaluation, with their default fields."""
     fields = {name: protocol_fields(spec) for name, spec in protocol_specs().items()}
     return [
         {
@@ -277,7 +316,7 @@ def dotted(values: dict[str, Any], prefix: str = "") -> Row:
 
 
 def heads() -> list[Row]:
-    """Heads that take the place of `linear`, with their defaults."""
+    """Heads that take the place of linear, with their defaults."""
     from fsbench.core.specs import FITTED, SGD
 
     entries, errors = FITTED.usable(SGD)
@@ -296,6 +335,7 @@ def heads() -> list[Row]:
 
 
 def backbones() -> list[Row]:
+    """References of backbones: sources, and architectures of fsbench."""
     from fsbench.backbones import SOURCES
     from fsbench.backbones.architectures import ARCHITECTURES
     from fsbench.core.registry import SUITE
@@ -315,6 +355,7 @@ def backbones() -> list[Row]:
 
 
 def analyses() -> list[Row]:
+    """Analyses of fsbench analyze, with their settings."""
     from protocols.analyses import ANALYSES
 
     entries, errors = ANALYSES.usable()
@@ -333,6 +374,7 @@ def analyses() -> list[Row]:
 
 
 def entries() -> list[Row]:
+    """Entries published in papers."""
     from leaderboard.board.published import load_published
 
     return [
@@ -353,6 +395,7 @@ LISTINGS: dict[str, Callable[[], list[Row]]] = {
     "protocols": protocols,
     "heads": heads,
     "backbones": backbones,
+    MODELS: models,
     "analyses": analyses,
     "entries": entries,
 }

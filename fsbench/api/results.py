@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tables import draw_html, draw_table
 from fsbench.results.names import MODEL_FILE
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
@@ -134,23 +135,14 @@ class Results(Sequence[Result]):
         return Results(self, paths)
 
     def __repr__(self) -> str:
-        header, rows, notes = build_table(self, self.models)
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in [header, *rows]
-        ]
-        return "\n".join([*lines, *notes])
+        table = build_table(self, self.models)
+        return "\n".join([table.title, draw_table(table), table.note])
 
     def _repr_html_(self) -> str:
         """Return the table of `repr` as HTML, for notebooks."""
-        header, rows, notes = build_table(self, self.models)
-        head = "".join(f"<th>{escape(text)}</th>" for text in header)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows
-        )
-        below = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+        table = build_table(self, self.models)
+        notes = table.note.splitlines()
+        return draw_html(table) + "".join(f"<div><small>{escape(n)}</small></div>" for n in notes)
 
 
 COLUMNS = {
@@ -249,26 +241,3 @@ def load_results(folder: str | Path) -> Results:
             f"{outside[0]} lies outside a results tree", fix="keep results in the tree of -o DIR"
         )
     return Results((cell.result for cell in loaded), (cell.path.resolve() for cell in loaded))
-
-
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return aligned columns, numbers to the right, without trailing spaces.
-
-    Examples
-    --------
-    >>> print(text_table(("task", "n"), [("eurosat:5w1s", "600"), ("isic:5w1s", "7")]))
-    task            n
-    eurosat:5w1s  600
-    isic:5w1s       7
-    """
-    columns = []
-    for texts in zip(header, *rows, strict=True):
-        width = max(map(len, texts))
-        numeric = len(texts) > 1 and all(is_number(text) for text in texts[1:])
-        columns.append([text.rjust(width) if numeric else text.ljust(width) for text in texts])
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
-
-
-def is_number(text: str) -> bool:
-    """Return whether a cell reads as a number, '-' for a missing one included."""
-    return text[:1] in tuple("0123456789-+<")

@@ -317,7 +317,7 @@ class FeatureStore:
     ) -> None:
         """Run the network over the blocks that the writer lacks, and publish the array."""
         n, size, ref = len(dataset), int(about["block"]), backbone.facts.ref
-        what, done = f"features of {dataset.name} by {ref}", min(writer.done * size, n)
+        what, done = f"{dataset.name} features", min(writer.done * size, n)
         with self.report.task(what, n, "images", done) as advance:
             for start, rows in self.rows(backbone, dataset, image, writer.done, view):
                 writer.write(start, rows)

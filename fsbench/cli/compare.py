@@ -26,16 +26,14 @@ def compare(
     as_json: options.Json = False,
 ) -> None:
     """Compare two entries on shared episodes, per task and overall; one table per head and size."""
-    from fsbench.api.compare import COLUMNS, LEGEND
+    from fsbench.api.compare import LEGEND
     from fsbench.api.compare import compare as compare_entries
 
     comparisons = compare_entries(a, b, tasks=options.split(tasks), board=board)
     if as_json:
         console.emit_json([comparison.model_dump(mode="json") for comparison in comparisons])
         return
-    for comparison in comparisons:
-        console.table(comparison.title, COLUMNS, [gap.row() for gap in comparison.gaps()])
-        typer.echo(f"{comparison.summary()}\n")
+    console.show_tables([comparison.table() for comparison in comparisons])
     console.log(LEGEND)
 
 

@@ -1,42 +1,173 @@
-"""Terminal output: progress and log lines on stderr, one table or JSON on stdout."""
+"""Terminal output: progress and log lines on stderr, tables or JSON on stdout.
+
+Options of all commands live here: -q and -v, and for tables --wide, --columns and --format.
+"""
 
 from __future__ import annotations
 
+import csv
+import inspect
+import io
 import json
-from collections.abc import Sequence
-from typing import Any
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial, wraps
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import typer
+from typer import Option
 
+from fsbench.core.progress import VERBOSITY
 from fsbench.core.progress import console_reporter as reporter
 
-__all__ = ["emit_json", "log", "reporter", "table"]
+if TYPE_CHECKING:
+    from fsbench.core.tables import TextTable
 
-UNFOLDED = 100_000
-"""Characters that no table exceeds."""
+__all__ = ["emit_json", "log", "reporter", "show_tables", "table", "with_output_options"]
+
+INSTANT = ("cache clear", "episodes hash", "leaderboard init", "protocols diff")
+"""Commands that answer before a first line would help."""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Options of every command, in the order of --help; those of tables come last."""
+
+    quiet: bool = Option(
+        False, "-q", "--quiet", help="Print results and errors only.", rich_help_panel="Output"
+    )
+    verbose: bool = Option(
+        False,
+        "-v",
+        "--verbose",
+        help="Print progress every second, and where results are.",
+        rich_help_panel="Output",
+    )
+    wide: bool = Option(
+        False, "--wide", help="Print all columns, whatever the width.", rich_help_panel="Output"
+    )
+    columns: str = Option(
+        "",
+        metavar="A,B",
+        help="Print these columns only: names, or data sets.",
+        rich_help_panel="Output",
+    )
+    format: Literal["table", "md", "csv"] = Option(
+        "table", help="Format of tables.", rich_help_panel="Output"
+    )
+
+
+OUTPUT: ContextVar[dict[str, Any]] = ContextVar("settings")
+"""Output options of the running command; empty outside of one."""
+
+
+def with_output_options(path: str, command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of its output, which says at once that it has started.
+
+    path: the words that call it, e.g. 'leaderboard show'.
+    """
+    signature = inspect.signature(command)
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints.get(name, parameter.annotation))
+        for name, parameter in signature.parameters.items()
+    ]
+    shows_tables = not {"as_json", "shape"}.isdisjoint(signature.parameters) and path != "report"
+    taken = {"format"} if "shape" in signature.parameters else set()
+    kinds = get_type_hints(OutputOptions, include_extras=True)
+    for name, kind in kinds.items():
+        if name in ("quiet", "verbose") or (shows_tables and name not in taken):
+            default = getattr(OutputOptions, name)
+            parameters.append(
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+                )
+            )
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        settings = {name: values.pop(name) for name in kinds.keys() - taken if name in values}
+        OUTPUT.set(settings)
+        VERBOSITY.set(settings["verbose"] - settings["quiet"])
+        if path not in INSTANT:
+            log(f"fsbench {path}: starting")
+        command(**values)
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def log(text: str) -> None:
-    typer.echo(text, err=True)
+    """Print a line on stderr, unless --quiet."""
+    if VERBOSITY.get() >= 0:
+        typer.echo(text, err=True)
+
+
+def terminal_width() -> int | None:
+    """Return the width of tables; None for a pipe, which has none unless COLUMNS states it."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return None
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print one table to stdout: plain text, never markup; numbers are right-aligned."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """Print one table to stdout; columns with one text in all rows move into the title."""
+    from fsbench.core.tables import TextTable
 
-    drawn = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for i, column in enumerate(columns):
-        cells = [row[i] for row in rows]
-        numeric = bool(cells) and all(cell[:1] in "0123456789-+<" for cell in cells)
-        drawn.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    # A pipe has no width: print every column whole rather than folding at 80 characters.
-    whole = Console(width=UNFOLDED).measure(drawn).maximum
-    Console(width=None if Console().is_terminal else whole).print(drawn)
+    show_tables([TextTable(title, tuple(columns), tuple(map(tuple, rows))).share()])
+
+
+def show_tables(tables: Sequence[TextTable]) -> None:
+    """Print tables to stdout as --format, --columns and --wide say, their notes to stderr."""
+    from fsbench.core.tables import choose_columns
+
+    settings = OUTPUT.get({})
+    shape, names, wide = settings.get("format"), settings.get("columns"), settings.get("wide")
+    if names:
+        tables = choose_columns(tables, [name.strip() for name in names.split(",")])
+    elif wide or shape in {"md", "csv"}:
+        tables = [table.complete or table for table in tables]
+    for table in tables:
+        if shape == "csv":
+            typer.echo(write_csv(table), nl=False)
+        elif shape == "md":
+            from leaderboard.reports.render import render_table
+
+            typer.echo(render_table(table) + "\n")
+        else:
+            show_table(table, None if wide else terminal_width())
+
+
+def show_table(table: TextTable, width: int | None) -> None:
+    """Print what fits of a table, its title and its finding above it; then what was left out."""
+    from fsbench.core.tables import draw_table, fit_table
+
+    fit = fit_table(table, width)
+    fold = partial(fill, width=width or sys.maxsize, break_long_words=False, break_on_hyphens=False)
+    above = map(fold, (table.title, *table.lead))
+    typer.echo("\n".join([*above, "", draw_table(fit.table, width), ""]))
+    for text in table.note.splitlines():
+        log(text)
+    if fit.omitted:
+        log(
+            f"left out at {width} columns: {', '.join(fit.omitted)}; "
+            f"--columns A,B chooses, --wide prints all, --format csv writes a file"
+        )
+
+
+def write_csv(table: TextTable) -> str:
+    """Return a table as CSV, with texts that no spreadsheet runs as a formula."""
+    from leaderboard.reports.csv import guard_formula
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([guard_formula(text) for text in row] for row in (table.columns, *table.rows))
+    return out.getvalue()
 
 
 def emit_json(value: Any) -> None:

@@ -124,6 +124,7 @@ def evaluation_command(
 
     def command(**values: Any) -> None:
         import fsbench
+        from fsbench.cli import console
         from fsbench.cli.show import print_results
         from fsbench.core.distributed import speaks
         from fsbench.core.tasks import integers
@@ -140,7 +141,9 @@ def evaluation_command(
             **values,
         )
         if speaks():  # under torchrun the first process alone
-            print_results(results, as_json=as_json)
+            print_results(results, as_json=as_json, models=results.models)
+            folder = values["output"]
+            console.log(f"saved to {folder}/; next: fsbench show {folder}")
 
     hints = get_type_hints(EvaluationOptions, include_extras=True)
     parameters = [

@@ -34,6 +34,7 @@ def register(app: typer.Typer) -> None:
 def show(
     board: options.Board,
     shape: Literal["table", "md", "json"] = Option("table", "--format", help="Format."),
+    seeds: bool = Option(False, "--seeds", help="Print the seeds of a row below it."),
     cache: options.Cache = None,
 ) -> None:
     """Verify all entries, rank them in tiers and print one table per protocol and input size."""
@@ -45,9 +46,7 @@ def show(
     elif shape == "md":
         typer.echo(ranked.to_markdown(), nl=False)
     else:
-        for table in ranked.tables():
-            console.table(table.title, table.columns, table.rows)
-            console.log(table.note)
+        console.show_tables(ranked.tables(seeds))
 
 
 def build(
@@ -192,9 +191,7 @@ def methods(
     elif shape == "md":
         typer.echo("\n".join(map(tables.render_markdown, tracks)), nl=False)
     else:
-        for table in (table for track in tracks for table in tables.make_tables(track)):
-            console.table(table.title, table.columns, table.rows)
-            console.log(table.note)
+        console.show_tables([table for track in tracks for table in tables.make_tables(track)])
 
 
 def stats(

@@ -14,6 +14,7 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
+from fsbench.cli.console import with_output_options
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, handled, keep_freed_memory
@@ -70,6 +71,11 @@ def build() -> typer.Typer:
     commands: list[Any] = [*app.registered_commands, *app.registered_groups]
     for command in commands:
         command.rich_help_panel = PANEL_OF.get(str(command.name), "Tools")
+    groups = {f"{group.name} ": group.typer_instance for group in app.registered_groups}
+    for prefix, group in {"": app, **groups}.items():
+        for leaf in group.registered_commands if group else ():
+            if leaf.callback and not hasattr(leaf.callback, "__wrapped__"):  # a group built again
+                leaf.callback = with_output_options(f"{prefix}{leaf.name}", leaf.callback)
     return app
 
 

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from fsbench.core.schema import Result
 
 Results = Annotated[list[Path], typer.Argument(help="Results folders or files.")]
-
-
+RECIPE = Path("recipe")
+"""The word before names of recipes, in place of results."""
 Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.")]
-
-
-KINDS = "methods, recipes, datasets, protocols, heads, backbones, analyses or entries"
 FORM = "HEAD@PROTOCOL, probe or knn; append :64px for another input size"
-What = Annotated[str, typer.Argument(help=f"What to list: {KINDS}.")]
-Text = Annotated[str, typer.Argument(help="Only names that contain this, e.g. regime/.")]
+What = Annotated[str, typer.Argument(help="What to list; without it, what can be listed.")]
+Text = Annotated[str, typer.Argument(help="Only names that contain this, e.g. toy or resnet.")]
 First = Annotated[str, typer.Argument(help=f"Protocol: {FORM}.")]
 Second = Annotated[str, typer.Argument(help="Protocol to compare with.")]
 
@@ -40,11 +37,11 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="results")
 
 
-def ls(what: What, text: Text = "", as_json: options.Json = False) -> None:
-    """List methods, recipes, data sets, protocols, heads, backbones, analyses or entries."""
+def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
+    """List methods, recipes, data sets, protocols, heads, timm's models and more."""
     from fsbench.api.listing import DETAILS, rows
 
-    listing = [row for row in rows(what) if text.lower() in str(next(iter(row.values()))).lower()]
+    listing = rows(what, text)
     if as_json:
         console.emit_json(listing)
         return
@@ -52,7 +49,8 @@ def ls(what: What, text: Text = "", as_json: options.Json = False) -> None:
         console.log(f"no {what}" + (f" with '{text}' in the name" if text else ""))
         return
     columns = [name for name in listing[0] if name not in DETAILS]
-    console.table(what, columns, [[text_of(row[column]) for column in columns] for row in listing])
+    body = [[text_of(row[column]) for column in columns] for row in listing]
+    console.table(f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]", columns, body)
 
 
 def diff(a: First, b: Second, as_json: options.Json = False) -> None:
@@ -78,18 +76,41 @@ def text_of(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={part}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(map(text_of, value))
     return "" if value is None else str(value)
 
 
 def show(results: Results, as_json: options.Json = False) -> None:
-    """Verify results against their records and print them; several models become columns."""
+    """Verify results against their records and print them; several models become columns.
+
+    `fsbench show recipe NAME` prints a recipe field by field.
+    """
     from fsbench.results.verification import read_cells
 
+    if results[0] == RECIPE and not RECIPE.exists():
+        show_recipes([path.as_posix() for path in results[1:]], as_json)
+        return
     loaded = [cell for path in results for cell in read_cells(path)]
     print_results(
         [cell.result for cell in loaded], as_json=as_json, models=[cell.model for cell in loaded]
     )
+
+
+def show_recipes(names: Sequence[str], as_json: bool) -> None:
+    """Print the fields of recipes, or each as a JSON record. Raise UsageError without a name."""
+    from fsbench.api.listing import recipe_fields
+    from fsbench.core.errors import UsageError
+
+    if not names:
+        raise UsageError("show recipe without a name", fix="fsbench ls recipes lists the names")
+    fields_by_name = {name: recipe_fields(name) for name in names}
+    if as_json:
+        console.emit_json(fields_by_name)
+        return
+    for name, fields in fields_by_name.items():
+        rows = [[field, text_of(value) or "-"] for field, value in fields.items()]
+        console.table(name, ["field", "value"], rows)
+    console.log(f"next: fsbench pretrain {names[0]}")
 
 
 def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -> None:
@@ -103,7 +124,7 @@ def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -
 def print_results(
     results: Sequence[Result], as_json: bool = False, models: Sequence[str] | None = None
 ) -> None:
-    """Print one table per track and notes on stderr, or a JSON list of records with `mean`."""
+    """Print one table per track, or a JSON list of records with `mean`."""
     from fsbench.results import table
     from fsbench.results.tracks import by_track
 
@@ -111,12 +132,10 @@ def print_results(
         console.emit_json([table.result_as_json(result) for result in results])
         return
     tracks = by_track(result.column for result in results)
-    all_notes: dict[str, None] = {}
+    tables = []
     for track, columns in tracks.items():
         chosen = [i for i, result in enumerate(results) if result.column in columns]
         names = models and [models[i] for i in chosen]
-        header, rows, notes = table.build_table([results[i] for i in chosen], names)
-        console.table("results" if len(tracks) == 1 else f"results {track.label}", header, rows)
-        all_notes |= dict.fromkeys(notes)
-    for note in all_notes:
-        console.log(note)
+        title = "results" if len(tracks) == 1 else f"results {track.label}"
+        tables.append(table.build_table([results[i] for i in chosen], names, title))
+    console.show_tables(tables)

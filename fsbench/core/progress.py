@@ -1,8 +1,8 @@
 """Progress and estimates of work: library code takes a Reporter and never prints.
 
-`console_reporter` draws rich progress bars on a terminal and writes plain lines elsewhere; `SILENT`
-is the default of everything below the public functions. Work that is estimated to take over an hour
-starts only with --yes.
+`console_reporter` draws bars on a terminal and writes plain lines elsewhere; `SILENT` is the
+default of everything below the public functions. Work that is estimated to take over an hour starts
+only with --yes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fsbench.core.errors import UsageError
 
 Advance = Callable[[int], None]
+VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
+"""-1: results and errors alone; 0: progress; 1: details as well."""
 
 
 class Reporter(Protocol):
@@ -43,8 +46,31 @@ class Silent:
 
 
 SILENT: Reporter = Silent()
-LINE_EVERY = 10.0
-"""Seconds between two progress lines of one task where stderr is no terminal."""
+
+
+def log_detail(report: Reporter, text: str) -> None:
+    """Log a line that only --verbose shows."""
+    if VERBOSITY.get() > 0:
+        report.log(text)
+
+
+LINE_EVERY = {0: 10.0, 1: 1.0}
+"""Seconds between two progress lines of one task where stderr is no terminal, by verbosity."""
+SHORTEST_BAR, LONGEST_BAR = 6, 30
+
+
+class Numbered:
+    """A Reporter that puts the place of the current work before its tasks, e.g. [3/12]."""
+
+    def __init__(self, report: Reporter, total: int) -> None:
+        self.report, self.total, self.number = report, total, 0
+        self.log = report.log
+
+    def task(
+        self, what: str, total: int, unit: str, done: int = 0
+    ) -> AbstractContextManager[Advance]:
+        place = f"[{self.number}/{self.total}] " if self.number else ""
+        return self.report.task(place + what, total, unit, done)
 
 
 class Lines:
@@ -54,19 +80,20 @@ class Lines:
         self.clock = clock
 
     def log(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
+        stamp = time.strftime("%H:%M:%S ") if VERBOSITY.get() > 0 else ""
+        sys.stderr.write(f"{stamp}{text}\n")
         sys.stderr.flush()
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         started = shown = self.clock()
-        count = done
+        count, pause = done, LINE_EVERY.get(VERBOSITY.get(), LINE_EVERY[0])
 
         def advance(n: int) -> None:
             nonlocal count, shown
             count += n
             now = self.clock()
-            if now - shown >= LINE_EVERY and count < total:
+            if now - shown >= pause and count < total:
                 shown = now
                 self.log(line(what, count, total, unit, (count - done) / (now - started)))
 
@@ -76,13 +103,14 @@ class Lines:
 
 
 def line(what: str, count: int, total: int, unit: str, rate: float) -> str:
-    """e.g. 'features eurosat: 512/1000 images, 230 images/s, 2 s left'."""
-    left = f", {(total - count) / rate:.0f} s left" if rate > 0 and count < total else ""
-    return f"{what}: {count}/{total} {unit}, {rate:.3g} {unit}/s{left}"
+    """e.g. '[3/12] isic:5w5s linear: 120/600, 230 episodes/s, 2 s left'."""
+    speed = f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}"
+    left = f", {format_duration((total - count) / rate)} left" if rate > 0 and count < total else ""
+    return f"{what}: {count}/{total}, {speed} {unit}/s{left}"
 
 
 class Bars:
-    """Progress as rich bars with rate and time left, for terminals."""
+    """Progress as a bar with rate and time left, for terminals."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -94,39 +122,35 @@ class Bars:
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TextColumn
 
-        started = time.monotonic()
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}", markup=False),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
+        started, count = time.monotonic(), done
+        bar = BarColumn(bar_width=LONGEST_BAR)
+        columns = (bar, TextColumn("{task.description}", markup=False))
+
+        def describe() -> str:
+            """Return the line, its name shortened where the width is small; fit the bar to it."""
+            rate = (count - done) / max(time.monotonic() - started, 1e-9)
+            text, room = line("", count, total, unit, rate), self.console.width - 1
+            name = what[: max(0, room - len(text) - SHORTEST_BAR)]
+            bar.bar_width = max(1, min(LONGEST_BAR, room - len(name) - len(text)))
+            return name + text
+
         with Progress(*columns, console=self.console) as bars:
-            bar = bars.add_task(what, total=total, completed=done, rate=unit)
-            count = 0
+            work = bars.add_task(describe(), total=total, completed=done)
 
             def advance(n: int) -> None:
                 nonlocal count
                 count += n
-                rate = count / max(time.monotonic() - started, 1e-9)
-                bars.update(bar, advance=n, rate=f"{rate:.3g} {unit}/s")
+                bars.update(work, advance=n, description=describe())
 
             yield advance
 
 
 def console_reporter() -> Reporter:
     """Return a reporter that draws bars on a terminal and writes plain lines elsewhere."""
+    if VERBOSITY.get() < 0:
+        return SILENT
     return Bars() if sys.stderr.isatty() else Lines()
 
 

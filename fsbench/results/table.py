@@ -9,14 +9,15 @@ length 1 and are free of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fsbench.core.schema import Result, ScoreRecord
 from fsbench.core.specs import ProbeSpec, Select
+from fsbench.core.tables import TextTable
 from fsbench.core.tasks import ColumnId
 from fsbench.results import summary
-from fsbench.results.names import model_name
+from fsbench.results.names import ORDER, model_name
 
 SOURCE_ROW = "source (in-domain)"
 DENSE = "dense"
@@ -24,38 +25,67 @@ KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
 def build_table(
-    results: Sequence[Result], models: Sequence[str] | None = None
-) -> tuple[list[str], list[list[str]], list[str]]:
-    """Header, rows and notes: mean ± 95 % interval in percent, flags marked, '-' where absent.
+    results: Sequence[Result], models: Sequence[str] | None = None, name: str = "results"
+) -> TextTable:
+    """Return one column per model and one row per task: mean ± 95 % interval, '-' where absent.
 
     models: the model of each result; by default the name that its reference gives. The start of
-    the weights hash is added where two weights share a name.
+    the weights hash is added where two weights share a name. Head, protocol, input size and flags
+    that all rows share stand in the title.
     """
     labels = distinct_labels(results, models or [model_name(r.backbone) for r in results])
-    header = list(dict.fromkeys(labels))
     rows: dict[ColumnId, dict[str, list[str]]] = {}
+    flags: dict[ColumnId, dict[str, tuple[str, ...]]] = {}
     sources: dict[str, list[str]] = {}
     for label, result in zip(labels, results, strict=True):
-        rows.setdefault(result.column, {}).setdefault(label, []).append(format_result(result))
-        if result.dense is not None:
-            dense = rows.setdefault(result.column.marked(DENSE), {})
-            dense.setdefault(label, []).append(text_of_score(result.dense, result.flags))
-        if "beside" in result.details and isinstance(result.spec, ProbeSpec):
-            name = result.column.marked(summary.BESIDE[summary.other_rule(result.spec.select)])
-            beside = text_of_score(beside_score(result), result.flags)
-            rows.setdefault(name, {}).setdefault(label, []).append(beside)
+        for column, score in list_scores(result):
+            rows.setdefault(column, {}).setdefault(label, []).append(format_score(score))
+            flags.setdefault(column, {})[label] = result.flags
         source = result.backbone.source_accuracy
         if source is not None:
             sources[label] = [f"{100 * source:.2f}"]
-    lines = [(str(column), rows[column]) for column in sorted(rows)]
-    lines += [(SOURCE_ROW, sources)] if sources else []
-    body = [[name, *(" / ".join(cells.get(m, ["-"])) for m in header)] for name, cells in lines]
-    return ["task", *header], body, table_notes(results)
+    columns = sorted(rows)
+    short, common = shorten_columns([str(column) for column in columns])
+    shared = [f for f in ORDER if results and all(f in result.flags for result in results)]
+    header = list(dict.fromkeys(labels))
+    body = [
+        (
+            text,
+            *(" / ".join(rows[column].get(model, ["-"])) for model in header),
+            describe_flags(flags[column], shared),
+        )
+        for text, column in zip(short, columns, strict=True)
+    ]
+    if sources:
+        body.append((SOURCE_ROW, *(" / ".join(sources.get(m, ["-"])) for m in header), "-"))
+    words = " ".join(word for word in common.split() if word not in name.split())
+    title = f"{name}: {words}" if words else name
+    table = TextTable(
+        " · ".join([title, *shared]),
+        ("task", *header, "flags"),
+        tuple(body),
+        "\n".join(table_notes(results)),
+        optional=(DENSE, SOURCE_ROW, "flags"),
+    )
+    return table.without("flags") if all(row[-1] == "-" for row in body) else table
 
 
-def format_result(result: Result) -> str:
-    """e.g. '57.75 ± 0.88 [subset]'."""
-    return text_of_score(result.score, result.flags)
+def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
+    """Yield the rows of a result: its score, that of dense queries, a probe's by the other rule."""
+    yield result.column, result.score
+    if result.dense is not None:
+        yield result.column.marked(DENSE), result.dense
+    if "beside" in result.details and isinstance(result.spec, ProbeSpec):
+        rule = summary.BESIDE[summary.other_rule(result.spec.select)]
+        yield result.column.marked(rule), beside_score(result)
+
+
+def describe_flags(flags: Mapping[str, tuple[str, ...]], shared: Sequence[str]) -> str:
+    """Return the flags of a row that not all rows share, by model where models differ."""
+    rest = {m: ", ".join(f for f in several if f not in shared) for m, several in flags.items()}
+    if len(set(rest.values())) == 1:
+        return next(iter(rest.values())) or "-"
+    return "; ".join(f"{model}: {words}" for model, words in rest.items() if words)
 
 
 def beside_score(result: Result) -> ScoreRecord:
@@ -64,10 +94,10 @@ def beside_score(result: Result) -> ScoreRecord:
     return ScoreRecord.model_validate(fields | {"n": result.score.n})
 
 
-def text_of_score(score: ScoreRecord, flags: Sequence[str]) -> str:
+def format_score(score: ScoreRecord) -> str:
+    """e.g. '57.75 ± 0.88'."""
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
-    why = f" [{', '.join(flags)}]" if flags else ""
-    return f"{100 * score.mean:.2f}{half}{why}"
+    return f"{100 * score.mean:.2f}{half}"
 
 
 def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[str]:
@@ -167,3 +197,25 @@ def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
         f"{widest[smallest]:.3g} for {smallest}. Accuracies of {' and '.join(heads)} depend on the "
         "scale of features as well as on transfer; --adapt logistic does not."
     )
+
+
+def shorten_columns(columns: Sequence[str]) -> tuple[list[str], str]:
+    """Return column labels without the parts that all columns share, and those parts."""
+    parts, common = split_labels(columns)
+    return [f"{dataset}:{rest}" for dataset, rest in parts], common
+
+
+def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
+    """Return data set and rest of each short label, and the parts that all columns share."""
+    ids = [ColumnId.parse(column) for column in columns]
+    modes = {column.task.mode for column in ids if column.task.mode}
+    sizes = {column.size for column in ids}
+    several = len(ids) > 1
+    shared = [*modes] * (several and len(modes) == 1) + [*sizes] * (several and len(sizes) == 1)
+
+    def rest(column: ColumnId) -> str:
+        setting = column.task.shape if column.task.mode in shared else column.task.setting
+        size = () if column.size in shared else (column.size,)
+        return " ".join([setting, *size, *column.variant])
+
+    return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)

@@ -25,9 +25,9 @@ from fsbench.core import statistics
 from fsbench.core.plotting import Drawing, write_figure
 from fsbench.core.statistics import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
+from fsbench.results.table import shorten_columns
 from leaderboard.charts import bars, gaps, heat_map, scatter
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
-from leaderboard.reports.render import shorten_columns
 
 WIDTH = 760.0
 """CSS pixels: a README's column."""

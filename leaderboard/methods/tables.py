@@ -9,16 +9,20 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import mean
 from typing import get_args
 
+from fsbench.core.tables import TextTable
+from fsbench.results.table import shorten_columns, split_labels
+from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
 from leaderboard.reports.csv import guard_formula
 from leaderboard.reports.render import (
+    ONE_SEED,
     SELF_MARK,
     SELF_NOTE,
-    TextTable,
     render_table,
-    shorten_columns,
     to_percent,
 )
 
@@ -47,6 +51,11 @@ COST_NOTE = (
     "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
     "that cost; hours are compared on one kind of device only."
 )
+ONE_SEED_GAIN = f"{ONE_SEED} one pretraining seed: a difference of seeds passes for a gain."
+AVERAGE_NOTE = (
+    "Accuracy (gain over normal), mean over the columns of a data set; --wide prints the columns, "
+    "with the stars of their tests."
+)
 TARGET_NOTE = "Accuracy (gain over normal) by column."
 NO_ROWS = "No fsbench runs yet: fsbench pretrain, fsbench benchmark -m run:DIR, fsbench submit."
 
@@ -55,12 +64,45 @@ def make_tables(board: MethodBoard) -> list[TextTable]:
     """Return the tables of gains, gains by column, and costs."""
     if not board.rows:
         note = " ".join([NO_ROWS, *list_left_out(board)])
-        return [TextTable(make_title(board), ("method",), (), note)]
+        return [TextTable(make_title(board, "methods"), ("method",), (), note)]
     return [make_gain_table(board), make_target_table(board), make_cost_table(board)]
 
 
-def make_title(board: MethodBoard) -> str:
-    return f"{board.board}: methods" + (f", {board.track}" if board.track else "")
+def make_title(board: MethodBoard, what: str, *shared: str) -> str:
+    """Return the title of a table with the marks that all its rows share."""
+    title = f"{board.board}: {what}" + (f", {board.track}" if board.track else "")
+    reported = [SELF_REPORTED] * all(row.self_reported for row in board.rows)
+    single = ["one seed per row"] * all(row.n_seeds == 1 for row in board.rows)
+    return " · ".join([title, *shared, *((*reported, *single) if board.rows else ())])
+
+
+def name_row(board: MethodBoard, row: MethodRow) -> str:
+    """Return the name of a row, marked if it has one seed and others have more."""
+    hollow = row.n_seeds == 1 and any(other.n_seeds > 1 for other in board.rows)
+    return f"{ONE_SEED} {row.name}" if hollow else row.name
+
+
+def describe_gains(board: MethodBoard) -> tuple[str, ...]:
+    """Return which gains over plain training survive, in a sentence, and what one seed shows."""
+    gains = {
+        row.name: row.overall.gains["normal"]
+        for row in board.rows
+        if row.overall and "normal" in row.overall.gains
+    }
+    tested = [name for name, gain in gains.items() if gain.covers == "seeds and episodes"]
+    survive = [name for name in tested if gains[name].is_significant(board.alpha)]
+    above = [f"{n} ({to_percent(gains[n].gap, '+')})" for n in survive if gains[n].gap > 0]
+    below = [f"{n} ({to_percent(gains[n].gap)})" for n in survive if gains[n].gap <= 0]
+    if not tested:
+        finding = "No gain over normal is tested: none has two seeds on both sides."
+    elif not survive:
+        finding = f"None of the {len(tested)} gains over normal with two or more seeds survives."
+    else:
+        sides = [f"above normal: {', '.join(above)}"] * bool(above)
+        sides += [f"below normal: {', '.join(below)}"] * bool(below)
+        finding = f"After Holm, of {len(tested)} with two or more seeds: {'; '.join(sides)}."
+    single = any(row.n_seeds == 1 for row in board.rows)
+    return (finding, *([ONE_SEED_GAIN] if single else []))
 
 
 def make_gain_table(board: MethodBoard) -> TextTable:
@@ -72,16 +114,16 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     rows = [
         (
             *(
-                row.name,
+                name_row(board, row),
                 row.plan or "-",
                 str(row.n_seeds),
-                mark_self_reported(row, format_accuracy(row.overall)),
+                mark_self_reported(board, row, format_accuracy(row.overall)),
             ),
             "-" if variance is None else to_percent(variance**0.5),
             *(format_gain(row.overall, kind, board.alpha) for kind in kinds),
             "-"
             if row.source_accuracy is None
-            else mark_self_reported(row, to_percent(row.source_accuracy)),
+            else mark_self_reported(board, row, to_percent(row.source_accuracy)),
         )
         for row, variance in zip(board.rows, variances, strict=True)
     ]
@@ -93,7 +135,14 @@ def make_gain_table(board: MethodBoard) -> TextTable:
             *list_left_out(board),
         ]
     )
-    return TextTable(make_title(board), head, tuple(rows), note)
+    return TextTable(
+        make_title(board, "methods"),
+        head,
+        tuple(rows),
+        note,
+        describe_gains(board),
+        optional=("in-domain", "plan", "sd seeds", *reversed(headings[1:])),
+    )
 
 
 def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
@@ -103,27 +152,46 @@ def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
 
 
 def make_target_table(board: MethodBoard) -> TextTable:
-    """Return the table of methods by columns."""
+    """Return the table of methods by data set; `complete` has every column."""
     short, common = shorten_columns(board.columns)
-    rows = [
-        (
-            row.name,
-            *(
-                mark_self_reported(row, format_target(row.cells.get(c), board.alpha))
-                for c in board.columns
-            ),
+    columns_by_dataset: dict[str, list[str]] = {}
+    for column, (dataset, _) in zip(board.columns, split_labels(board.columns)[0], strict=True):
+        columns_by_dataset.setdefault(dataset, []).append(column)
+    complete, averages = (
+        tuple(
+            (
+                name_row(board, row),
+                *(
+                    mark_self_reported(board, row, format_targets(row, group, board.alpha))
+                    for group in groups
+                ),
+            )
+            for row in board.rows
         )
-        for row in board.rows
-    ]
-    name = "targets" + (f": {common}" if common else "")
-    return TextTable(name, ("method", *short), tuple(rows), TARGET_NOTE)
+        for groups in ([[column] for column in board.columns], columns_by_dataset.values())
+    )
+    table = TextTable(
+        make_title(board, "targets", *([common] if common else [])),
+        ("method", *short),
+        complete,
+        TARGET_NOTE,
+    )
+    if len(columns_by_dataset) == len(board.columns):
+        return table
+    return replace(
+        table,
+        columns=("method", *columns_by_dataset),
+        rows=averages,
+        note=AVERAGE_NOTE,
+        complete=table,
+    )
 
 
 def make_cost_table(board: MethodBoard) -> TextTable:
     head = ("method", "steps", "images", "TFLOPs", "hours", "memory (GB)", "device", "front")
     rows = [
         (
-            *(row.name, f"{row.costs.steps:.0f}", f"{row.costs.samples:.0f}"),
+            *(name_row(board, row), f"{row.costs.steps:.0f}", f"{row.costs.samples:.0f}"),
             *(f"{row.costs.flops / 1e12:.4g}", f"{row.costs.hours:.3g}"),
             "-" if (size := row.costs.peak_memory_bytes) is None else f"{size / 1e9:.2f}",
             row.costs.device or "-",
@@ -131,12 +199,14 @@ def make_cost_table(board: MethodBoard) -> TextTable:
         )
         for row in board.rows
     ]
-    return TextTable("costs", head, tuple(rows), COST_NOTE)
+    optional = ("memory (GB)", "device", "images", "steps")
+    return TextTable(make_title(board, "costs"), head, tuple(rows), COST_NOTE, optional=optional)
 
 
-def mark_self_reported(row: MethodRow, text: str) -> str:
-    """Mark a number of a row without signed badges."""
-    return text + SELF_MARK if row.self_reported and text != "-" else text
+def mark_self_reported(board: MethodBoard, row: MethodRow, text: str) -> str:
+    """Mark a number of a row without signed badges, unless no row has them."""
+    some = row.self_reported and not all(other.self_reported for other in board.rows)
+    return text + SELF_MARK if some and text != "-" else text
 
 
 def format_accuracy(cell: MethodScore | None) -> str:
@@ -157,13 +227,15 @@ def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> st
     return to_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
 
 
-def format_target(cell: MethodScore | None, alpha: float) -> str:
-    """Return e.g. 57.75 (+1.20*)."""
-    if cell is None:
+def format_targets(row: MethodRow, columns: Sequence[str], alpha: float) -> str:
+    """Return e.g. 57.75 (+1.20*); the mean of several columns, which has no test of its own."""
+    cells = [row.cells[column] for column in columns if column in row.cells]
+    if len(cells) < len(columns):
         return "-"
-    gain = cell.gains.get("normal")
-    suffix = f" ({to_percent(gain.gap, '+')}{mark_significance(gain, alpha)})" if gain else ""
-    return to_percent(cell.mean) + suffix
+    gains = [cell.gains["normal"] for cell in cells if "normal" in cell.gains]
+    mark = mark_significance(gains[0], alpha) if len(cells) == len(gains) == 1 else ""
+    gap = f" ({to_percent(mean(g.gap for g in gains), '+')}{mark})" if gains else ""
+    return to_percent(mean(cell.mean for cell in cells)) + gap
 
 
 def mark_significance(gain: Gain, alpha: float) -> str:
@@ -191,7 +263,8 @@ def list_left_out(board: MethodBoard) -> list[str]:
 
 def render_markdown(board: MethodBoard) -> str:
     """Return GitHub Markdown; every text is escaped."""
-    return "\n\n".join(render_table(table) for table in make_tables(board)) + "\n"
+    tables = [table.complete or table for table in make_tables(board)]
+    return "\n\n".join(map(render_table, tables)) + "\n"
 
 
 def render_csv(boards: Sequence[MethodBoard]) -> str:

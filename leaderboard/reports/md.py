@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.reports.render import escape_markdown, format_mean_interval, shorten_columns
+from fsbench.results.table import shorten_columns
+from leaderboard.reports.render import escape_markdown, format_mean_interval
 from leaderboard.reports.table import (
     ReportScore,
     ReportTable,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fsbench.core.statistics import Paired, Score
+from fsbench.core.tables import TextTable
 from fsbench.core.tasks import ColumnId
+from fsbench.results.table import shorten_columns
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.published import PublishedCell, PublishedEntry
-from leaderboard.board.tables import BoardTable, list_shared_tasks
+from leaderboard.board.tables import BoardTable
+from leaderboard.ranking.seeds import SeedErrors
 from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule
 
 MEAN_NOTE = "Overall: unweighted mean over the columns."
@@ -53,27 +56,151 @@ TRUST_NOTE = (
     "weights; it says nothing about how the weights were trained."
 )
 """Warning beside entries without a signed badge."""
-SEED_INDENT = "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}"
-"""Before the name of a seed below its row; Markdown would join plain spaces."""
+SEED_MARK = "↳ "
+"""Before the name of a seed below its row."""
+ONE_SEED = "◦"
+"""Before a row of one seed."""
 PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
 SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
 """The spread of a published accuracy, which is not an interval over episodes."""
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A titled table of plain text."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
 def make_board_tables(view: BoardTable, seeds: bool = False) -> list[TextTable]:
     """Return the table of measured entries, with their seeds or not, then published ones."""
-    published = (make_published_table(view), make_in_domain_table(view))
-    return [make_measured_table(view, seeds), *(table for table in published if table.rows)]
+    return [make_measured_table(view, seeds), *make_published_tables([view])]
+
+
+def make_overview_tables(views: Sequence[BoardTable], seeds: bool = False) -> list[TextTable]:
+    """Return a table per track with one column per data set, then the published tables once."""
+    measured = [make_overview_table(view, seeds) for view in views]
+    return [*measured, *make_published_tables(views)]
+
+
+def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
+    """Return tier, entry, overall and one column per data set; `complete` has every column."""
+    complete, shared = replace(make_measured_table(view, seeds), keys=2), SharedMarks.of(view)
+    columns_by_dataset: dict[str, list[str]] = {}
+    for column in view.ranking.columns:
+        columns_by_dataset.setdefault(ColumnId.parse(column).task.dataset, []).append(column)
+    averages = len(columns_by_dataset) < len(view.ranking.columns)
+    note = "A data set is the mean of its columns; --wide prints all of them. " if averages else ""
+    scores = [average_rows(view, columns, seeds) for columns in columns_by_dataset.values()]
+    groups = list(zip(columns_by_dataset.values(), scores, strict=True))
+    rows = tuple(
+        format_overview(line, view, groups, shared)
+        for entry in view.ranking.entries
+        for line in (entry, *(view.seeds.get(entry.name, {}).values() if seeds else ()))
+    )
+    table = TextTable(
+        complete.title,
+        ("tier", "entry", "seeds", "overall", *columns_by_dataset, "in-domain", "flags"),
+        rows,
+        note + complete.note,
+        describe_ranking(view),
+        keys=2,
+        optional=("in-domain", "flags", "seeds"),
+        complete=complete,
+    ).share()
+    table = table if view.seeds else table.without("seeds")
+    return replace(table, title=" · ".join([table.title, *shared.words]))
+
+
+@dataclass(frozen=True)
+class SharedMarks:
+    """Marks that all of several rows have, so that the title states them once."""
+
+    flags: tuple[str, ...] = ()
+    one_seed: bool = False
+    self_reported: bool = False
+
+    @classmethod
+    def of(cls, view: BoardTable) -> SharedMarks:
+        names = view.names
+        if len(names) < 2:
+            return cls()
+        return cls(
+            tuple(f for f in view.flags[names[0]] if all(f in view.flags[name] for name in names)),
+            not view.seeds,
+            all(
+                len(list_self_reported(view, entry.name)) == len(entry.scores)
+                for entry in view.ranking.entries
+            ),
+        )
+
+    @property
+    def words(self) -> list[str]:
+        reported = [SELF_REPORTED] * self.self_reported
+        return [*self.flags, *reported, *["one seed per row"] * self.one_seed]
+
+
+def average_rows(view: BoardTable, columns: Sequence[str], seeds: bool) -> dict[str, Score]:
+    """Return the mean over columns of every row that has them all, and of its seeds if wanted."""
+    names = [e.name for of_row in view.seeds.values() for e in of_row.values()] if seeds else []
+    outcomes = {
+        name: [view.contenders[name][column] for column in columns]
+        for name in (*view.names, *names)
+        if view.contenders.get(name, {}).keys() >= {*columns}
+    }
+    rows = SeedErrors({name: outcomes[name] for name in view.names if name in outcomes})
+    return {name: rows.measure_row(name) for name in rows.outcomes} | {
+        name: SeedErrors({name: outcomes[name]}).measure_row(name) for name in names
+    }
+
+
+def format_overview(
+    standing: RankedEntry,
+    view: BoardTable,
+    groups: Sequence[tuple[Sequence[str], Mapping[str, Score]]],
+    shared: SharedMarks,
+) -> tuple[str, ...]:
+    """Return the row of an entry or a seed, without the marks that all rows share."""
+    name, source, is_row = standing.name, view.sources[standing.name], standing.name in view.names
+    reported = set() if shared.self_reported else set(list_self_reported(view, name))
+    mark = SELF_MARK if reported else ""
+    hollow = "" if name in view.seeds or shared.one_seed else f"{ONE_SEED} "
+    averages = [
+        format_mean_interval(scores.get(name)) + SELF_MARK * (not reported.isdisjoint(columns))
+        for columns, scores in groups
+    ]
+    return (
+        "" if not is_row else "-" if standing.tier is None else str(standing.tier),
+        (hollow if is_row else SEED_MARK) + name,
+        str(len(view.seeds.get(name, "1"))) if is_row else "",
+        "-" if standing.overall is None else to_percent(standing.overall) + mark,
+        *averages,
+        "-" if source is None else to_percent(source) + mark,
+        ", ".join(flag for flag in view.flags[name] if flag not in shared.flags) or "-",
+    )
+
+
+def describe_ranking(view: BoardTable) -> tuple[str, ...]:
+    """Return the finding of a table in a sentence, and what it does not show."""
+    ranked = [entry for entry in view.ranking.entries if entry.tier is not None]
+    if not ranked:
+        return ()
+    best = [entry for entry in ranked if entry.tier == 1]
+    leader = f"{best[0].name} ({to_percent(best[0].overall or 0.0)} %)"
+    if len(ranked) == 1:
+        finding = f"{leader} is the only ranked entry: it is compared with nothing."
+    elif len(best) == 1:
+        finding = f"{leader} alone is in tier 1 of {len(ranked)} ranked entries."
+    else:
+        finding = (
+            f"{len(best)} of {len(ranked)} ranked entries share tier 1: which of them is best is "
+            f"not decided; {leader} has the highest mean."
+        )
+    warnings = [f"Warning: {view.warning}"] if view.warning else []
+    return (finding, *describe_single_seeds(view), *warnings)
+
+
+def describe_single_seeds(view: BoardTable) -> list[str]:
+    """Return what a row of one seed does not show; nothing where no row has one."""
+    if all(entry.name in view.seeds for entry in view.ranking.entries):
+        return []
+    covers = "± and tiers cover the draw of episodes or test images, not another seed."
+    if view.pooled_spread is not None:
+        covers = "± and tiers take the seed spread of the rows with several seeds."
+    return [f"{ONE_SEED} one pretraining seed: {covers}"]
 
 
 def describe_coverage(view: BoardTable) -> str:
@@ -91,7 +218,7 @@ def describe_coverage(view: BoardTable) -> str:
 def make_measured_table(view: BoardTable, seeds: bool = False) -> TextTable:
     """Return one line per row: tier, overall and every column in percent.
 
-    seeds: whether the seeds of a row follow it, indented.
+    seeds: whether the seeds of a row are lines below it.
     """
     columns = view.ranking.columns
     short, common = shorten_columns(columns)
@@ -136,9 +263,9 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
 
 
 def format_seed(seed: RankedEntry, view: BoardTable) -> tuple[str, ...]:
-    """Return the row of one seed, indented; its intervals cover episodes only."""
+    """Return the line of one seed below its row; its intervals cover episodes only."""
     _, name, _, *rest = format_entry(seed, view)
-    return ("", f"{SEED_INDENT}{name}", "", *rest)
+    return ("", f"{SEED_MARK}{name}", "", *rest)
 
 
 def list_self_reported(view: BoardTable, name: str) -> list[str]:
@@ -162,19 +289,35 @@ def list_unranked(ranking: Ranking) -> list[str]:
     return [f"Unranked, {', '.join(names)}: {why}." for why, names in names_by_reason.items()]
 
 
-def make_published_table(view: BoardTable) -> TextTable:
+def make_published_tables(views: Sequence[BoardTable]) -> list[TextTable]:
+    """Return the tables of published entries beside these tables that are not empty, each once."""
+    cells_by_entry: dict[str, dict[str, PublishedCell]] = {}
+    published = {entry.name: entry for view in views for entry in view.published}
+    for view in views:
+        datasets = {ColumnId.parse(column).task.dataset for column in view.ranking.columns}
+        for entry in view.published:
+            cells = {c.task: c for c in entry.cells if c.in_domain or c.dataset in datasets}
+            cells_by_entry.setdefault(entry.name, {}).update(cells)
+    merged = [
+        entry.model_copy(update={"cells": tuple(cells_by_entry[name].values())})
+        for name, entry in published.items()
+    ]
+    tables = (make_published_table(merged), make_in_domain_table(merged))
+    return [table for table in tables if table.rows]
+
+
+def make_published_table(published: Sequence[PublishedEntry]) -> TextTable:
     """Return published numbers on the board's data sets: a row per task, a column per entry."""
-    entries = [entry for entry in view.published if entry.transfers]
-    datasets = {ColumnId.parse(column).task.dataset for column in view.ranking.columns}
-    tasks = list(dict.fromkeys(t for e in entries for t in list_shared_tasks(e, datasets)))
+    entries = [entry for entry in published if entry.transfers]
+    tasks = list(dict.fromkeys(cell.task for entry in entries for cell in entry.cells))
     rows = [(task, *(format_published(entry.cell(task)) for entry in entries)) for task in tasks]
     header = ("task", *(entry.name for entry in entries))
     return TextTable("published", header, tuple(rows), make_published_note(entries))
 
 
-def make_in_domain_table(view: BoardTable) -> TextTable:
+def make_in_domain_table(published: Sequence[PublishedEntry]) -> TextTable:
     """Return published in-domain accuracies: a row per number."""
-    entries = [entry for entry in view.published if not entry.transfers]
+    entries = [entry for entry in published if not entry.transfers]
     rows = [
         (entry.name, entry.backbone, cell.task, format_published(cell), cell.table)
         for entry in entries
@@ -212,28 +355,6 @@ def format_published(cell: PublishedCell | None) -> str:
     return format_mean_interval(score) + spread + ("*" if cell.note else "")
 
 
-def shorten_columns(columns: Sequence[str]) -> tuple[list[str], str]:
-    """Return column labels without the parts that all columns share, and those parts."""
-    parts, common = split_labels(columns)
-    return [f"{dataset}:{rest}" for dataset, rest in parts], common
-
-
-def split_labels(columns: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
-    """Return data set and rest of each short label, and the parts that all columns share."""
-    ids = [ColumnId.parse(column) for column in columns]
-    modes = {column.task.mode for column in ids if column.task.mode}
-    sizes = {column.size for column in ids}
-    several = len(ids) > 1
-    shared = [*modes] * (several and len(modes) == 1) + [*sizes] * (several and len(sizes) == 1)
-
-    def rest(column: ColumnId) -> str:
-        setting = column.task.shape if column.task.mode in shared else column.task.setting
-        size = () if column.size in shared else (column.size,)
-        return " ".join([setting, *size, *column.variant])
-
-    return [(column.task.dataset, rest(column)) for column in ids], " ".join(shared)
-
-
 def render_board(view: BoardTable, seeds: bool = False) -> str:
     """Return GitHub Markdown; every text is escaped."""
     return "\n\n".join(map(render_table, make_board_tables(view, seeds))) + "\n"
@@ -243,7 +364,7 @@ def render_table(table: TextTable) -> str:
     head = "| " + " | ".join(map(escape_markdown, table.columns)) + " |"
     rule = "|" + "|".join(" --- " for _ in table.columns) + "|"
     body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
-    title, note = escape_markdown(table.title), escape_markdown(table.note)
+    title, note = escape_markdown(table.title), escape_markdown(" ".join([*table.lead, table.note]))
     return "\n".join([f"### {title}", "", head, rule, *body, "", note])
 
 

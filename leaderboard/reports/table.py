@@ -18,6 +18,7 @@ from fsbench.core import statistics
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import Paired, Score
 from fsbench.core.tasks import ColumnId
+from fsbench.results.table import shorten_columns, split_labels
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.pairs import PairwiseGaps
@@ -30,7 +31,7 @@ from leaderboard.ranking.tiers import (
     compare_with_leader,
     is_worse,
 )
-from leaderboard.reports.render import list_unranked, shorten_columns, split_labels, to_percent
+from leaderboard.reports.render import list_unranked, to_percent
 
 BETTER, WORSE = "†", "‡"
 FLAGS = {

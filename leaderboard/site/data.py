@@ -11,6 +11,7 @@ from fsbench.core.schema import Provenance
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
+from fsbench.results.table import shorten_columns
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.published import PublishedEntry
@@ -26,7 +27,6 @@ from leaderboard.reports.render import (
     TRUST_NOTE,
     describe_coverage,
     list_self_reported,
-    shorten_columns,
 )
 from leaderboard.reports.table import build_report_table
 from leaderboard.site.packing import (

@@ -124,7 +124,7 @@ def evaluate_linear_probe(
         )
         runs.append(ProbeTraining("held-out-order", spec, name, n_classes, trained_rows, train))
     right = []
-    with report.task(f"probe {name}", spec.epochs, "epochs") as advance:
+    with report.task(f"{name}:probe", spec.epochs, "epochs") as advance:
         for epoch in range(spec.epochs):
             features = SplitFeatures(to_device(inputs, views(epoch)), train.y) if views else train
             for run in runs:

@@ -152,7 +152,8 @@ def test_results_are_a_sequence_and_a_frame(both: fsbench.Results) -> None:
 
 def test_results_are_readable_and_escaped(both: fsbench.Results) -> None:
     text = repr(both)
-    assert "toy_tiles:5w1s/linear@ibm" in text
+    assert text.startswith("results: linear@ibm 32px")
+    assert "toy_tiles:5w1s" in text
     assert "fsbench-toy_resnet-random0" in text
     page = both._repr_html_()
     assert "<th>mine</th>" in page

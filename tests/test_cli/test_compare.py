@@ -216,11 +216,13 @@ def test_the_table_and_the_sentence(
 ) -> None:
     assert call("compare", *pair) == 0
     shown = capsys.readouterr()
-    (line,) = (text for text in shown.out.splitlines() if TASK in text)
-    assert line.split()[3:10] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
+    line = next(text for text in shown.out.splitlines() if text.startswith("folder-blobs:5w1s"))
+    assert line.split()[2:9] == ["40", "45.40", "43.40", "2.00", "0.12", "to", "3.88"]
     assert "\nA is better by 2.0 points (95 % 0.7 to 3.3).\n" in shown.out
     assert "Sign test over 2 tasks: A ahead on 2, B on 0 (p = 0.500;" in shown.out
     assert "The interval covers the sampling of episodes only, not pretraining seeds." in shown.out
+    assert "A and B are two runs, one network each" in shown.out
+    assert shown.out.index("A is better") < shown.out.index("P(A > B)"), "the finding comes first"
     assert "sign-flip" in shown.err
 
 

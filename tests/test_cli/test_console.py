@@ -9,10 +9,7 @@ from fsbench.core.progress import Lines, line
 
 
 def test_a_progress_line_has_count_rate_and_time_left() -> None:
-    assert (
-        line("features", 50, 200, "images", 25.0)
-        == "features: 50/200 images, 25 images/s, 6 s left"
-    )
+    assert line("features", 50, 200, "images", 25.0) == "features: 50/200, 25 images/s, 6 s left"
 
 
 def test_plain_progress_is_sparse_and_counts_only_new_work(
@@ -23,7 +20,7 @@ def test_plain_progress_is_sparse_and_counts_only_new_work(
         advance(10)
         advance(10)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "episodes: 30/40 episodes, 1.82 episodes/s, 6 s left"
+    assert lines[0] == "episodes: 30/40, 1.82 episodes/s, 6 s left"
     assert len(lines) == 2
 
 

@@ -52,7 +52,7 @@ def test_one_line_says_how_features_are_taken_before_work_starts(
     place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = evaluate(place)
-    first, *rest = capfd.readouterr().err.splitlines()
+    _, first, *rest = capfd.readouterr().err.splitlines()
     for words in (
         "fsbench/toy_resnet, 0.0774 M parameters, 64 features (global average pooling)",
         "mean 0.485,0.456,0.406, std 0.229,0.224,0.225",

@@ -54,8 +54,8 @@ def test_too_few_images_name_the_largest_number_of_queries_that_fits(
     with pytest.raises(SystemExit):
         run(["show", str(tmp_path / "r")])
     shown = capsys.readouterr().out
-    assert "32px n_query=7" in shown
-    assert "32px n_query=3" in shown
+    assert "n_query=7" in shown
+    assert "n_query=3" in shown
 
 
 @pytest.mark.parametrize(

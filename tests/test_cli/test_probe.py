@@ -60,7 +60,7 @@ def test_an_official_split_is_used_and_both_rules_are_shown(
     assert (result.spec.split, result.spec.held_out, result.score.n) == ("official", 0.1, 3 * TEST)
     assert result.flags == ("subset", "limited")
     shown = capsys.readouterr()
-    assert "cub200:probe 32px lr held out" in shown.out
+    assert "cub200:probe lr held out" in shown.out
     assert "picked on a held-out part of train" in shown.err
     assert "18 of 5994 train images and 12 of 5794 test images" in shown.err
 

@@ -8,19 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fsbench.core.tables import TextTable
+from fsbench.results.table import shorten_columns
 from leaderboard.board.published import load_published
 from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.tiers import Outcomes, rank_entries
 from leaderboard.reports.render import (
-    TextTable,
     build_board_json,
     escape_markdown,
     make_board_tables,
-    make_in_domain_table,
     make_measured_table,
-    make_published_table,
+    make_published_tables,
     render_board,
-    shorten_columns,
 )
 
 PUBLISHED = tuple(row for row in load_published() if row.name.startswith(("seal", "weight")))
@@ -85,10 +84,10 @@ def rows_of(table: TextTable) -> dict[str, str]:
 
 
 def test_published_rows_stand_apart_on_the_boards_data_sets() -> None:
-    table = make_published_table(board())
+    table, in_domain = make_published_tables([board(), board()])
     assert table.columns[0] == "task"
     assert {row[0].partition(":")[0] for row in table.rows} == {"eurosat", "tinyimagenet"}
-    assert rows_of(make_in_domain_table(board())) == {
+    assert rows_of(in_domain) == {
         "seal-paper-freeze": "51.17",
         "seal-paper-reinit": "58.87",
         "seal-paper-reverse": "41.05",

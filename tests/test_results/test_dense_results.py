@@ -55,8 +55,10 @@ def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path)
 def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) -> None:
     result = write(tmp_path)
     assert result.dense is not None
-    _, rows, notes = build_table([result])
-    task = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
+    shown = build_table([result])
+    rows, notes = shown.rows, shown.note.splitlines()
+    assert shown.title == "results: linear@ibm 32px · custom"
+    task = "folder-blobs:5w1s n_query=5"
     assert [row[0] for row in rows[:2]] == [task, f"{task} dense"]
     assert rows[1][1].startswith(f"{100 * result.dense.mean:.2f} ± {100 * result.dense.ci95:.2f}")
     assert any(note.startswith("dense:") for note in notes)
@@ -66,9 +68,9 @@ def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -
     result = fakes.write(tmp_path)
     assert result.dense is None
     assert "dense" not in json.loads(file(tmp_path).read_text())
-    header, rows, notes = build_table([result])
-    assert len(rows) == 2, "the task and the source"
-    assert not any("dense" in text for text in [*header, *notes])
+    shown = build_table([result])
+    assert len(shown.rows) == 2, "the task and the source"
+    assert not any("dense" in text for text in [*shown.columns, shown.note])
     plain = fakes.episodes(fakes.episodic(), fakes.dataset(), range(3), 0.6)
     again = replace(dense(plain), dense_correct=None, dense_total=None)
     assert digest_records(plain) == digest_records(again) != digest_records(dense(plain))

@@ -115,21 +115,22 @@ def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
 def test_both_rules_are_rows_of_the_table_with_the_source_accuracy(tmp_path: Path) -> None:
     results = [write(tmp_path, PUBLISHED, records()), write(tmp_path, HONEST, records())]
     results.append(write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0])))
-    _, body, notes = build_table(results)
-    shown = {row[0]: row[1].split()[0] for row in body}
+    table = build_table(results)
+    shown = {row[0]: row[1].split()[0] for row in table.rows}
+    assert table.title.startswith("results: 32px")
     assert shown == {
-        "folder-blobs:knn 32px": "70.00",
-        "folder-blobs:probe 32px": "90.00",
-        "folder-blobs:probe 32px lr held out": "60.00",
-        "folder-blobs:probe 32px lr-held-out": "60.00",
-        "folder-blobs:probe 32px lr-held-out best on test": "90.00",
+        "folder-blobs:knn": "70.00",
+        "folder-blobs:probe": "90.00",
+        "folder-blobs:probe lr held out": "60.00",
+        "folder-blobs:probe lr-held-out": "60.00",
+        "folder-blobs:probe lr-held-out best on test": "90.00",
         "source (in-domain)": "25.00",
     }
-    text = "\n".join(notes)
+    text = table.note
     assert "probe: best learning rate and epoch, picked on the test images as SEAL" in text
     assert "lr held out: learning rate picked on a held-out part of train, last epoch" in text
     assert "knn: k nearest training images vote" in text
-    assert "±" in body[2][1]
-    _, body, notes = build_table([write(tmp_path, ProbeSpec(image=SIZE, epochs=3), records(False))])
-    assert [row[0] for row in body] == ["folder-blobs:probe 32px", "source (in-domain)"]
-    assert not any("held" in note for note in notes)
+    assert "±" in table.rows[2][1]
+    table = build_table([write(tmp_path, ProbeSpec(image=SIZE, epochs=3), records(False))])
+    assert [row[0] for row in table.rows] == ["folder-blobs:probe 32px", "source (in-domain)"]
+    assert "held" not in table.note

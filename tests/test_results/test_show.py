@@ -28,21 +28,24 @@ def test_several_models_stand_side_by_side(
     assert call("show", tmp_path / "x", tmp_path / "y") == 0
     shown = capsys.readouterr()
     lines = {line.split("  ")[0].strip(): line for line in shown.out.splitlines() if line.strip()}
+    assert shown.out.splitlines()[0] == "results: linear@ibm 32px · custom"
     head = lines["task"].split()
-    assert head == ["task", "a", "b"]
-    one = lines["folder-blobs:5w1s/linear@ibm 32px n_query=5"]
+    assert head == ["task", "a", "b", "flags"]
+    one = lines["folder-blobs:5w1s n_query=5"]
     for result in (a, b):
         ci = result.score.ci95 or 0
-        assert f"{100 * result.score.mean:.2f} ± {100 * ci:.2f} [custom]" in one
-    assert lines["folder-blobs:5w5s/linear@ibm 32px n_query=5"].split()[-1] == "-"
-    assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe 32px"]
-    assert lines["source (in-domain)"].split()[-2:] == ["25.00", "25.00"]
+        assert f"{100 * result.score.mean:.2f} ± {100 * ci:.2f}" in one
+    assert one.split()[-1] == "-"
+    assert lines["folder-blobs:5w5s n_query=5"].split()[-2:] == ["-", "-"]
+    assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe"]
+    assert lines["folder-blobs:probe"].split()[-1] == "derived"
+    assert lines["source (in-domain)"].split()[-3:] == ["25.00", "25.00", "-"]
     assert "as SEAL reports" in shown.err
 
 
 def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
     results = [fakes.write(tmp_path, shots=k) for k in (20, 1, 5)] + [fakes.write_probe(tmp_path)]
-    _, rows, _ = table.build_table(results)
+    rows = table.build_table(results).rows
     tasks = [row[0].partition(":")[2].split("/")[0].split(" ")[0] for row in rows[:-1]]
     assert tasks == ["probe", "5w1s", "5w5s", "5w20s"]
 
@@ -50,8 +53,8 @@ def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
 def test_two_weights_of_one_name_are_told_apart(tmp_path: Path) -> None:
     other = fakes.facts(weights_hash="0" * 64)
     results = [fakes.write(tmp_path), fakes.write(tmp_path, backbone=other)]
-    header, _, _ = table.build_table(results)
-    assert header == ["task", f"a {fakes.facts().weights_hash[:6]}", "a 000000"]
+    columns = table.build_table(results).columns
+    assert columns == ("task", f"a {fakes.facts().weights_hash[:6]}", "a 000000")
 
 
 def test_models_go_by_the_name_of_their_folder(
@@ -61,13 +64,13 @@ def test_models_go_by_the_name_of_their_folder(
     fakes.write(tmp_path)
     (tmp_path / "a").rename(tmp_path / "my-net")
     assert call("show", tmp_path) == 0
-    assert capsys.readouterr().out.split()[1:3] == ["task", "my-net"]
+    assert capsys.readouterr().out.split()[3:5] == ["task", "my-net"]
 
 
 def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
     result = fakes.write(tmp_path).model_copy(update={"collapsed": 2, "non_finite": 1})
-    _, _, notes = table.build_table([result])
-    assert notes[-1].endswith(
+    note = table.build_table([result]).note
+    assert note.endswith(
         "2 of 40 episodes predicted one class for every query, 1 of 40 episodes had non-finite "
         "outputs (kept in the mean)"
     )

@@ -1,0 +1,223 @@
+"""Tables of plain text: which columns fit a width, and how they are drawn.
+
+Numbers are never broken over lines and never shortened. Where the width is too small, texts wrap
+first, then parts of the table are left out in a stated order: what the table names as optional
+(dense rows, in-domain accuracies, flags), then the intervals, then columns from the right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from fsbench.core.errors import UnknownName
+
+GAP = "  "
+READABLE = 20
+"""Width that a longer column of text keeps; below it other columns are left out."""
+LONGEST = 40
+"""Width from which on a word is folded where it has no place to break."""
+NUMBER = re.compile(r"-?|[-+<(]?\.?\d(?!.*[^\W\d_]{4}).*")
+"""A cell that reads as a number with its interval, unit and marks; '-' for a missing one."""
+BREAKS = re.compile(r"(?<=\s)|(?<=[-+/_=:@,])(?!\d)")
+"""Places where a text may wrap: after a separator, never before a digit."""
+INTERVAL = re.compile(r" ± \d+(\.\d+)?")
+INTERVALS = "intervals"
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A titled table of plain text.
+
+    lead: sentences under the title; note: sentences below the table; keys: leading columns that
+    are never left out; optional: columns, or endings of row labels, that are left out where the
+    width is small, the first one first; complete: the table with all columns, where this one shows
+    averages.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    lead: tuple[str, ...] = ()
+    keys: int = 1
+    optional: tuple[str, ...] = ()
+    complete: TextTable | None = None
+
+    def without(self, name: str) -> TextTable:
+        """Return the table without a column, or without the rows whose label ends with a word."""
+        if name in self.columns[self.keys :]:
+            return self.select([column for column in self.columns if column != name])
+        return replace(self, rows=tuple(row for row in self.rows if not row[0].endswith(name)))
+
+    def without_intervals(self) -> TextTable:
+        """Return the table with means alone."""
+        rows = tuple(tuple(INTERVAL.sub("", cell) for cell in row) for row in self.rows)
+        return replace(self, rows=rows)
+
+    def select(self, names: Sequence[str]) -> TextTable:
+        """Return the table with these columns behind the keys, in the order of the names."""
+        at = [*range(self.keys), *(i for n in names if (i := self.columns.index(n)) >= self.keys)]
+        rows = tuple(tuple(row[i] for i in at) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in at), rows=rows)
+
+    def share(self) -> TextTable:
+        """Move columns into the title in which several rows hold the same text, but no numbers."""
+        table, parts = self, []
+        for i, name in enumerate(self.columns):
+            texts = [row[i] for row in self.rows]
+            empty = set(texts) <= {"", "-"}
+            words = empty or not is_numeric([name, *texts])
+            if words and len(set(texts)) == 1 < len(texts) and i >= self.keys:
+                parts += [] if empty else [f"{name} {texts[0]}"]
+                table = table.without(name)
+        return replace(table, title=" · ".join([self.title, *parts]))
+
+
+class Fit(NamedTuple):
+    """A table that fits a width, and the names of what it leaves out."""
+
+    table: TextTable
+    omitted: tuple[str, ...]
+
+
+def fit_table(table: TextTable, width: int | None) -> Fit:
+    """Return the part of a table that fits; None for any width. At least one column remains."""
+    omitted: list[str] = []
+    last_resort = reversed(table.columns[table.keys + 1 :])
+    for name in (*table.optional, INTERVALS, *last_resort):
+        if width is None or narrowest(table) <= width:
+            break
+        smaller = table.without_intervals() if name == INTERVALS else table.without(name)
+        omitted += [name] if smaller != table else []
+        table = smaller
+    return Fit(table, tuple(omitted))
+
+
+def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[TextTable]:
+    """Return the tables with the named columns; `eurosat` also names `eurosat:5w1s`.
+
+    A table without any of them is left as it is. Raise UnknownName for a name that none has.
+    """
+    chosen, unknown = [], set(names)
+    for table in tables:
+        full = table.complete or table
+        if not {*table.columns} >= {*names} and table.complete:
+            table = full
+        columns = {
+            column: name
+            for name in names
+            for column in table.columns
+            if name in (column, column.partition(":")[0])
+        }
+        unknown -= set(columns.values())
+        chosen.append(replace(table.select(list(columns)), optional=()) if columns else table)
+    for name in sorted(unknown):
+        headers = [c for table in tables for c in (table.complete or table).columns[table.keys :]]
+        raise UnknownName("column", name, dict.fromkeys(headers))
+    return chosen
+
+
+def draw_table(table: TextTable, width: int | None = None) -> str:
+    """Return aligned columns, numbers to the right, without trailing spaces.
+
+    Examples
+    --------
+    >>> print(draw_table(TextTable("", ("task", "n"), (("eurosat:5w1s", "600"), ("isic", "7")))))
+    task            n
+    ─────────────────
+    eurosat:5w1s  600
+    isic            7
+    """
+    columns = [list(texts) for texts in zip(table.columns, *table.rows, strict=True)]
+    widths = share_width(columns, width)
+    numeric = [is_numeric(texts) for texts in columns]
+    lines = [
+        line for row in (table.columns, *table.rows) for line in draw_row(row, widths, numeric)
+    ]
+    head = len(list(draw_row(table.columns, widths, numeric)))
+    rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
+    return "\n".join([*lines[:head], rule, *lines[head:]])
+
+
+def draw_html(table: TextTable) -> str:
+    """Return the table as HTML, for notebooks; every text is escaped."""
+    caption = "<br>".join(map(escape, (table.title, *table.lead)))
+    head = "".join(f"<th>{escape(text)}</th>" for text in table.columns)
+    rows = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in table.rows]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def draw_row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:
+    """Yield the lines of a row."""
+    cells = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    for i in range(max(map(len, cells))):
+        parts = [
+            align(cell[i] if i < len(cell) else "", width, right)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        ]
+        yield GAP.join(parts).rstrip()
+
+
+def align(text: str, width: int, right: bool) -> str:
+    padding = " " * (width - cell_len(text))
+    return padding + text if right else text + padding
+
+
+def is_numeric(texts: Sequence[str]) -> bool:
+    """Return whether the cells below a header are numbers."""
+    return len(texts) > 1 and all(NUMBER.fullmatch(text) for text in texts[1:])
+
+
+def narrowest(table: TextTable) -> int:
+    """Return the width below which a table loses numbers or its texts become unreadable."""
+    columns = [list(texts) for texts in zip(table.columns, *table.rows, strict=True)]
+    return sum(map(narrowest_column, columns)) + len(GAP) * (len(columns) - 1)
+
+
+def narrowest_column(texts: Sequence[str]) -> int:
+    words = [word.rstrip() for text in texts for word in BREAKS.split(text)]
+    longest = max(map(cell_len, words))
+    if is_numeric(texts):
+        head = max(cell_len(word.rstrip()) for word in BREAKS.split(texts[0]))
+        return max(head, *map(cell_len, texts[1:]))
+    return min(max(map(cell_len, texts)), max(READABLE, min(longest, LONGEST)))
+
+
+def share_width(columns: Sequence[Sequence[str]], width: int | None) -> list[int]:
+    """Return the width of each column: its own, or its least and a part of what is left over."""
+    natural = [max(map(cell_len, texts)) for texts in columns]
+    spare = None if width is None else width - len(GAP) * (len(columns) - 1)
+    if spare is None or sum(natural) <= spare:
+        return natural
+    widths = [narrowest_column(texts) for texts in columns]
+    spare -= sum(widths)
+    order = sorted(range(len(columns)), key=lambda i: natural[i] - widths[i])
+    for rank, i in enumerate(order):
+        extra = max(0, min(natural[i] - widths[i], spare // (len(order) - rank)))
+        widths[i] += extra
+        spare -= extra
+    return widths
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Return the lines of a text; a word longer than the width is folded, but not within digits."""
+    lines = [""]
+    for word in BREAKS.split(text):
+        while cell_len(word.rstrip()) > width:
+            cut = next((n for n in range(width, 0, -1) if not word[n - 1 : n + 1].isdigit()), width)
+            lines += [word[:cut], ""]
+            word = word[cut:]
+        if cell_len((lines[-1] + word).rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+    return [line.rstrip() for line in lines if line] or [""]
