@@ -7,8 +7,8 @@ is as in fsbench/seal_resnet50.
 
 from __future__ import annotations
 
+from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import Bottleneck, resnet, roles
-from fsbench.backbones.roles import Architecture
 
 ARCHITECTURE = Architecture(
     name="wc_resnet50",
