@@ -24,8 +24,10 @@ LONGEST = 40
 """Width from which on a word is folded where it has no place to break."""
 NUMBER = re.compile(r"-?|[-+<(]?\.?\d(?!.*[^\W\d_]{4}).*")
 """A cell that reads as a number with its interval, unit and marks; '-' for a missing one."""
-BREAKS = re.compile(r"(?<=\s)|(?<=[-+/_=:@,])(?!\d)")
+BREAKS = re.compile(r"(?<=\s)|(?<=[-+/=:@,])(?!\d)")
 """Places where a text may wrap: after a separator, never before a digit."""
+INSIDE = re.compile(r"[\d.,][\d.,]")
+"""Two characters of one number."""
 INTERVAL = re.compile(r" ± \d+(\.\d+)?")
 INTERVALS = "intervals"
 
@@ -214,7 +216,7 @@ def wrap(text: str, width: int) -> list[str]:
     lines = [""]
     for word in BREAKS.split(text):
         while cell_len(word.rstrip()) > width:
-            cut = next((n for n in range(width, 0, -1) if not word[n - 1 : n + 1].isdigit()), width)
+            cut = next((n for n in range(width, 0, -1) if not INSIDE.match(word, n - 1)), width)
             lines += [word[:cut], ""]
             word = word[cut:]
         if cell_len((lines[-1] + word).rstrip()) > width:

@@ -96,11 +96,11 @@ def describe_gains(board: MethodBoard) -> tuple[str, ...]:
     if not tested:
         finding = "No gain over normal is tested: none has two seeds on both sides."
     elif not survive:
-        finding = f"None of the {len(tested)} gains over normal with two or more seeds survives."
+        finding = f"No gain over normal survives; {len(tested)} tested, on two or more seeds."
     else:
         sides = [f"above normal: {', '.join(above)}"] * bool(above)
         sides += [f"below normal: {', '.join(below)}"] * bool(below)
-        finding = f"After Holm, of {len(tested)} with two or more seeds: {'; '.join(sides)}."
+        finding = f"Gains that survive, of {len(tested)} tested: {'; '.join(sides)}."
     single = any(row.n_seeds == 1 for row in board.rows)
     return (finding, *([ONE_SEED_GAIN] if single else []))
 

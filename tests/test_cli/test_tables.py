@@ -1,0 +1,208 @@
+"""Tables of the command line at four widths: whole numbers, a stated order, golden files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import fakes, methods, pairs
+from support.tables import WIDTHS, call, printed
+
+from fsbench.api.compare import compare
+from fsbench.api.leaderboard import leaderboard
+from fsbench.api.listing import LISTINGS
+from fsbench.cli.console import show_tables
+from fsbench.core.tables import TextTable, fit_table, wrap
+from fsbench.results.table import build_table
+from fsbench.results.verification import read_cells
+from leaderboard.board.published import ENTRIES
+from leaderboard.methods.board import read_method_boards
+from leaderboard.methods.tables import make_tables
+from leaderboard.submission.checks import submit_results
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "tables"
+RUNS = (("normal", 0, 0.5), ("normal", 1, 0.52), ("llf", 0, 0.6), ("llf", 1, 0.62), ("swr", 0, 0.5))
+
+
+def make_results(folder: Path) -> list[TextTable]:
+    """Two models, one of them with dense rows, and a probe."""
+    pairs.write(folder / "x", [9, 11] * 20, "a", dense=[14, 16] * 20)
+    pairs.write(folder / "x", [15, 12] * 20, "a", shots=5)
+    pairs.write(folder / "x", [8, 10] * 20, "pilot-normal-schedule=single_cycle-s1")
+    fakes.write_probe(folder / "x")
+    cells = list(read_cells(folder / "x"))
+    return [build_table([cell.result for cell in cells], [cell.model for cell in cells])]
+
+
+def make_comparison(folder: Path) -> list[TextTable]:
+    pairs.write(folder / "a", [9, 11] * 20, "a", dense=[14, 16] * 20)
+    pairs.write(folder / "b", [8, 11] * 20, "b", dense=[13, 17] * 20)
+    pairs.write(folder / "a", [15, 12] * 20, "a", shots=5)
+    pairs.write(folder / "b", [16, 11] * 20, "b", shots=5)
+    return [comparison.table() for comparison in compare("a", "b")]
+
+
+def make_board(folder: Path) -> Path:
+    """Two recipes of two seeds, one of one, on two data sets at two shots."""
+    rings = fakes.dataset("folder-rings").model_copy(update={"images_hash": "f" * 64})
+    for method, seed, accuracy in RUNS:
+        name = f"toy-{method}-schedule=single_cycle-s{seed}"
+        for data in (fakes.dataset(), rings.model_copy(update={"fingerprint": "e" * 64})):
+            for shots in (1, 5):
+                fakes.write(
+                    folder / name,
+                    accuracy + shots / 50,
+                    name=name,
+                    shots=shots,
+                    data=data,
+                    backbone=methods.facts(method, seed),
+                )
+        entry = fakes.DECLARATION.model_copy(update={"name": name})
+        submit_results(folder / name, folder / "board", entry)
+    return folder / "board"
+
+
+def make_methods(folder: Path) -> list[TextTable]:
+    boards = read_method_boards(make_board(folder))
+    return [table for board in boards for table in make_tables(board)]
+
+
+TABLES: dict[str, Callable[[Path], list[TextTable]]] = {
+    "results": make_results,
+    "compare": make_comparison,
+    "board": lambda folder: leaderboard(make_board(folder)).tables(seeds=True),
+    "methods": make_methods,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_at_four_widths(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refresh on purpose: REFRESH=1 pytest tests/test_cli/test_tables.py"""
+    monkeypatch.chdir(tmp_path)
+    tables = TABLES[name](tmp_path)
+    shown = printed(lambda: show_tables(tables), capsys)
+    text = "".join(f"== {width} columns\n{shown[width]}" for width in WIDTHS)
+    file = GOLDEN / f"{name}.txt"
+    if os.environ.get("REFRESH"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf8")
+    assert text == file.read_text(encoding="utf8")
+
+
+@pytest.mark.parametrize("what", [name for name in LISTINGS if name != "models"] + [""])
+def test_listings_at_four_widths(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(lambda: call("ls", *filter(None, [what])), capsys)
+
+
+def test_boards_of_the_pilot_study_at_four_widths(capsys: pytest.CaptureFixture[str]) -> None:
+    ranked = leaderboard(ENTRIES)
+    for tables in (ranked.tables(), ranked.tables(seeds=True)):
+        shown = printed(lambda tables=tables: show_tables(tables), capsys)  # type: ignore[misc]
+        for text in map(str, shown.values()):
+            assert text.count("\npublished\n") == 1, "once, whatever the number of tracks"
+            assert re.search(
+                r"^tier +entry .*overall +chestx +cropdisease +eurosat +isic", text, re.M
+            )
+    gains = [t for board in read_method_boards(ENTRIES) for t in make_tables(board)]
+    assert printed(lambda: show_tables(gains), capsys)
+
+
+def test_parts_are_left_out_in_the_stated_order() -> None:
+    table = TextTable(
+        "t",
+        ("task", "a", "b", "in-domain", "flags"),
+        (("x", "57.75 ± 0.88", "1.00 ± 0.10", "20.00", "short"), ("x dense", "1", "2", "3", "-")),
+        optional=("dense", "in-domain", "flags"),
+    )
+    fits = [fit_table(table, width).omitted for width in range(80, 1, -1)]
+    order = ("dense", "in-domain", "flags", "intervals", "b")
+    assert all(omitted == order[: len(omitted)] for omitted in fits)
+    assert {len(omitted) for omitted in fits} == {0, 1, 2, 3, 4, 5}
+    assert fit_table(table, None).omitted == ()
+
+
+@pytest.mark.parametrize("width", range(3, 30))
+def test_wrapped_text_breaks_no_number(width: int) -> None:
+    text = "lam=0.0005, pilot-s10 at -0.25 (600 of 1,140) abcdefghijklmnopqrstuvwxyz12"
+    lines = wrap(text, width)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    if width > 5:
+        assert all(len(line) <= width for line in lines)
+        whole = re.findall(r"\d+(?:[.,]\d+)*", text)
+        assert [n for line in lines for n in re.findall(r"\d+(?:[.,]\d+)*", line)] == whole
+
+
+def test_columns_wide_and_format_choose_what_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = ("leaderboard", "show", "--board", str(make_board(tmp_path)))
+    monkeypatch.setenv("COLUMNS", "50")
+    assert call(*board) == 0
+    shown = capsys.readouterr()
+    assert "left out at 50 columns: in-domain, " in shown.err
+    for option in ("--columns", "--wide", "--format"):
+        assert option in shown.err
+    assert call(*board, "--wide") == 0
+    assert "folder-rings:5w5s" in capsys.readouterr().out
+    assert call(*board, "--columns", "folder-rings:5w5s n_query=5,source") == 0
+    head = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("tier"))
+    assert head.split()[:2] == ["tier", "entry"]
+    assert "source" in head
+    assert "overall" not in head
+    assert call(*board, "--columns", "nonsense") == 2
+    assert "column 'nonsense'" in capsys.readouterr().err
+    results = (str(tmp_path / "toy-swr-schedule=single_cycle-s0"), "--format")
+    assert call("show", *results, "csv") == 0
+    assert capsys.readouterr().out.startswith("task,")
+    assert call("show", *results, "md") == 0
+    assert "| task |" in capsys.readouterr().out
+
+
+def test_quiet_prints_the_table_alone_and_every_command_says_that_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fakes.write(tmp_path)
+    assert call("show", str(tmp_path), "-q") == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "folder-blobs" in shown.out
+    assert call("show", str(tmp_path)) == 0
+    assert capsys.readouterr().err.startswith("fsbench show: starting\n")
+
+
+def test_the_first_line_comes_before_torch_is_imported() -> None:
+    arguments = [sys.executable, "-X", "importtime", "-m", "fsbench", "ls", "heads"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True)
+    lines = run.stderr.splitlines()
+    started = lines.index("fsbench ls: starting")
+    imported = [i for i, line in enumerate(lines) if re.search(r"\| +(torch|scipy)$", line)]
+    assert all(i > started for i in imported)
+
+
+def test_a_recipe_is_shown_field_by_field(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("show", "recipe", "pilot/seal") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "pilot/seal"
+    assert ["plan.rounds", "3"] in [line.split() for line in lines]
+    assert call("show", "recipe", "pilot/normal", "--json") == 0
+    (fields,) = json.loads(capsys.readouterr().out).values()
+    assert fields["architecture"] == "pilot_resnet"
+    assert call("show", "recipe", "pilot/sael") == 2
+    assert "did you mean 'pilot/seal'" in capsys.readouterr().err
+    assert call("show", "recipe") == 2
+
+
+def test_models_of_timm_are_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("ls", "models", "resnet10t", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == {"model": "timm/resnet10t", "weights": ["c3_in1k"]}
