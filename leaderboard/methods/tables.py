@@ -76,7 +76,7 @@ def make_title(board: MethodBoard, what: str, *shared: str) -> str:
     return " · ".join([title, *shared, *((*reported, *single) if board.rows else ())])
 
 
-def name_row(board: MethodBoard, row: MethodRow) -> str:
+def mark_row(board: MethodBoard, row: MethodRow) -> str:
     """Return the name of a row, marked if it has one seed and others have more."""
     hollow = row.n_seeds == 1 and any(other.n_seeds > 1 for other in board.rows)
     return f"{ONE_SEED} {row.name}" if hollow else row.name
@@ -114,7 +114,7 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     rows = [
         (
             *(
-                name_row(board, row),
+                mark_row(board, row),
                 row.plan or "-",
                 str(row.n_seeds),
                 mark_self_reported(board, row, format_accuracy(row.overall)),
@@ -160,7 +160,7 @@ def make_target_table(board: MethodBoard) -> TextTable:
     complete, averages = (
         tuple(
             (
-                name_row(board, row),
+                mark_row(board, row),
                 *(
                     mark_self_reported(board, row, format_targets(row, group, board.alpha))
                     for group in groups
@@ -191,7 +191,7 @@ def make_cost_table(board: MethodBoard) -> TextTable:
     head = ("method", "steps", "images", "TFLOPs", "hours", "memory (GB)", "device", "front")
     rows = [
         (
-            *(name_row(board, row), f"{row.costs.steps:.0f}", f"{row.costs.samples:.0f}"),
+            *(mark_row(board, row), f"{row.costs.steps:.0f}", f"{row.costs.samples:.0f}"),
             *(f"{row.costs.flops / 1e12:.4g}", f"{row.costs.hours:.3g}"),
             "-" if (size := row.costs.peak_memory_bytes) is None else f"{size / 1e9:.2f}",
             row.costs.device or "-",
