@@ -21,6 +21,7 @@ from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results.names import model_name
 from fsbench.results.verification import Loaded, read_cells
+from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.board import Board
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports.render import escape_markdown, to_percent
@@ -49,7 +50,8 @@ INTERVAL = "± is the 95 % interval over episodes or test images, not over pretr
 class ModelNumbers:
     """The results of one model with what a board says about them.
 
-    standing: sentences of the board, one per table; link: code or paper; license: of the weights.
+    standing: sentences of the board, one per table and one on its verification; link: code or
+    paper; license: of the weights.
     """
 
     results: tuple[Result, ...]
@@ -125,9 +127,10 @@ def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
         )
     entry = Board.open(board).entry(names[0])
     stated = entry.file.declaration
+    standing = [describe_standing(view, entry.name) for view in views if entry.name in view.names]
     return ModelNumbers(
         tuple(cell.result for cell in sorted(entry.cells, key=by_column)),
-        tuple(describe_standing(view, entry.name) for view in views if entry.name in view.names),
+        (*standing, f"Verification: {entry.verification.words or SELF_REPORTED}."),
         stated.link,
         stated.license,
     )
@@ -150,10 +153,9 @@ def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> P
 
     entries = []
     for result in numbers.results:
-        task_id = str(result.column).replace(" ", "-").replace("/", "-").replace(":", "-")
         source = {"source": {"url": numbers.link}} if numbers.link else {}
         entry = {
-            "dataset": {"id": benchmark, "task_id": task_id.replace("@", "-")},
+            "dataset": {"id": benchmark, "task_id": make_task_id(result)},
             "value": float(to_percent(result.score.mean)),
             "date": result.provenance.started[:10],
             **source,
@@ -168,6 +170,11 @@ def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> P
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, text.encode())
     return path
+
+
+def make_task_id(result: Result) -> str:
+    """Return the column of a result as an identifier, e.g. eurosat-5w1s-linear-ibm-64px."""
+    return re.sub(r"[ :/@]", "-", str(result.column))
 
 
 def describe_setting(result: Result) -> str:
@@ -213,9 +220,9 @@ def write_card(folder: Path, name: str, numbers: ModelNumbers | None, intro: str
         data.license = data.license or (license_id if is_id else None)
         data.model_name = data.model_name or name
         made = make_model_index(numbers)
-        keys = {(entry.dataset_type, entry.task_name) for entry in made}
+        keys = {entry.unique_identifier for entry in made}
         others = data.eval_results or []
-        unchanged = [entry for entry in others if (entry.dataset_type, entry.task_name) not in keys]
+        unchanged = [entry for entry in others if entry.unique_identifier not in keys]
         data.eval_results = unchanged + made
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(path, str(card).encode())
@@ -232,6 +239,7 @@ def make_model_index(numbers: ModelNumbers) -> list[Any]:
             task_name=describe_setting(result),
             dataset_type=result.dataset.name,
             dataset_name=DATASET_TITLES.get(result.dataset.name, result.dataset.name),
+            dataset_config=make_task_id(result),  # one entry per setting, not per data set
             metric_type="accuracy",
             metric_name=f"accuracy in percent, {describe_score(result)}",
             metric_value=float(to_percent(result.score.mean)),

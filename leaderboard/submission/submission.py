@@ -48,8 +48,9 @@ def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declarati
     if missing:
         raise UsageError(
             f"{where} lacks {', '.join(missing)}",
-            fix=f"fill in {'these keys' if file else f'a {TEMPLATE_FILE}'} (no data sets: none); "
-            "fsbench submit RESULTS --init writes a template",
+            fix="fill in these keys; 'none' stands for no data set"
+            if file
+            else f"fsbench submit RESULTS --init writes a {TEMPLATE_FILE} to fill in",
         )
     for key in NAME_LISTS:  # the single word none is the empty list
         names = [values[key]] if isinstance(values[key], str) else values[key]
@@ -90,7 +91,8 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
     """
     path = file or results / TEMPLATE_FILE
     if not results.is_dir():
-        raise UsageError(f"{results} is no folder", fix="--init reads a folder of results")
+        reason = "is no folder" if results.exists() else "does not exist"
+        raise UsageError(f"{results} {reason}", fix="--init reads a folder of results")
     if path.suffix not in {".yaml", ".yml"}:
         raise UsageError(f"{path} is no YAML file", fix=f"name a file such as {TEMPLATE_FILE}")
     if path.exists():

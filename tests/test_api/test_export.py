@@ -157,16 +157,19 @@ def test_wrong_features_are_noticed(
 @pytest.fixture
 def trained(tmp_path: Path) -> Path:
     """Return a run; `results` and `board` beside it hold numbers of it and of another model."""
-    folder = make_run(tmp_path / "seal-s0", "toy_resnet")
-    facts = load_backbone(f"run:{folder}").facts
+    run_folder = make_run(tmp_path / "seal-s0", "toy_resnet")
+    facts = load_backbone(f"run:{run_folder}").facts
     for name in ("eurosat", "chestx"):
-        fakes.write(tmp_path / "results", 0.6, data=fakes.official(name), backbone=facts)
-        fakes.write(tmp_path / "both", 0.6, data=fakes.official(name), backbone=facts)
+        for folder in ("results", "both"):
+            fakes.write(tmp_path / folder, 0.6, data=fakes.official(name), backbone=facts)
+    for folder in ("results", "both"):
+        data = fakes.official("eurosat")
+        fakes.write(tmp_path / folder, 0.7, data=data, shots=5, backbone=facts)
     fakes.write(tmp_path / "both", 0.4, name="b", data=fakes.official("eurosat"))
     declared = fakes.DECLARATION.model_dump() | {"license": "MIT", "name": "mine"}
     declaration = Declaration.model_validate(declared | {"pretraining_data": ("toy_source",)})
     submit_results(tmp_path / "both", tmp_path / "board", declaration)
-    return folder
+    return run_folder
 
 
 def test_the_card_of_a_run_states_the_boards_numbers(trained: Path, tmp_path: Path) -> None:
@@ -175,10 +178,13 @@ def test_the_card_of_a_run_states_the_boards_numbers(trained: Path, tmp_path: Pa
     card = ModelCard.load(out / "README.md")
     assert (card.data.license, card.data.library_name) == ("mit", "timm")
     index = [(e.dataset_name, e.metric_value) for e in card.data.eval_results]
-    assert [name for name, _ in index] == ["ChestX", "EuroSAT"]
+    assert [name for name, _ in index] == ["ChestX", "EuroSAT", "EuroSAT"]
+    names = [e.task_name.partition(",")[0] for e in card.data.eval_results]
+    assert names == ["5-way 1-shot", "5-way 1-shot", "5-way 5-shot"]
     values = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
     assert {value for _, value in index} == {round(100 * v["score"]["mean"], 2) for v in values}
     assert "tier 1 among" in card.text
+    assert "* Verification: self-reported." in card.text
     assert "| EuroSAT | 5-way 1-shot, linear head, ibm, 32 px" in card.text
     assert call("export", trained, "--results", tmp_path / "results", "-o", tmp_path / "two") == 0
     again = ModelCard.load(tmp_path / "two" / "README.md")
@@ -200,6 +206,7 @@ def test_the_hubs_files_are_read_by_its_library(
     assert {e["value"] for e in entries} == {round(100 * v["score"]["mean"], 2) for v in stored}
     assert [e["dataset"]["task_id"] for e in entries] == [
         "chestx-5w1s-linear-ibm-32px-n_query=5", "eurosat-5w1s-linear-ibm-32px-n_query=5",
+        "eurosat-5w5s-linear-ibm-32px-n_query=5",
     ]  # fmt: skip
     assert entries[0]["notes"].startswith("5-way 1-shot, linear head, ibm, 32 px")
     assert " over 40 episodes" in entries[0]["notes"]
@@ -227,7 +234,12 @@ def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path)
     card = ModelCard.load(out / "README.md")
     assert card.data.license == "bsd-3-clause"
     assert card.data.tags == ["mine", "fsbench", "few-shot-learning"]
-    assert [e.dataset_name for e in card.data.eval_results] == ["Beans", "ChestX", "EuroSAT"]
+    assert [e.dataset_name for e in card.data.eval_results] == [
+        "Beans",
+        "ChestX",
+        "EuroSAT",
+        "EuroSAT",
+    ]
     assert card.text.startswith("# Net\n\nAbout it.\n\n<!-- fsbench -->")
     assert card.text.count("## Evaluation by fsbench") == 1
 
