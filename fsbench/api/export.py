@@ -86,19 +86,16 @@ def export_results(
 
 def read_numbers(results: Path, model: str | None) -> ModelNumbers:
     """Read the verified results of one model. Raises UsageError if there are several."""
-    loaded = [cell for cell in read_cells(results) if model in {None, *names_of(cell)}]
-    models = sorted({(cell.model, cell.result.backbone.identity) for cell in loaded})
+    cells = list(read_cells(results))
+    loaded = [c for c in cells if model in {None, c.model, c.result.backbone.ref}]
+    models = {(cell.model, cell.result.backbone.identity) for cell in loaded}
     if len(models) != 1:
-        listed = ", ".join(sorted({cell.model for cell in read_cells(results)}))
+        listed = ", ".join(sorted({cell.model for cell in cells}))
         raise UsageError(
             f"{results} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
     return ModelNumbers(tuple(cell.result for cell in sorted(loaded, key=by_column)))
-
-
-def names_of(cell: Loaded) -> set[str]:
-    return {cell.model, cell.result.backbone.ref}
 
 
 def by_column(cell: Loaded) -> Any:
@@ -295,7 +292,12 @@ def export_run(
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / "model.safetensors", weights)
     write_atomic(folder / "config.json", json.dumps(config, indent=1).encode())
-    check_export(folder, backbone)
+    try:
+        check_export(folder, backbone)
+    except CheckpointError:
+        for name in ("config.json", "model.safetensors"):
+            (folder / name).unlink()
+        raise
     card = write_card(folder, model_name(backbone.facts), numbers, introduce(record, name))
     return [folder / "config.json", folder / "model.safetensors", card]
 
