@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from fsbench.core.errors import FsbenchError
-from fsbench.core.registry import HEADS, CustomCode, Registry
+from fsbench.core.registry import HEADS, CustomCode, Registry, module_with
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from fsbench.core.specs import EpisodicSpec, FittedSpec
     from protocols.base import EpisodicProtocol
     from protocols.heads.fitted import Classifier
-
-
-def _module(module: ModuleType) -> EpisodicProtocol:
-    """Return the module if it defines the interface of an episodic head."""
-    missing = {"ADAPTATION", "block_size", "evaluate_block"} - set(vars(module))
-    if missing:
-        raise LookupError(f"it must define {', '.join(sorted(missing))}")
-    return cast("EpisodicProtocol", module)
 
 
 def needs_features(protocol: EpisodicProtocol) -> bool:
@@ -50,7 +42,11 @@ def _custom_head(code: CustomCode) -> EpisodicProtocol:
 
 
 EPISODIC: Registry[EpisodicProtocol] = Registry(
-    "adaptation", "protocols.episodic", _module, group=HEADS, adapt=_custom_head
+    "adaptation",
+    "protocols.episodic",
+    module_with("ADAPTATION", "block_size", "evaluate_block"),
+    group=HEADS,
+    adapt=_custom_head,
 )
 
 

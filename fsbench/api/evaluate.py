@@ -30,9 +30,13 @@ from fsbench.api.request import (
     EvaluationRequest,
     Models,
     load_heads,
+    parse_head_settings,
     parse_image,
+    parse_input_size,
+    parse_probe_settings,
     parse_shard,
     parse_statistics,
+    parse_tasks,
     pool_of,
     request_of_specs,
 )
@@ -49,6 +53,7 @@ from fsbench.core.progress import (
     log_detail,
     require_consent,
 )
+from fsbench.core.records import ImageRecords, ProbeRecords
 from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
@@ -218,19 +223,20 @@ def evaluate(
         names = [str(text) for text in texts]
         request = request_of_specs(spec_files, names, parse_shard(shard), overwrite)
     else:
-        request = EvaluationRequest.parse(
-            texts,
-            Options(tuple(kinds), shots, way, names_of_heads, protocol),
-            input_size=str(input_size),
+        options = Options(tuple(kinds), shots, way, names_of_heads, protocol)
+        request = EvaluationRequest(
+            tasks=parse_tasks(texts, options),
+            input_size=parse_input_size(str(input_size)),
             image=image,
-            shard=shard,
-            settings=settings,
             episodes=episodes,
             limit=limit,
             seed=seed,
+            shard=parse_shard(shard),
             overwrite=overwrite,
             bn_mode=bn_mode,
             n_query=n_query,
+            settings=parse_head_settings(settings),
+            probing=parse_probe_settings(settings),
         )
     taken = feature_spec(
         pool, layers, features, parse_statistics(mean, "mean"), parse_statistics(std, "std")
@@ -402,19 +408,18 @@ class Evaluation:
 
     def run_probe(self, task: TaskId, cell: ResultPlace, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
-        device, flags = self.context.device, self.request.flags
+        device = self.context.device
         inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features, device)
         train, test = split_dataset(inputs.dataset)
+        records: ImageRecords | ProbeRecords
         if isinstance(spec, KnnSpec):
-            images = knn.evaluate_knn_probe(inputs, spec, train, test)
-            return cell.write_probe(
-                images, provenance=self.context.provenance(), feature_norm=inputs.feature_norm
-            )
-        views = self.views(task, spec, train) if spec.n_views else None
-        records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
+            records = knn.evaluate_knn_probe(inputs, spec, train, test)
+        else:
+            views = self.views(task, spec, train) if spec.n_views else None
+            records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
         return cell.write_probe(
             records,
-            flags=flags,
+            flags=() if isinstance(spec, KnnSpec) else self.request.flags,
             provenance=self.context.provenance(),
             feature_norm=inputs.feature_norm,
         )

@@ -229,39 +229,6 @@ class EvaluationRequest:
                 fix="add --adapt affine, or leave --bn-mode out",
             )
 
-    @classmethod
-    def parse(
-        cls,
-        tasks: Sequence[str | TaskId],
-        options: Options,
-        *,
-        input_size: str,
-        image: ImageSpec,
-        shard: str | None,
-        settings: Sequence[str],
-        episodes: int,
-        limit: int | None,
-        seed: int,
-        overwrite: bool,
-        bn_mode: str,
-        n_query: int,
-    ) -> EvaluationRequest:
-        """Return the request of texts as users write them. Raise UsageError, UnknownName."""
-        return cls(
-            tasks=parse_tasks(tasks, options),
-            input_size=parse_input_size(input_size),
-            image=image,
-            episodes=episodes,
-            limit=limit,
-            seed=seed,
-            shard=parse_shard(shard),
-            overwrite=overwrite,
-            bn_mode=bn_mode,
-            n_query=n_query,
-            settings=parse_head_settings(settings),
-            probing=parse_probe_settings(settings),
-        )
-
     @property
     def n_episodes(self) -> int:
         """Episodes per task."""

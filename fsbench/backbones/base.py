@@ -14,7 +14,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import below
+from fsbench.backbones.architectures import below, record_outputs
 from fsbench.backbones.normalization import count_affine
 from fsbench.backbones.pooling import FeatureReader
 from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, LoadedNetwork
@@ -178,7 +178,7 @@ class Backbone:
         Raises UsageError if the network cannot give such features or ends in its classifier,
         CheckpointError if weights are not finite or one vector per image is not what it gives.
         """
-        trunk = freeze_module(loaded.module)
+        trunk = loaded.module.float().eval().requires_grad_(False)
         check_finite(trunk.state_dict(), ref)
         module, features, size = trunk, loaded.features, loaded.input_size
         if not spec.is_native:
@@ -261,11 +261,6 @@ def feature_spec(
         ) from error
 
 
-def freeze_module(module: nn.Module) -> nn.Module:
-    """Return the module as float32, in eval mode, without gradients."""
-    return module.float().eval().requires_grad_(False)
-
-
 def feature_dim(module: nn.Module, size: int, ref: str) -> int:
     """Return D of the features (B, D), by one forward pass of two black images of side `size`.
 
@@ -310,22 +305,9 @@ def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) 
 
 def find_last_linear(module: nn.Module, size: int) -> str | None:
     """Return the name of the linear layer that gives the output, also if a softmax follows it."""
-    outputs: dict[str, Tensor] = {}
-    handles = []
-    for name, layer in module.named_modules():
-        if isinstance(layer, nn.Linear) and name:
-
-            def keep(layer: nn.Module, inputs: object, output: Tensor, name: str = name) -> None:
-                outputs.pop(name, None)
-                outputs[name] = output.clone()
-
-            handles.append(layer.register_forward_hook(keep))
-    try:
-        with torch.no_grad():
-            out = module(torch.linspace(-2, 2, 2 * 3 * size**2).view(2, 3, size, size))
-    finally:
-        for handle in handles:
-            handle.remove()
+    linear = [n for n, layer in module.named_modules() if n and isinstance(layer, nn.Linear)]
+    with record_outputs(module, linear) as outputs, torch.no_grad():
+        out = module(torch.linspace(-2, 2, 2 * 3 * size**2).view(2, 3, size, size))
     if not outputs:
         return None
     name, scores = outputs.popitem()

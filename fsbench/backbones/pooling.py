@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from fsbench.backbones.architectures import record_outputs
 from fsbench.backbones.normalization import has_channels_first
 from fsbench.backbones.sources import unknown_name_error
 from fsbench.core.errors import UsageError
@@ -126,20 +127,12 @@ class FeatureReader(nn.Module):
                 f"--layers {LAST_BLOCKS}: {self.ref} does not say which modules are its blocks",
                 fix=f"name one module, e.g. --layers {list_layers(self.module)[-1]}",
             )
-        outputs: dict[str, Any] = {}
-        handles = []
-        for name in self.blocks:
 
-            def keep(module: nn.Module, inputs: Any, output: Any, name: str = name) -> None:
-                # a later module may work in place
-                outputs[name] = output.clone() if isinstance(output, Tensor) else output
+        def copy(output: Any) -> Any:
+            return output.clone() if isinstance(output, Tensor) else output
 
-            handles.append(self.module.get_submodule(name).register_forward_hook(keep))
-        try:
+        with record_outputs(self.module, self.blocks, copy) as outputs:
             self.module(images)
-        finally:
-            for handle in handles:
-                handle.remove()
         if unused := [name for name in self.blocks if name not in outputs]:
             raise UsageError(
                 f"--layers {unused[0]}: {self.ref} does not call this module",

@@ -305,6 +305,17 @@ def attribute(name: str) -> Callable[[ModuleType], Any]:
     return pick
 
 
+def module_with(*names: str) -> Callable[[ModuleType], Any]:
+    """Return a `pick` that takes the module itself, if it defines these names."""
+
+    def pick(module: ModuleType) -> Any:
+        if missing := [name for name in names if not hasattr(module, name)]:
+            raise LookupError(f"it defines no {', '.join(missing)}")
+        return module
+
+    return pick
+
+
 def only_subclass(base: type[T]) -> Callable[[ModuleType], type[T]]:
     """Return a `pick` that takes the one subclass of `base` that the module itself defines."""
 

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, Self, cast
+from typing import TYPE_CHECKING, Protocol, Self
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry
+from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import SPLITS
@@ -43,21 +42,11 @@ class SourceModule(Protocol):
         ...
 
 
-def _target(module: ModuleType) -> TargetModule:
-    _ = module.FACTS, module.load
-    return cast("TargetModule", module)
-
-
-def _source(module: ModuleType) -> SourceModule:
-    _ = module.FACTS, module.load
-    return cast("SourceModule", module)
-
-
 TARGETS: Registry[TargetModule] = Registry(
-    "data set", "fsbench.data.targets", _target, group=DATASETS
+    "data set", "fsbench.data.targets", module_with("FACTS", "load"), group=DATASETS
 )
 SOURCES: Registry[SourceModule] = Registry(
-    "source", "fsbench.data.sources", _source, group=PRETRAINING_DATASETS
+    "source", "fsbench.data.sources", module_with("FACTS", "load"), group=PRETRAINING_DATASETS
 )
 
 

@@ -157,7 +157,9 @@ def decode_source(
 ) -> SourceDataset:
     """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
     if listing.stamp is None:
-        train, val = (_decode(part, size) for part in (listing.train, listing.val))
+        train, val = (
+            np.stack([_pixels(s, size) for s in part]) for part in (listing.train, listing.val)
+        )
         hashes = {"train": _sha(train), "val": _sha(val)}
     else:
         key = hash_lines([str(VERSION), listing.stamp])[:16]
@@ -243,10 +245,6 @@ def _fill(
             advance(len(block))
     pixels.flush()
     return pixels
-
-
-def _decode(part: Sequence[SourceImage], size: int) -> Pixels:
-    return np.stack([_pixels(sample, size) for sample in part])
 
 
 def _pixels(sample: SourceImage, size: int) -> Pixels:

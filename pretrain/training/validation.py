@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from fsbench.backbones.architectures import record_outputs
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset
@@ -188,18 +189,6 @@ def use_batch_statistics(model: nn.Module) -> Iterator[None]:
 @torch.no_grad()
 def module_outputs(model: nn.Module, modules: Iterable[str], images: Tensor) -> dict[str, Tensor]:
     """Return the outputs of these modules for the images, before their normalizers."""
-    outputs: dict[str, Tensor] = {}
-
-    def hook(name: str) -> torch.utils.hooks.RemovableHandle:
-        def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            outputs[name] = output.clone()
-
-        return model.get_submodule(name).register_forward_hook(keep, prepend=True)
-
-    hooks = [hook(name) for name in modules]
-    try:
+    with record_outputs(model, modules, prepend=True) as outputs:
         model(images)
-    finally:
-        for handle in hooks:
-            handle.remove()
     return outputs

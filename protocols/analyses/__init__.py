@@ -17,8 +17,7 @@ the files, stores their findings and draws several networks together.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from fsbench.core import registry
 from fsbench.core.errors import UsageError
@@ -52,13 +51,10 @@ class AnalysisFile(Protocol):
     def run(inputs: AnalysisInput, settings: Frozen, report: Reporter) -> Finding: ...
 
 
-def _module(module: ModuleType) -> AnalysisFile:
-    missing = [part for part in PARTS if not hasattr(module, part)]
-    if missing:
-        raise LookupError(f"it defines no {', '.join(missing)}")
-    return cast("AnalysisFile", module)
-
-
 ANALYSES: Registry[AnalysisFile] = Registry(
-    "analysis", "protocols.analyses", _module, machinery=("inputs",), group=registry.ANALYSES
+    "analysis",
+    "protocols.analyses",
+    registry.module_with(*PARTS),
+    machinery=("inputs",),
+    group=registry.ANALYSES,
 )

@@ -33,6 +33,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.backbones import Classifier
+from fsbench.backbones.architectures import record_outputs
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Advance, Reporter
 from fsbench.core.schema import Finding, Measure, View
@@ -196,22 +197,10 @@ class BlockProbe:
     @torch.no_grad()
     def features(self, images: NDArray[np.uint8]) -> tuple[list[Tensor], Tensor]:
         """Return features (B, D) float32 behind every block, and the network's labels (B,)."""
-        by_block: dict[str, Tensor] = {}
-
-        def record(name: str) -> torch.utils.hooks.RemovableHandle:
-            def hook(module: nn.Module, arguments: object, output: Tensor) -> None:
-                by_block[name] = self.pool(output)
-
-            return self.model.get_submodule(name).register_forward_hook(hook)
-
         x = torch.from_numpy(np.array(images)).to(self.device).float() / 255
         mean, std = (x.new_tensor(v).view(1, 3, 1, 1) for v in (self.facts.mean, self.facts.std))
-        hooks = [record(name) for name in self.blocks]
-        try:
+        with record_outputs(self.model, self.blocks, self.pool) as by_block:
             logits: Tensor = self.model((x - mean) / std)
-        finally:
-            for handle in hooks:
-                handle.remove()
         return [by_block[name] for name in self.blocks], logits.argmax(dim=1)
 
     def pool(self, output: Tensor) -> Tensor:

@@ -6,9 +6,13 @@ Methods address parameters by role (layer, block, stage, head), never by parts o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+import torch
 from torch import nn
 
 from fsbench.core.errors import UnknownName, UsageError
@@ -37,6 +41,36 @@ def weighted_names(model: nn.Module) -> tuple[str, ...]:
 def below(name: str, prefixes: Iterable[str]) -> bool:
     """Return whether a module or parameter is one of the modules `prefixes` or inside one."""
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+@contextmanager
+def record_outputs(
+    model: nn.Module,
+    names: Iterable[str],
+    take: Callable[[Any], Any] = torch.clone,
+    *,
+    prepend: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Collect what modules return while the block runs, by name, in the order of their last call.
+
+    take: makes the value to collect, a copy because a later module may work in place; prepend:
+    before other hooks of the modules, such as normalizers.
+    """
+    values: dict[str, Any] = {}
+
+    def record(name: str, module: nn.Module, inputs: object, output: Any) -> None:
+        values.pop(name, None)
+        values[name] = take(output)
+
+    handles = [
+        model.get_submodule(name).register_forward_hook(partial(record, name), prepend=prepend)
+        for name in names
+    ]
+    try:
+        yield values
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from torch import nn
 
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.registry import BACKBONE_SOURCES, Registry
+from fsbench.core.registry import BACKBONE_SOURCES, Registry, module_with
 from fsbench.core.specs import Triple
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
@@ -67,14 +66,11 @@ class BackboneSource(Protocol):
         """Load the network of a reference."""
 
 
-def _source(module: ModuleType) -> BackboneSource:
-    source = cast("BackboneSource", module)
-    _ = source.FORM, source.PREFIX, source.load
-    return source
-
-
 SOURCES: Registry[BackboneSource] = Registry(
-    "backbone source", "fsbench.backbones.sources", _source, group=BACKBONE_SOURCES
+    "backbone source",
+    "fsbench.backbones.sources",
+    module_with("FORM", "PREFIX", "load"),
+    group=BACKBONE_SOURCES,
 )
 
 
