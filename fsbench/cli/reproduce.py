@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,70 +12,124 @@ from typer import Argument, Option
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.reproductions import ClaimOutcome
+    from fsbench.reproductions import ClaimOutcome, ClaimSettings, StatementOutcome
 
 
 def reproduce(
     name: str | None = Argument(None, help="Claim to test; without it, list all claims."),
     seeds: int | None = Option(None, min=1, help="Seeds per figure."),
+    data: options.Data = None,
     output: Path | None = Option(
-        None, "-o", "--output", help="Folder for the figures (JSON) and plots."
+        None, "-o", "--output", help="Folder for the outcomes (JSON), curves (JSON) and plots."
     ),
     everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
+    full: bool = Option(False, "--full", help="Run the version of the claim that takes hours."),
+    processes: int = Option(2, min=1, max=64, help="Processes of one thread each."),
+    device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Test claims of the papers and compare with the published figures; or list the claims."""
     from fsbench.core.errors import UsageError
-    from fsbench.reproductions import CLAIMS
+    from fsbench.data.roots import DataRoots
+    from fsbench.reproductions import CLAIMS, ClaimSettings
 
     if name is not None and everything:
         raise UsageError(f"both {name} and --all were given", fix="use one of them")
+    if full and name is None:
+        raise UsageError("--full takes hours per claim", fix="name one claim")
     if name is None and not everything:
-        claims = [
-            {"claim": name, "source": c.source, "says": c.statement, "seeds": c.seeds}
-            for name, c in ((name, file.CLAIM) for name, file in CLAIMS.items())
-        ]
-        if as_json:
-            console.emit_json(claims)
-        else:
-            columns = ("claim", "source", "says", "seeds")
-            console.table("claims", columns, [[str(row[c]) for c in columns] for row in claims])
+        list_claims(as_json)
         return
-    names = CLAIMS.names() if name is None else (name,)
-    outcomes = {name: one(name, seeds, output) for name in names}
+    outcomes = {}
+    for claim in CLAIMS.names() if name is None else (name,):
+        described = CLAIMS.load(claim).CLAIM
+        number = described.full_seeds if full else described.seeds
+        settings = ClaimSettings(
+            seeds=number if seeds is None else seeds,
+            full=full,
+            data=DataRoots.parse(data or ()),
+            processes=processes,
+            device=device,
+        )
+        outcomes[claim] = run_claim(claim, settings, output)
     if as_json:
         console.emit_json({n: o.model_dump(mode="json") for n, o in outcomes.items()})
-        return
-    if not everything:
-        show(*outcomes.popitem())
-        return
-    rows = [[n, o.source, o.claim, o.verdict] for n, o in outcomes.items()]
-    console.table("verdicts", ("claim", "source", "says", "verdict"), rows)
+    elif everything:
+        show_verdicts(outcomes)
+    else:
+        show_outcome(*outcomes.popitem())
 
 
-def one(name: str, seeds: int | None, output: Path | None) -> ClaimOutcome:
-    """Test a claim and write its figures to a folder, if there is one."""
+def list_claims(as_json: bool) -> None:
+    """List all statements with their conditions and the recorded verdicts."""
+    from fsbench.reproductions import list_statements
+
+    rows = list_statements()
+    if as_json:
+        console.emit_json(rows)
+        return
+    columns = tuple(rows[0])
+    console.table("claims", columns, [[str(row[c]) for c in columns] for row in rows])
+
+
+def run_claim(name: str, settings: ClaimSettings, output: Path | None) -> ClaimOutcome:
+    """Test a claim and write outcome, curves and plot to a folder, if there is one."""
+    import json
+
+    from fsbench.api.machine import Machine
     from fsbench.core.io import write_atomic
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
     from fsbench.reproductions import CLAIMS
 
-    claim = CLAIMS.load(name)
-    outcome: ClaimOutcome = claim.run(
-        claim.CLAIM.seeds if seeds is None else seeds, console.reporter()
-    )
+    started = Machine(device=settings.device).start()
+    outcome: ClaimOutcome = CLAIMS.load(name).run(settings, console.reporter())
+    outcome = outcome.model_copy(update={"provenance": started.provenance()})
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-        write_atomic(output / f"{name}.json", outcome.model_dump_json(indent=1).encode())
+        stem = f"{name}-full" if settings.full else name
+        record = outcome.model_dump_json(indent=1, exclude={"panels"}).encode()
+        write_atomic(output / f"{stem}.json", record + b"\n")
         if outcome.panels:
-            drawing = draw_panels(outcome.panels, f"{outcome.source}: {outcome.verdict}")
-            write_figure(drawing, output / f"{name}.png")
+            curves = [panel.model_dump(mode="json") for panel in outcome.panels]
+            write_atomic(output / f"{stem}-curves.json", json.dumps(curves).encode())
+            verdicts = ", ".join(f"{s.name}: {s.verdict}" for s in outcome.statements)
+            drawing = draw_panels(outcome.panels, f"{outcome.source}: {verdicts}")
+            write_figure(drawing, output / f"{stem}.png")
     return outcome
 
 
-def show(name: str, outcome: ClaimOutcome) -> None:
-    rows = [[f.what, f.published, f.ours, f.verdict] for f in outcome.figures]
-    console.table(f"{name}: {outcome.source}", ("figure", "published", "ours", "verdict"), rows)
+def show_verdicts(outcomes: Mapping[str, ClaimOutcome]) -> None:
+    """Print condition, verdict and reason of every statement, one row each."""
+    rows = [
+        [name, s.name, describe_conditions(s), s.verdict, s.reason]
+        for name, outcome in outcomes.items()
+        for s in outcome.statements
+    ]
+    console.table("verdicts", ("claim", "statement", "condition", "verdict", "reason"), rows)
+
+
+def describe_conditions(statement: StatementOutcome) -> str:
+    """Return what was measured of the conditions, those that fail first."""
+    failing_first = sorted(statement.conditions, key=lambda condition: condition.holds)
+    return "; ".join(f"{'holds' if c.holds else 'fails'}: {c.what} {c.ours}" for c in failing_first)
+
+
+def show_outcome(name: str, outcome: ClaimOutcome) -> None:
+    """Print the statements of one claim, the conditions of each before its figures."""
+    from fsbench.reproductions import OVERALL
+
+    for statement in outcome.statements:
+        typer.echo(f"{name}, {statement.name}: {outcome.source}\n{statement.statement}\n")
+        rows = [
+            [c.what, c.required, c.ours, "holds" if c.holds else "fails"]
+            for c in statement.conditions
+        ]
+        console.table("condition", ("needed", "required", "ours", ""), rows)
+        figures = [[f.what, f.published, f.ours, f.verdict] for f in statement.figures]
+        console.table("figures", ("figure", "published", "ours", "verdict"), figures)
+        typer.echo(f"rule: {statement.rule}")
+        typer.echo(f"verdict: {statement.verdict}\nreason: {statement.reason}\n")
+    typer.echo(OVERALL)
     for note in outcome.notes:
         typer.echo(note)
-    typer.echo(f"\nclaim: {outcome.claim}\nrule: {outcome.rule}\nverdict: {outcome.verdict}")

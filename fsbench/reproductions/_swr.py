@@ -4,6 +4,9 @@ Appendix D of https://arxiv.org/abs/2507.04683: Adam at 1e-3, no augmentation, n
 state kept between stages. Here the data are the digits of scikit-learn. Batches are smaller than
 the paper's 256, so that 1,437 images and a few seconds still give some thousand steps. A
 coefficient of SWR acts once per step; each claim states how its own was chosen.
+
+On clean digits the MLP reaches 97 % with and without regularisation, so most claims teach 40 % of
+the digits a wrong label (NOISE); the test labels are right.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 
 _Trace = TypeVar("_Trace")
 
+NOISE = 0.4
+"""Part of the training digits with a wrong label."""
+FITTED = 99.0
+"""Training accuracy (%) from which a network counts as over-fitted."""
 ABOVE = (
     "A above B: reproduced if the mean over seeds of A - B exceeds twice its standard error;"
     " direction only if it is above 0"
@@ -51,10 +58,14 @@ def build_swr_recipe(
 
 
 class AccuracyTrace(NamedTuple):
-    """Test accuracy (%) after every validated epoch and after every stage."""
+    """Test accuracy (%) after every validated epoch and after every stage.
+
+    train: training accuracy (%) of every epoch, over its batches.
+    """
 
     epochs: list[float]
     stages: list[float]
+    train: list[float]
 
 
 def trace_training(
@@ -64,7 +75,8 @@ def trace_training(
     run = _runs.train_once(chosen, source, watch)
     epochs = [row["val_accuracy"] for row in run.log if row["val_accuracy"] is not None]
     stages = run.facts["stage_accuracies"]
-    return AccuracyTrace([100 * a for a in epochs], [100 * a for a in stages])
+    train = [100 * row["train_accuracy"] for row in run.log]
+    return AccuracyTrace([100 * a for a in epochs], [100 * a for a in stages], train)
 
 
 def get_kernels(ctx: Context) -> list[Tensor]:

@@ -12,12 +12,11 @@ or a normaliser after the head (none).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -104,10 +103,17 @@ def build_descent_recipe(
     return _runs.build_claim_recipe(methods, plan, seed, **_runs.PLAIN | descent | fields)
 
 
+class Accuracies(NamedTuple):
+    """Test accuracy, and training accuracy over the steps of the last epoch (%)."""
+
+    test: float
+    train: float
+
+
 def train_columns(
     columns: Sequence[str], signal: float, seed: int, architecture: str = "study_mlp"
-) -> list[float]:
-    """Return the test accuracies (%) of these columns on one draw of the data, in order.
+) -> list[Accuracies]:
+    """Return the accuracies of these columns on one draw of the data, in order.
 
     Methods whose round 0 is plain training share one copy of it, which changes no bit.
     """
@@ -123,13 +129,15 @@ def train_columns(
                 plain = first_round.shared_recipe(chosen)
                 shared = first_round.train_first_round(plain, data, Path(folder) / plain.digest())
                 first_round.start_from_first_round(chosen, data, shared, home)
-            record = train_recipe(chosen, data, home) / "run.json"
-            scores.append(100 * json.loads(record.read_text("utf8"))["source_accuracy"])
+            scores.append(summarize_run(_runs.read_run(train_recipe(chosen, data, home))))
     return scores
 
 
-def train_and_score(chosen: Recipe, signal: float) -> float:
-    """Train on the data of the recipe's seed; return the test accuracy (fraction)."""
-    run = _runs.train_once(chosen, draw_source(signal, chosen.seed))
-    accuracy: float = run.facts["source_accuracy"]
-    return accuracy
+def train_and_score(chosen: Recipe, signal: float) -> Accuracies:
+    """Train on the data of the recipe's seed."""
+    return summarize_run(_runs.train_once(chosen, draw_source(signal, chosen.seed)))
+
+
+def summarize_run(run: _runs.RunFiles) -> Accuracies:
+    """Return the accuracies of a finished run."""
+    return Accuracies(100 * run.facts["source_accuracy"], 100 * run.log[-1]["train_accuracy"])
