@@ -5,8 +5,14 @@ GradCosine of a network. The log of the official code (https://github.com/Harbor
 logs/init.txt) has one of a ResNet-50.
 
 Set-up: a CNN with and without batch norm on the digits of scikit-learn at 16 px (every pixel
-twice), with the appendix's settings for ResNet-110 on CIFAR-10, in at most 50 steps. GC and GN are
-measured on images that the optimisation does not use.
+twice), with the appendix's settings for ResNet-110 on CIFAR-10, in at most 50 steps, under both
+objectives with every seed: `gc` (GradCosine under the norm cap) and `gc_gn_sqrt` (the official
+code's, which also raises the norm). GC and GN are measured on images that the optimisation does not
+use.
+
+With batch norm the rate is 1.5e-2, that of the network without, and not the .1 of a network of 110
+layers. Tried on other seeds: .1 (in the notes), where a step changes a factor by a tenth and the
+norm overshoots its cap; 1.5e-2, where GC rises from .907 to .921 and GN ends at 4.31, under 5.
 """
 
 from __future__ import annotations
@@ -20,11 +26,16 @@ from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
     Claim,
+    ClaimCondition,
     ClaimFigure,
     ClaimOutcome,
+    ClaimSettings,
+    ClaimStatement,
     _runs,
     choose_verdict,
     judge_gains,
+    require_at_least,
+    require_at_most,
 )
 
 if TYPE_CHECKING:
@@ -33,30 +44,35 @@ if TYPE_CHECKING:
 
 SLACK, EXACT, LEAST = 1.1, 1e-6, 0.01
 """Overshoot of the cap by its last step; float32 rounding; smallest factor of a weight."""
+ROOM, NEAR = 0.99, 0.75
+"""Largest initial GC that can rise clearly; part of the cap that some GN must reach."""
 CLAIM = Claim(
     source="NIO, appendix B.2 and C.2; log of the official code",
-    statement=(
-        "one learned factor per tensor aligns the gradients of parts of a batch under a norm cap"
-    ),
-    rule=(
-        "GC with objective gc: reproduced if it rises for every seed, direction only if its mean"
-        " rises. GN with the default objective gc_gn_sqrt, which also raises it: reproduced if it"
-        " ends closer to the cap for every seed, direction only if it does so in the mean. Cap:"
-        f" reproduced if every GN ends at or below {SLACK:g} times the cap. Factors: reproduced if"
-        f" every tensor equals one factor times its initial value to {EXACT:g}, no factor of a"
-        f" weight is below {LEAST:g}, and zero tensors stay zero. GC with gc_gn_sqrt is not judged,"
-        f" because the official log shows no gain either"
-    ),
+    statements={
+        "alignment": ClaimStatement(
+            text="one learned factor per tensor aligns the gradients of parts of a batch under a"
+            " norm cap",
+            condition="the gradients are not aligned at the start, and the norm comes near its cap",
+            rule="GC with objective gc: reproduced if it rises for every seed, direction only if"
+            " its mean rises. GN with objective gc_gn_sqrt, which also raises it: reproduced if it"
+            " ends closer to the cap for every seed, direction only if it does so in the mean. Cap:"
+            f" reproduced if every GN ends at or below {SLACK:g} times the cap. Factors: reproduced"
+            f" if every tensor equals one factor times its initial value to {EXACT:g}, no factor of"
+            f" a weight is below {LEAST:g}, and zero tensors stay zero. GC with gc_gn_sqrt is not"
+            " judged, because the official log shows no gain either",
+        )
+    },
     seeds=3,
+    full_seeds=20,
 )
 
 JUDGED = ("without BN", "with BN")
 ZOOM, SIDE = 2, 16
-STEPS = (10, 25, 50)
+STEPS = (25, 50)
 """Lengths of the runs; the last one is judged, the others are for the curves."""
 OBJECTIVES = ("gc", "gc_gn_sqrt")
-SLOW = "with BN, slower"
-"""With the rate of the other network, for the notes: the appendix's may be too large here."""
+FAST = "with BN, rate .1"
+"""With the appendix's rate for 110 layers, for the notes."""
 
 
 class NioSetting(NamedTuple):
@@ -70,8 +86,8 @@ class NioSetting(NamedTuple):
 
 SETTINGS = {
     "without BN": NioSetting("cnn", overlap=0.7, rate=1.5e-2, gamma=4.0),
-    "with BN": NioSetting("cnn_bn", overlap=0.6, rate=1e-1, gamma=5.0),
-    SLOW: NioSetting("cnn_bn", overlap=0.6, rate=1.5e-2, gamma=5.0),
+    "with BN": NioSetting("cnn_bn", overlap=0.6, rate=1.5e-2, gamma=5.0),
+    FAST: NioSetting("cnn_bn", overlap=0.6, rate=1e-1, gamma=5.0),
 }
 PARTS, BATCH = 2, 128
 
@@ -163,18 +179,35 @@ def inspect_network(ctx: Context) -> NioEffect:
     )
 
 
-def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
-    """Run both networks under both objectives over this many seeds."""
+def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
+    """Run both networks under both objectives over the seeds."""
     product = [(k, o, steps) for k in JUDGED for o in OBJECTIVES for steps in STEPS]
-    product.append((SLOW, "gc", STEPS[-1]))  # for the notes
-    jobs = [NioJob(*cell, seed) for seed in range(seeds) for cell in product]
-    effects = dict(zip(jobs, _runs.run_jobs(run_nio, jobs, "nio_gradcosine", report), strict=True))
+    product.append((FAST, "gc", STEPS[-1]))  # for the notes
+    jobs = [NioJob(*cell, seed) for seed in settings.seed_range for cell in product]
+    results = _runs.run_jobs(run_nio, jobs, settings, "nio_gradcosine", report)
+    effects = dict(zip(jobs, results, strict=True))
     runs = {kind: _final_effects(effects, kind) for kind in SETTINGS}
+    figures = [figure for kind in JUDGED for figure in judge_network(kind, runs[kind])]
     return CLAIM.judge(
-        seeds,
-        (figure for kind in JUDGED for figure in judge_network(kind, runs[kind])),
+        settings,
+        {"alignment": (list_conditions(runs), figures)},
         notes=(line for kind in SETTINGS for line in _describe_network(kind, runs[kind])),
         panels=_build_panels(effects),
+    )
+
+
+def list_conditions(
+    runs: Mapping[str, Mapping[str, Sequence[NioEffect]]],
+) -> tuple[ClaimCondition, ClaimCondition]:
+    """Measure the room that GC has, and how near GN comes to its cap under gc_gn_sqrt."""
+    starts = [effect.before[0] for kind in JUDGED for effect in runs[kind]["gc"]]
+    parts = [
+        max(effect.after[1] for effect in runs[kind]["gc_gn_sqrt"]) / SETTINGS[kind].gamma
+        for kind in JUDGED
+    ]
+    return (
+        require_at_most("initial GC", starts, ROOM, ""),
+        require_at_least("largest GN, in units of its cap", parts, NEAR, ""),
     )
 
 

@@ -21,9 +21,12 @@ from fsbench.reproductions import (
     Claim,
     ClaimFigure,
     ClaimOutcome,
+    ClaimSettings,
+    ClaimStatement,
     ClaimVerdict,
     _runs,
     choose_verdict,
+    require_at_least,
 )
 
 if TYPE_CHECKING:
@@ -31,18 +34,24 @@ if TYPE_CHECKING:
 
 CLAIM = Claim(
     source="SEAL, section 3.2",
-    statement=(
-        "gradient ascent on early layers drops training accuracy to chance, descent restores it"
-    ),
-    rule=(
-        "means over seeds, generations 2 and 3, with S such that S times the sum of learning rates"
-        " over an ascent is that of the paper. Fall: reproduced if the last epoch of the ascent has"
-        " at most twice chance (20 %), direction only if it has at most half of the epoch before"
-        " the ascent. Return: reproduced if the last epoch of the generation is at most 5 points"
-        " below the epoch before the ascent, direction only if half of the loss is regained"
-    ),
+    statements={
+        "forgetting": ClaimStatement(
+            text="gradient ascent on early layers drops training accuracy to chance, descent"
+            " restores it",
+            condition="the images are learned by heart before every ascent",
+            rule="means over seeds, generations 2 and 3, with S such that S times the sum of"
+            " learning rates over an ascent is that of the paper. Fall: reproduced if the last"
+            " epoch of the ascent has at most twice chance (20 %), direction only if it has at most"
+            " half of the epoch before the ascent. Return: reproduced if the last epoch of the"
+            " generation is at most 5 points below the epoch before the ascent, direction only if"
+            " half of the loss is regained",
+        )
+    },
     seeds=2,
+    full_seeds=10,
 )
+FITTED = 99.0
+"""Training accuracy (%) from which images count as learned by heart."""
 PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, BATCH = 3, 32
 EPOCHS, IMAGES = 8, _runs.IMAGES - _runs.VALIDATION
@@ -52,16 +61,18 @@ STRONGER = 3.0
 """Second strength of the notes, in units of the matched one."""
 
 
-def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
+def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
     """Train with three strengths of the ascent; judge the matched one."""
     matched = match_factor(EPOCHS, IMAGES)
     strengths = (PAPERS_S, matched, STRONGER * matched)
-    traces = _runs.run_seeds(trace_accuracy, strengths, seeds, "seal_ascent", report)
+    traces = _runs.run_seeds(trace_accuracy, strengths, settings, "seal_ascent", report)
     means = {s: [mean(epoch) for epoch in zip(*rows, strict=True)] for s, rows in traces.items()}
-    figures = tuple(f for g in range(1, GENERATIONS) for f in _judge_generation(g, means[matched]))
+    before = [extract_moments(g, means[matched])[0] for g in range(1, GENERATIONS)]
+    figures = [f for g in range(1, GENERATIONS) for f in _judge_generation(g, means[matched])]
+    condition = require_at_least("training accuracy before an ascent", before, FITTED)
     return CLAIM.judge(
-        seeds,
-        figures,
+        settings,
+        {"forgetting": ([condition], figures)},
         notes=(
             f"judged at S = {matched:.2f}",
             *(_describe_strength(s, trace) for s, trace in means.items()),
