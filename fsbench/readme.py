@@ -53,7 +53,7 @@ COLUMNS = {
     "heads": ("head", "does", "transductive", "settings"),
     "architectures": ("reference", "what"),
     "analyses": ("analysis", "finds", "needs", "source"),
-    "claims": ("claim", "source", "says", "seeds"),
+    "claims": ("claim", "statement", "source", "says", "condition", "seeds", "verdict"),
     "published": ("source", "entries", "results"),
 }
 MEASURES = {
@@ -110,18 +110,9 @@ def architectures() -> str:
 
 def claims() -> str:
     """Draw the claims of the papers that `fsbench reproduce` runs again."""
-    from fsbench.reproductions import CLAIMS
+    from fsbench.reproductions import list_statements
 
-    table = [
-        {
-            "claim": name,
-            "source": claim.CLAIM.source,
-            "says": claim.CLAIM.statement,
-            "seeds": claim.CLAIM.seeds,
-        }
-        for name, claim in CLAIMS.items()
-    ]
-    return markdown(COLUMNS["claims"], table)
+    return markdown(COLUMNS["claims"], list_statements())
 
 
 def published_table() -> str:

@@ -137,7 +137,7 @@ class Claim:
             seeds=settings.seeds if self.seeds else 0,
             full=settings.full,
             statements=tuple(
-                judge_statement(name, self.statements[name], conditions, tuple(figures))
+                assess_statement(name, self.statements[name], conditions, tuple(figures))
                 for name, (conditions, figures) in measured.items()
             ),
             notes=tuple(notes),
@@ -145,7 +145,7 @@ class Claim:
         )
 
 
-def judge_statement(
+def assess_statement(
     name: str,
     statement: ClaimStatement,
     conditions: Sequence[ClaimCondition],

@@ -65,7 +65,7 @@ class AccuracyTrace(NamedTuple):
 
     epochs: list[float]
     stages: list[float]
-    train: list[float]
+    train: Sequence[float] = ()
 
 
 def trace_training(

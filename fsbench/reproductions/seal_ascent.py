@@ -100,12 +100,17 @@ def build_seal_recipe(
 
 def match_factor(epochs: int, images: int) -> float:
     """Return the S that makes an ascent as long as the paper's, for these epochs and images."""
+    return scale_factor(build_seal_recipe("seal", epochs, 0), images)
+
+
+def scale_factor(seal: Recipe, images: int) -> float:
+    """Return the S that makes the ascents of a recipe as long as the paper's."""
     from pretrain.recipes import registry
     from pretrain.recipes.schedules import sum_rates
 
-    seal, ours = registry.load_recipe("paper/seal"), build_seal_recipe("seal", epochs, 0)
-    papers = sum_rates(seal, seal.plan.epochs // 4, PAPERS_IMAGES)
-    return PAPERS_S * papers / sum_rates(ours, epochs // 4, images)
+    papers = registry.load_recipe("paper/seal")
+    theirs = sum_rates(papers, papers.plan.epochs // 4, PAPERS_IMAGES)
+    return PAPERS_S * theirs / sum_rates(seal, seal.plan.epochs // 4, images)
 
 
 def trace_accuracy(job: tuple[float, int]) -> list[float]:

@@ -1,20 +1,27 @@
 """Weights of the first convolution with and without weight compander, epoch by epoch.
 
 https://arxiv.org/abs/2306.16993, section IV-D, Figures 3 and 4. The paper's ResNet-34 on CIFAR-10
-becomes a ResNet of four blocks on digits, with the paper's a, b, momentum, first learning rate and
-its drops. The 200 epochs become two short phases: `start` has the printed weight decay and the
-first rate; `end` runs the whole schedule, with the decay multiplied by the ratio of steps, so that
-rate x decay x steps, which says how far decay can pull weights in, is that of the paper. The paper
-says "approximately 0" without a number; here |w| < 0.01.
+becomes a ResNet of four blocks on 1,500 images of ten TinyImageNet classes at 16 px, with the
+paper's a, b, momentum, first learning rate and its drops. The 200 epochs become two short phases:
+`start` has the first rate and the decay that the paper prints for most networks, 5e-4; `end` runs
+the whole schedule in 60 epochs, with the decay of this network, 1e-4, multiplied by the ratio of
+steps, so that rate x decay x steps, which says how far decay can pull weights in, is that of the
+paper. The paper says "approximately 0" without a number; here |w| < 0.01.
 
 Near 0 the compander multiplies the learning rate by (a/b)^2. The third arm is a plain network at
 that rate: it shows which effects come from the rate alone.
+
+Tried on other seeds, all with 24 epochs in `end`: decay 5e-4 times the ratio of steps (both arms
+collapse to 10 to 20 % training accuracy, 81 and 95 % of the weights are dead); 1e-4 times it (89
+and 67 %, 18 and 30 % dead: the arm with compander has learned less); 5e-3 and 5e-4 as they are (all
+learned, but at most 4 % dead: decay has not acted). In `start` no plain weight exceeds 1.23.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,11 +29,16 @@ from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
     Claim,
+    ClaimCondition,
     ClaimFigure,
     ClaimOutcome,
+    ClaimSettings,
+    ClaimStatement,
     _runs,
     choose_verdict,
     judge_gains,
+    require_at_least,
+    require_at_most,
 )
 
 if TYPE_CHECKING:
@@ -35,22 +47,39 @@ if TYPE_CHECKING:
     from protocols.analyses.weight_percentiles import WeightSpread
 
 SAME = 1e-5
+RULE = (
+    "reproduced if the paper's inequality holds for every seed, direction only if it holds in the"
+    " mean"
+)
 CLAIM = Claim(
     source="Weight Compander, section IV-D, Figures 3 and 4",
-    statement="weight compander bounds large weights and leaves fewer weights at zero",
-    rule=(
-        f"epoch 0: reproduced if no percentile of any layer differs by more than {SAME:g}; bound:"
-        " reproduced if every weight stays within it at every epoch; others: reproduced if the"
-        f" paper's inequality holds for every seed, direction only if it holds in the mean"
-    ),
+    statements={
+        "bound": ClaimStatement(
+            text="weight compander bounds the weights that grow large at the start",
+            condition="the bound bites: some weight exceeds it without compander",
+            rule=f"epoch 0: reproduced if no percentile of any layer differs by more than {SAME:g};"
+            f" bound: reproduced if every weight stays within it at every epoch; largest: {RULE}",
+        ),
+        "spread": ClaimStatement(
+            text="weight compander leaves fewer weights at zero, in the first layer above all",
+            condition="both networks learn equally, and decay leaves weights at zero without it",
+            rule=RULE,
+        ),
+    },
     seeds=3,
+    full_seeds=5,
 )
+FITTED, EQUAL, DYING = 95.0, 5.0, 10.0
+"""Least training accuracy (%), largest difference of two (points), least share of dead weights (%)
+without compander, in the first convolution."""
 
 A, B = 0.8, 0.5
 """The paper's choice for ResNet-34 on CIFAR-10, the network of its figures."""
 BOUND = A * math.pi / 2
 ARCHITECTURE, WIDTH, FIRST = "toy_resnet", 16, "conv1"
+SIDE, IMAGES = 16, 1500
 BATCH, LR, DECAY = 128, 0.1, 1e-4
+START_DECAY = 5e-4
 MILESTONES = (90 / 200, 136 / 200)
 STEPS = 200 * (45_000 // BATCH)
 """Optimizer steps of the paper."""
@@ -81,12 +110,12 @@ class TrainingPhase(NamedTuple):
 
 def shorten_schedule(epochs: int) -> TrainingPhase:
     """Shorten the whole schedule to these epochs; the decay grows as the steps shrink."""
-    steps = epochs * ((_runs.IMAGES - _runs.VALIDATION) // BATCH)
+    steps = epochs * (IMAGES // BATCH)
     return TrainingPhase(epochs, DECAY * STEPS / steps, "step")
 
 
 START, END = "start", "end"
-PHASES = {START: TrainingPhase(8, DECAY, "constant"), END: shorten_schedule(24)}
+PHASES = {START: TrainingPhase(8, START_DECAY, "constant"), END: shorten_schedule(60)}
 
 
 class CompanderJob(NamedTuple):
@@ -98,22 +127,27 @@ class CompanderJob(NamedTuple):
 
 
 class WeightTrace(NamedTuple):
-    """Spread of every layer's weights, initial and after every epoch; final accuracy (%)."""
+    """Spread of every layer's weights, initial and after every epoch; final accuracies (%)."""
 
     epochs: Sequence[Mapping[str, WeightSpread]]
     accuracy: float
+    train: float
 
 
 WeightTraces = Mapping[str, Mapping[str, Sequence[WeightTrace]]]
 """Traces of all seeds by phase and arm."""
 
 
-def train_arms(seeds: int, report: Reporter) -> WeightTraces:
-    """Train all phases and arms over this many seeds."""
+def train_arms(settings: ClaimSettings, report: Reporter) -> WeightTraces:
+    """Train all phases and arms over the seeds."""
     jobs = [
-        CompanderJob(phase, arm, seed) for seed in range(seeds) for phase in PHASES for arm in ARMS
+        CompanderJob(phase, arm, seed)
+        for seed in settings.seed_range
+        for phase in PHASES
+        for arm in ARMS
     ]
-    results = _runs.run_jobs(trace_weights, jobs, "wc_weights", report)
+    function = partial(trace_weights, settings=settings)
+    results = _runs.run_jobs(function, jobs, settings, "wc_weights", report)
     traces: dict[str, dict[str, list[WeightTrace]]] = {p: {arm: [] for arm in ARMS} for p in PHASES}
     for job, trace in zip(jobs, results, strict=True):
         traces[job.phase][job.arm].append(trace)
@@ -127,6 +161,8 @@ def build_compander_recipe(job: CompanderJob) -> Recipe:
         [method],
         {"rounds": 1, "epochs": phase.epochs},
         job.seed,
+        source="tinyimagenet",
+        input_size=SIDE,
         architecture=ARCHITECTURE,
         width=WIDTH,
         batch_size=BATCH,
@@ -141,7 +177,7 @@ def build_compander_recipe(job: CompanderJob) -> Recipe:
     )
 
 
-def trace_weights(job: CompanderJob) -> WeightTrace:
+def trace_weights(job: CompanderJob, settings: ClaimSettings) -> WeightTrace:
     """Train once and measure the weights after every epoch."""
     from protocols.analyses.weight_percentiles import measure_percentiles
 
@@ -150,30 +186,58 @@ def trace_weights(job: CompanderJob) -> WeightTrace:
     def watch(ctx: Context) -> None:
         spreads.append(measure_percentiles(ctx.model))
 
-    run = _runs.train_once(
-        build_compander_recipe(job), _runs.load_digits_source(job.seed), watch=watch
-    )
-    return WeightTrace(spreads, 100 * run.facts["source_accuracy"])
+    source = _runs.load_colour_source(settings, SIDE, IMAGES, job.seed)
+    run = _runs.train_once(build_compander_recipe(job), source, watch=watch)
+    train = 100 * run.log[-1]["train_accuracy"]
+    return WeightTrace(spreads, 100 * run.facts["source_accuracy"], train)
 
 
-def run(seeds: int = CLAIM.seeds, report: Reporter = SILENT) -> ClaimOutcome:
-    """Run everything over this many seeds."""
-    traces = train_arms(seeds, report)
-    figures = (
-        _judge_start(traces),
-        _judge_bound(traces),
-        *(judge_comparison(comparison, traces) for comparison in COMPARISONS),
-        _judge_later_layers(traces),
-    )
+def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
+    """Run everything over the seeds."""
+    images = _runs.require_colour_images(settings)
+    if not images.holds:
+        return CLAIM.judge(settings, {name: ([images], ()) for name in CLAIM.statements})
+    traces = train_arms(settings, report)
+    peak, *spread = (judge_comparison(comparison, traces) for comparison in COMPARISONS)
+    bound = (_judge_start(traces), _judge_bound(traces), peak)
     return CLAIM.judge(
-        seeds,
-        figures,
+        settings,
+        {
+            "bound": ([images, _require_bite(traces)], bound),
+            "spread": (
+                [images, *require_equal_learning(traces), _require_dying(traces)],
+                (*spread, _judge_later_layers(traces)),
+            ),
+        },
         notes=_describe_control(traces),
         panels=(
             *(_percentile_panel(arm, traces[END][arm][0]) for arm in (PLAIN, WC)),
             *_course_panels(traces),
         ),
     )
+
+
+def _require_bite(traces: WeightTraces) -> ClaimCondition:
+    """Require that a weight of every plain network exceeds the bound at some epoch."""
+    largest = [measure_peak(trace) for trace in traces[START][PLAIN]]
+    what = f"largest |w| without compander, in units of the bound {BOUND:.3f}"
+    return require_at_least(what, [peak / BOUND for peak in largest], 1.0, "")
+
+
+def require_equal_learning(traces: WeightTraces) -> list[ClaimCondition]:
+    """Require that the networks with and without compander end with equal training accuracy."""
+    plain, wc = ([trace.train for trace in traces[END][arm]] for arm in (PLAIN, WC))
+    gaps = [abs(a - b) for a, b in zip(plain, wc, strict=True)]
+    return [
+        require_at_least("training accuracy without compander", plain, FITTED),
+        require_at_most("difference in training accuracy", gaps, EQUAL, " points"),
+    ]
+
+
+def _require_dying(traces: WeightTraces) -> ClaimCondition:
+    """Require that decay leaves weights of the first convolution at zero without compander."""
+    dead = [measure_dead_share(trace) for trace in traces[END][PLAIN]]
+    return require_at_least("dead weights without compander", dead, DYING)
 
 
 def _judge_start(traces: WeightTraces) -> ClaimFigure:
@@ -194,19 +258,18 @@ def _judge_start(traces: WeightTraces) -> ClaimFigure:
 
 def _judge_bound(traces: WeightTraces) -> ClaimFigure:
     """Judge whether all weights stay within the bound at every epoch."""
-    largest = max(
-        spread.largest
-        for phase in traces.values()
-        for trace in phase[WC]
-        for epoch in trace.epochs
-        for spread in epoch.values()
-    )
+    largest = max(measure_peak(trace) for phase in traces.values() for trace in phase[WC])
     return ClaimFigure(
         what="with: largest |w|, all layers and epochs",
         published=f"below a pi/2 = {BOUND:.3f}",
         ours=f"{largest:.3f}",
         verdict=choose_verdict(largest < BOUND),
     )
+
+
+def measure_peak(trace: WeightTrace) -> float:
+    """Return the largest |w| of all layers over all epochs."""
+    return max(spread.largest for epoch in trace.epochs for spread in epoch.values())
 
 
 def measure_largest_weight(trace: WeightTrace) -> float:

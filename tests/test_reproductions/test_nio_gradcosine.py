@@ -11,10 +11,10 @@ import torch
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import _runs, judge_gains, nio_gradcosine
+from fsbench.reproductions import ClaimSettings, _runs, judge_gains, nio_gradcosine
 from fsbench.reproductions.nio_gradcosine import (
+    FAST,
     SETTINGS,
-    SLOW,
     STEPS,
     NioEffect,
     NioJob,
@@ -97,25 +97,50 @@ def test_the_factor_of_a_bias_may_be_zero() -> None:
 
 def test_the_longest_runs_are_judged_and_all_are_plotted(monkeypatch: pytest.MonkeyPatch) -> None:
     def made_up(
-        one: Callable[[NioJob], NioEffect], jobs: Sequence[NioJob], name: str, report: Reporter
+        one: Callable[[NioJob], NioEffect],
+        jobs: Sequence[NioJob],
+        settings: ClaimSettings,
+        name: str,
+        report: Reporter,
     ) -> list[NioEffect]:
-        assert len(set(jobs)) == len(jobs) == 2 * (2 * 2 * 3 + 1)
-        return [learned((0.2, 0.2 + j.steps / 100 + j.seed / 10), (1.0, 2.0)) for j in jobs]
+        assert len(set(jobs)) == len(jobs) == 2 * (2 * 2 * 2 + 1)
+        seeds = [job.seed - 100 for job in jobs]
+        return [
+            learned((0.2, 0.2 + job.steps / 100 + seed / 10), (1.0, 3.8))
+            for job, seed in zip(jobs, seeds, strict=True)
+        ]
 
     monkeypatch.setattr(_runs, "run_jobs", made_up)
-    outcome = nio_gradcosine.run(2)
-    assert [figure.what.split(":")[0] for figure in outcome.figures] == [
+    outcome = nio_gradcosine.run(ClaimSettings(2))
+    (alignment,) = outcome.statements
+    assert [condition.ours for condition in alignment.conditions] == ["0.2", "0.76"]
+    assert [figure.what.split(":")[0] for figure in alignment.figures] == [
         *["without BN"] * 4,
         *["with BN"] * 4,
     ]
-    assert outcome.figures[0].ours == "0.200 to 0.750"
-    assert outcome.verdict == "reproduced"
+    assert alignment.figures[0].ours == "0.200 to 0.750"
+    assert alignment.verdict == "reproduced"
     assert outcome.panels[0].curves[0].x == (0, *STEPS)
-    assert outcome.panels[0].curves[0].y == pytest.approx((0.2, 0.35, 0.5, 0.75))
-    assert outcome.panels[1].curves[0].y == pytest.approx((1, 2, 2, 2))
+    assert outcome.panels[0].curves[0].y == pytest.approx((0.2, 0.5, 0.75))
+    assert outcome.panels[1].curves[0].y == pytest.approx((1, 3.8, 3.8))
     notes = "\n".join(outcome.notes)
-    assert f"{SLOW}, gc: GC 0.200 to 0.750" in notes
-    assert f"{SLOW}, gc_gn" not in notes
+    assert f"{FAST}, gc: GC 0.200 to 0.750" in notes
+    assert f"{FAST}, gc_gn" not in notes
+
+
+@pytest.mark.parametrize(
+    ("effect", "holds"),
+    [
+        (learned(gn=(1.0, 4.0)), [True, True]),
+        (learned(gc=(0.995, 0.999)), [False, True]),
+        (learned(gn=(1.0, 2.0)), [True, False]),
+    ],
+)
+def test_gradients_must_be_apart_and_the_cap_within_reach(
+    effect: NioEffect, holds: list[bool]
+) -> None:
+    runs = {kind: {"gc": [effect], "gc_gn_sqrt": [effect]} for kind in SETTINGS}
+    assert [condition.holds for condition in nio_gradcosine.list_conditions(runs)] == holds
 
 
 @pytest.fixture
@@ -165,7 +190,7 @@ def test_settings_of_the_appendix() -> None:
         "nio"
     )
     assert (recipe.parts, recipe.batch_size, recipe.overlap) == (2, 128, 0.6)
-    assert (recipe.rate, recipe.gamma, recipe.iterations) == (0.1, 5.0, 50)
+    assert (recipe.rate, recipe.gamma, recipe.iterations) == (0.015, 5.0, 50)
     assert recipe.objective == "gc_gn_sqrt"
     other: Any = nio_gradcosine.build_nio_recipe(NioJob("without BN", "gc", 50, 3)).method("nio")
     assert (other.overlap, other.rate, other.gamma) == (0.7, 0.015, 4.0)

@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import _runs, seal_ascent, seal_knn_depth
+from fsbench.core.specs import SourceSubset
+from fsbench.reproductions import ClaimSettings, _runs, seal_ascent, seal_knn_depth
 from fsbench.reproductions.seal_ascent import extract_moments, judge_fall, judge_return
-from fsbench.reproductions.seal_knn_depth import ProbeMeans, judge_depths, judge_half, judge_probes
+from fsbench.reproductions.seal_knn_depth import (
+    ProbedRun,
+    ProbeMeans,
+    judge_depths,
+    judge_half,
+    judge_probes,
+)
+from pretrain.recipes.schedules import sum_rates
 
 
 def test_the_matched_ascent_is_as_long_as_the_papers() -> None:
@@ -57,7 +65,13 @@ def test_the_verdict_on_a_return(low: float, after: float, verdict: str) -> None
     assert judge_return(98.0, low, after) == verdict
 
 
-def here(one: Callable[[Any], Any], jobs: Sequence[Any], name: str, report: Reporter) -> list[Any]:
+def here(
+    one: Callable[[Any], Any],
+    jobs: Sequence[Any],
+    settings: ClaimSettings,
+    name: str,
+    report: Reporter,
+) -> list[Any]:
     return [one(job) for job in jobs]
 
 
@@ -68,9 +82,11 @@ def test_only_the_matched_strength_is_judged(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(_runs, "run_jobs", here)
     monkeypatch.setattr(seal_ascent, "trace_accuracy", made)
-    outcome = seal_ascent.run(2)
-    assert outcome.verdict == "reproduced"
-    assert [figure.verdict for figure in outcome.figures] == ["reproduced"] * 4
+    outcome = seal_ascent.run(ClaimSettings(2))
+    (forgetting,) = outcome.statements
+    assert forgetting.verdict == "reproduced"
+    assert [figure.verdict for figure in forgetting.figures] == ["reproduced"] * 4
+    assert forgetting.conditions[0].ours == "99 %"
     assert outcome.notes[1] == "S = 0.01: 99 -> 99 -> 99 %, then 99 -> 99 -> 99 %"
     assert [len(curve.y) for curve in outcome.panels[0].curves] == [24] * 3
 
@@ -126,9 +142,51 @@ def test_probes_of_real_runs_are_assigned_to_their_methods(monkeypatch: pytest.M
     monkeypatch.setattr(_runs, "run_jobs", here)
     monkeypatch.setattr(seal_knn_depth, "EPOCHS", 4)
     monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)
-    outcome = seal_knn_depth.run(1)
+    outcome = seal_knn_depth.run(ClaimSettings(1))
     assert [note.split(":")[0] for note in outcome.notes] == list(seal_knn_depth.METHODS)
     assert [len(curve.y) for curve in outcome.panels[0].curves] == [4] * len(outcome.notes)
-    accuracies, depth = seal_knn_depth.probe_run(("llf", 0))
-    assert f"{accuracies[0]:.1f}," in outcome.notes[2]
+    accuracies, depth, train = seal_knn_depth.probe_run(("llf", 100), ClaimSettings(1))
+    assert f"{accuracies[0]:.1f}," in outcome.notes[1]
     assert 0 <= depth <= 4
+    assert len(train) == 12
+
+
+def test_the_full_run_shortens_the_papers_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a source that is generated: 2 classes of the toy source, a small network."""
+    small: dict[str, object] = {"architecture": "toy_resnet", "input_size": 16, "plan.epochs": 4}
+    monkeypatch.setattr(seal_knn_depth, "FULL_SOURCE", "toy_source")
+    monkeypatch.setattr(seal_knn_depth, "FULL_SUBSET", SourceSubset(classes=2, images_per_class=32))
+    monkeypatch.setitem(seal_knn_depth.FULL_FIELDS, "plan.epochs", 40)
+    settings = ClaimSettings(1, full=True)
+    chosen, source = seal_knn_depth.prepare_full("seal", 100, settings)
+    assert (chosen.plan.rounds, chosen.plan.epochs, chosen.seed) == (3, 40, 100)
+    assert (chosen.architecture, len(source.train)) == ("seal_resnet50", 64)
+    ascent = chosen.method("seal").ascent_factor * sum_rates(chosen, 10, 64)  # type: ignore[attr-defined]
+    papers = math.fsum((e + 1) / 20 for e in range(20))
+    papers += math.fsum(0.5 * (1 + math.cos(math.pi * e / 140)) for e in range(20))
+    assert ascent == pytest.approx(0.01 * papers * 3125 * 0.01)
+    for name, value in small.items():
+        monkeypatch.setitem(seal_knn_depth.FULL_FIELDS, name, value)
+    run = seal_knn_depth.probe_run(("seal", 100), settings)
+    assert len(run.train) == 12
+    assert len(run.accuracies) == 4
+
+
+@pytest.mark.parametrize(
+    ("low", "end", "early", "holds"),
+    [
+        (12.0, 99.5, 80.0, [True, True, True, True]),
+        (30.0, 99.5, 80.0, [False, True, True, True]),
+        (12.0, 98.0, 80.0, [True, False, True, True]),
+        (12.0, 99.5, 89.0, [True, True, True, False]),
+    ],
+)
+def test_the_ascent_the_training_and_the_room_are_required(
+    low: float, end: float, early: float, holds: list[bool]
+) -> None:
+    """Room: llf at most 100 - 18.54 / 2, normal at most 100 - 25.04 / 2."""
+    train = [90.0, 91, 92, 93, low, 50, 60, 99, low, 50, 60, end]
+    results = {name: [ProbedRun([], 0, train)] for name in ("seal", "llf", "normal")}
+    means: ProbeMeans = {name: ([50, early], 0) for name in results}
+    conditions = seal_knn_depth.list_conditions(results, means, 10.0)
+    assert [condition.holds for condition in conditions] == holds

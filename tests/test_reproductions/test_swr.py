@@ -39,6 +39,8 @@ def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
     run = _swr.trace_training(recipe, _runs.load_digits_source(0, 64), watch)
     assert len(run.epochs) == 4
     assert run.stages == run.epochs[1::2]
+    assert len(run.train) == 4
+    assert 5 < min(run.train) <= max(run.train) <= 100
     assert max(run.epochs) > 15
     assert shapes == [[(100, 192), (100, 100), (10, 100)]] * 5
 

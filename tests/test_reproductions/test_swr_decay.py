@@ -13,6 +13,17 @@ def test_preserved_growth_by_hand() -> None:
     assert DecayTrace([2, 3, 4, 5, 6, 5, 4, 3, 3], [90] * 8).preserved_growth == 0.25
 
 
+def test_the_norms_must_grow_and_accuracy_must_leave_room() -> None:
+    """Growth of a half and of a tenth until the first drop; best accuracy of SWR 96."""
+    grown, still = DecayTrace([2, 3, 2], [90, 90]), DecayTrace([10, 11, 10], [96, 90])
+    runs = {"vanilla": [grown], "SWR": [grown], "SWR + re-init": [grown]}
+    assert grown.early_growth == 0.5
+    assert swr_decay._require_growth(runs).holds
+    assert swr_decay._require_room(runs).holds
+    assert not swr_decay._require_growth({**runs, "vanilla": [still]}).holds
+    assert not swr_decay._require_room({**runs, "SWR": [still]}).holds
+
+
 @pytest.mark.parametrize(
     ("method", "growths", "verdict"),
     [

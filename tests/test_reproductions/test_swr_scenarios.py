@@ -21,9 +21,9 @@ from pretrain.recipes.recipe import Recipe
     ("scenario", "name", "expected"),
     [
         ("warm-start", "vanilla", {"name": "normal"}),
-        ("warm-start", "S&P", {"name": "shrink_perturb", "lam": 0.4}),
-        ("continual-full", "L2 Init", {"name": "l2_init", "lam": 1e-4}),
-        ("continual-limited", "SWR", {"name": "swr", "lambda_f": 5e-3, "lambda_c": 5e-3}),
+        ("warm-start", "S&P", {"name": "shrink_perturb", "lam": 0.8}),
+        ("continual-full", "L2 Init", {"name": "l2_init", "lam": 1e-2}),
+        ("continual-limited", "SWR", {"name": "swr", "lam": 0.7}),
     ],
 )
 def test_coefficients_are_the_papers(scenario: str, name: str, expected: dict[str, object]) -> None:
@@ -32,7 +32,7 @@ def test_coefficients_are_the_papers(scenario: str, name: str, expected: dict[st
 
 def test_measures_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three stages of two epochs; switches 60 -> 50 and 80 -> 85."""
-    monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 2))
+    monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 2, 1))
     run = AccuracyTrace([40, 60, 50, 80, 85, 91], [60, 80, 91])
     measures = {
         measure: swr_scenarios.measure_trace(measure, "continual-full", run)
@@ -68,7 +68,7 @@ def test_a_figure_takes_the_sides_in_order() -> None:
 
 
 def test_a_drop_is_compared_with_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 1))
+    monkeypatch.setitem(SETUPS, "continual-full", ScenarioSetup(10, 1, 1))
     runs = [AccuracyTrace([60, 50], [60, 50]), AccuracyTrace([60, 52], [60, 52])]
     statement = ScenarioStatement("continual-full", "drop", "S&P", None)
     figure = swr_scenarios.judge_statement(statement, {("continual-full", "S&P"): runs})
@@ -87,7 +87,36 @@ def test_a_run_uses_the_images_and_epochs_of_its_scenario(
     monkeypatch.setattr(_swr, "trace_training", train)
     for scenario in SETUPS:
         swr_scenarios._run_job(((scenario, "SWR"), 0))
-    assert calls == [(500, 40, 2), (1437, 8, 10), (1437, 8, 10)]
+    assert calls == [(500, 120, 2), (1437, 30, 10), (1437, 60, 10)]
+
+
+@pytest.mark.parametrize(
+    ("learned", "cold", "holds"),
+    [
+        (100.0, (92, 90), [True, True]),
+        (90.0, (92, 90), [False, True]),
+        (100.0, (80, 79), [True, False]),
+    ],
+)
+def test_a_warm_start_must_be_learned_by_heart_and_leave_a_gap(
+    monkeypatch: pytest.MonkeyPatch, learned: float, cold: tuple[int, int], holds: list[bool]
+) -> None:
+    """The training accuracy that counts is that of the first stage, one epoch here."""
+    monkeypatch.setitem(SETUPS, "warm-start", ScenarioSetup(10, 1, 1))
+    traces = {
+        ("warm-start", "vanilla"): [AccuracyTrace([], [1, 80], [learned, 50])] * 2,
+        ("warm-start", "cold"): [AccuracyTrace([], [1, last], [10, 10]) for last in cold],
+    }
+    conditions = swr_scenarios.list_conditions("warm-start", traces)
+    assert [condition.holds for condition in conditions] == holds
+
+
+def test_the_continual_scenarios_must_end_learned_by_heart() -> None:
+    traces = {("continual-full", "vanilla"): [AccuracyTrace([], [], [10, 99.5])] * 2}
+    (condition,) = swr_scenarios.list_conditions("continual-full", traces)
+    assert condition.holds
+    traces = {("continual-full", "vanilla"): [AccuracyTrace([], [], [99.5, 98])] * 2}
+    assert not swr_scenarios.list_conditions("continual-full", traces)[0].holds
 
 
 def test_every_method_is_compared_with_swr() -> None:
@@ -98,7 +127,7 @@ def test_every_method_is_compared_with_swr() -> None:
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_trains_in_stages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SETUPS, "warm-start", ScenarioSetup(64, 1))
+    monkeypatch.setitem(SETUPS, "warm-start", ScenarioSetup(64, 1, 1))
     run = swr_scenarios._run_job((("warm-start", name), 0))
     assert len(run.stages) == 2
     assert run.epochs == run.stages

@@ -14,7 +14,8 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.reproductions import _synthetic, reinit_table1
+from fsbench.reproductions import ClaimSettings, _synthetic, reinit_table1
+from fsbench.reproductions._synthetic import Accuracies
 from fsbench.reproductions.reinit_table1 import MeanAndSpread, Table1Job, judge_cell
 
 
@@ -91,14 +92,15 @@ def test_the_distributions_of_initial_weights(name: str, std: float) -> None:
 def test_every_method_trains_and_is_scored(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 2)
     (first,) = _synthetic.train_columns([method], 2.0, 0)
-    assert 0 < first < 100
+    assert 0 < first.test < 100
+    assert 0 < first.train < 100
     assert _synthetic.train_columns([method], 2.0, 0) == [first]
 
 
 def test_a_shared_round_0_changes_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_synthetic, "STEPS", 20)
     whole = [
-        100 * _synthetic.train_and_score(_synthetic.build_column_recipe(m, 0), 2.0)
+        _synthetic.train_and_score(_synthetic.build_column_recipe(m, 0), 2.0)
         for m in _synthetic.METHODS
     ]
     assert len(set(whole)) > 1
@@ -128,20 +130,26 @@ def test_the_baseline_has_no_direction() -> None:
 
 
 def test_runs_are_assigned_to_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    def printed(runs: Iterable[Table1Job], report: Reporter) -> Iterable[float]:
-        shift = {0: -0.1, 1: 0.1}
+    def printed(
+        runs: Iterable[Table1Job], settings: ClaimSettings, report: Reporter
+    ) -> list[Accuracies]:
+        shift = {100: -0.1, 101: 0.1}
         other = {"study_mlp": 0.0, "study_mlp_he": -6.0, "study_mlp_torch": 20.0}
-        return (
-            reinit_table1.PUBLISHED[a][m].mean + shift[seed] + other[network]
+        return [
+            Accuracies(
+                reinit_table1.PUBLISHED[a][m].mean + shift[seed] + other[network],
+                99.5 if (m, network) == ("BL", "study_mlp") else 10.0,
+            )
             for m, a, seed, network in runs
-        )
+        ]
 
     monkeypatch.setattr(reinit_table1, "_run_table_jobs", printed)
-    outcome = reinit_table1.run(2)
-    assert len(outcome.figures) == 18
-    assert outcome.figures[9].what == "signal 1: WELS"
-    assert outcome.figures[9].ours == "66.1 ± 0.1"
-    assert outcome.verdict == "reproduced"
+    outcome = reinit_table1.run(ClaimSettings(2))
+    (table,) = outcome.statements
+    assert len(table.figures) == 18
+    assert table.figures[9].what == "signal 1: WELS"
+    assert table.figures[9].ours == "66.1 ± 0.1"
+    assert (table.verdict, table.conditions[0].ours) == ("reproduced", "99.5 %")
     ours, paper = outcome.panels[3].curves
     assert outcome.panels[3].title == "WELS"
     assert ours.x == paper.x == (0.5, 1.0, 2.0)
@@ -155,23 +163,22 @@ def test_runs_are_assigned_to_their_cells(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_table_runs_every_seed_and_other_distributions_a_few() -> None:
-    runs = reinit_table1._list_jobs(20)
+    runs = reinit_table1._list_jobs(range(20))
     assert len(runs) == len(set(runs)) == 20 * 18 + 5 * 2
 
 
 def test_one_seed_has_no_standard_deviation() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
-        reinit_table1.run(1)
+        reinit_table1.run(ClaimSettings(1))
 
 
 @pytest.mark.slow
 def test_two_processes_give_the_runs_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [("BL", 2.0, 0, a) for a in ("study_mlp", "study_mlp_he")]
     runs.insert(1, ("FC", 2.0, 0, "study_mlp"))
-    accuracies = reinit_table1._run_table_jobs(runs, SILENT)
+    accuracies = reinit_table1._run_table_jobs(runs, ClaimSettings(), SILENT)
     assert accuracies == [
-        100
-        * _synthetic.train_and_score(
+        _synthetic.train_and_score(
             _synthetic.build_column_recipe(method, seed, architecture), signal
         )
         for method, signal, seed, architecture in runs

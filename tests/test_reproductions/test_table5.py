@@ -15,7 +15,8 @@ from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core import seeding
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import Reporter
-from fsbench.reproductions import _runs, _synthetic, reinit_table5
+from fsbench.reproductions import ClaimSettings, _runs, _synthetic, reinit_table5
+from fsbench.reproductions._synthetic import Accuracies
 from fsbench.reproductions.reinit_table5 import (
     PENALTIES,
     PUBLISHED,
@@ -34,10 +35,10 @@ def test_every_cell_has_the_steps_of_table_1_and_its_method() -> None:
     assert plain.name == "paper/normal"
     ours = build_table5_recipe(Table5Job("LW", 0.02, "adam", 0))
     assert (ours.plan.rounds, ours.plan.epochs, ours.plan.epoch_images) == (5, 1, 360 * 256)
-    assert (ours.optimizer, ours.lr, ours.weight_decay) == ("adam", 3e-3, 0.0)
+    assert (ours.optimizer, ours.lr, ours.weight_decay) == ("adam", 1e-2, 0.0)
     assert ours.name == "paper/lw+l2"
     assert ours.method("lw").model_dump()["order"] == (1, 1, 2, 2, 2)
-    assert ours.method("l2").model_dump() == {"lam": 0.02, "half": False, "on": "kernels"}
+    assert ours.method("l2").model_dump() == {"lam": 0.02, "half": True, "on": "kernels"}
 
 
 def test_the_penalty_is_l2_sum_of_squared_kernels(
@@ -78,7 +79,7 @@ def test_every_column_trains_and_is_scored(
     column: str, optimizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reinit_table5, "STEPS", 10)
-    assert 0 < reinit_table5._train_job(Table5Job(column, 0.01, optimizer, 0)) < 1
+    assert 0 < reinit_table5._train_job(Table5Job(column, 0.01, optimizer, 0)).test < 100
 
 
 def test_a_mean_within_two_deviations_is_close() -> None:
@@ -97,7 +98,7 @@ def test_a_direction_must_be_beyond_its_error() -> None:
 
 def scores(by_column: dict[str, Sequence[float]]) -> AccuraciesByCell:
     """The same accuracies at every penalty."""
-    return {(c, p, "sgd"): tuple(values) for c, values in by_column.items() for p in PENALTIES}
+    return {(c, p, "adam"): tuple(values) for c, values in by_column.items() for p in PENALTIES}
 
 
 def test_a_cell_is_judged_against_its_own_reference() -> None:
@@ -108,36 +109,41 @@ def test_a_cell_is_judged_against_its_own_reference() -> None:
     assert judge_table_cell(cells, 0, "Baseline").verdict == "reproduced"
     assert judge_table_cell(cells, 0, "LW").what == "L2 0: LW"
     assert judge_table_cell(cells, 0, "LW").ours == "0.11 ± 0.01"
-    cells["Baseline", PENALTIES[1], "sgd"] = (0.42, 0.43)
+    cells["Baseline", PENALTIES[1], "adam"] = (0.42, 0.43)
     assert judge_table_cell(cells, 1, "Baseline").verdict == "direction only"
     assert judge_table_cell(cells, 1, "Rescaling").verdict == "not reproduced"
 
 
 def test_printed_accuracies_reproduce_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     def printed(
-        function: Any, runs: Iterable[Table5Job], name: str, report: Reporter
-    ) -> list[float]:
-        return [PUBLISHED[r.column][PENALTIES.index(r.penalty)] + r.seed / 1000 for r in runs]
+        function: Any, runs: Iterable[Table5Job], settings: Any, name: str, report: Reporter
+    ) -> list[Accuracies]:
+        def score(job: Table5Job) -> float:
+            return PUBLISHED[job.column][PENALTIES.index(job.penalty)] + (job.seed - 100) / 1000
+
+        return [Accuracies(100 * score(job), 99.0) for job in runs]
 
     monkeypatch.setattr(_runs, "run_jobs", printed)
-    outcome = reinit_table5.run(3)
-    assert len(outcome.figures) == 18
-    assert outcome.verdict == "reproduced"
-    assert outcome.notes[0] == "Adam, L2 0.005: Baseline 0.51, Rescaling 0.67, LW 0.82"
-    descent, adam = outcome.panels
-    assert descent.curves[1].y == pytest.approx([v + 0.001 for v in PUBLISHED["Rescaling"]])
-    assert descent.curves[4].y == PUBLISHED["Rescaling"]
-    assert [curve.published for curve in adam.curves] == [False] * 3 + [True] * 3
+    outcome = reinit_table5.run(ClaimSettings(3))
+    (table,) = outcome.statements
+    assert len(table.figures) == 18
+    assert (table.verdict, table.conditions[0].holds) == ("reproduced", True)
+    first = "gradient descent, L2 0.005: Baseline 0.51, Rescaling 0.67, LW 0.82"
+    assert outcome.notes[0] == first
+    adam, descent = outcome.panels
+    assert adam.curves[1].y == pytest.approx([v + 0.001 for v in PUBLISHED["Rescaling"]])
+    assert adam.curves[4].y == PUBLISHED["Rescaling"]
+    assert [curve.published for curve in descent.curves] == [False] * 3 + [True] * 3
 
 
-def test_the_table_runs_every_seed_and_adam_a_few() -> None:
-    runs = reinit_table5._list_jobs(20)
+def test_the_table_runs_every_seed_and_gradient_descent_a_few() -> None:
+    runs = reinit_table5._list_jobs(range(20))
     assert len(runs) == len(set(runs)) == 20 * 18 + 2 * 9
 
 
 def test_one_seed_has_no_standard_deviation() -> None:
     with pytest.raises(UsageError, match="--seeds 1"):
-        reinit_table5.run(1)
+        reinit_table5.run(ClaimSettings(1))
 
 
 @pytest.mark.slow
@@ -148,7 +154,8 @@ def test_the_row_without_penalty_is_reproduced() -> None:
     """
     means = {
         column: mean(
-            reinit_table5._train_job(Table5Job(column, 0.0, "sgd", seed)) for seed in range(4)
+            reinit_table5._train_job(Table5Job(column, 0.0, "sgd", seed)).test / 100
+            for seed in range(4)
         )
         for column in PUBLISHED
     }

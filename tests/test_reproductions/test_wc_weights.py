@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from fsbench.reproductions import wc_weights
+from fsbench.data.source import SourceDataset
+from fsbench.reproductions import (
+    ClaimCondition,
+    ClaimFigure,
+    ClaimOutcome,
+    ClaimSettings,
+    _runs,
+    wc_weights,
+)
 from fsbench.reproductions.wc_weights import (
     ARMS,
     BOUND,
@@ -35,13 +43,17 @@ def spread(largest: float, dead: float, width: float) -> WeightSpread:
 
 
 def trace(
-    largest: float = 0.5, dead: float = 0.2, width: float = 0.4, later: float = 0.3
+    largest: float = 0.5,
+    dead: float = 0.2,
+    width: float = 0.4,
+    later: float = 0.3,
+    train: float = 100.0,
 ) -> WeightTrace:
     """Two epochs: the peak comes first, the rest is read at the end."""
     first = {FIRST: spread(largest, 0.9, 0.1), LATER: spread(0.1, 0.9, 0.1)}
     last = {FIRST: spread(largest / 2, dead, width), LATER: spread(0.1, later, 0.1)}
     whole = spread(0.1, 0.99, 0.1)
-    return WeightTrace([{**epoch, "all": whole} for epoch in (first, last)], 90.0)
+    return WeightTrace([{**epoch, "all": whole} for epoch in (first, last)], 90.0, train)
 
 
 def outcome(
@@ -51,14 +63,21 @@ def outcome(
     control: WeightTrace | None = None,
 ) -> Any:
     arms = {PLAIN: plain, WC: wc, CONTROL: [control or trace()] * len(plain)}
-    monkeypatch.setattr(wc_weights, "train_arms", lambda seeds, report: {START: arms, END: arms})
-    return wc_weights.run(len(plain))
+    traces = {START: arms, END: arms}
+    there = ClaimCondition(what="images", required="on disk", ours="found", holds=True)
+    monkeypatch.setattr(wc_weights, "train_arms", lambda settings, report: traces)
+    monkeypatch.setattr(_runs, "require_colour_images", lambda settings: there)
+    return wc_weights.run(ClaimSettings(len(plain)))
+
+
+def figures_of(result: ClaimOutcome) -> list[ClaimFigure]:
+    return [figure for statement in result.statements for figure in statement.figures]
 
 
 def verdicts(
     monkeypatch: pytest.MonkeyPatch, plain: list[WeightTrace], wc: list[WeightTrace]
 ) -> list[str]:
-    return [figure.verdict for figure in outcome(monkeypatch, plain, wc).figures]
+    return [figure.verdict for figure in figures_of(outcome(monkeypatch, plain, wc))]
 
 
 SAME, IN, PEAK, DEAD, WIDE, LESS = range(6)
@@ -68,9 +87,9 @@ COMPANDED = trace(largest=1.0, dead=0.2, width=0.4, later=0.25)
 
 def test_what_the_paper_shows_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
     result = outcome(monkeypatch, [PLAINS] * 2, [COMPANDED] * 2)
-    assert [figure.verdict for figure in result.figures] == ["reproduced"] * 6
-    assert result.verdict == "reproduced"
-    ours = [figure.ours for figure in result.figures]
+    assert [statement.verdict for statement in result.statements] == ["reproduced"] * 2
+    assert [figure.verdict for figure in figures_of(result)] == ["reproduced"] * 6
+    ours = [figure.ours for figure in figures_of(result)]
     assert ours[IN] == "1.000"
     assert ours[PEAK:] == [
         "2 without, 1 with",
@@ -78,6 +97,26 @@ def test_what_the_paper_shows_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> 
         "0.2 without, 0.4 with",
         "30 first, 5 later",
     ]
+
+
+@pytest.mark.parametrize(
+    ("plain", "wc", "verdicts"),
+    [
+        (trace(largest=1.2, dead=0.5), COMPANDED, ["not testable here", "not reproduced"]),
+        (PLAINS, trace(largest=1.0, train=80), ["reproduced", "not testable here"]),
+        (trace(largest=2, dead=0.05), COMPANDED, ["reproduced", "not testable here"]),
+    ],
+)
+def test_a_bound_that_bites_equal_learning_and_dead_weights_are_required(
+    monkeypatch: pytest.MonkeyPatch, plain: WeightTrace, wc: WeightTrace, verdicts: list[str]
+) -> None:
+    result = outcome(monkeypatch, [plain], [wc])
+    assert [statement.verdict for statement in result.statements] == verdicts
+
+
+def test_without_colour_images_nothing_is_trained() -> None:
+    result = wc_weights.run(ClaimSettings(1))
+    assert {statement.verdict for statement in result.statements} == {"not testable here"}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +187,7 @@ def test_decay_times_steps_is_the_papers() -> None:
         build_compander_recipe(CompanderJob(END, PLAIN, 0)),
         build_compander_recipe(CompanderJob(START, PLAIN, 0)),
     )
-    assert (start.weight_decay, start.schedule) == (1e-4, "constant")
+    assert (start.weight_decay, start.schedule) == (5e-4, "constant")
     assert (end.weight_decay, end.schedule) == (PHASES[END].decay, "step")
     assert end.milestones == (0.45, 0.68)
 
@@ -159,8 +198,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_a_real_run_starts_from_the_same_weights() -> None:
-    plain, wc = (trace_weights(CompanderJob(END, arm, 0)) for arm in (PLAIN, WC))
+def test_a_real_run_starts_from_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(settings: ClaimSettings, size: int, images: int, seed: int) -> SourceDataset:
+        return _runs.load_digits_source(seed, 1437, zoom=size // 8)
+
+    monkeypatch.setattr(_runs, "load_colour_source", load)
+    plain, wc = (trace_weights(CompanderJob(END, arm, 0), ClaimSettings()) for arm in (PLAIN, WC))
+    assert 5 < plain.train <= 100
     assert len(plain.epochs) == len(wc.epochs) == 2
     assert plain.epochs[0][FIRST].n == 16 * 3 * 9
     for layer, spread in plain.epochs[0].items():
