@@ -190,13 +190,13 @@ def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
     figures = [figure for kind in JUDGED for figure in judge_network(kind, runs[kind])]
     return CLAIM.judge(
         settings,
-        {"alignment": (list_conditions(runs), figures)},
+        {"alignment": (require_room_and_cap(runs), figures)},
         notes=(line for kind in SETTINGS for line in _describe_network(kind, runs[kind])),
         panels=_build_panels(effects),
     )
 
 
-def list_conditions(
+def require_room_and_cap(
     runs: Mapping[str, Mapping[str, Sequence[NioEffect]]],
 ) -> tuple[ClaimCondition, ClaimCondition]:
     """Measure the room that GC has, and how near GN comes to its cap under gc_gn_sqrt."""

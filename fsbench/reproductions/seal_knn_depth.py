@@ -112,7 +112,7 @@ def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
         for name, runs in results.items()
     }
     classes = FULL_SUBSET.classes if settings.full else _runs.CLASSES
-    conditions = list_conditions(results, means, 100 / classes)
+    conditions = require_ascent_and_room(results, means, 100 / classes)
     return CLAIM.judge(
         settings,
         {"early blocks": (conditions, judge_probes(means))},
@@ -131,7 +131,9 @@ def probe_run(job: tuple[str, int], settings: ClaimSettings) -> ProbedRun:
     from protocols.analyses.knn_depth import probe_blocks
 
     name, seed = job
-    chosen, source = prepare_full(name, seed, settings) if settings.full else prepare(name, seed)
+    chosen, source = (
+        prepare_full(name, seed, settings) if settings.full else prepare_quick(name, seed)
+    )
     with TemporaryDirectory() as folder:
         out = train_recipe(chosen, source, Path(folder) / "run", device=settings.device)
         network = load_classifier(f"run:{out}", device=settings.device)
@@ -144,7 +146,7 @@ def probe_run(job: tuple[str, int], settings: ClaimSettings) -> ProbedRun:
     )
 
 
-def prepare(name: str, seed: int) -> tuple[Recipe, SourceDataset]:
+def prepare_quick(name: str, seed: int) -> tuple[Recipe, SourceDataset]:
     """Return recipe and digits of the quick run."""
     method, generations, factor = METHODS[name]
     strength = factor or seal_ascent.match_factor(EPOCHS, IMAGES)
@@ -166,7 +168,7 @@ def prepare_full(name: str, seed: int, settings: ClaimSettings) -> tuple[Recipe,
     return chosen, source
 
 
-def list_conditions(
+def require_ascent_and_room(
     results: dict[str, list[ProbedRun]], means: ProbeMeans, chance: float
 ) -> list[ClaimCondition]:
     """Measure the ascents, what the networks have learned, and the room behind block 2."""

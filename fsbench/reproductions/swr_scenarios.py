@@ -154,7 +154,7 @@ def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
         settings,
         {
             scenario: (
-                list_conditions(scenario, traces),
+                require_learned_stages(scenario, traces),
                 [judge_statement(s, traces) for s in STATEMENTS if s.scenario == scenario],
             )
             for scenario in SETUPS
@@ -185,7 +185,7 @@ def build_method_settings(scenario: str, name: str) -> dict[str, object]:
     return settings
 
 
-def list_conditions(scenario: str, traces: ScenarioTraces) -> list[ClaimCondition]:
+def require_learned_stages(scenario: str, traces: ScenarioTraces) -> list[ClaimCondition]:
     """Measure the conditions of a scenario on the runs of plain training and of a new start."""
     vanilla = traces[scenario, "vanilla"]
     stage = "first" if scenario == "warm-start" else "last"

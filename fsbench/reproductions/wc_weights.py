@@ -205,7 +205,7 @@ def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
         {
             "bound": ([images, _require_bite(traces)], bound),
             "spread": (
-                [images, *require_equal_learning(traces), _require_dying(traces)],
+                [images, *require_equal_fit(traces), _require_dying(traces)],
                 (*spread, _judge_later_layers(traces)),
             ),
         },
@@ -224,7 +224,7 @@ def _require_bite(traces: WeightTraces) -> ClaimCondition:
     return require_at_least(what, [peak / BOUND for peak in largest], 1.0, "")
 
 
-def require_equal_learning(traces: WeightTraces) -> list[ClaimCondition]:
+def require_equal_fit(traces: WeightTraces) -> list[ClaimCondition]:
     """Require that the networks with and without compander end with equal training accuracy."""
     plain, wc = ([trace.train for trace in traces[END][arm]] for arm in (PLAIN, WC))
     gaps = [abs(a - b) for a, b in zip(plain, wc, strict=True)]

@@ -140,7 +140,7 @@ def test_gradients_must_be_apart_and_the_cap_within_reach(
     effect: NioEffect, holds: list[bool]
 ) -> None:
     runs = {kind: {"gc": [effect], "gc_gn_sqrt": [effect]} for kind in SETTINGS}
-    assert [condition.holds for condition in nio_gradcosine.list_conditions(runs)] == holds
+    assert [condition.holds for condition in nio_gradcosine.require_room_and_cap(runs)] == holds
 
 
 @pytest.fixture

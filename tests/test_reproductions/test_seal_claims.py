@@ -188,5 +188,5 @@ def test_the_ascent_the_training_and_the_room_are_required(
     train = [90.0, 91, 92, 93, low, 50, 60, 99, low, 50, 60, end]
     results = {name: [ProbedRun([], 0, train)] for name in ("seal", "llf", "normal")}
     means: ProbeMeans = {name: ([50, early], 0) for name in results}
-    conditions = seal_knn_depth.list_conditions(results, means, 10.0)
+    conditions = seal_knn_depth.require_ascent_and_room(results, means, 10.0)
     assert [condition.holds for condition in conditions] == holds

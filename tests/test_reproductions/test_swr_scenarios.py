@@ -107,16 +107,16 @@ def test_a_warm_start_must_be_learned_by_heart_and_leave_a_gap(
         ("warm-start", "vanilla"): [AccuracyTrace([], [1, 80], [learned, 50])] * 2,
         ("warm-start", "cold"): [AccuracyTrace([], [1, last], [10, 10]) for last in cold],
     }
-    conditions = swr_scenarios.list_conditions("warm-start", traces)
+    conditions = swr_scenarios.require_learned_stages("warm-start", traces)
     assert [condition.holds for condition in conditions] == holds
 
 
 def test_the_continual_scenarios_must_end_learned_by_heart() -> None:
     traces = {("continual-full", "vanilla"): [AccuracyTrace([], [], [10, 99.5])] * 2}
-    (condition,) = swr_scenarios.list_conditions("continual-full", traces)
+    (condition,) = swr_scenarios.require_learned_stages("continual-full", traces)
     assert condition.holds
     traces = {("continual-full", "vanilla"): [AccuracyTrace([], [], [99.5, 98])] * 2}
-    assert not swr_scenarios.list_conditions("continual-full", traces)[0].holds
+    assert not swr_scenarios.require_learned_stages("continual-full", traces)[0].holds
 
 
 def test_every_method_is_compared_with_swr() -> None:
