@@ -30,7 +30,7 @@ def reproduce(
 ) -> None:
     """Test claims of the papers and compare with the published figures; or list the claims."""
     from fsbench.core.errors import UsageError
-    from fsbench.data.roots import DataRoots
+    from fsbench.data.catalog import DataRoots
     from fsbench.reproductions import CLAIMS, ClaimSettings
 
     if name is not None and everything:
@@ -46,6 +46,7 @@ def reproduce(
         number = described.full_seeds if full else described.seeds
         settings = ClaimSettings(
             seeds=number if seeds is None else seeds,
+            first_seed=described.first_seed,
             full=full,
             data=DataRoots.parse(data or ()),
             processes=processes,

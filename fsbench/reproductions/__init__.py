@@ -9,7 +9,7 @@ A file defines
 the paper's effect needs (over-fitting, an ascent that reaches chance, a bound that bites, arms that
 learn equally) is measured in the same runs, and a run without it says nothing about the statement.
 
-Seeds below FIRST_SEED were used to choose settings; the verdicts come from the seeds after it.
+Seeds below a claim's first one were used to choose settings; verdicts come from those after it.
 Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-full.json.
 """
 
@@ -27,7 +27,7 @@ from fsbench.core.panels import Panel
 from fsbench.core.registry import Registry
 from fsbench.core.schema import Provenance
 from fsbench.core.specs import Frozen
-from fsbench.data.roots import DataRoots
+from fsbench.data.catalog import DataRoots
 
 ClaimVerdict = Literal["reproduced", "direction only", "not reproduced", "not testable here"]
 DIRECTED_SHARE = 0.9
@@ -38,7 +38,7 @@ OVERALL = (
     " not reproduced"
 )
 FIRST_SEED = 100
-"""First seed of a claim; smaller ones were used to choose its settings."""
+"""First seed of a claim; smaller ones are for trials."""
 OUTCOMES = Path(__file__).parent / "outcomes"
 
 
@@ -100,6 +100,7 @@ class ClaimSettings:
     """
 
     seeds: int = 0
+    first_seed: int = FIRST_SEED
     full: bool = False
     data: DataRoots = field(default_factory=DataRoots)
     processes: int = 2
@@ -107,7 +108,7 @@ class ClaimSettings:
 
     @property
     def seed_range(self) -> range:
-        return range(FIRST_SEED, FIRST_SEED + self.seeds)
+        return range(self.first_seed, self.first_seed + self.seeds)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ class Claim:
     """A claim of a paper. source: paper, section, table or figure; statements: by name.
 
     seeds, full_seeds: default numbers of the quick and the full run (0: nothing is random);
-    full: what `--full` runs instead, None for a claim that only takes more seeds.
+    full: what `--full` runs instead, None for a claim that only takes more seeds; first_seed: the
+    first seed that no trial used.
     """
 
     source: str
@@ -123,6 +125,7 @@ class Claim:
     seeds: int = 0
     full_seeds: int = 0
     full: str | None = None
+    first_seed: int = FIRST_SEED
 
     def judge(
         self,

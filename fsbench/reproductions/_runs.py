@@ -212,10 +212,12 @@ def train_once(
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        return read_run(train_recipe(chosen, source, out, device=device, watch=watch or ignore))
+        return read_run_files(
+            train_recipe(chosen, source, out, device=device, watch=watch or ignore)
+        )
 
 
-def read_run(folder: Path) -> RunFiles:
+def read_run_files(folder: Path) -> RunFiles:
     """Read the log and the record of a finished run."""
     log = (folder / "log.jsonl").read_text("utf8").splitlines()
     record = json.loads((folder / "run.json").read_text("utf8"))

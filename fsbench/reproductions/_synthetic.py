@@ -129,7 +129,7 @@ def train_columns(
                 plain = first_round.shared_recipe(chosen)
                 shared = first_round.train_first_round(plain, data, Path(folder) / plain.digest())
                 first_round.start_from_first_round(chosen, data, shared, home)
-            scores.append(summarize_run(_runs.read_run(train_recipe(chosen, data, home))))
+            scores.append(summarize_run(_runs.read_run_files(train_recipe(chosen, data, home))))
     return scores
 
 

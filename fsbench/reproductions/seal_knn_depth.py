@@ -138,7 +138,7 @@ def probe_run(job: tuple[str, int], settings: ClaimSettings) -> ProbedRun:
         out = train_recipe(chosen, source, Path(folder) / "run", device=settings.device)
         network = load_classifier(f"run:{out}", device=settings.device)
         probes = probe_blocks(network, source.train, source.val)
-        log = _runs.read_run(out).log
+        log = _runs.read_run_files(out).log
     return ProbedRun(
         [100 * float(a) for a in probes.accuracies],
         float(probes.depths.mean()),

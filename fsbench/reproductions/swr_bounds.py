@@ -171,13 +171,20 @@ def trace_run(job: tuple[tuple[str, str], int], settings: ClaimSettings) -> Boun
 
     if name == COLOUR:
         source = _runs.load_colour_source(settings, COLOUR_SIDE, COLOUR_IMAGES, seed)
-        fields: dict[str, object] = {"source": source.name, "input_size": COLOUR_SIDE}
     else:
-        source, fields = _runs.load_digits_source(seed, noise=_swr.NOISE), {}
+        source = _runs.load_digits_source(seed, noise=_swr.NOISE)
     chosen = {"name": METHODS[method], **({"lam": LAMS[name]} if method == "SWR" else {})}
-    recipe = _swr.build_swr_recipe(chosen, seed, EPOCHS[name], BATCH, lr=LR, **fields)
+    recipe = _swr.build_swr_recipe(
+        chosen,
+        seed,
+        EPOCHS[name],
+        BATCH,
+        lr=LR,
+        source=source.facts.name,
+        input_size=source.train.images.shape[-1],
+    )
     accuracies = _swr.trace_training(recipe, source, watch)
-    return trace._replace(accuracy=accuracies.epochs, train=accuracies.train)
+    return trace._replace(accuracy=accuracies.epochs, train=[*accuracies.train])
 
 
 def _require_bite(vanilla: Runs) -> ClaimCondition:

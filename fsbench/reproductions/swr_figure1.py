@@ -152,7 +152,7 @@ def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
                 [_require_trained(network, runs[network]) for network in THEOREM],
                 [
                     *(judge_kept_predictions(network, runs[network]) for network in THEOREM),
-                    *(judge_fall(network, runs[network]) for network in THEOREM),
+                    *(judge_scaled_accuracy(network, runs[network]) for network in THEOREM),
                 ],
             ),
             "gain": (
@@ -284,7 +284,7 @@ def judge_kept_predictions(network: str, runs: Sequence[ScalingResult]) -> Claim
     )
 
 
-def judge_fall(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
+def judge_scaled_accuracy(network: str, runs: Sequence[ScalingResult]) -> ClaimFigure:
     """Judge the accuracy right after scaling without the correction."""
     accuracies = [[result.plain[c].after for result in runs] for c in SCALES]
     before = [result.last for result in runs]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fsbench.data.roots import DataRoots
 from PIL import Image
 from sklearn.datasets import load_digits
 
 from fsbench.core.errors import DataError
+from fsbench.data.catalog import DataRoots
 from fsbench.data.sources import tinyimagenet
 from fsbench.reproductions import FIRST_SEED, ClaimSettings, _runs
 

@@ -18,9 +18,10 @@ def test_the_norms_must_grow_and_accuracy_must_leave_room() -> None:
     grown, still = DecayTrace([2, 3, 2], [90, 90]), DecayTrace([10, 11, 10], [96, 90])
     runs = {"vanilla": [grown], "SWR": [grown], "SWR + re-init": [grown]}
     assert grown.early_growth == 0.5
-    assert swr_decay._require_growth(runs).holds
+    slow = {method: [still] for method in runs}
+    assert all(swr_decay._require_growth(method, runs).holds for method in runs)
+    assert [swr_decay._require_growth(m, slow).holds for m in slow] == [False, True, True]
     assert swr_decay._require_room(runs).holds
-    assert not swr_decay._require_growth({**runs, "vanilla": [still]}).holds
     assert not swr_decay._require_room({**runs, "SWR": [still]}).holds
 
 
