@@ -67,7 +67,7 @@ CLAIM = Claim(
             rule=RULE,
         ),
     },
-    seeds=3,
+    seeds=2,
     full_seeds=5,
 )
 FITTED, EQUAL, DYING = 95.0, 5.0, 5.0
