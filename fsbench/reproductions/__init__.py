@@ -86,11 +86,16 @@ class ClaimOutcome(Frozen):
 
 @dataclass(frozen=True)
 class ClaimStatement:
-    """A statement of a paper in one line, the condition that it needs, and the rule of a figure."""
+    """A statement of a paper in one line, the condition that it needs, and the rule of a figure.
+
+    searched: the settings come from a search for the printed figures, so that agreement is no
+    evidence and the statement stays not reproduced.
+    """
 
     text: str
     condition: str
     rule: str
+    searched: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,9 @@ def assess_statement(
         reason = f"{failed[0].what}: {failed[0].ours}, required {failed[0].required}"
     else:
         reason = explain_verdict(figures)
+        if statement.searched:
+            reason = f"settings found by a search for these figures (alone: {verdict}); {reason}"
+            verdict = "not reproduced"
     return StatementOutcome(
         name=name,
         statement=statement.text,

@@ -57,7 +57,9 @@ CLAIM = Claim(
             " (plus half a printed digit) of the printed one; direction only if the difference from"
             " its reference cell (the baseline with the same penalty; for the baseline, that"
             " without penalty) has the printed sign and exceeds 2 standard errors over the paired"
-            " seeds",
+            " seeds. The settings were found by a search for the printed figures: whatever the"
+            " cells say, the statement stays not reproduced",
+            searched=True,
         )
     },
     seeds=4,
