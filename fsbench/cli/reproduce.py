@@ -85,7 +85,10 @@ def run_claim(name: str, settings: ClaimSettings, output: Path | None) -> ClaimO
 
     started = Machine(device=settings.device).start()
     outcome: ClaimOutcome = CLAIMS.load(name).run(settings, console.reporter())
-    outcome = outcome.model_copy(update={"provenance": started.provenance()})
+    number = f" --seeds {settings.seeds}" if settings.seeds else ""
+    command = f"fsbench reproduce {name}{number}{' --full' if settings.full else ''}"
+    provenance = started.provenance().model_copy(update={"command": command})
+    outcome = outcome.model_copy(update={"provenance": provenance})
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         stem = f"{name}-full" if settings.full else name

@@ -1,13 +1,16 @@
 """Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers.
 
 https://arxiv.org/abs/2304.04858, section 3.2, states this of a ResNet-50 on TinyImageNet without a
-number. Here: a small residual network on the digits of scikit-learn, three generations of 8 epochs.
+number. Here: a small residual network on the digits of scikit-learn, three generations of 16 epochs.
 The accuracy is that of log.jsonl: over an epoch's batches, each before its step.
 
 The paper ascends for 40 epochs of 3,125 steps per generation with S = 0.01. A run of seconds has a
 few hundredths of these steps, so the same S would hardly change the early layers. `match_factor`
 returns the S for which S times the sum of the learning rates over an ascent equals that of the
 paper.
+
+Tried on other seeds: generations of 8 epochs, where the descent of 6 epochs ends at 98.1 %, so that
+the next ascent does not start from images learned by heart (falls to 32 and 46 %).
 """
 
 from __future__ import annotations
@@ -49,12 +52,13 @@ CLAIM = Claim(
     },
     seeds=2,
     full_seeds=10,
+    first_seed=110,
 )
 FITTED = 99.0
 """Training accuracy (%) from which images count as learned by heart."""
 PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, BATCH = 3, 32
-EPOCHS, IMAGES = 8, _runs.IMAGES - _runs.VALIDATION
+EPOCHS, IMAGES = 16, _runs.IMAGES - _runs.VALIDATION
 ASCENT = EPOCHS // 4
 CHANCE = 100 / _runs.CLASSES
 STRONGER = 3.0

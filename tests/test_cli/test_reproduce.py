@@ -33,7 +33,7 @@ def test_a_claim_shows_figures_rule_and_verdict(
     (statement,) = stored["statements"]
     assert statement["verdict"] == "direction only"
     assert len(statement["figures"]) == 25
-    assert stored["provenance"]["command"].startswith("fsbench ")
+    assert stored["provenance"]["command"] == "fsbench reproduce reinit_table3"
     assert "panels" not in stored
 
 

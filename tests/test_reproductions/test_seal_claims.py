@@ -40,9 +40,9 @@ def test_all_methods_share_everything_but_the_method() -> None:
 
 
 def test_the_moments_of_a_generation() -> None:
-    trace = [float(epoch) for epoch in range(24)]
-    assert extract_moments(1, trace) == (7, 9, 15)
-    assert extract_moments(2, trace) == (15, 17, 23)
+    trace = [float(epoch) for epoch in range(48)]
+    assert extract_moments(1, trace) == (15, 19, 31)
+    assert extract_moments(2, trace) == (31, 35, 47)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def here(
 def test_only_the_matched_strength_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(run: tuple[float, int]) -> list[float]:
         low = 99.0 if run[0] == seal_ascent.PAPERS_S else 12.0 if run[0] < 2 else 90.0
-        return [99.0] * 8 + [50.0, low, *[99.0] * 6] * 2
+        return [99.0] * 16 + [50.0, 50.0, 50.0, low, *[99.0] * 12] * 2
 
     monkeypatch.setattr(_runs, "run_jobs", here)
     monkeypatch.setattr(seal_ascent, "trace_accuracy", made)
@@ -88,7 +88,7 @@ def test_only_the_matched_strength_is_judged(monkeypatch: pytest.MonkeyPatch) ->
     assert [figure.verdict for figure in forgetting.figures] == ["reproduced"] * 4
     assert forgetting.conditions[0].ours == "99 %"
     assert outcome.notes[1] == "S = 0.01: 99 -> 99 -> 99 %, then 99 -> 99 -> 99 %"
-    assert [len(curve.y) for curve in outcome.panels[0].curves] == [24] * 3
+    assert [len(curve.y) for curve in outcome.panels[0].curves] == [48] * 3
 
 
 def test_an_ascent_through_the_real_loop(monkeypatch: pytest.MonkeyPatch) -> None:
