@@ -1,7 +1,7 @@
 """Forgetting in SEAL: training accuracy falls to chance in the ascent and recovers.
 
 https://arxiv.org/abs/2304.04858, section 3.2, states this of a ResNet-50 on TinyImageNet without a
-number. Here: a small residual network on the digits of scikit-learn, three generations of 16 epochs.
+number. Here: a small residual network on the digits of scikit-learn, 3 generations of 16 epochs.
 The accuracy is that of log.jsonl: over an epoch's batches, each before its step.
 
 The paper ascends for 40 epochs of 3,125 steps per generation with S = 0.01. A run of seconds has a
