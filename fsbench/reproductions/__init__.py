@@ -120,16 +120,15 @@ class ClaimSettings:
 class Claim:
     """A claim of a paper. source: paper, section, table or figure; statements: by name.
 
-    seeds, full_seeds: default numbers of the quick and the full run (0: nothing is random);
-    full: what `--full` runs instead, None for a claim that only takes more seeds; first_seed: the
-    first seed that no trial used.
+    seeds, full_seeds: default numbers of the quick and the `--full` run (0: nothing is random), which
+    takes more seeds, and another set-up where the file says so; first_seed: the first seed that no
+    trial used.
     """
 
     source: str
     statements: Mapping[str, ClaimStatement]
     seeds: int = 0
     full_seeds: int = 0
-    full: str | None = None
     first_seed: int = FIRST_SEED
 
     def judge(

@@ -66,7 +66,6 @@ CLAIM = Claim(
     },
     seeds=3,
     full_seeds=2,
-    full="the paper's recipes on 50 classes, 3 x 40 epochs",
 )
 EPOCHS, IMAGES = 16, 500
 FULL_SOURCE, FULL_SUBSET = "tinyimagenet", SourceSubset(classes=50, images_per_class=250)
