@@ -120,7 +120,7 @@ class ClaimSettings:
 class Claim:
     """A claim of a paper. source: paper, section, table or figure; statements: by name.
 
-    seeds, full_seeds: default numbers of the quick and the `--full` run (0: nothing is random), which
+    seeds, full_seeds: default numbers of the quick and the `--full` run (0: nothing is random); it
     takes more seeds, and another set-up where the file says so; first_seed: the first seed that no
     trial used.
     """
