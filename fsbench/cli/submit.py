@@ -50,8 +50,10 @@ def submit(
 ) -> None:
     """Check results and add one entry per model; list all problems and write nothing on any.
 
-    --init starts the declaration. --to commits the entries to a new branch of the board's
-    repository and prints the commands that open the pull request.
+    --init starts the declaration.
+
+    --to commits the entries to a new branch of the board's repository and prints the commands that
+    open the pull request.
     """
     from fsbench.core.errors import UsageError
 
@@ -130,12 +132,13 @@ def export(
     benchmark: str | None = Option(
         None, help="hub: data set on the hub that hosts the benchmark, ORG/NAME."
     ),
-    cache: options.Cache = None,
 ) -> None:
     """Write results for the Hugging Face hub, or a run as a folder that timm loads.
 
-    hub: .eval_results/fsbench.yaml and a section of README.md, the model card. timm: config.json,
-    model.safetensors and the model card; it is loaded back and compared before the card is written.
+    hub: .eval_results/fsbench.yaml and a section of README.md, the model card.
+
+    timm: config.json, model.safetensors and the model card; timm's features are compared with the
+    run's before the card is written.
     """
     from fsbench.api.export import BENCHMARK, export_results, export_run
     from fsbench.core.errors import UsageError

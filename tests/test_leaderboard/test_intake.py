@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def test_submit_then_show(
     assert entry["targets_seen"] == []
     assert call("leaderboard", "show", "--board", board) == 0
     shown = capsys.readouterr()
-    assert shown.out.splitlines()[4].split()[:2] == ["1", "mine"]
+    assert re.search(r"^\s*1\s+(◦ )?mine ", shown.out, re.MULTILINE)
     assert "p adjusted for all pairs" in shown.err
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
     assert capsys.readouterr().out.startswith("### board\n")
