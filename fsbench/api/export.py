@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.io import write_atomic
+from fsbench.core.io import read_mapping, write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import EpisodicSpec
@@ -26,6 +26,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports.render import escape_markdown, to_percent
 from leaderboard.reports.table import DATASET_TITLES
+from leaderboard.submission.submission import KEYS, find_declaration, rename_keys
 
 if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
@@ -85,7 +86,10 @@ def export_results(
 
 
 def read_numbers(results: Path, model: str | None) -> ModelNumbers:
-    """Read the verified results of one model. Raises UsageError if there are several."""
+    """Read the verified results of one model; link and license are those of its declaration.
+
+    Raises UsageError if there are several models, ValidationFailed.
+    """
     cells = list(read_cells(results))
     loaded = [c for c in cells if model in {None, c.model, c.result.backbone.ref}]
     models = {(cell.model, cell.result.backbone.identity) for cell in loaded}
@@ -95,7 +99,11 @@ def read_numbers(results: Path, model: str | None) -> ModelNumbers:
             f"{results} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
-    return ModelNumbers(tuple(cell.result for cell in sorted(loaded, key=by_column)))
+    file = find_declaration(results) if results.is_dir() else None
+    stated = rename_keys(file, read_mapping(file, ", ".join(KEYS))) if file else {}
+    link, license_id = (str(stated.get(key) or "") or None for key in ("link", "license"))
+    ordered = tuple(cell.result for cell in sorted(loaded, key=by_column))
+    return ModelNumbers(ordered, (), link, license_id)
 
 
 def by_column(cell: Loaded) -> Any:

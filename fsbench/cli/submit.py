@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    results: Annotated[Path, Argument(help="Results folder, or a .zip or .tar.gz of one.")],
+    results: Path = Argument(Path("results"), help="Results folder, or a .zip or .tar.gz of one."),
     board: Path | None = Option(None, help="Folder of the leaderboard."),
     to: str | None = Option(
         None, help="Instead of --board: a clone or the git address of a board, for a pull request."

@@ -219,6 +219,16 @@ def test_a_template_says_what_the_results_say(
     assert yaml.safe_load(text)["name"] == "two"
 
 
+def test_results_lie_in_results_unless_said_otherwise(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("submit", "--init") == 2
+    assert "results does not exist" in capsys.readouterr().err
+    shutil.copytree(results, "results")
+    assert call("submit", "--init") == 0
+    assert capsys.readouterr().out == "wrote results/declaration.yaml\n"
+
+
 def test_init_writes_a_whole_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     board = tmp_path / "b"
     (board / "sub").mkdir(parents=True)
