@@ -128,13 +128,17 @@ class RoundMethod(Method):
 
 
 class StageMethod(Method):
-    """Base of methods that act when new data arrive: at the start of every stage but the first."""
+    """Base of methods that act when new data arrive: at the start of every stage but the first.
+
+    Their recipes have two stages, and epochs of half as many images as those of other methods.
+    """
 
     RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
-    FULL: ClassVar = scenario_fields("warm-start")
-    PILOT: ClassVar = {**FULL, "plan.epoch_images": 13_500}
-    TOY: ClassVar = FULL
+    TOY: ClassVar = scenario_fields("warm-start")
+    FULL: ClassVar = {**TOY, "plan.epoch_images": 50_000}
+    PILOT: ClassVar = {**TOY, "plan.epoch_images": 13_500}
+    REGIME: ClassVar = {"plan.epoch_images": 250}
 
     def check(self, recipe: Recipe) -> None:
         require_stages(self, recipe)

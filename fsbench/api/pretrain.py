@@ -83,6 +83,12 @@ class Run:
         return float(self.record["episodic_accuracy"] if source is None else source)
 
     @property
+    def test_accuracy(self) -> float | None:
+        """Accuracy on the source's test images after training; None for a source without them."""
+        value = self.record.get("test_accuracy")
+        return None if value is None else float(value)
+
+    @property
     def stage_accuracies(self) -> list[float]:
         """Accuracy at the end of each stage of the recipe's plan."""
         return list(self.record["stage_accuracies"])

@@ -110,6 +110,7 @@ def pretrain(
         "rounds x epochs": f"{plan.total_rounds} x {plan.epochs}",
         "steps": str(run.steps),
         measure: f"{100 * run.accuracy:.2f}",
+        **({} if run.test_accuracy is None else {"test %": f"{100 * run.test_accuracy:.2f}"}),
         "weights": run.weights_hash[:12],
         "run": run.ref,
     }

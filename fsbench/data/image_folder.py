@@ -40,24 +40,34 @@ def load_folder_target(folder: Path) -> TargetDataset:
 
 
 def list_folder_source(folder: Path) -> SourceListing:
-    """List DIR/train/<class>/ and DIR/val/<class>/ as a source. Raise like load_folder_target."""
-    layout = "DIR/train/<class>/*.jpg and DIR/val/<class>/*.jpg"
+    """List DIR/train/<class>/ and DIR/val/<class>/ as a source. Raise like load_folder_target.
+
+    DIR/test/<class>/ is scored once, after training, or validates if there is no DIR/val.
+    """
+    layout = (
+        "DIR/train/<class>/*.jpg, DIR/val/<class>/*.jpg and, for a test, DIR/test/<class>/*.jpg"
+    )
     val = next((folder / name for name in VAL if (folder / name).is_dir()), folder / VAL[0])
+    tested = folder / "test" if val.name != "test" and (folder / "test").is_dir() else None
     names = _class_names(folder / "train", layout)
-    if other := set(_class_names(val, layout)) ^ set(names):
-        raise DataError(
-            f"{folder}: train and {val.name} have other classes ({', '.join(sorted(other)[:5])})",
-            fix="give both the same class folders",
-        )
+    for part in filter(None, (val, tested)):
+        if other := set(_class_names(part, layout)) ^ set(names):
+            classes = ", ".join(sorted(other)[:5])
+            raise DataError(
+                f"{folder}: train and {part.name} have other classes ({classes})",
+                fix="give both the same class folders",
+            )
     train, train_stamp = list_tree_images(folder / "train", names)
     validation, val_stamp = list_tree_images(val, names)
+    test, test_stamp = list_tree_images(tested, names) if tested else ([], "")
     counts = [len(list_images(folder / "train" / name)) for name in names]
     return SourceListing(
         make_custom_facts(short_name(f"{FOLDER}{folder}"), names, counts, layout),
         train,
         validation,
-        stamp=hash_lines([train_stamp, val_stamp]),
+        stamp=hash_lines([train_stamp, val_stamp, *filter(None, [test_stamp])]),
         flags=frozenset({"custom"}),
+        test=test,
     )
 
 

@@ -1,8 +1,8 @@
 """Pretraining sources: images listed on disk, decoded once into memory-mapped uint8 arrays.
 
-Layout of the cache: <cache>/sources/<name>-<size>px-<key>/{train,val}.npy and sha256.json, keyed by
-the source files. It is built in a temporary folder and renamed under a lock, so a killed run leaves
-no partial cache; hashes are checked on every load, and a damaged cache is rebuilt.
+Layout of the cache: <cache>/sources/<name>-<size>px-<key>/{train,val,test}.npy and sha256.json,
+keyed by the source files. It is built in a temporary folder and renamed under a lock, so a killed
+run leaves no partial cache; hashes are checked on every load, and a damaged cache is rebuilt.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Split:
 class SourceDataset:
     """Decoded images for pretraining.
 
-    Labels index facts.classes; mean and std are RGB, on pixels in [0, 1]; fingerprint: sha-256 over
-    the pixels, labels and class names of both splits.
+    Labels index facts.classes; mean and std are RGB, on pixels in [0, 1]; test: images that are
+    scored once, after training; None for sources without them. fingerprint: sha-256 over the
+    pixels, labels and class names of all splits.
     """
 
     name: str
@@ -64,6 +65,7 @@ class SourceDataset:
     std: tuple[float, float, float]
     fingerprint: str
     flags: frozenset[Flag] = field(default_factory=frozenset)
+    test: Split | None = None
 
 
 def select_by_hash(
@@ -89,6 +91,7 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     """Return the part of a source that `subset` describes; labels are numbered anew, in order.
 
     Training images that are left out are validated on, before the source's own validation images.
+    Test images are those of the chosen classes.
     Raises DataError if the source has too few classes, or a class too few images.
     """
     texts, stream = source.facts.classes, ("source subset", source.name)
@@ -108,9 +111,9 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     ]
     chosen = select_by_hash(labels.tolist(), ids, subset.images_per_class, *stream)
     left = np.setdiff1d(np.arange(len(members)), chosen)
-    val = np.flatnonzero(np.isin(source.val.labels, classes))
-    val_images = [source.train.images[members[left]], source.val.images[val]]
-    val_labels = [labels[left], np.searchsorted(classes, source.val.labels[val])]
+    val, test = (split and take_classes(split, classes) for split in (source.val, source.test))
+    val_images = [source.train.images[members[left]], val.images]
+    val_labels = [labels[left], val.labels]
     counts = (subset.images_per_class,) * subset.classes
     named = {"classes": tuple(texts[label] for label in classes), "images_per_class": counts}
     return replace(
@@ -118,10 +121,17 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
         facts=source.facts.model_copy(update=named),
         train=Split(source.train.images[members[chosen]], labels[chosen]),
         val=Split(np.concatenate(val_images), np.concatenate(val_labels)),
+        test=test,
         n_classes=subset.classes,
         fingerprint=hash_lines([source.fingerprint, subset.canonical()]),
         flags=source.flags | {"subset"},
     )
+
+
+def take_classes(split: Split, classes: NDArray[np.int64]) -> Split:
+    """Return the images of some classes (sorted), labelled by the position of their class."""
+    members = np.flatnonzero(np.isin(split.labels, classes))
+    return Split(split.images[members], np.searchsorted(classes, split.labels[members]))
 
 
 class SourceImage(NamedTuple):
@@ -137,6 +147,7 @@ class SourceListing:
 
     Labels index facts.classes; facts.images_per_class counts train images. stamp: changes with any
     file and keys the cache of decoded images; None for generated images, which are not cached.
+    test: as in SourceDataset, empty for none.
     """
 
     facts: DatasetFacts
@@ -144,6 +155,13 @@ class SourceListing:
     val: Sequence[SourceImage]
     stamp: str | None
     flags: frozenset[Flag] = field(default_factory=frozenset)
+    test: Sequence[SourceImage] = ()
+
+    @property
+    def parts(self) -> dict[str, Sequence[SourceImage]]:
+        """The images by split: train, val and, if there are any, test."""
+        parts = {"train": self.train, "val": self.val, "test": self.test}
+        return {name: part for name, part in parts.items() if name != "test" or part}
 
 
 VERSION = 1
@@ -157,24 +175,26 @@ def decode_source(
 ) -> SourceDataset:
     """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
     if listing.stamp is None:
-        train, val = (
-            np.stack([_pixels(s, size) for s in part]) for part in (listing.train, listing.val)
-        )
-        hashes = {"train": _sha(train), "val": _sha(val)}
+        pixels = {
+            name: np.stack([_pixels(sample, size) for sample in part])
+            for name, part in listing.parts.items()
+        }
+        hashes = {name: _sha(images) for name, images in pixels.items()}
     else:
         key = hash_lines([str(VERSION), listing.stamp])[:16]
         folder = cache / "sources" / f"{listing.facts.name}-{size}px-{key}"
-        train, val, hashes = _cached(folder, listing, size, report)
-    splits = [
-        Split(images, np.array([sample.label for sample in part], dtype=np.int64))
-        for images, part in ((train, listing.train), (val, listing.val))
-    ]
-    labels = [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits]
+        pixels, hashes = _cached(folder, listing, size, report)
+    splits = {
+        name: Split(pixels[name], np.array([sample.label for sample in part], dtype=np.int64))
+        for name, part in listing.parts.items()
+    }
+    labels = [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits.values()]
     return SourceDataset(
         name=listing.facts.name,
         facts=listing.facts,
-        train=splits[0],
-        val=splits[1],
+        train=splits["train"],
+        val=splits["val"],
+        test=splits.get("test"),
         n_classes=len(listing.facts.classes),
         mean=IMAGENET_MEAN,
         std=IMAGENET_STD,
@@ -185,12 +205,12 @@ def decode_source(
 
 def _cached(
     folder: Path, listing: SourceListing, size: int, report: Reporter
-) -> tuple[Pixels, Pixels, dict[str, str]]:
-    if cached := _read(folder):  # complete by rename; a read-only cache takes no lock
+) -> tuple[dict[str, Pixels], dict[str, str]]:
+    if cached := _read(folder, listing):  # complete by rename; a read-only cache takes no lock
         return cached
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(folder.name + ".lock")):
-        if folder.is_dir() and (cached := _read(folder)):
+        if folder.is_dir() and (cached := _read(folder, listing)):
             return cached
         if folder.is_dir():
             report.log(f"{folder} is damaged: decoding {listing.facts.name} again")
@@ -198,37 +218,36 @@ def _cached(
         return _build(folder, listing, size, report)
 
 
-def _read(folder: Path) -> tuple[Pixels, Pixels, dict[str, str]] | None:
+def _read(folder: Path, listing: SourceListing) -> tuple[dict[str, Pixels], dict[str, str]] | None:
     """Map the cached arrays copy-on-write; None if they differ from what was written."""
     try:
         hashes = json.loads((folder / "sha256.json").read_text())
-        train, val = _open(folder)
+        pixels = _open(folder, listing)
     except (OSError, ValueError):
         return None
-    intact = hashes == {"train": _sha(train), "val": _sha(val)}
-    return (train, val, hashes) if intact else None
+    intact = hashes == {name: _sha(images) for name, images in pixels.items()}
+    return (pixels, hashes) if intact else None
 
 
 def _build(
     folder: Path, listing: SourceListing, size: int, report: Reporter
-) -> tuple[Pixels, Pixels, dict[str, str]]:
+) -> tuple[dict[str, Pixels], dict[str, str]]:
     partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
     try:
         hashes = {}
-        for name, part in (("train", listing.train), ("val", listing.val)):
+        for name, part in listing.parts.items():
             pixels = _fill(partial / f"{name}.npy", part, size, f"decode {name}", report)
             hashes[name] = _sha(pixels)
         (partial / "sha256.json").write_text(json.dumps(hashes))
         partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return *_open(folder), hashes
+    return _open(folder, listing), hashes
 
 
-def _open(folder: Path) -> tuple[Pixels, Pixels]:
+def _open(folder: Path, listing: SourceListing) -> dict[str, Pixels]:
     # Copy on write, not read only: torch.from_numpy warns about read-only arrays.
-    train, val = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("train", "val"))
-    return train, val
+    return {name: np.load(folder / f"{name}.npy", mmap_mode="c") for name in listing.parts}
 
 
 def _fill(

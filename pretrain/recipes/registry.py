@@ -170,15 +170,17 @@ def compose_methods(
 ) -> Recipe:
     """Return the recipe with these methods, e.g. `swr+weight_compander`, and with `values` set.
 
-    Methods that the recipe has keep their settings, others get those of its scale; its plan and all
-    other fields stay. The name is <scale>/<methods in the order in which they act>. Raises
-    UnknownName for an unknown method, UsageError for methods that cannot be combined.
+    Methods that the recipe has keep their settings, others get those of its scale, or of `full/` in
+    a paper's recipe with the plan of SEAL; its plan and all other fields stay. The name is
+    <scale>/<methods in the order in which they act>. Raises UnknownName for an unknown method,
+    UsageError for methods that cannot be combined.
     """
     current = {method.name: method for method in recipe.methods}
+    seals = recipe.scale == "paper" and recipe.plan == BASES["paper"]["plan"]
     methods = [
         current[name]
         if isinstance(current.get(name), METHODS.load(name))
-        else method_at_scale(name, recipe.scale)
+        else method_at_scale(name, "full" if seals else recipe.scale)
         for name in names.split("+")
     ]
     methods.sort(key=lambda method: (method.RANK, method.name))

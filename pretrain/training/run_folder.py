@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel
@@ -25,7 +26,8 @@ from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.io import write_atomic
 from fsbench.core.progress import Reporter
-from fsbench.data.source import SourceDataset
+from fsbench.data.augmentation import crop_centre
+from fsbench.data.source import SourceDataset, Split
 from pretrain.meta.learner import describe_episodes
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
@@ -34,7 +36,10 @@ from pretrain.training.checkpoint import write_tensors
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import describe_rank_effects
+from pretrain.training.validation import count_classified
 
+TEST_BLOCK = 1000
+"""Test images that are on the device at once."""
 LOG_FILES = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
 
 
@@ -253,6 +258,7 @@ def run_record(
         "source": source.name,
         "source_fingerprint": source.fingerprint,
         "source_accuracy": accuracies[-1],
+        **({} if source.test is None else score_test(ctx, source.test)),
         "stage_accuracies": accuracies,
         **episodic,
         "rounds": rounds,
@@ -264,6 +270,21 @@ def run_record(
         **describe_rank_effects(recipe, ctx.model, cost.ranks),
         "fsbench": __version__,
     }
+
+
+def score_test(ctx: Context, test: Split) -> dict[str, Any]:
+    """Return accuracy (fraction) and number of the source's test images; {} for a meta-learner."""
+    if ctx.recipe.loader == "episodes":
+        return {}
+    images = crop_centre(np.asarray(test.images), ctx.recipe.input_size)
+    labels = torch.from_numpy(np.array(test.labels)).to(ctx.device)
+    correct = 0
+    for start in range(0, len(labels), TEST_BLOCK):
+        block = slice(start, start + TEST_BLOCK)
+        pixels = torch.from_numpy(np.ascontiguousarray(images[block])).to(ctx.device)
+        args = pixels, labels[block], ctx.loader.normalise, ctx.recipe
+        correct += count_classified(ctx.model, *args)
+    return {"test_accuracy": correct / len(labels), "test_images": len(labels)}
 
 
 def machine_facts(device: torch.device, ranks: Ranks = ALONE) -> dict[str, Any]:

@@ -103,3 +103,22 @@ def test_a_bare_name_is_refused_with_the_full_ones() -> None:
         registry.load_recipe("SEAL")
     with pytest.raises(UnknownName, match="did you mean 'toy/seal'"):
         registry.load_recipe("toy/seel")
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_every_method_trains_by_seals_plan(method: str) -> None:
+    """In `full/METHOD` always; in place of another method unless it needs other fields too."""
+    recipe = registry.load_recipe(f"full/{method}")
+    base = registry.load_recipe("paper/normal_long")
+    same = ("architecture", "source", "input_size", "lr", "weight_decay")
+    meta = recipe.loader == "episodes"
+    assert meta or [getattr(recipe, f) for f in same] == [getattr(base, f) for f in same]
+    images = recipe.plan.epoch_images or 100_000
+    assert meta or recipe.plan.total_epochs * images == 1600 * 100_000
+    needs = [field for field in type(recipe.methods[0]).FULL if not field.startswith(f"{method}.")]
+    if needs:
+        with pytest.raises(UsageError):
+            registry.compose_methods(base, method)
+    else:
+        swapped = registry.compose_methods(base, method)
+        assert dict(swapped) | {"name": recipe.name} == dict(recipe)

@@ -43,6 +43,17 @@ def test_thirty_images_a_class_three_of_them_validate(tmp_path: Path) -> None:
     )
 
 
+def test_all_other_images_of_the_classes_are_for_the_test(tmp_path: Path) -> None:
+    write(tmp_path)
+    dataset = load(tmp_path, tmp_path)
+    assert dataset.test
+    assert sorted(dataset.test.labels.tolist()) == [0] * 10 + [4] * 3 + [100]
+    faces = [
+        part.images[part.labels == 0, 0, 0, 0].tolist() for part in (*parts(dataset), dataset.test)
+    ]
+    assert sorted(level for part in faces for level in part) == list(range(1, 41))
+
+
 def test_no_image_is_used_twice_and_the_choice_depends_on_names_alone(tmp_path: Path) -> None:
     write(tmp_path / "a")
     write(tmp_path / "b", {**SIZES, "ant": 5})

@@ -28,7 +28,12 @@ def write(root: Path, breeds: dict[str, int] = BREEDS, per_class: int = PER_CLAS
             image.save(base / "images" / f"{breed}_{n + 100}.jpg", "png")
             lines.append(f"{breed}_{n + 100} {number} {1 if breed[0].isupper() else 2} 1\n")
     (base / "annotations" / "trainval.txt").write_text("".join(lines))
-    (base / "annotations" / "test.txt").write_text("Abyssinian_1 1 1 1\n")
+    tested = {f"{breed}_{n}": number for breed, number in breeds.items() for n in (1, 2)}
+    for name, number in tested.items():
+        image = Image.new("RGB", (12, 8), (255 - number,) * 3)
+        image.save(base / "images" / f"{name}.jpg", "png")
+    table = "".join(f"{name} {number} 1 1\n" for name, number in tested.items())
+    (base / "annotations" / "test.txt").write_text(table)
     return base
 
 
@@ -53,6 +58,25 @@ def test_trainval_in_the_official_classes(tmp_path: Path) -> None:
     assert levels(dataset) == sorted(expected)
     assert dataset.facts.classes[36] == "Yorkshire Terrier"
     assert (dataset.name, dataset.n_classes, dataset.flags) == ("pets", 37, {"derived", "subset"})
+
+
+def test_the_official_test_images_are_a_part_of_their_own(tmp_path: Path) -> None:
+    base = write(tmp_path / "root")
+    dataset = load(tmp_path / "root", tmp_path)
+    assert dataset.test
+    assert dataset.test.labels.tolist() == [0, 0, 1, 1, 36, 36]
+    assert dataset.test.images[:, 0, 0, 0].tolist() == [254, 254, 253, 253, 218, 218]
+    (base / "images" / "Abyssinian_1.jpg").unlink()
+    (base / "images" / "Abyssinian_2.jpg").rename(base / "images" / "Abyssinian_1.jpg")
+    table = base / "annotations" / "test.txt"
+    table.write_text(table.read_text().replace("Abyssinian_2 1 1 1\n", ""))
+    other = load(tmp_path / "root", tmp_path)
+    assert other.test
+    assert len(other.test) == 5
+    assert other.fingerprint != dataset.fingerprint
+    table.write_text(table.read_text().replace("Abyssinian_1 1", "Abyssinian_1 2"))
+    with pytest.raises(DataError, match=r"test\.txt is not Oxford-IIIT Pet's: Abyssinian_1"):
+        load(tmp_path / "root", tmp_path)
 
 
 def test_a_tenth_of_every_class_validates_in_any_order(tmp_path: Path) -> None:

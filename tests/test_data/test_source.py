@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fsbench.core.specs import SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source, source
 
 Draw = Callable[..., Path]
@@ -51,6 +52,25 @@ def test_a_second_load_decodes_nothing(folder: Path) -> None:
     assert isinstance(again.train.images, np.memmap)
     assert again.fingerprint == first.fingerprint
     assert np.array_equal(again.train.images, first.train.images)
+
+
+def test_a_folder_test_is_a_third_part_and_else_nothing_changes(folder: Path, draw: Draw) -> None:
+    plain, _ = load(folder)
+    assert plain.test is None
+    for name in ("test/a/5.png", "test/b/6.png", "test/b/7.png"):
+        draw(folder / name, side=16)
+    tested, lines = load(folder)
+    assert lines == ["decode train", "decode val", "decode test"]
+    assert tested.test
+    assert tested.test.labels.tolist() == [0, 1, 1]
+    assert (tested.train.labels.tolist(), tested.val.labels.tolist()) == ([0, 1], [0, 1])
+    assert tested.fingerprint != plain.fingerprint
+    part = source.take_subset(tested, SourceSubset(classes=2, images_per_class=1)).test
+    assert part
+    assert part.labels.tolist() == [0, 1, 1]
+    (folder / "val").rename(folder.parent / "val")
+    validated, _ = load(folder)
+    assert (validated.test, validated.val.labels.tolist()) == (None, [0, 1, 1])
 
 
 def test_writing_into_the_arrays_never_reaches_the_cache(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,19 @@ def test_every_method_has_the_same_rule() -> None:
         recipe = tiny(name, "plan.stop_accuracy=1", "plan.stop_patience=4")
         assert TrainingClock(recipe.plan, epoch=1, converged=4).last_epoch, name
     assert "record_accuracy" in Trainer._close_epoch.__code__.co_names
+
+
+def test_test_images_are_scored_once_at_the_end_and_change_no_weight(tmp_path: Path) -> None:
+    tested = replace(source(), test=source().train)
+    for name, of in (("tested", tested), ("plain", source())):
+        train_recipe(tiny("normal"), of, tmp_path / name)
+    record, plain = (
+        json.loads((tmp_path / n / "run.json").read_text()) for n in ("tested", "plain")
+    )
+    assert (record["test_images"], "test_accuracy" in plain) == (40, False)
+    assert record["weights_hash"] == plain["weights_hash"]
+    assert record["source_accuracy"] == plain["source_accuracy"]
+    # the images of training, scored as validation images would be
+    train_recipe(tiny("normal"), replace(source(), val=source().train), tmp_path / "val")
+    again = json.loads((tmp_path / "val" / "run.json").read_text())
+    assert record["test_accuracy"] == again["source_accuracy"]

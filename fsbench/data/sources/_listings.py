@@ -106,11 +106,15 @@ VALIDATION_SHARE = 0.1
 
 
 def split_validation(
-    facts: DatasetFacts, paths: Sequence[Path], labels: Sequence[int], complete: bool
+    facts: DatasetFacts,
+    paths: Sequence[Path],
+    labels: Sequence[int],
+    complete: bool,
+    test: Sequence[tuple[int, Path]] = (),
 ) -> SourceListing:
     """Hold a tenth of every class out; flag as `derived`, and as `subset` unless complete.
 
-    The id of an image is its folder and file name.
+    The id of an image is its folder and file name. test: labels and files of the test images.
     """
     ids = [f"{path.parent.name}/{path.name}" for path in paths]
     validation = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
@@ -123,6 +127,7 @@ def split_validation(
         facts,
         [sample for validates, sample in samples if not validates],
         [sample for validates, sample in samples if validates],
-        stamp_files(list(paths)),
+        stamp_files([*paths, *(path for _, path in test)]),
         frozenset(flags),
+        [SourceImage(label, partial(open_rgb, path)) for label, path in test],
     )

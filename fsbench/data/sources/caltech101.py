@@ -10,7 +10,8 @@ Caltech101, which leaves BACKGROUND_Google out and keeps Faces and Faces_easy as
 There is no official split. As in the study (https://arxiv.org/abs/2109.00267), 30 images of every
 class are used and 10 % of them held out for validation; here those with the smallest hash of their
 name, because the study does not say which. Marked `derived`. The study counts 3,060 training
-images, which is 30 for each of 102 folders, BACKGROUND_Google included.
+images, which is 30 for each of 102 folders, BACKGROUND_Google included. All other images of the 101
+classes are scored once, after training.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ FACTS = DatasetFacts(
     classes=tuple(COUNTS),
     images_per_class=(PER_CLASS,) * len(COUNTS),
     label_rule="class id = rank of the folder name in sorted order (capitals first); 30 images of "
-    "every class, 3 of them for validation, those with the smallest hash of their name",
-    dropped="BACKGROUND_Google (467 images) and the 5,647 images beyond 30 per class",
+    "every class, 3 of them for validation, those with the smallest hash of their name; test: the "
+    "5,647 images beyond 30 per class",
+    dropped="BACKGROUND_Google (467 images)",
     layout=f"{BASE}/{TREE}/<class>/image_0001.jpg and on, as torchvision unpacks them",
     folders=(BASE,),
     aliases=("caltech-101",),
@@ -83,13 +85,15 @@ ARCHIVES = (
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
-    """Load 30 images of every class. Raises DataError for missing or unknown classes."""
+    """Load 30 images of every class, and test on the others. Raises DataError for wrong classes."""
     paths, labels = _images(_base(folder))
     ids = [f"{path.parent.name}/{path.name}" for path in paths]
     selected = select_by_hash(labels, ids, PER_CLASS, FACTS.name, "train")
     complete = Counter(labels) == dict(enumerate(COUNTS.values()))
+    used = set(selected)
+    test = [(labels[i], path) for i, path in enumerate(paths) if i not in used]
     return split_validation(
-        FACTS, [paths[i] for i in selected], [labels[i] for i in selected], complete
+        FACTS, [paths[i] for i in selected], [labels[i] for i in selected], complete, test
     )
 
 

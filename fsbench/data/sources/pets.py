@@ -3,12 +3,13 @@
 Cats and Dogs. O. M. Parkhi et al., CVPR 2012.
 Publisher: https://www.robots.ox.ac.uk/~vgg/data/pets/
 Licence: CC BY-SA 4.0.
-Layout: oxford-iiit-pet/ with images/*.jpg and annotations/trainval.txt; read through torchvision's
-OxfordIIITPet.
+Layout: oxford-iiit-pet/ with images/*.jpg, annotations/trainval.txt and test.txt; read through
+torchvision's OxfordIIITPet.
 
 The study (https://arxiv.org/abs/2109.00267, section 3.1) trains on the official trainval images and
 holds out 10 % of them for validation; here those of every class with the smallest hash of their
-name, because the study does not say which. Marked `derived`.
+name, because the study does not say which. Marked `derived`. The official test images are scored
+once, after training.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ FACTS = DatasetFacts(
     classes=CLASSES,
     images_per_class=tuple(FEWER.get(name, 100) for name in CLASSES),
     label_rule="class id = CLASS-ID of annotations/trainval.txt minus 1; validation: 10 % of every "
-    "class of trainval, those with the smallest hash of their name",
-    dropped="the 3,669 official test images",
-    layout=f"{BASE}/images/*.jpg and {BASE}/annotations/trainval.txt, as torchvision unpacks them",
+    "class of trainval, those with the smallest hash of their name; test: the 3,669 official ones",
+    dropped="nothing",
+    layout=f"{BASE}/images/*.jpg and {BASE}/annotations/trainval.txt and test.txt, as torchvision "
+    "unpacks them",
     folders=(BASE, "pets"),
     aliases=("oxford-iiit", BASE),
     download="fsbench data download pets --data ROOT",
@@ -74,10 +76,13 @@ ARCHIVES = tuple(
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
-    """Load trainval below `folder`. Raises DataError for missing files and unknown classes."""
-    paths, labels = _trainval(_base(folder))
+    """Load both parts below `folder`. Raises DataError for missing files and unknown classes."""
+    base = _base(folder)
+    paths, labels = _official_part(base, "trainval")
     complete = Counter(labels) == dict(enumerate(FACTS.images_per_class))
-    return split_validation(FACTS, paths, labels, complete)
+    tested, answers = _official_part(base, "test")
+    test = list(zip(answers, tested, strict=True))
+    return split_validation(FACTS, paths, labels, complete, test)
 
 
 def _base(folder: Path) -> Path:
@@ -90,13 +95,13 @@ def _base(folder: Path) -> Path:
     return base
 
 
-def _trainval(base: Path) -> tuple[list[Path], list[int]]:
-    """Return image files and labels in the order of trainval.txt."""
+def _official_part(base: Path, part: str) -> tuple[list[Path], list[int]]:
+    """Return image files and labels in the order of trainval.txt or test.txt."""
     from torchvision.datasets import OxfordIIITPet
 
-    table = base / "annotations" / "trainval.txt"
+    table = base / "annotations" / f"{part}.txt"
     try:
-        dataset = OxfordIIITPet(base.parent, split="trainval", download=False)
+        dataset = OxfordIIITPet(base.parent, split=part, download=False)
     except UNREADABLE as error:
         raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
     paths, labels = list(dataset._images), list(dataset._labels)
