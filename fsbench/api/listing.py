@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pretrain.recipes.recipe import PaperRecipe
 
 Row = dict[str, Any]
-MAX_FIGURES = 5
+MAX_FIGURES = 4
 """Published figures that a table lists; more are counted."""
 MODELS = "models"
 DETAILS = ("figures", "fields")

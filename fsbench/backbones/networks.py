@@ -28,6 +28,7 @@ from fsbench.backbones.architectures import (
     layer_names,
     weighted_names,
 )
+from fsbench.backbones.architectures._resnet import CIFAR_RESNETS
 from fsbench.backbones.normalization import insert_normalizers
 from fsbench.core.errors import UsageError
 
@@ -40,10 +41,13 @@ SIDE = 64
 
 
 def load_architecture(name: str) -> Architecture:
-    """Load an architecture of this project, or `timm/NAME`. Raise UnknownName, UsageError."""
+    """Load an architecture of this project, `cifar/NAME` or `timm/NAME`.
+
+    Raise UnknownName, and UsageError for a name that timm does not have.
+    """
     if name.startswith(PREFIX):
         return timm_architecture(name.removeprefix(PREFIX))
-    return ARCHITECTURES.load(name)
+    return CIFAR_RESNETS.get(name) or ARCHITECTURES.load(name)
 
 
 def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:

@@ -111,7 +111,8 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     ]
     chosen = select_by_hash(labels.tolist(), ids, subset.images_per_class, *stream)
     left = np.setdiff1d(np.arange(len(members)), chosen)
-    val, test = (split and take_classes(split, classes) for split in (source.val, source.test))
+    val = take_classes(source.val, classes)
+    test = source.test and take_classes(source.test, classes)
     val_images = [source.train.images[members[left]], val.images]
     val_labels = [labels[left], val.labels]
     counts = (subset.images_per_class,) * subset.classes

@@ -35,10 +35,10 @@ norm.
 Differences: the paper maximises GC under the cap, and so does the default here; the released
 configuration also raises the gradient norm up to gamma (`objective=gc_gn_sqrt`), and in its log of
 a ResNet-50 the cosine does not rise. `pilot/nio` states that objective, by which the pilot study's
-rows were made. The other settings are those of the code for ImageNet; those for CIFAR are commands
-in pretrain/README.md. GC and GN before and after, on images that the optimisation does not use, are
-in rewrites.jsonl. Fresh draws of other methods follow the plain initial distribution unless
-`scale_redraws` is on.
+rows were made. The other settings are those of the code for ImageNet; `paper/nio_cifar10_resnet110`
+and `paper/nio_cifar100_resnet110` have those for CIFAR, without cutout, which is not here. GC and
+GN before and after, on images that the optimisation does not use, are in rewrites.jsonl. Fresh
+draws of other methods follow the plain initial distribution unless `scale_redraws` is on.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import PaperRecipe, Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
 from pretrain.weights import init_scales
@@ -170,6 +170,33 @@ class Nio(ScaleSearch):
     iterations: int = Field(100, ge=0)
 
     SOURCE: ClassVar = "NIO, Algorithms 2 and 3; official code HarborYuan/GradCosine"
+    PAPER: ClassVar = tuple(
+        PaperRecipe(
+            name=f"nio_{source}_resnet110",
+            paper="NIO",
+            row="appendix B.2, ResNet-110 with batch norm",
+            overrides={
+                "source": source,
+                "architecture": "cifar/resnet110",
+                "input_size": 32,
+                "plan.rounds": 1,
+                "plan.epochs": 500,
+                "batch_size": 128,
+                "lr": 0.1,
+                "weight_decay": 1e-4,
+                "schedule_by": "step",
+                "warmup": 0.0,
+                "label_smoothing": 0.0,
+                "nio.parts": 2,
+                "nio.batch_size": 128,
+                "nio.overlap": 0.6,
+                "nio.rate": 0.1,
+                "nio.gamma": gamma,
+                "nio.iterations": 390,
+            },
+        )
+        for source, gamma in (("cifar10", 5.0), ("cifar100", 10.0))
+    )
     PILOT: ClassVar = {"nio.objective": "gc_gn_sqrt"}
     TOY: ClassVar = {"nio.iterations": 5, "nio.parts": 2, "nio.rate": 0.02}
 

@@ -25,6 +25,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
+from pretrain.methods.weight_compander import cifar_rows
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights.parametrizations import Elementwise, WeightMap
@@ -63,6 +64,7 @@ class Powerprop(ElementwiseReparametrization):
     decay: Literal["w", "v"] = "w"
 
     SOURCE: ClassVar = "Powerpropagation (Schwarz et al. 2021); Weight Compander, section IV-A"
+    PAPER: ClassVar = cifar_rows("powerprop", "", {})
     NEUTRAL: ClassVar[Neutral] = {"alpha": 1.0}
 
     @property

@@ -46,7 +46,7 @@ class SwrReanchor(Swr):
     FULL: ClassVar = {"schedule": "step"}
     PILOT: ClassVar = FULL
     TOY: ClassVar = FULL
-    PAPER: ClassVar = (swr_study.decay_row("swr_reanchor", "swr_reanchor"),)
+    PAPER: ClassVar = swr_study.decay_rows("swr_reanchor", "swr_reanchor")
 
     def check(self, recipe: Recipe) -> None:
         if self.on in ("lr_drop", "both") and not schedules.can_drop(recipe):

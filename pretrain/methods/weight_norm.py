@@ -26,6 +26,7 @@ from typing import ClassVar, Literal, cast
 import torch
 from torch import Tensor
 
+from pretrain.methods.weight_compander import cifar_rows
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights.parametrizations import Originals, WeightMap
@@ -79,6 +80,7 @@ class WeightNorm(Reparametrization):
     decay: Literal["w", "v"] = "w"
 
     SOURCE: ClassVar = "Weight Normalization (Salimans and Kingma 2016), eq. 2"
+    PAPER: ClassVar = cifar_rows("weight_norm", "", {})
     NEUTRAL: ClassVar[Neutral] = (
         "the length of a weight vector is a parameter of its own, so every step differs"
     )

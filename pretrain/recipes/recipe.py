@@ -330,7 +330,7 @@ class Recipe(Frozen):
     """
 
     name: str = Field(pattern=r"^(paper|full|pilot|regime|toy)/[a-z0-9_+]+$")
-    architecture: str = Field(description="NAME of fsbench/NAME, or timm/NAME")
+    architecture: str = Field(description="NAME of fsbench/NAME, cifar/NAME or timm/NAME")
     width: int | None = Field(None, ge=1, description="null: the architecture's own")
     source: str = Field(description="tinyimagenet, pets, folder:DIR or hf-hub:ORG/NAME")
     input_size: int = Field(ge=8, le=1024, description="side (px) of the training images")

@@ -4,13 +4,15 @@
 CILAB-RL-TEAM/soft-weight-rescaling. Adam at 1e-3, batches of 256, no augmentation,
 no decay; generalization is 200 epochs, every stage of a scenario 100. With decay the rate falls to
 a tenth at epochs 100 and 150. Warm-start and continual results are curves: rows without a figure.
-A row is a recipe in the column TinyImageNet VGG-16; its figures state what to set for the others.
+A row is a recipe for every column: `paper/swr` for TinyImageNet, `paper/swr_mnist_mlp` and so on.
+Figures 6 to 8 have the columns that Figures 2 to 4 lack.
 
 Differences: SWR's rows follow the printed bias rule, by which their figures were made
 (`paper_literal`, see pretrain/methods/swr.py). MNIST's grey values are repeated in three channels.
 """
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import PaperRecipe, PublishedFigure
@@ -104,55 +106,54 @@ def chosen_coefficients(method: str, setting: str, network: str = VGG) -> dict[s
     }
 
 
-def column_overrides(method: str, setting: str, network: str) -> dict[str, object]:
-    """Return what a row of the method sets in the column of this data set and network."""
-    source, architecture = network.split()
-    side = {"mnist": 28, "tinyimagenet": 64}.get(source, 32)
-    fields = {"source": source, "architecture": architecture, "input_size": side}
-    return {**fields, **chosen_coefficients(method, setting, network)}
-
-
-def build_study_row(
+def build_study_rows(
     name: str, row: str, method: str, setting: str, fields: Mapping[str, object]
-) -> PaperRecipe:
-    """Build the recipe of a row for TinyImageNet, with the figures of all columns."""
+) -> tuple[PaperRecipe, ...]:
+    """Build the recipes of a row in all columns, e.g. swr for TinyImageNet and swr_mnist_mlp."""
     literal = {f"{method}.paper_literal": True} if method.startswith("swr") else {}
-    figures: list[PublishedFigure] = []
-    for network, accuracy in zip(NETWORKS, ACCURACIES.get(name, ()), strict=False):
-        changes = column_overrides(method, setting, network) if figures else {}
-        overrides = tuple(f"{field}={value}" for field, value in changes.items())
-        at = NETWORKS[network] if figures else ""
-        figures.append(PublishedFigure(accuracy=accuracy, at=at, overrides=overrides))
-    return PaperRecipe(
-        name=name,
-        paper=PAPER,
-        row=row,
-        overrides={**PROTOCOL, **fields, **chosen_coefficients(method, setting), **literal},
-        figures=tuple(figures),
-    )
+    rows = []
+    for network, accuracy in zip_longest(NETWORKS, ACCURACIES.get(name, ())):
+        source, architecture = network.split()
+        side = {"mnist": 28, "tinyimagenet": 64}.get(source, 32)
+        column = {"source": source, "architecture": architecture, "input_size": side}
+        coefficients = chosen_coefficients(method, setting, network)
+        ending = "" if network == VGG else f"_{source}_{architecture}"
+        stated = row if network == VGG and not accuracy else f"{row}, {NETWORKS[network]}"
+        rows.append(
+            PaperRecipe(
+                name=name + ending,
+                paper=PAPER,
+                row=stated,
+                overrides={**PROTOCOL, **fields, **column, **coefficients, **literal},
+                figures=(PublishedFigure(accuracy=accuracy),) if accuracy else (),
+            )
+        )
+    return tuple(rows)
 
 
-def decay_row(name: str, method: str) -> PaperRecipe:
-    """Build the row of a method with learning-rate decay (Table 5)."""
-    return build_study_row(name, f"Table 5, {NETWORKS[VGG]}", method, "stationary", DECAY)
+def decay_rows(name: str, method: str) -> tuple[PaperRecipe, ...]:
+    """Build the rows of a method with learning-rate decay (Table 5)."""
+    return build_study_rows(name, "Table 5", method, "stationary", DECAY)
 
 
 def scenario_rows(row: str, method: str) -> tuple[PaperRecipe, ...]:
     """Build a method's warm-start and continual rows (Figures 2 to 4): 100 epochs per stage."""
+    settings = ((name, {**scenario_fields(name), "plan.epochs": 100}) for name in SETTINGS[1:])
     return tuple(
-        build_study_row(
+        recipe
+        for setting, fields in settings
+        for recipe in build_study_rows(
             f"{row}_{setting.replace('-', '_')}",
             f"Figures 2 to 4, {setting}",
             method,
             setting,
-            {**scenario_fields(setting), "plan.epochs": 100},
+            fields,
         )
-        for setting in SETTINGS[1:]
     )
 
 
 def paper_rows(method: str, row: str = "") -> tuple[PaperRecipe, ...]:
     """Build all rows of a method that acts at every step, or of plain training as `row`."""
     row = row or method
-    stationary = build_study_row(row, f"Table 1, {NETWORKS[VGG]}", method, "stationary", {})
-    return stationary, decay_row(f"{row}_decay", method), *scenario_rows(row, method)
+    stationary = build_study_rows(row, "Table 1", method, "stationary", {})
+    return *stationary, *decay_rows(f"{row}_decay", method), *scenario_rows(row, method)

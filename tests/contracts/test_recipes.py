@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from fsbench.api.pretrain import read_recipe, write_recipe
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.api.budget import plan_budgets
+from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
+from fsbench.backbones.networks import load_architecture
+from fsbench.cli.main import build
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.data import SOURCES
+from fsbench.reproductions import CLAIMS
 from pretrain import METHODS
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import META, Recipe
+from protocols.analyses import ANALYSES
 
 NAMES = registry.RECIPES.names()
 every = pytest.mark.parametrize("name", NAMES)
@@ -48,7 +56,7 @@ def test_digests_are_those_of_earlier_versions() -> None:
 @every
 def test_its_parts_exist(name: str) -> None:
     recipe = registry.load_recipe(name)
-    assert recipe.architecture in ARCHITECTURES.names()
+    assert load_architecture(recipe.architecture).build(2, 1)
     assert recipe.source in SOURCES.names()
 
 
@@ -122,3 +130,76 @@ def test_every_method_trains_by_seals_plan(method: str) -> None:
     else:
         swapped = registry.compose_methods(base, method)
         assert dict(swapped) | {"name": recipe.name} == dict(recipe)
+
+
+README = Path(__file__).resolve().parents[2] / "pretrain" / "README.md"
+EXPERIMENTS = {
+    "Reinitialization": (5, 7, ("Appendix E",)),
+    "SWR": (5, 8, ("Theorem 1", "Theorem 2")),
+    "NIO": (0, 0, ("Appendix B.2", "Appendix B.3", "Appendix C.2")),
+    "SEAL": (7, 3, ()),
+}
+"""Paper -> number of tables, number of figures, experiments without either."""
+PROGRAM: Any = typer.main.get_command(build())
+
+
+def experiments() -> list[tuple[str, str, list[str]]]:
+    """Paper, experiment and commands of the rows of the README's table."""
+    text = README.read_text(encoding="utf8").split("### From an experiment to a command")[1]
+    lines = [line for line in text.split("\n#")[0].splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return [
+        (paper, what, [c for code in re.findall("`([^`]+)`", cell) for c in expand(code)])
+        for paper, what, cell in cells
+    ]
+
+
+def expand(command: str) -> list[str]:
+    """Every command that the braces stand for."""
+    parts = re.split(r"\{([^}]*)\}", command)
+    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    return ["".join(chosen) for chosen in product(*choices)]
+
+
+def test_no_experiment_of_the_papers_is_missing() -> None:
+    listed = [(paper, what) for paper, what, _ in experiments()]
+    for paper, (tables, figures, others) in EXPERIMENTS.items():
+        names = [f"Table {n}" for n in range(1, tables + 1)]
+        names += [f"Figure {n}" for n in range(1, figures + 1)]
+        for name in (*names, *others):
+            pattern = rf"\b{name}\b"
+            assert any(p == paper and re.search(pattern, what) for p, what in listed), name
+    for roman in ("I", "II", "III", "IV", "V", "VI", "VII"):
+        assert any(re.search(rf"\bTable {roman}\b", what) for _, what in listed), roman
+
+
+def test_every_recipe_of_a_paper_and_every_claim_has_a_command() -> None:
+    commands = [command.split() for _, _, group in experiments() for command in group]
+    trained = {words[2] for words in commands if words[1] == "pretrain"}
+    assert {name for name in NAMES if name.startswith("paper/")} <= trained
+    assert {words[2] for words in commands if words[1] == "reproduce"} == set(CLAIMS.names())
+    methods = {name.partition("/")[2] for name in trained if name.startswith("full/")}
+    stated = {row.name for method in METHODS.values() for row in method.PAPER}
+    events = ("full_reset", "head_reset", "shrink_perturb")
+    assert set(METHODS.names()) <= methods | stated | META | set(events)
+
+
+@pytest.mark.parametrize(
+    ("what", "commands"), [(what, commands) for _, what, commands in experiments()]
+)
+def test_the_commands_of_the_experiments_are_valid(what: str, commands: list[str]) -> None:
+    for command in commands:
+        words = command.split()
+        options = list(zip(words[3::2], words[4::2], strict=False))
+        given = dict(options)
+        if words[1] == "pretrain":
+            settings = [value for option, value in options if option == "--set"]
+            settings += [f"source={given['--source']}"] if "--source" in given else []
+            recipe = resolve_recipe(words[2], settings=settings, method=given.get("--method"))
+            load_architecture(recipe.architecture)
+        elif words[1] == "analyze":
+            assert set(words[-1].split(",")) <= set(ANALYSES.names())
+        elif words[1] == "budget":
+            plan_budgets(registry.load_recipe(words[2]), ["lw", "fc"], [1000], 1)
+        else:  # options and their values are read as on the command line
+            PROGRAM.commands[words[1]].make_context(words[1], words[2:])

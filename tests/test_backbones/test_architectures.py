@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
 
@@ -136,3 +137,20 @@ def test_wc_resnet50_is_kaiming_uniform_and_otherwise_seals() -> None:
             bound = (6 / weight[0].numel()) ** 0.5
             assert weight.abs().max() <= bound, name
             assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.2), name
+
+
+@pytest.mark.parametrize(
+    ("depth", "millions", "features", "blocks"),
+    [(18, 11.2, 512, 8), (34, 21.3, 512, 16), (50, 23.5, 2048, 16), (110, 1.73, 64, 54)],
+)
+def test_cifar_resnets_have_the_published_sizes(
+    depth: int, millions: float, features: int, blocks: int
+) -> None:
+    """He et al. 2016, Table 6, for 110 layers; usual versions of the others with a 3x3 stem."""
+    architecture = load_architecture(f"cifar/resnet{depth}")
+    model = architecture.build(10).eval()
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.01)
+    roles = architecture.roles(model)
+    assert (len(roles.blocks), model.get_submodule(roles.head).in_features) == (blocks, features)
+    with torch.no_grad():
+        assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)

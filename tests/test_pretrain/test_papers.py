@@ -11,14 +11,6 @@ from fsbench.api import listing
 from fsbench.cli.main import build
 from pretrain.recipes import registry, schedules
 
-SWR_COLUMNS = ("", "MNIST MLP", "CIFAR-10 CNN", "CIFAR-100 CNN", "CIFAR-100 CNN-BN")
-
-
-def swr(*percent: float) -> dict[str, float]:
-    """A row of the soft-weight-rescaling paper's tables, that of TinyImageNet first."""
-    return dict(zip(SWR_COLUMNS, percent, strict=True))
-
-
 PRINTED = {
     # paper, table: recipe -> percent, in the order of the table
     ("SEAL", "Table 2"): {
@@ -33,23 +25,50 @@ PRINTED = {
         "seal_reverse": {"generation 3": 50.25, "generation 10": 41.05},
     },
     ("SWR", "Table 1, TinyImageNet VGG-16"): {
-        "vanilla": swr(39.12, 97.89, 65.00, 32.83, 32.34),
-        "l2": swr(39.15, 97.95, 71.19, 38.82, 42.22),
-        "l2_init": swr(38.70, 97.93, 70.41, 38.81, 40.30),
-        "swr": swr(43.48, 98.22, 71.58, 39.14, 41.29),
+        "vanilla": {"": 39.12},
+        "l2": {"": 39.15},
+        "l2_init": {"": 38.70},
+        "swr": {"": 43.48},
     },
     ("SWR", "Table 5, TinyImageNet VGG-16"): {
-        "vanilla_decay": swr(41.26, 97.98, 65.71, 34.90, 34.83),
-        "l2_decay": swr(40.80, 98.11, 73.04, 39.49, 45.32),
-        "l2_init_decay": swr(41.99, 98.11, 72.86, 40.48, 43.41),
-        "swr_decay": swr(52.21, 97.96, 69.25, 35.99, 42.40),
-        "swr_reanchor": swr(51.65, 98.29, 72.69, 41.33, 44.51),
+        "vanilla_decay": {"": 41.26},
+        "l2_decay": {"": 40.80},
+        "l2_init_decay": {"": 41.99},
+        "swr_decay": {"": 52.21},
+        "swr_reanchor": {"": 51.65},
     },
     ("Weight Compander", "Table IV, ResNet-50"): {
         "weight_compander_control": {"": 65.08},
         "weight_compander": {"": 65.93},
     },
 }
+SMALL_SOURCES = {
+    # endings of recipes: recipe -> percent, in the order of the endings
+    ("mnist_mlp", "cifar10_cnn", "cifar100_cnn", "cifar100_cnn_bn"): {
+        "vanilla": (97.89, 65.00, 32.83, 32.34),
+        "l2": (97.95, 71.19, 38.82, 42.22),
+        "l2_init": (97.93, 70.41, 38.81, 40.30),
+        "swr": (98.22, 71.58, 39.14, 41.29),
+        "vanilla_decay": (97.98, 65.71, 34.90, 34.83),
+        "l2_decay": (98.11, 73.04, 39.49, 45.32),
+        "l2_init_decay": (98.11, 72.86, 40.48, 43.41),
+        "swr_decay": (97.96, 69.25, 35.99, 42.40),
+        "swr_reanchor": (98.29, 72.69, 41.33, 44.51),
+    },
+    (
+        *("cifar10_resnet18", "cifar10_resnet34", "cifar10_resnet50"),
+        *("cifar100_resnet18", "cifar100_resnet34", "cifar100_resnet50"),
+    ): {
+        "weight_compander_control": (94.04, 93.69, 93.31, 76.47, 77.07, 76.17),
+        "powerprop": (92.94, 93.29, 93.47, 74.70, 74.70, 75.23),
+        "weight_norm": (94.26, 94.17, 93.89, 76.83, 76.98, 76.10),
+        "weight_compander": (94.44, 94.43, 94.06, 76.73, 77.54, 77.73),
+        "weight_compander_arsinh": (94.34, 94.68, 93.82, 76.59, 77.21, 76.76),
+        "weight_compander_erf": (94.36, 94.52, 93.87, 76.80, 77.26, 77.51),
+        "weight_compander_fine": (94.16, 94.46, 94.80),
+    },
+}
+"""Columns of the tables on MNIST and CIFAR."""
 CURVES = ("vanilla", "l2", "l2_init", "swr", "shrink_perturb", "head_reset", "full_reset")
 """The soft-weight-rescaling paper draws these in its warm-start and continual figures."""
 
@@ -70,6 +89,31 @@ def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
         n for n in registry.RECIPES.names() if registry.load_recipe(n).source == "tinyimagenet"
     ]
     assert {n for n in names if registry.RECIPES.figures(n)} == allowed
+
+
+@pytest.mark.parametrize("endings", SMALL_SOURCES)
+def test_the_columns_on_mnist_and_cifar_stand_as_printed(endings: tuple[str, ...]) -> None:
+    for row, percent in SMALL_SOURCES[endings].items():
+        names = [f"paper/{row}_{ending}" for ending in endings[: len(percent)]]
+        figures = [figure for name in names for figure in registry.RECIPES.figures(name)]
+        assert [round(100 * figure.accuracy, 2) for figure in figures] == list(percent)
+        for name in names:
+            recipe = registry.load_recipe(name)
+            assert recipe.source == name.rpartition(row + "_")[2].split("_")[0]
+            assert recipe.input_size == (28 if recipe.source == "mnist" else 32)
+
+
+def test_no_other_recipe_claims_a_number_on_mnist_or_cifar() -> None:
+    expected = {
+        f"paper/{row}_{ending}"
+        for endings, rows in SMALL_SOURCES.items()
+        for row, percent in rows.items()
+        for ending in endings[: len(percent)]
+    }
+    sources = {n: registry.load_recipe(n).source for n in registry.RECIPES.names()}
+    small = [n for n, source in sources.items() if source in ("mnist", "cifar10", "cifar100")]
+    assert {n for n in small if registry.RECIPES.figures(n)} == expected
+    assert len(small) - len(expected) == 7 * 3 * 4, "curves on four columns"
 
 
 def test_three_generations_are_the_long_recipe_cut() -> None:

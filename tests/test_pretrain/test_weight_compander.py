@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
 from pretrain.methods.weight_compander import FUNCTIONS, Compander
+from pretrain.recipes import registry, schedules
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.weights import surgery
 
@@ -175,3 +176,20 @@ def test_the_identity_refuses_learnable_scalars() -> None:
             "weight_compander.function=identity",
             "weight_compander.learnable=fine",
         )
+
+
+def test_its_rows_on_cifar_state_the_papers_schedule_and_constants() -> None:
+    first, second = (
+        registry.load_recipe(f"paper/weight_compander_{name}_resnet34")
+        for name in ("cifar10", "cifar100")
+    )
+    assert schedules.drop_epochs(first) == (90, 136)
+    assert schedules.drop_epochs(second) == (60, 120, 160)
+    assert [(r.gamma, r.weight_decay, r.plan.epochs) for r in (first, second)] == [
+        (0.1, 1e-4, 200),
+        (0.2, 5e-4, 200),
+    ]
+    constants = [(dict(r.methods[0])["a"], dict(r.methods[0])["b"]) for r in (first, second)]
+    assert constants == [(0.8, 0.5), (0.7, 0.8)]
+    fine = dict(registry.load_recipe("paper/weight_compander_fine_cifar10_resnet18").methods[0])
+    assert (fine["learnable"], fine["a"], fine["b"]) == ("fine", 0.5, 1.0)
