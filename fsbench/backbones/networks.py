@@ -28,7 +28,7 @@ from fsbench.backbones.architectures import (
     layer_names,
     weighted_names,
 )
-from fsbench.backbones.architectures._resnet import CIFAR_RESNETS
+from fsbench.backbones.architectures.wc_resnet50 import CIFAR_RESNETS
 from fsbench.backbones.normalization import insert_normalizers
 from fsbench.core.errors import UsageError
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import Architecture, RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
@@ -166,29 +166,3 @@ def resnet(
         return ResNet(block, depths, num_classes, width, stem, kernels)
 
     return factory
-
-
-def cifar_resnet(
-    depth: int, block: type[Residual], depths: tuple[int, ...], width: int, kernels: Kernels
-) -> Architecture:
-    """Return a ResNet with a 3x3 stem for images of 32 px, addressed as cifar/resnet<depth>."""
-    return Architecture(
-        name=f"cifar/resnet{depth}",
-        factory=resnet(block, depths, "small", kernels),
-        roles=roles,
-        default_width=width,
-        input_size=32,
-        summary=f"ResNet-{depth} with a 3x3 stem, width {width}, kaiming-{kernels} weights",
-    )
-
-
-CIFAR_RESNETS = {
-    architecture.name: architecture
-    for architecture in (
-        cifar_resnet(18, BasicBlock, (2, 2, 2, 2), 64, "uniform"),
-        cifar_resnet(34, BasicBlock, (3, 4, 6, 3), 64, "uniform"),
-        cifar_resnet(50, Bottleneck, (3, 4, 6, 3), 64, "uniform"),
-        cifar_resnet(110, BasicBlock, (18, 18, 18), 16, "normal"),
-    )
-}
-"""Networks of the weight compander's and of NIO's experiments on CIFAR by name."""
