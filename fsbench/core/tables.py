@@ -20,7 +20,7 @@ from fsbench.core.errors import UnknownName
 GAP = "  "
 READABLE = 20
 """Width that a longer column of text keeps; below it other columns are left out."""
-LONGEST = 40
+LONGEST = 24
 """Width from which on a word is folded where it has no place to break."""
 NUMBER = re.compile(r"-?|[-+<(]?\.?\d(?!.*[^\W\d_]{4}).*")
 """A cell that reads as a number with its interval, unit and marks; '-' for a missing one."""

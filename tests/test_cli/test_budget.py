@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.pretrain import Killed, source
+from support.tables import printed
 
 from fsbench.api.budget import BudgetRun, accuracies_by_steps, budget_panel, format_accuracies
 from fsbench.cli.main import run
@@ -77,6 +78,7 @@ def test_methods_get_equal_steps_and_one_row_each(
         assert [r["steps"] for r in record["rounds"]] == [row["steps"]] * 2
         assert f"{100 * row['accuracy']:.1f}" in out
     assert (tmp_path / "out" / "budget.png").is_file()
+    assert printed(lambda: command(*call), capsys)[80].startswith("validation accuracy (%)")
     assert command(*call, "--json") == 0
     assert json.loads(capsys.readouterr().out) == rows
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 import pytest
+from rich.console import Console
 
 from fsbench.cli.console import emit_json, table
-from fsbench.core.progress import Lines, line
+from fsbench.core.progress import VERBOSITY, Bars, Lines, console_reporter, line
 
 
 def test_a_progress_line_has_count_rate_and_time_left() -> None:
@@ -22,6 +26,32 @@ def test_plain_progress_is_sparse_and_counts_only_new_work(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "episodes: 30/40, 1.82 episodes/s, 6 s left"
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize("name", ["isic:5w5s linear", "cropdisease:5w50s soft_kmeans " * 3])
+def test_a_bar_shows_rate_and_time_left_at_80_columns(name: str) -> None:
+    bars, out = Bars(), io.StringIO()
+    bars.console = Console(file=out, width=80, force_terminal=True)
+    with bars.task(f"[12/128] {name}", 600, "episodes", done=10) as advance:
+        advance(110)
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", out.getvalue()))
+    assert all(len(text) <= 80 for text in lines)
+    assert any(re.search(r"120/600, \S+ episodes/s, \d+ s left", text) for text in lines)
+    assert any(text.startswith("[12/128] ") or "[12/128] " in text for text in lines)
+
+
+def test_verbose_lines_carry_the_time_and_quiet_has_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = VERBOSITY.set(1)
+    try:
+        Lines().log("text")
+        assert re.fullmatch(r"\d\d:\d\d:\d\d text\n", capsys.readouterr().err)
+        VERBOSITY.set(-1)
+        console_reporter().log("text")
+        assert capsys.readouterr().err == ""
+    finally:
+        VERBOSITY.reset(before)
 
 
 def test_a_table_never_reads_markup_and_never_folds_in_a_pipe(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,9 +31,18 @@ def test_benchmark_runs_probe_and_episodes_and_prints_one_table(
     out = str(tmp_path / "results")
     task = ("-t", "toy_scan", "--shots", "1,5", "--limit", "3")
     assert call("benchmark", *CONTROL, *task, "-o", out) == 0
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr()
+    shown = printed.out
     assert "toy_scan:5w1s" in shown
     assert "toy_scan:probe" in shown
+    lines = printed.err.splitlines()
+    assert lines[0] == "fsbench benchmark: starting"
+    for start in ("[1/3] toy_scan features: ", "[1/3] toy_scan:probe: 3/3, "):
+        assert any(line.startswith(start) for line in lines), start
+    assert any(
+        re.match(r"\[3/3\] toy_scan:5w5s linear: 3/3, \S+ episodes/s", line) for line in lines
+    )
+    assert lines[-1] == f"saved to {out}/; next: fsbench show {out}"
     results = {str(result.task): result for result in read(Path(out))}
     assert set(results) == {
         "toy_scan:probe",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.sweep import ENTRY, hashes, read_json, sweep, write
+from support.tables import printed
 
 from fsbench.cli.main import run
 
@@ -185,6 +186,8 @@ def test_a_failure_is_listed_and_the_rest_is_done(
     assert call("status", str(file), *where(tmp_path, "out"), "--json") == 0
     rows = table(capfd.readouterr().out)
     assert [row["state"] for row in rows] == ["failed", "missing", "done", "done"]
+    shown = printed(lambda: call("status", str(file), *where(tmp_path, "out")), capfd)
+    assert "is not finite" in " ".join(shown[80].split())
     assert "is not finite" in rows[0]["reason"]
 
 
