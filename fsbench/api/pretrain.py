@@ -19,7 +19,7 @@ from fsbench.core.distributed import speaks
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.progress import Reporter, require_consent
-from fsbench.core.schema import names_code
+from fsbench.core.schema import find_code
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.results.names import safe_name
 from pretrain import METHODS
@@ -210,7 +210,7 @@ def resolve_recipe(
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
-    names_of_methods = registry.load_code(method) if method else None
+    names_of_methods = registry.load_code(method or "")
     if isinstance(recipe, Recipe):
         base = recipe
     elif isinstance(recipe, Path) or recipe.endswith(".json"):
@@ -219,8 +219,6 @@ def resolve_recipe(
         base = registry.load_recipe(str(recipe))
     values = plan.scenario_fields(scenario) if scenario else {}
     values = {**values, **fields, **parse_overrides(settings)}
-    if names_of_methods is None:
-        return base.replace(values)
     return registry.compose_methods(base, names_of_methods, values)
 
 
@@ -250,18 +248,6 @@ def read_recipe(path: Path) -> Recipe:
             f"{path} is not a recipe: {explain_errors(error, Recipe.model_fields)}",
             fix="fsbench pretrain toy/normal --export-recipe FILE writes one to start from",
         ) from error
-
-
-def find_code(value: object) -> str | None:
-    """Return the first text in nested data that refers to Python code, None if there is none."""
-    if isinstance(value, str):
-        return value if names_code(value) else None
-    parts: Sequence[object] = ()
-    if isinstance(value, Mapping):
-        parts = [*value.keys(), *value.values()]
-    elif isinstance(value, list | tuple):
-        parts = value
-    return next((code for part in parts if (code := find_code(part)) is not None), None)
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:

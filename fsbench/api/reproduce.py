@@ -16,10 +16,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fsbench.api.pretrain import find_code
 from fsbench.backbones.base import IN_MEMORY
 from fsbench.core.errors import FsbenchError, ValidationFailed
-from fsbench.core.schema import BackboneFacts, Provenance
+from fsbench.core.schema import BackboneFacts, Provenance, find_code
 from fsbench.core.specs import EpisodicSpec, FeatureSpec
 from fsbench.core.tasks import FOLDER, HUB, TaskId
 from fsbench.results.verification import Loaded

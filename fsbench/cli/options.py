@@ -53,13 +53,13 @@ def check_value(context: typer.Context, option: Any, key: str, value: Any, path:
     from others, so py: references are allowed on the command line only.
     """
     from fsbench.core.errors import UsageError
-    from fsbench.core.schema import names_code
+    from fsbench.core.schema import find_code
 
     repeats = getattr(option, "multiple", False)
     values = value if repeats and isinstance(value, list) else [value]
     texts = [as_text(part) for part in values]
     parts = [part.strip() for text in texts for part in re.split("[,+]", text or "")]
-    if code := next((part for part in parts if names_code(part)), None):
+    if code := find_code(parts):
         raise UsageError(
             f"{path} names code to run: {code}", fix="pass py: references on the command line"
         )

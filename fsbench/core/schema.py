@@ -11,7 +11,7 @@ methods. That follows from the content of the recipe, which its digest states, n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -235,6 +235,18 @@ class DatasetRecord(Frozen):
 def names_code(text: str) -> bool:
     """Return whether a reference runs Python code: py:..., or a file with such an architecture."""
     return text.strip().startswith("py:") or "@py:" in text
+
+
+def find_code(value: object) -> str | None:
+    """Return the first text in nested data that refers to Python code, None if there is none."""
+    if isinstance(value, str):
+        return value if names_code(value) else None
+    parts: Sequence[object] = ()
+    if isinstance(value, Mapping):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple):
+        parts = value
+    return next((code for part in parts if (code := find_code(part)) is not None), None)
 
 
 class BackboneFacts(Frozen):

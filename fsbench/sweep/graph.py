@@ -59,10 +59,7 @@ def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
 def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
     """Return the recipe of the scale, or the named one, with these methods if any."""
     if base not in SCALES:
-        recipe = registry.load_recipe(base)
-        return (
-            registry.compose_methods(recipe, methods, fields) if methods else recipe.replace(fields)
-        )
+        return registry.compose_methods(registry.load_recipe(base), methods, fields)
     if methods is None:
         raise UsageError(f"'{base}' is a scale", fix=f"give `methods`, or a recipe: {base}/normal")
     name = f"{base}/{methods}"

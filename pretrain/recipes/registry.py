@@ -166,15 +166,17 @@ def load_recipe(name: str) -> Recipe:
 
 
 def compose_methods(
-    recipe: Recipe, names: str, values: Mapping[str, object] | None = None
+    recipe: Recipe, names: str | None, values: Mapping[str, object] | None = None
 ) -> Recipe:
     """Return the recipe with these methods, e.g. `swr+weight_compander`, and with `values` set.
 
     Methods that the recipe has keep their settings, others get those of its scale, or of `full/` in
-    a paper's recipe with the plan of SEAL; its plan and all other fields stay. The name is
-    <scale>/<methods in the order in which they act>. Raises UnknownName for an unknown method,
-    UsageError for methods that cannot be combined.
+    a paper's recipe with the plan of SEAL; its plan and all other fields stay, without names its
+    methods too. The name is <scale>/<methods in the order in which they act>. Raises UnknownName
+    for an unknown method, UsageError for methods that cannot be combined.
     """
+    if not names:
+        return recipe.replace(values or {})
     current = {method.name: method for method in recipe.methods}
     seals = recipe.scale == "paper" and recipe.plan == BASES["paper"]["plan"]
     methods = [
