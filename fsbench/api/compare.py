@@ -25,9 +25,8 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tables import TextTable, draw_table
-from fsbench.core.tasks import TaskPattern, strip_digest
+from fsbench.core.tasks import TaskPattern, Track, strip_digest
 from fsbench.results.table import DENSE, shorten_columns, warn_of_scale
-from fsbench.results.tracks import Track
 from fsbench.results.verification import Loaded, read_cells, read_verified
 from leaderboard.board.board import Board
 from leaderboard.board.definition import Column, identify_column

@@ -14,8 +14,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import below, record_outputs
-from fsbench.backbones.normalization import count_affine
+from fsbench.backbones.architectures import below, count_affine, record_outputs
 from fsbench.backbones.pooling import FeatureReader
 from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, LoadedNetwork
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError

@@ -25,11 +25,11 @@ from fsbench.backbones.architectures import (
     Architecture,
     RoleMap,
     below,
+    insert_normalizers,
     layer_names,
     weighted_names,
 )
 from fsbench.backbones.architectures.wc_resnet50 import CIFAR_RESNETS
-from fsbench.backbones.normalization import insert_normalizers
 from fsbench.core.errors import UsageError
 
 PREFIX = "timm/"

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import record_outputs
-from fsbench.backbones.normalization import has_channels_first
+from fsbench.backbones.architectures import has_channels_first, record_outputs
 from fsbench.backbones.sources import unknown_name_error
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import FeatureSpec, Pooling

@@ -125,8 +125,8 @@ def print_results(
     results: Sequence[Result], as_json: bool = False, models: Sequence[str] | None = None
 ) -> None:
     """Print one table per track, or a JSON list of records with `mean`."""
+    from fsbench.core.tasks import by_track
     from fsbench.results import table
-    from fsbench.results.tracks import by_track
 
     if as_json:
         console.emit_json([table.result_as_json(result) for result in results])

@@ -26,10 +26,9 @@ from fsbench.core.specs import (
     Protocol,
     Spec,
 )
-from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.core.tasks import ColumnId, TaskId, Track
 from fsbench.data.assembly import StartupLists
 from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
-from fsbench.results.tracks import Track
 from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, find_differing_keys
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"

@@ -16,9 +16,8 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import ProbeSpec
 from fsbench.core.statistics import Score, score
-from fsbench.core.tasks import ColumnId
+from fsbench.core.tasks import ColumnId, Data, Track, by_track
 from fsbench.results.table import warn_of_scale
-from fsbench.results.tracks import Data, Track, by_track
 from fsbench.results.verification import Loaded
 from leaderboard.board.badges import FAILED, SELF_REPORTED
 from leaderboard.board.board import Board, BoardEntry

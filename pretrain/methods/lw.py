@@ -14,7 +14,7 @@ A third party's version: https://github.com/hlml/fortuitous_forgetting, train_KE
     then all parameters train.
 
 In the first round there is nothing to rescale or to redraw. The normalisers stay in the network:
-in checkpoints, at evaluation and in the exported run (fsbench/backbones/normalization.py).
+in checkpoints, at evaluation and in the exported run (fsbench/backbones/architectures/__init__.py).
 
 | setting     | paper                   | FF                           | here                      |
 |-------------|-------------------------|------------------------------|---------------------------|
@@ -44,7 +44,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from fsbench.backbones import normalization
+from fsbench.backbones import architectures
 from fsbench.backbones.architectures import below
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
@@ -163,7 +163,7 @@ class Lw(Method):
         if self.normalize:
             depth = len(ctx.roles.blocks)
             ends = {ctx.roles.blocks[k - 1][-1]: () for k in self._schedule(ctx) if 0 < k <= depth}
-            normalization.insert_normalizers(ctx.model, self._shapes(ctx, ends))
+            architectures.insert_normalizers(ctx.model, self._shapes(ctx, ends))
 
     def _rescaled_names(self, ctx: Context) -> list[str]:
         if self.rescaled == "weights":
@@ -205,7 +205,7 @@ class Lw(Method):
     def _normalize(self, ctx: Context, k: int) -> None:
         """Set the normaliser after block k from the first batch of the round."""
         end = ctx.roles.blocks[k - 1][-1]
-        mean, std = normalization.normalizer_tensors(end)
+        mean, std = architectures.normalizer_tensors(end)
         with ctx.stream("statistics"), use_batch_statistics(ctx.model):
             by_name = module_outputs(ctx.model, [end], ctx.loader.batch(ctx.clock).images)
         shape = tuple(surgery.get_weight(ctx.model, mean).shape)

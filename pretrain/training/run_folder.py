@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel
 from torch import Tensor
 
-from fsbench.backbones import normalization
+from fsbench.backbones import architectures
 from fsbench.backbones.base import weights_hash
 from fsbench.core import __version__, process, registry
 from fsbench.core.distributed import ALONE, Ranks
@@ -249,7 +249,7 @@ def run_record(
         **({"measured": measured} if measured else {}),
         "architecture": recipe.architecture,
         "width": recipe.width or ctx.architecture.default_width,
-        "normalizers": normalization.normalizer_shapes(ctx.model),
+        "normalizers": architectures.normalizer_shapes(ctx.model),
         "n_classes": ctx.classes,
         "input_size": recipe.input_size,
         "evaluation_size": RECIPES.evaluation_size(recipe.name),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
-from fsbench.backbones.normalization import affine_layers, has_channels_first
+from fsbench.backbones.architectures import affine_layers, has_channels_first
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import BnMode
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.normalization import affine_layers
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench import backbones
+from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.normalization import affine_layers
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
 from protocols.affine.tuning import AffineTuning, make_optimizer
 from protocols.episodic.affine import block_size, exact_kernels, tuned_piece_size

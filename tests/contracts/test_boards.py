@@ -10,8 +10,8 @@ import pytest
 from fsbench.api.listing import protocol_spec
 from fsbench.api.request import ProbeSettings, published_split
 from fsbench.core.specs import EpisodicSpec, ImageSpec
+from fsbench.core.tasks import Track
 from fsbench.data.catalog import TARGETS, all_facts
-from fsbench.results.tracks import Track
 from leaderboard.board import official as drafts
 from leaderboard.board.definition import BoardFile, Column
 from leaderboard.board.official import BOARDS, find_official_board, load_official_boards

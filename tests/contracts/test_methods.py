@@ -13,7 +13,7 @@ from support.pretrain import equal, killed_at, lines, source, tiny, trainer, wei
 from torch import Tensor
 
 from fsbench import backbones
-from fsbench.backbones import normalization
+from fsbench.backbones import architectures
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.networks import load_architecture
 from pretrain import METHODS
@@ -100,12 +100,12 @@ def test_it_resumes_exactly_at_and_inside_a_round(
 def effective(ctx: Context) -> dict[str, Tensor]:
     """All effective tensors under the names of the plain architecture, and fixed normalisers."""
     plain = load_architecture(ctx.recipe.architecture).build(ctx.classes, ctx.recipe.width)
-    names = plain.state_dict().keys() | normaliser_names(normalization.normalizer_shapes(ctx.model))
+    names = plain.state_dict().keys() | normaliser_names(architectures.normalizer_shapes(ctx.model))
     return {n: surgery.get_weight(ctx.model, n).detach().clone() for n in names}
 
 
 def normaliser_names(modules: Iterable[str]) -> set[str]:
-    return {name for module in modules for name in normalization.normalizer_tensors(module)}
+    return {name for module in modules for name in architectures.normalizer_tensors(module)}
 
 
 @methods

@@ -34,7 +34,7 @@ of the command line."""
 
 
 OWN = {
-    ("fsbench/core/svg.py", "ElementTree.fromstring"),
+    ("fsbench/core/plotting.py", "ElementTree.fromstring"),
     ("leaderboard/site/page.py", "Markup"),
 }
 """Drawings that this process made a moment ago; styles, scripts and escaped JSON of the page."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fsbench.results.tracks import Track
+from fsbench.core.tasks import Track
 from leaderboard.board.tables import BoardTable, CellFlags
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import rank_entries

@@ -15,9 +15,9 @@ from support.official import SETS
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.specs import EpisodicSpec, ImageSpec
+from fsbench.core.tasks import Track
 from fsbench.data.targets import eurosat
 from fsbench.results import ResultStore, read
-from fsbench.results.tracks import Track
 from fsbench.results.verification import read_cells
 from leaderboard.board import official
 from leaderboard.board.board import Board

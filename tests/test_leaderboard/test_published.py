@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from support import fakes
 
-from fsbench.core.tasks import ColumnId
-from fsbench.results.tracks import Data, Track
+from fsbench.core.tasks import ColumnId, Data, Track
 from leaderboard.board.definition import Column
 from leaderboard.board.tables import TrackColumns, select_published
 

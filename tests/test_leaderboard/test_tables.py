@@ -14,9 +14,8 @@ from support import fakes
 
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
-from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.core.tasks import ColumnId, Data, TaskId, Track
 from fsbench.data.catalog import all_facts
-from fsbench.results.tracks import Data, Track
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.official import find_official_board
 from leaderboard.board.tables import classify_data, is_ranked, split_by_track

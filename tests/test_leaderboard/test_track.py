@@ -12,8 +12,8 @@ from support.fakes import DECLARATION
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
+from fsbench.core.tasks import Track
 from fsbench.results import ResultStore, table
-from fsbench.results.tracks import Track
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_board

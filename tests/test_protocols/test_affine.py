@@ -13,8 +13,8 @@ from support.protocols import target
 from torch import Tensor, nn
 
 from fsbench import backbones
+from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
-from fsbench.backbones.normalization import count_affine
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
 from protocols.affine.tuning import read_episode_images

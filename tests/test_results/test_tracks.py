@@ -12,9 +12,8 @@ from support.fakes import DECLARATION
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import ColumnId
+from fsbench.core.tasks import ColumnId, by_track
 from fsbench.results import ResultStore
-from fsbench.results.tracks import by_track
 from leaderboard.board.tables import rank_board
 from leaderboard.submission.checks import submit_results
 

@@ -10,7 +10,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from torch import nn
 
-from fsbench.backbones import checkpoint, normalization
+from fsbench.backbones import architectures, checkpoint
 from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.matching import load_weights
@@ -191,7 +191,7 @@ def load_trunk(
 def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
     """Insert the normalisers of the run, whose values are among its weights."""
     try:
-        normalization.insert_normalizers(model, record.normalizers)
+        architectures.insert_normalizers(model, record.normalizers)
     except AttributeError as error:
         raise CheckpointError(
             f"{folder / RECORD} is damaged: normalizers: {record.architecture} has no such module:"
