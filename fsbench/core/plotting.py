@@ -185,10 +185,10 @@ class Drawing:
         page = self._describe(name, ink=INK, font=FONTS, linked=True)
         return page.convert(self.save("svg", titled=True)) + "\n"
 
-    def _describe(self, name: str, **look: Any) -> SvgPage:
+    def _describe(self, name: str, **options: Any) -> SvgPage:
         hints = {gid: clean_text(text) for gid, text in self.hints.items()}
         title, description = clean_text(self.title), clean_text(self.description)
-        return SvgPage(name, title, description, hints, font_size=FONT_SIZE, **look)
+        return SvgPage(name, title, description, hints, font_size=FONT_SIZE, **options)
 
     def save(self, file_format: str, titled: bool = False) -> bytes:
         """Return the bytes that matplotlib writes. titled: on white, with the title on top."""
@@ -350,8 +350,8 @@ def mark_clipped(axes: Axes, x: float, y: float, colour: str, side: str) -> Arti
     side: "left", "right", "bottom" or "top".
     """
     marker = {"left": "<", "right": ">", "bottom": "v", "top": "^"}[side]
-    look: dict[str, Any] = {"color": colour, "markersize": 8, "clip_on": False}
-    (mark,) = axes.plot(x, y, marker, **look)
+    options: dict[str, Any] = {"color": colour, "markersize": 8, "clip_on": False}
+    (mark,) = axes.plot(x, y, marker, **options)
     return mark
 
 

@@ -110,13 +110,13 @@ def add_cell(
         axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=INK, alpha=0.15))
         return
     colour, alpha = GAIN if value > 0 else LOSS, STRONGEST * min(abs(value) / chart.largest, 1)
-    look: dict[str, Any] = {"facecolor": colour, "alpha": alpha, "linewidth": 0}
+    options: dict[str, Any] = {"facecolor": colour, "alpha": alpha, "linewidth": 0}
     if i in chart.single:
         (x, y), (wide, high), rim = corner, size, RIM / 2
         corner = x + rim / cell, y + rim / ROW
         size = wide - 2 * rim / cell, high - 2 * rim / ROW
-        look = {"facecolor": "none", "edgecolor": colour, "alpha": alpha, "linewidth": RIM}
-    box = axes.add_patch(Rectangle(corner, *size, **look))
+        options = {"facecolor": "none", "edgecolor": colour, "alpha": alpha, "linewidth": RIM}
+    box = axes.add_patch(Rectangle(corner, *size, **options))
     drawing.add_hint(
         box,
         f"{chart.rows[i]}, {chart.columns[j]}: {signed(value)} points"

@@ -191,11 +191,15 @@ def test_the_commands_of_the_experiments_are_valid(what: str, commands: list[str
     for command in commands:
         words = command.split()
         options = list(zip(words[3::2], words[4::2], strict=False))
-        given = dict(options)
+        values_by_option = dict(options)
         if words[1] == "pretrain":
             settings = [value for option, value in options if option == "--set"]
-            settings += [f"source={given['--source']}"] if "--source" in given else []
-            recipe = resolve_recipe(words[2], settings=settings, method=given.get("--method"))
+            settings += (
+                [f"source={values_by_option['--source']}"] if "--source" in values_by_option else []
+            )
+            recipe = resolve_recipe(
+                words[2], settings=settings, method=values_by_option.get("--method")
+            )
             load_architecture(recipe.architecture)
         elif words[1] == "analyze":
             assert set(words[-1].split(",")) <= set(ANALYSES.names())

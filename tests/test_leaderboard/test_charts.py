@@ -277,8 +277,8 @@ def render_librsvg(svg: str) -> Image.Image:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as found:
-        yield found
+    with browser.chromium(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
 
 
 def render_chromium(svg: str, driver: Any, path: Path) -> Image.Image:

@@ -154,8 +154,8 @@ def test_lines_lie_below_the_tasks_of_each_data_set() -> None:
 def test_columns_come_in_the_order_of_the_papers_under_their_names() -> None:
     names = ("chestx", "cropdisease", "eurosat", "isic", "mine")
     columns = tuple(f"{n}:5w{k}s/linear@ibm 64px" for n in names for k in (1, 5))
-    held = {"a": {c: constant(0.1 * i) for i, c in enumerate(columns)}, "b": {}}
-    lines = table(build_report_table(view(held, columns)))
+    entries = {"a": {c: constant(0.1 * i) for i, c in enumerate(columns)}, "b": {}}
+    lines = table(build_report_table(view(entries, columns)))
     head = next(line for line in lines if r"\multicolumn" in line)
     order = ["ChestX", "ISIC", "EuroSAT", "CropDisease", "mine"]
     assert re.findall(r"\{c\}\{(\w+)\}", head) == order
@@ -168,16 +168,16 @@ def test_one_model_has_nothing_in_bold_and_no_rule_about_it() -> None:
     alone, two = {"a": {ONE: constant(0.5)}}, {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}}
     for shape, bold in (("latex", r"\mathbf"), ("md", "**"), ("html", "<b>")):
         texts = [
-            FORMATS.load(shape).make([build_report_table(view(held, (ONE,)))])
-            for held in (alone, two)
+            FORMATS.load(shape).make([build_report_table(view(entries, (ONE,)))])
+            for entries in (alone, two)
         ]
         assert [bold in text for text in texts] == [False, True], shape
         assert ["old: the best" in text.replace("Bold", "bold") for text in texts] == [False, True]
 
 
 def test_the_caption_has_two_sentences_and_the_rules_are_a_footnote() -> None:
-    held = {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}}
-    lines = table(build_report_table(view(held, (ONE,))))
+    entries = {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}}
+    lines = table(build_report_table(view(entries, (ONE,))))
     caption = next(line for line in lines if line.startswith(r"\caption"))
     assert caption == (
         r"\caption{mine: ibm 64px. Accuracy in percent with 95 \% intervals; bold: the best of a "

@@ -84,8 +84,8 @@ def test_from_template_to_merged_entry(
     push, request = shown.out.splitlines()
     assert push == "git -C board push origin submit-seal"
     subprocess.run(shlex.split(push), check=True, capture_output=True)
-    asked = subprocess.run(shlex.split(request), check=True, capture_output=True, text=True)
-    assert "Add seal" in asked.stdout
+    submission = subprocess.run(shlex.split(request), check=True, capture_output=True, text=True)
+    assert "Add seal" in submission.stdout
 
     for name, branch in (("base", "main"), ("proposed", "submit-seal")):
         git(tmp_path, "clone", "-q", "-b", branch, str(origin), name)
@@ -206,8 +206,8 @@ def test_a_template_says_what_the_results_say(
     assert values["targets_seen"] is None
     assert values["statement"].startswith("Weights hf-hub:lab/net@0a1, evaluated")
 
-    seen = fakes.facts("seen", pretraining_data=("folder-blobs", "toy_source"))
-    fakes.write(tmp_path / "two", name="seen", backbone=seen)
+    with_data = fakes.facts("seen", pretraining_data=("folder-blobs", "toy_source"))
+    fakes.write(tmp_path / "two", name="seen", backbone=with_data)
     (tmp_path / "two" / "declaration.yaml").unlink()
     assert call("submit", tmp_path / "two", "-m", "seen", "--init") == 0
     values = yaml.safe_load((tmp_path / "two" / "declaration.yaml").read_text())

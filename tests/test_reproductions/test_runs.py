@@ -93,8 +93,8 @@ def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
     assert set(one.train.labels) | set(one.val.labels) == set(range(10))
     assert one.facts.classes == other.facts.classes
     assert not np.array_equal(one.train.labels, other.train.labels)
-    seen = {image.tobytes() for part in (one.train, one.val) for image in part.images}
-    assert len(seen) == 40
+    contents = {image.tobytes() for part in (one.train, one.val) for image in part.images}
+    assert len(contents) == 40
 
 
 def test_claims_run_on_seeds_that_no_trial_used() -> None:
