@@ -30,8 +30,6 @@ _Trace = TypeVar("_Trace")
 
 NOISE = 0.4
 """Part of the training digits with a wrong label."""
-FITTED = 99.0
-"""Training accuracy (%) from which a network counts as over-fitted."""
 ABOVE = (
     "A above B: reproduced if the mean over seeds of A - B exceeds twice its standard error;"
     " direction only if it is above 0"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
+    FITTED,
     Claim,
     ClaimFigure,
     ClaimOutcome,
@@ -43,8 +44,6 @@ CLAIM = Claim(
     seeds=4,
     full_seeds=20,
 )
-FITTED = 99.0
-"""Training accuracy (%) of a network that has learned its vectors by heart."""
 
 
 class MeanAndSpread(NamedTuple):

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
+    FITTED,
     Claim,
     ClaimFigure,
     ClaimOutcome,
@@ -65,9 +66,6 @@ CLAIM = Claim(
     seeds=4,
     full_seeds=100,
 )
-FITTED = 99.0
-"""Training accuracy (%) of a network that has learned its vectors by heart."""
-
 SIGNAL, ROUNDS = 0.5, 5
 STEPS = _synthetic.ROUNDS * _synthetic.STEPS
 """Optimizer steps of a run."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
+    FITTED,
     Claim,
     ClaimFigure,
     ClaimOutcome,
@@ -54,8 +55,6 @@ CLAIM = Claim(
     full_seeds=10,
     first_seed=110,
 )
-FITTED = 99.0
-"""Training accuracy (%) from which images count as learned by heart."""
 PAPERS_S, PAPERS_IMAGES = 0.01, 100_000
 GENERATIONS, BATCH = 3, 32
 EPOCHS, IMAGES = 16, _runs.IMAGES - _runs.VALIDATION

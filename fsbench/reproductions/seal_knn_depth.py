@@ -32,6 +32,7 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import SourceSubset
 from fsbench.data.loading import load_source
 from fsbench.reproductions import (
+    FITTED,
     Claim,
     ClaimCondition,
     ClaimFigure,
@@ -175,7 +176,7 @@ def require_ascent_and_room(
     ends = [run.train[-1] for name in ("seal", *PUBLISHED) for run in results[name]]
     return [
         require_at_most("training accuracy after SEAL's ascents", lows, 2 * chance),
-        require_at_least("training accuracy at the end, all methods", ends, seal_ascent.FITTED),
+        require_at_least("training accuracy at the end, all methods", ends, FITTED),
         *(
             require_at_most(f"block 2: accuracy of {name}", [means[name][0][EARLY]], 100 - lead / 2)
             for name, lead in PUBLISHED.items()

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsbench.core.panels import Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
+    FITTED,
     Claim,
     ClaimCondition,
     ClaimFigure,
@@ -196,7 +197,7 @@ def _require_bite(vanilla: Runs) -> ClaimCondition:
 def _require_fit(vanilla: Runs) -> ClaimCondition:
     """Require that plain training ends with its images learned by heart."""
     learned = [trace.train[-1] for trace in vanilla]
-    return require_at_least("training accuracy of vanilla", learned, _swr.FITTED)
+    return require_at_least("training accuracy of vanilla", learned, FITTED)
 
 
 def require_equal_learning(runs: dict[str, Runs]) -> list[ClaimCondition]:
@@ -204,7 +205,7 @@ def require_equal_learning(runs: dict[str, Runs]) -> list[ClaimCondition]:
     last = {method: [trace.train[-1] for trace in traces] for method, traces in runs.items()}
     gaps = [abs(a - b) for a, b in zip(last["vanilla"], last["SWR"], strict=True)]
     return [
-        require_at_least("training accuracy of vanilla", last["vanilla"], _swr.FITTED),
+        require_at_least("training accuracy of vanilla", last["vanilla"], FITTED),
         require_at_most("difference in training accuracy, vanilla and SWR", gaps, EQUAL, " points"),
     ]
 

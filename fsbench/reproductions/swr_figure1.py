@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.reproductions import (
+    FITTED,
     Claim,
     ClaimCondition,
     ClaimFigure,
@@ -179,7 +180,7 @@ def require_overfitting(runs: Sequence[ScalingResult]) -> tuple[ClaimCondition, 
     """Require that the images are learned by heart, and room for a gain over the best accuracy."""
     fitted, best = [result.train for result in runs], [result.best for result in runs]
     return (
-        require_at_least("training accuracy before scaling", fitted, _swr.FITTED),
+        require_at_least("training accuracy before scaling", fitted, FITTED),
         require_at_most("best test accuracy before scaling", best, ROOM),
     )
 
