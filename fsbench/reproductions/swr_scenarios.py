@@ -14,7 +14,8 @@ warm start leaves is .7 points; 30 epochs in the other two, 60 in the last. The 
 smallest of these at which plain training fits.
 
 Why a head reset lowers no accuracy at a switch here, against the paper: the head has learned wrong
-labels, and a new one is better on right ones after a single epoch.
+labels, and a new one is better on right ones after a single epoch. With right labels accuracy falls
+at a switch, by 1.4 points with a reset and .9 without (one other seed).
 """
 
 from __future__ import annotations
