@@ -52,7 +52,9 @@ def test_all_prints_condition_verdict_and_reason(
 
     monkeypatch.setattr(CLAIMS, "names", lambda: ("reinit_figure2", "reinit_table3"))
     assert call("--all") == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" reinit")]
+    rows = [
+        line for line in capsys.readouterr().out.splitlines() if line.lstrip().startswith("reinit")
+    ]
     assert [row.split()[0] for row in rows] == ["reinit_figure2", "reinit_table3"]
     assert "holds: rows of Table 2 72" in rows[0]
     assert "2 of 2 figures reproduced" in rows[0]
