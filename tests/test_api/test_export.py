@@ -159,7 +159,7 @@ def trained(tmp_path: Path) -> Path:
     """Return a run; `results` and `board` beside it hold numbers of it and of another model."""
     run_folder = make_run(tmp_path / "seal-s0", "toy_resnet")
     facts = load_backbone(f"run:{run_folder}").facts
-    for name in ("eurosat", "chestx"):
+    for name in ("eurosat", "isic"):
         for folder in ("results", "both"):
             fakes.write(tmp_path / folder, 0.6, data=fakes.official(name), backbone=facts)
     for folder in ("results", "both"):
@@ -178,7 +178,7 @@ def test_the_card_of_a_run_states_the_boards_numbers(trained: Path, tmp_path: Pa
     card = ModelCard.load(out / "README.md")
     assert (card.data.license, card.data.library_name) == ("mit", "timm")
     index = [(e.dataset_name, e.metric_value) for e in card.data.eval_results]
-    assert [name for name, _ in index] == ["ChestX", "EuroSAT", "EuroSAT"]
+    assert [name for name, _ in index] == ["ISIC", "EuroSAT", "EuroSAT"]
     names = [e.task_name.partition(",")[0] for e in card.data.eval_results]
     assert names == ["5-way 1-shot", "5-way 1-shot", "5-way 5-shot"]
     values = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
@@ -205,7 +205,7 @@ def test_the_hubs_files_are_read_by_its_library(
     stored = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
     assert {e["value"] for e in entries} == {round(100 * v["score"]["mean"], 2) for v in stored}
     assert [e["dataset"]["task_id"] for e in entries] == [
-        "chestx-5w1s-linear-ibm-32px-n_query=5", "eurosat-5w1s-linear-ibm-32px-n_query=5",
+        "isic-5w1s-linear-ibm-32px-n_query=5", "eurosat-5w1s-linear-ibm-32px-n_query=5",
         "eurosat-5w5s-linear-ibm-32px-n_query=5",
     ]  # fmt: skip
     assert entries[0]["notes"].startswith("5-way 1-shot, linear head, ibm, 32 px")
@@ -242,7 +242,7 @@ def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path)
     assert card.data.tags == ["mine", "fsbench", "few-shot-learning"]
     assert [e.dataset_name for e in card.data.eval_results] == [
         "Beans",
-        "ChestX",
+        "ISIC",
         "EuroSAT",
         "EuroSAT",
     ]

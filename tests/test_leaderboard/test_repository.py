@@ -113,6 +113,7 @@ def test_a_clone_gets_a_branch_and_is_left_as_it_was(
     git(Path(), "clone", "-q", str(origin), "clone")
     Path("clone/notes.txt").write_text("mine")
     git(Path("clone"), "switch", "-q", "-c", "other")
+    git(Path("clone"), "commit", "-q", "--allow-empty", "-m", "unrelated work")
     assert call("submit", results, "--init") == 0
     fill(results / "declaration.yaml")
     before = git(Path("clone"), "status", "--short", "--branch")
@@ -120,6 +121,9 @@ def test_a_clone_gets_a_branch_and_is_left_as_it_was(
     assert git(Path("clone"), "status", "--short", "--branch") == before
     names = git(Path("clone"), "diff", "--name-only", "origin/main", "submit-seal").split()
     assert len(names) == 4
+    assert git(Path("clone"), "log", "--format=%s", "submit-seal").split("\n") == [
+        "Add seal", "Start", "",
+    ]  # fmt: skip
     assert all(name.startswith("seal/") for name in names)
     capsys.readouterr()
     assert call("submit", results, "--to", "clone") == 2
