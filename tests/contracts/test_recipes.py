@@ -56,7 +56,7 @@ def test_digests_are_those_of_earlier_versions() -> None:
 @every
 def test_its_parts_exist(name: str) -> None:
     recipe = registry.load_recipe(name)
-    assert load_architecture(recipe.architecture).build(2, 1)
+    assert load_architecture(recipe.architecture).name == recipe.architecture
     assert recipe.source in SOURCES.names()
 
 
