@@ -12,10 +12,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
@@ -28,7 +28,15 @@ from fsbench.core.progress import console_reporter as reporter
 if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
 
-__all__ = ["emit_json", "log", "reporter", "show_tables", "table", "with_output_options"]
+__all__ = [
+    "emit_json",
+    "log",
+    "print_lines",
+    "reporter",
+    "show_tables",
+    "table",
+    "with_output_options",
+]
 
 INSTANT = ("cache clear", "episodes hash", "leaderboard init", "protocols diff")
 """Commands that answer before a first line would help."""
@@ -148,15 +156,33 @@ def show_table(table: TextTable, width: int | None) -> None:
     from fsbench.core.tables import draw_table, fit_table
 
     fit = fit_table(table, width)
-    fold = partial(fill, width=width or sys.maxsize, break_long_words=False, break_on_hyphens=False)
-    above = map(fold, (table.title, *table.lead))
-    typer.echo("\n".join([*above, "", draw_table(fit.table, width), ""]))
+    print_lines((table.title, *table.lead), width)
+    typer.echo("\n".join(["", draw_table(fit.table, width), ""]))
     for text in table.note.splitlines():
         log(text)
     if fit.omitted:
         log(
             f"left out at {width} columns: {', '.join(fit.omitted)}; "
             f"--columns A,B chooses, --wide prints all, --format csv writes a file"
+        )
+
+
+def print_lines(lines: Iterable[str], width: int | None = None) -> None:
+    """Print lines of prose, folded at spaces; what follows a fold is indented like its line.
+
+    width: that of the terminal by default.
+    """
+    for line in lines:
+        indent = line[: len(line) - len(line.lstrip())]
+        columns = width or terminal_width() or sys.maxsize
+        typer.echo(
+            fill(
+                line,
+                columns,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
         )
 
 

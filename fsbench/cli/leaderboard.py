@@ -14,6 +14,7 @@ from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from leaderboard.board.badges import Badge, CellCheck
+    from leaderboard.board.tables import BoardTable
     from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
     from leaderboard.ranking.winner_tree import TreeBranch, WinnerTree
@@ -204,7 +205,6 @@ def stats(
     from leaderboard.board.board import Board
     from leaderboard.board.tables import rank_board
     from leaderboard.ranking.summary import summarize_board
-    from leaderboard.reports.render import list_self_reported
 
     Board.existing(board)
     tracks = rank_board(board, cache_folder(cache), console.reporter())
@@ -213,12 +213,19 @@ def stats(
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
         return
     for summary, track in zip(statistics, tracks, strict=True):
-        show_statistics(summary, {name for name in track.names if list_self_reported(track, name)})
+        show_statistics(summary, track)
 
 
-def show_statistics(summary: BoardStatistics, self_reported: set[str]) -> None:
-    from leaderboard.reports.render import SELF_MARK, SELF_NOTE
+def show_statistics(summary: BoardStatistics, track: BoardTable) -> None:
+    """Print the ranks of a table, Friedman's test and the tree of winners."""
+    from leaderboard.reports.render import (
+        SELF_MARK,
+        SELF_NOTE,
+        list_self_reported,
+        mark_single_seed,
+    )
 
+    self_reported = {name for name in track.names if list_self_reported(track, name)}
     where = f"{summary.board} {summary.track}".strip()
     intervals = summary.rank_intervals.entries if summary.rank_intervals else ()
     console.table(
@@ -226,7 +233,7 @@ def show_statistics(summary: BoardStatistics, self_reported: set[str]) -> None:
         ("entry", "tier", "overall", "rank", "95 %"),
         [
             (
-                *(e.name, str(e.tier)),
+                *(mark_single_seed(track, e.name), str(e.tier)),
                 f"{100 * e.overall:.2f}{SELF_MARK * (e.name in self_reported)}",
                 *(str(e.rank), f"{e.low} to {e.high}"),
             )
@@ -241,9 +248,9 @@ def show_statistics(summary: BoardStatistics, self_reported: set[str]) -> None:
             ("entry", "average rank"),
             [(name, f"{rank:.2f}") for name, rank in summary.friedman.average_ranks.items()],
         )
-        typer.echo("\n".join(friedman_lines(summary.friedman)) + "\n")
+        console.print_lines([*friedman_lines(summary.friedman), ""])
     if summary.winners:
-        typer.echo("\n".join(winner_lines(summary.winners)) + "\n")
+        console.print_lines([*winner_lines(summary.winners), ""])
     for note in summary.notes:
         console.log(note)
 

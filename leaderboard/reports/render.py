@@ -157,20 +157,25 @@ def format_overview(
     name, source, is_row = standing.name, view.sources[standing.name], standing.name in view.names
     reported = set() if shared.self_reported else set(list_self_reported(view, name))
     mark = SELF_MARK if reported else ""
-    hollow = "" if name in view.seeds or shared.one_seed else f"{ONE_SEED} "
+    hollow = name if shared.one_seed else mark_single_seed(view, name)
     averages = [
         format_mean_interval(scores.get(name)) + SELF_MARK * (not reported.isdisjoint(columns))
         for columns, scores in groups
     ]
     return (
         "" if not is_row else "-" if standing.tier is None else str(standing.tier),
-        (hollow if is_row else SEED_MARK) + name,
+        hollow if is_row else SEED_MARK + name,
         str(len(view.seeds.get(name, "1"))) if is_row else "",
         "-" if standing.overall is None else to_percent(standing.overall) + mark,
         *averages,
         "-" if source is None else to_percent(source) + mark,
         ", ".join(flag for flag in view.flags[name] if flag not in shared.flags) or "-",
     )
+
+
+def mark_single_seed(view: BoardTable, name: str) -> str:
+    """Return the name of a row, hollow if it has one seed."""
+    return name if name in view.seeds else f"{ONE_SEED} {name}"
 
 
 def describe_ranking(view: BoardTable) -> tuple[str, ...]:
