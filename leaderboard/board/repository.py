@@ -118,8 +118,10 @@ key (`--replace`). The tables of the README are rendered after the merge.
 """
 ABOUT = (
     "A leaderboard of frozen vision backbones, made with fsbench: every number is recomputed from "
-    "stored outcomes, and every comparison is paired over the same episodes."
+    "stored outcomes, and every comparison is paired over the same episodes. (Edit 'about' in "
+    "board.json: what this board compares, why, and who may submit.)"
 )
+"""Template of `about`, which opens the README and the page."""
 BEGIN, END = "<!-- tables: fsbench leaderboard readme -->", "<!-- end -->"
 NO_ENTRIES = "No entries yet."
 README_FILE, CHECK_FILE = "README.md", ".github/workflows/check.yml"
@@ -143,7 +145,7 @@ def init_board(
             f"{folder} already holds entries, which were not checked for an official board",
             fix="give a new folder and submit them to it",
         )
-    free = BoardFile(name=safe_name(folder.resolve().name))
+    free = BoardFile(name=safe_name(folder.resolve().name), about=ABOUT)
     file = free if name is None else find_official_board(name, version)
     write_record(folder / BOARD_FILE, file)
     for path, content in repository_files(file, source or find_source()).items():

@@ -93,7 +93,7 @@ def draw(chart: HeatMap, width: float = 720) -> Drawing:
     axes.plot([x for x, _ in dots], [y for _, y in dots], "o", color=INK, markersize=4.4)
     clipped = add_clipped(axes, chart, corner, cell)
     notes = ["95 % interval excludes 0", *(["hollow: one seed"] if chart.single else [])]
-    notes += ["triangle: beyond the scale"] if clipped else []
+    notes += ["triangle: off scale"] if clipped else []
     add_scale(drawing, chart.largest, left if wide - left > 330 else 8.0, "; ".join(notes))
     return drawing
 

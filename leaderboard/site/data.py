@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fsbench.core import __version__
@@ -11,11 +11,18 @@ from fsbench.core.schema import Provenance
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
+from fsbench.data.catalog import all_facts
 from fsbench.results.table import shorten_columns
+from leaderboard.board.badges import BADGE_VERDICTS, SELF_REPORTED, Verification
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.published import PublishedEntry
+from leaderboard.board.repository import ABOUT
 from leaderboard.board.tables import BoardTable, list_shared_tasks
+from leaderboard.methods.board import build_from_table
+from leaderboard.methods.record import MethodBoard, MethodRow
+from leaderboard.methods.tables import list_compared_kinds, list_left_out
+from leaderboard.methods.tables import list_missing_controls as list_missing
 from leaderboard.ranking.summary import summarize_board
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.reports import FORMATS
@@ -27,8 +34,9 @@ from leaderboard.reports.render import (
     TRUST_NOTE,
     describe_coverage,
     list_self_reported,
+    to_percent,
 )
-from leaderboard.reports.table import build_report_table
+from leaderboard.reports.table import DATASET_TITLES, build_report_table
 from leaderboard.site.packing import (
     count_paired_entries,
     encode_pairs,
@@ -38,7 +46,7 @@ from leaderboard.site.packing import (
     pack_histograms,
     pack_json,
 )
-from leaderboard.site.panels import draw_track
+from leaderboard.site.panels import KINDS, draw_methods, draw_track
 from leaderboard.submission.chain import build_chain
 
 JsonObject = dict[str, Any]
@@ -65,6 +73,9 @@ BACKBONE_FIELDS = (
     "random_init",
     "source_accuracy",
 )
+PROBE_WORDS = {"probe": "linear probe", "knn": "k-nearest-neighbour probe"}
+Badges = Mapping[str, Verification]
+"""What the badges of each entry say."""
 PROVENANCE_FIELDS = (
     "device",
     "platform",
@@ -80,9 +91,22 @@ def build_page_data(
     file: BoardFile, entries: Sequence[BoardEntry], tables: Sequence[BoardTable]
 ) -> JsonObject:
     """Return the data of the whole page; equal boards give equal data. tables: from rank_tracks."""
+    badges = {entry.name: entry.verification for entry in entries}
+    methods = [build_from_table(table) for table in tables]
+    pages = [
+        build_method_data(i, table, board)
+        for i, (table, board) in enumerate(zip(tables, methods, strict=True))
+        if any(row.recipe for row in board.rows)
+    ]
+    datasets = {column.name.task.dataset for column in file.columns or ()}
     return {
         "format": 1,
         "board": file.title,
+        "about": file.about or ABOUT,
+        "edition": describe_edition(file, entries),
+        "count": len(entries),
+        "caveat": " ".join(describe_trust(tables)),
+        "datasets": sorted(datasets & set(all_facts())),
         "official": file.official,
         "fsbench": __version__,
         "rule": TIER_NOTES[file.ranking],
@@ -91,7 +115,147 @@ def build_page_data(
         "published_note": PUBLISHED_NOTE,
         "spread_note": SPREAD_NOTE,
         "entries": build_entries_data(entries, tables),
-        "tracks": [build_table_data(table) for table in tables],
+        "methods": pages,
+        "tracks": [
+            build_table_data(table, board, badges)
+            for table, board in zip(tables, methods, strict=True)
+        ],
+    }
+
+
+def describe_edition(file: BoardFile, entries: Sequence[BoardEntry]) -> str:
+    """Return version and dates, e.g. version 2 of 2026-11-23, newest entry of 2026-11-24."""
+    words = [f"version {file.version} of {file.date}"] if file.version else []
+    newest = max((entry.file.submitted for entry in entries), default="")
+    return ", ".join([*words, *([f"newest entry of {newest[:10]}"] if newest else [])])
+
+
+def describe_trust(tables: Sequence[BoardTable]) -> Iterator[str]:
+    """Yield how many numbers have a signed badge, and how many rows are of one seed."""
+    flags = [
+        table.cell_flags.get(name, {}).get(column, ())
+        for table in tables
+        for name in table.results
+        for column in table.results[name]
+    ]
+    alone = sum(SELF_REPORTED in of_cell for of_cell in flags)
+    if alone:
+        some = f"{alone:,} of {len(flags):,} numbers have no"
+        count = "No number here has a" if alone == len(flags) else some
+        yield f"{count} signed badge: only the submitters vouch for them."
+    names = {name for table in tables for name in table.names}
+    single = names - {row for table in tables for row in table.seeds}
+    if single:
+        yield (
+            f"{len(single)} of {len(names)} rows are one network each, drawn hollow: another "
+            "pretraining seed may rank elsewhere."
+        )
+
+
+def describe_data(table: BoardTable) -> str:
+    """Return what a table measures on which images, in words; subsets are named with their size."""
+    columns = [ColumnId.parse(column) for column in table.ranking.columns]
+    if not columns:
+        return ""
+    shots: dict[str, dict[int, None]] = {}
+    for task, adaptation in ((column.task, column.adaptation) for column in columns):
+        head = PROBE_WORDS.get(task.probe or "") or f"{adaptation} heads, {task.n_way}-way"
+        shots.setdefault(head, {}).update({task.n_shot: None} if task.n_shot else {})
+    tests = [f"{head}, {join_words(k)} shots" if k else head for head, k in shots.items()]
+    sizes = ", ".join(dict.fromkeys(f"{column.input_size} px" for column in columns))
+    images = join_words(describe_images(table))
+    return f"Frozen features at {sizes}: {'; '.join(tests)}. On {images}."
+
+
+def join_words(words: Iterable[object]) -> str:
+    """Return e.g. 1, 5 and 20."""
+    *first, last = map(str, words)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def describe_images(table: BoardTable) -> Iterator[str]:
+    """Yield the data sets of a table, e.g. EuroSAT (1,000 of 27,000 images, a subset)."""
+    results = (loaded.result for cells in table.results.values() for loaded in cells.values())
+    data = {result.dataset.name: result.dataset for result in results}
+    for name in dict.fromkeys(ColumnId.parse(c).task.dataset for c in table.ranking.columns):
+        facts = all_facts().get(name)
+        official = facts.n_images if facts else 0
+        count = sum(data[name].class_counts) if name in data else official
+        part = f"{count:,} of {official:,} images, a subset"
+        part = part if count < official else f"{count:,} images"
+        title = DATASET_TITLES.get(name, name)
+        yield f"{title} ({part})" if count else title
+
+
+def describe_finding(table: BoardTable, methods: MethodBoard) -> str:
+    """Return the leader's tier, and which gains over plain training survive, in one sentence."""
+    tiers = table.ranking.tiers
+    if not tiers:
+        return ""
+    leader, ties = tiers[0][0], len(tiers[0]) - 1
+    text = f"{leader.name} leads with {to_percent(leader.overall or 0)} %"
+    if ties:
+        text += f", statistically tied with {ties} other row{'s' * (ties > 1)}"
+    elif len(tiers) > 1:
+        text += ", significantly ahead of all others"
+    gains = {
+        row.name: gain
+        for row in methods.rows
+        if row.overall and (gain := row.overall.gains.get("normal"))
+    }
+    if gains:
+        winners = [
+            name
+            for name, gain in gains.items()
+            if gain.gap > 0 and gain.is_significant(methods.alpha)
+        ]
+        several = sum(len(gain.seeds) > 1 for gain in gains.values())
+        words = f"{len(gains)} method{'s' * (len(gains) > 1)}"
+        text += (
+            f"; of {words}, {join_words(winners or ['none'])} gain"
+            f"{'s' * (len(winners) < 2)} significantly over plain training of equal compute "
+            f"({several or 'none'} with the several seeds that this needs)"
+        )
+    return f"{text}."
+
+
+def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> JsonObject:
+    """Return the methods of a table with their gains. track: its place among the tables."""
+    baselines = {control.row for row in board.rows for control in row.controls.values()}
+    return {
+        "title": board.track or board.board,
+        "track": track,
+        "finding": describe_finding(table, board),
+        "data": describe_data(table),
+        "kinds": [[kind, KINDS[kind]] for kind in list_compared_kinds(board)],
+        "rows": [
+            build_method_row(row, board.alpha) | {"baseline": row.name in baselines}
+            for row in board.rows
+        ],
+        "notes": [*list_missing(board), *list_left_out(board)],
+        "panels": pack_json(draw_methods(board)),
+    }
+
+
+def build_method_row(row: MethodRow, alpha: float) -> JsonObject:
+    """Return one method: means, half-widths, gains by kind of control, and costs."""
+    overall = row.overall
+    halves = (overall.ci95_seeds, overall.ci95) if overall else ()
+    gains = overall.gains if overall else {}
+    return {
+        "name": row.name,
+        "plan": row.plan,
+        "seeds": list(row.seeds),
+        "entries": list(row.entries),
+        "overall": round_number(overall.mean if overall else None),
+        "ci95": round_number(next((half for half in halves if half is not None), None)),
+        "gains": {
+            kind: [round_number(g.gap), round_number(g.ci95), len(g.seeds), g.is_significant(alpha)]
+            for kind, g in gains.items()
+        },
+        "source": round_number(row.source_accuracy),
+        "flops": float(f"{row.costs.flops:.3g}"),
+        "self_reported": row.self_reported,
     }
 
 
@@ -145,7 +309,7 @@ def drop_repeats(values: list[Any]) -> list[Any]:
     return [value for i, value in enumerate(values) if value not in values[:i]]
 
 
-def build_table_data(table: BoardTable) -> JsonObject:
+def build_table_data(table: BoardTable, methods: MethodBoard, badges: Badges) -> JsonObject:
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
     names, columns = table.names, table.ranking.columns
     statistics = summarize_board(table)
@@ -158,6 +322,8 @@ def build_table_data(table: BoardTable) -> JsonObject:
     files = {suffix: FORMATS.load(name).make(report) for name, suffix in DOWNLOADS.items()}
     return {
         "title": table.track.label if table.track else table.name,
+        "finding": describe_finding(table, methods),
+        "data": describe_data(table),
         "coverage": describe_coverage(table),
         "alpha": table.ranking.alpha,
         **({"warning": table.warning} if table.warning else {}),
@@ -165,13 +331,16 @@ def build_table_data(table: BoardTable) -> JsonObject:
             {"name": column, "label": label, **describe_column(table, column)}
             for column, label in zip(columns, shorten_columns(columns)[0], strict=True)
         ],
-        "rows": [build_row_data(table, s) | ranks.get(s.name, {}) for s in table.ranking.entries],
+        "rows": [
+            build_row_data(table, entry, badges) | ranks.get(entry.name, {})
+            for entry in table.ranking.entries
+        ],
         "paired": len(compared),
         **({"pair_scale": scale} if scale > 1 else {}),
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns, scale)),
         "histograms": pack_bytes(pack_histograms(outcomes)),
         "published": [build_published_data(table, entry) for entry in table.published],
-        "panels": pack_json(draw_track(table, statistics)),
+        "panels": pack_json(draw_track(table)),
         "downloads": pack_json(files),
     }
 
@@ -202,10 +371,11 @@ def describe_column(table: BoardTable, column: str) -> JsonObject:
     return data
 
 
-def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
+def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> JsonObject:
     """Return a row of this table, without unknown fields; seeds: its seeds, rows without a tier."""
     name, gap = entry.name, entry.behind
     outcomes, columns = table.contenders[name], table.ranking.columns
+    words = {verification.words for verification in badges.values()}
     seeds = table.seeds.get(name, {})
     half = None
     if entry.tier is not None:
@@ -219,20 +389,23 @@ def build_row_data(table: BoardTable, entry: RankedEntry) -> JsonObject:
         "overall": round_number(entry.overall),
         "ci95": round_number(half),
         "behind": gap and [round_number(gap.gap), round_number(gap.ci95), round_number(entry.p)],
-        "flags": list(table.flags[name]),
+        "flags": [flag for flag in table.flags[name] if flag not in words],
         "self_reported": [columns.index(c) for c in list_self_reported(table, name)],
         "source": round_number(table.sources[name]),
-        "cells": [build_score_data(table, entry, column) for column in columns],
+        "cells": [build_score_data(table, entry, column, badges) for column in columns],
         "covers": entry.covers if entry.tier is not None else None,
-        "seeds": [build_row_data(table, seed) | {"seed": s} for s, seed in seeds.items()],
+        "seeds": [build_row_data(table, s, badges) | {"seed": n} for n, s in seeds.items()],
     }
     return {key: value for key, value in data.items() if value not in (None, [])}
 
 
-def build_score_data(table: BoardTable, entry: RankedEntry, column: str) -> list[Any] | None:
+def build_score_data(
+    table: BoardTable, entry: RankedEntry, column: str, badges: Badges
+) -> list[Any] | None:
     """Return mean, half-width, n, start of the records' hash, and notes if there are any.
 
-    Of a row of several seeds the hash is empty and the notes are sums over the seeds.
+    Of a row of several seeds the hash is empty, the notes are sums over the seeds, and the badge is
+    the worst one if all seeds have one.
     """
     score, seeds = entry.scores.get(column), table.seeds.get(entry.name, {})
     names = [seed.name for seed in seeds.values()] or [entry.name]
@@ -246,6 +419,10 @@ def build_score_data(table: BoardTable, entry: RankedEntry, column: str) -> list
     notes = {name: count for name, count in notes.items() if count}
     second = table.best_on_test.get(entry.name, {}).get(column)
     notes |= {"best_on_test": round_number(second.mean)} if second else {}
+    columns = {n: str(table.results[n][column].result.column) for n in names}
+    signed = [badges[n].verdicts[c] for n, c in columns.items() if c in badges[n].verdicts]
+    if len(signed) == len(names):
+        notes["badge"] = max(signed, key=BADGE_VERDICTS.index)
     mean, half = round_number(score.mean), round_number(score.ci95)
     data = [mean, half, score.n, "" if seeds else results[0].records_digest[:HEX]]
     return [*data, notes] if notes else data

@@ -36,7 +36,7 @@ JS = (
     "entry",
     "compare",
     "panels",
-    "download",
+    "methods",
     "main",
 )
 """Scripts in the order of the page; they share one scope."""

@@ -570,7 +570,7 @@ def test_the_colours_of_a_heat_map_ignore_an_outlier_and_mark_it() -> None:
     assert chart.largest == 0.01
     drawing = heat_map.draw(chart)
     assert "v" in [line.get_marker() for line in drawing.figure.axes[0].lines]
-    assert any("triangle: beyond the scale" in text for text in texts(drawing))
+    assert any("triangle: off scale" in text for text in texts(drawing))
 
 
 def test_one_seed_is_drawn_hollow() -> None:

@@ -63,12 +63,12 @@ def address(source: fakes_site.SiteBoard, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def opened(driver: Any, address: str) -> Iterator[Any]:
-    """The page freshly loaded on a desk; fails on any message in the console and any request."""
+    """The first table on a desk; fails on any message in the console and any request."""
     browser.resize(driver, browser.DESK)
     browser.dark(driver, False)
     driver.get("about:blank")
     driver.get_log("browser")
-    driver.get(address)
+    driver.get(f"{address}#/t/0")
     yield driver
     assert [line["message"] for line in driver.get_log("browser")] == []
     assert driver.execute_script("return window.hit") is None
@@ -84,7 +84,7 @@ def wait(driver: Any, selector: str) -> Any:
     """The first such element, as soon as it is there."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(driver, 10, 0.05).until(lambda d: find(d, selector) or None)[0]
+    return WebDriverWait(driver, 5, 0.05).until(lambda d: find(d, selector) or None)[0]
 
 
 def names(driver: Any) -> list[str]:
@@ -110,24 +110,28 @@ def test_numbers_without_a_signed_badge_are_marked(
     tags = dict(
         zip(names(opened), (row.text for row in find(opened, ".board .flags")), strict=True)
     )
-    assert "verified 1 of 4 results, 2026-01-02" in tags["first"]
+    assert tags["first"].count("verified 1 of 4 results, 2026-01-02") == 1
+    assert [mark.text for mark in find(opened, ".cell .mark")] == ["✓"]
+    assert "19 of 20 numbers have no signed badge" in wait(opened, "#caveat").text
     assert "unsigned claim" in tags["second"]
     assert [name for name, text in tags.items() if "verified" in text] == ["first"]
     assert "ˢ self-reported: no signed badge" in wait(opened, ".legend").text
-    assert "fabricated entry" in wait(opened, "footer").text
+    assert marked == [len(find(row, ".cell .self")) for row in find(opened, "tr.single")]
+    wait(opened, "#caveat summary").click()
+    assert "fabricated entry" in wait(opened, "#caveat").text
     find(opened, ".board tbody .name")[1].click()
     assert "fabricated entry" in wait(opened, "#trust").text
     assert len(find(opened, "#cells td .self")) == n
 
 
 def test_tracks_are_tabs_that_keep_their_own_filter(opened: Any) -> None:
-    assert [tab.text for tab in find(opened, ".tabs a")] == ["ibm 224px", OTHER]
+    assert [tab.text for tab in find(opened, ".tabs a")] == ["Methods", "ibm 224px", OTHER]
     wait(opened, "#filter").send_keys("first")
     wait(opened, ".tabs a:last-child").click()
     assert wait(opened, '.tabs a:last-child[aria-current="page"]')
     assert len(names(opened)) == len(NAMES)
-    wait(opened, ".tabs a:first-child").click()
-    assert wait(opened, '.tabs a:first-child[aria-current="page"]')
+    wait(opened, ".tabs a:nth-child(2)").click()
+    assert wait(opened, '.tabs a:nth-child(2)[aria-current="page"]')
     assert names(opened) == ["first"]
 
 
@@ -204,7 +208,7 @@ def number(text: str) -> float:
 @pytest.mark.parametrize("size", [browser.DESK, browser.PHONE], ids=["desk", "phone"])
 def test_no_page_scrolls_sideways(opened: Any, size: tuple[int, int]) -> None:
     browser.resize(opened, size)
-    for view in ("#/", "#/t/0/e/first", "#/t/0/c/first/second/third"):
+    for view in ("#/m", "#/t/0", "#/t/0/e/first", "#/t/0/c/first/second/third"):
         opened.execute_script("location.hash = arguments[0]", view)
         wait(opened, ".box")
         shown = opened.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
@@ -269,14 +273,18 @@ def test_a_download_is_the_file_that_was_made(opened: Any) -> None:
 
 
 def test_charts_of_the_track_are_drawn(opened: Any) -> None:
-    wait(opened, "#panels svg")
-    assert [head.text for head in find(opened, "#panels h2")] == [
-        "Gain over plain training of matched compute",
-        "Gain over plain training under the other schedule",
-        "Accuracy against cost",
-        "Accuracy by shots, linear",
-        "Critical difference",
-    ]
+    charts = {
+        "#/t/0": ["Accuracy by shots, linear", "Critical difference"],
+        "#/m": [
+            "Gain over plain training of matched compute",
+            "Gain over plain training under the other schedule",
+            "Accuracy against cost",
+        ],
+    }
+    for view, titles in charts.items():
+        opened.execute_script("location.hash = arguments[0]", view)
+        wait(opened, "#panels svg")
+        assert [head.text for head in find(opened, "#panels h2")] == titles
     for shown, hidden in (("wide", "narrow"), ("narrow", "wide")):
         browser.resize(opened, browser.DESK if shown == "wide" else browser.PHONE)
         assert all(chart.is_displayed() for chart in find(opened, f".{shown}-only svg"))
@@ -307,3 +315,142 @@ def lowest_contrast(driver: Any) -> float:
     )
     colours = [[tuple(int(v) / 255 for v in re.findall(r"\d+", c)[:3]) for c in p] for p in pairs]
     return min(compute_contrast(a, b) for a, b in colours)
+
+
+def top_of(driver: Any, selector: str) -> float:
+    top: float = driver.execute_script(
+        "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY",
+        selector,
+    )
+    return top
+
+
+def test_finding_and_caveat_stand_above_the_table(opened: Any) -> None:
+    texts = {name: wait(opened, name).text for name in ("h1", ".about", "#caveat", ".finding")}
+    assert "5 entries" in texts[".about"]
+    assert "newest entry of 2026-01-01" in texts[".about"]
+    assert texts[".finding"].startswith("first leads with 74.95 %, statistically tied with 2 other")
+    assert "plain training of equal compute" in texts[".finding"]
+    note = wait(opened, ".finding + .note").text
+    assert "linear heads, 5-way, 1 and 5 shots. On EuroSAT (27,000 images) and ISIC" in note
+    places = [top_of(opened, name) for name in ("h1", ".about", "#caveat", ".finding", "#board")]
+    assert places == sorted(places)
+    assert places[-1] < browser.DESK[1]
+    assert not wait(opened, "#submit ol").is_displayed()
+    wait(opened, "#submit summary").click()
+    assert "fsbench submit results --to" in wait(opened, "#submit ol").text
+
+
+def test_links_stand_in_the_row(opened: Any) -> None:
+    links = find(opened, ".board tbody .links a")
+    assert [link.get_attribute("href") for link in links] == ["https://example.org/"] * 4
+    assert find(opened, '#published .links a[href*="github.com"]')[0].text == "code"
+
+
+def test_methods_are_the_first_tab(opened: Any, address: str) -> None:
+    opened.get("about:blank")
+    opened.get(address)
+    assert wait(opened, '.tabs a:first-child[aria-current="page"]').text == "Methods"
+    rows = {row.text.split()[0]: row for row in find(opened, ".methods tbody tr")}
+    assert {"seal", "normal"} <= rows.keys()
+    assert "○" in rows["seal"].text
+    assert find(rows["seal"], ".gain.hollow .whisker")
+    wait(rows["seal"], ".name").click()
+    assert wait(opened, ".title h2").text == "first"
+
+
+def test_every_tab_is_reached_by_wheel_and_by_keys(driver: Any, address: str) -> None:
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+    from selenium.webdriver.common.keys import Keys
+
+    browser.resize(driver, (200, 800))
+    driver.get("about:blank")
+    driver.get(address)
+    bar, tabs = wait(driver, ".tabs"), find(driver, ".tabs a")
+
+    def visible(tab: Any) -> bool:
+        inside: bool = driver.execute_script(
+            "const [a, b] = [...arguments].map((element) => element.getBoundingClientRect());"
+            "return a.left >= b.left - 1 && a.right <= b.right + 1", tab, bar
+        )  # fmt: skip
+        return inside
+
+    heights = driver.execute_script(
+        "const { scrollHeight, clientHeight } = arguments[0]; return [scrollHeight, clientHeight]",
+        bar,
+    )
+    assert heights[0] == heights[1], "nothing to scroll upwards, so no spinner beside the tabs"
+    assert not visible(tabs[-1])
+    ActionChains(driver).scroll_from_origin(ScrollOrigin.from_element(bar), 0, 600).perform()
+    assert visible(tabs[-1])
+    driver.execute_script("arguments[0].focus()", tabs[0])
+    driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert driver.switch_to.active_element == tabs[1]
+    driver.switch_to.active_element.send_keys(Keys.END)
+    assert driver.switch_to.active_element == tabs[-1]
+    assert visible(tabs[-1])
+    browser.resize(driver, browser.DESK)
+    assert all(map(visible, tabs))
+
+
+def test_colours_follow_the_place_in_a_column(opened: Any) -> None:
+    """An outlier takes the last step and leaves the others theirs."""
+    steps = opened.execute_script(
+        "return [...document.querySelectorAll('.board tbody tr')].map((row) =>"
+        " row.querySelector('.shade')?.className.match(/q(\\d)/)[1]).filter(Boolean)"
+    )
+    assert sorted(map(int, steps), reverse=True) == [8, 6, 4, 2, 0]
+
+
+def test_compared_names_stay_in_sight_on_a_phone(opened: Any) -> None:
+    browser.resize(opened, browser.PHONE)
+    opened.execute_script("location.hash = '#/t/0/c/first/second/third'")
+    wait(opened, "#shots")
+    opened.execute_script("window.scrollTo(0, 900)")
+    box = opened.execute_script(
+        "return document.querySelector('.compared').getBoundingClientRect().toJSON()"
+    )
+    assert box["top"] == 0
+    assert wait(opened, ".compared").text.split() == ["first", "second", "third"]
+    opened.execute_script("document.querySelector('#side .box').scrollLeft = 400")
+    shown = opened.execute_script(
+        "const cell = document.querySelector('#side tbody tr td');"
+        "return cell.getBoundingClientRect().left"
+    )
+    assert 0 <= shown < 150
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page of two methods with two seeds each and one with one."""
+    runs = {f"seal-s{s}": fakes_methods.facts("seal", s) for s in (0, 1)}
+    runs |= {f"normal-s{s}": fakes_methods.facts("normal", s) for s in (0, 1)}
+    runs |= {"swr-s0": fakes_methods.facts("swr")}
+    written = tmp_path_factory.mktemp("seeded") / "index.html"
+    made = data.build_page_data(*fakes_site.source(list(runs), backbones=runs))
+    written.write_text(page.render_page(made), encoding="utf8")
+    return written.as_uri()
+
+
+def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
+    browser.resize(driver, browser.DESK)
+    driver.get(f"{seeded}#/t/0")
+    wait(driver, ".board")
+    assert sorted(names(driver)) == ["normal", "seal", "swr-s0"]
+    assert [row.get_attribute("class") for row in find(driver, ".board tbody tr:has(.name)")].count(
+        "single"
+    ) == 1
+    assert not find(driver, ".seed")
+    wait(driver, '[data-expand="seal"]').click()
+    after = names(driver)
+    assert after[after.index("seal") + 1 :][:2] == ["seal-s0", "seal-s1"]
+    assert driver.switch_to.active_element.get_attribute("data-expand") == "seal"
+    wait(driver, '[data-expand="seal"]').click()
+    assert not find(driver, ".seed")
+    driver.execute_script("location.hash = '#/t/0/e/seal'")
+    wait(driver, "#seeds a").click()
+    assert "seal-s0" in wait(driver, "#reproduce pre").text
+    driver.execute_script("location.hash = '#/m'")
+    wait(driver, '.methods [data-expand$="seal"]').click()
+    assert len(find(driver, ".methods .seed")) == 2

@@ -6,13 +6,21 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support import site as fakes_site
 
+from fsbench.core.schema import DatasetRecord
+from fsbench.results.verification import Loaded
+from leaderboard.board.official import find_official_board
+from leaderboard.board.tables import rank_tracks
+from leaderboard.methods.board import build_from_table
+from leaderboard.reports.render import to_percent
 from leaderboard.site import data, page
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u2028'
@@ -98,4 +106,42 @@ def test_assets_stay_short_and_never_paste_text_as_markup() -> None:
 
 def test_a_board_without_entries_has_a_page() -> None:
     text = page.render_page(data.build_page_data(*fakes_site.source([])))
-    assert "0\n        entries" in text or "0 entries" in " ".join(text.split())
+    assert "0 entries" in " ".join(text.split())
+    assert "fsbench submit results --init" in text
+
+
+def test_an_official_board_says_what_it_measures_before_any_entry() -> None:
+    file = find_official_board("cdfsl")
+    made = data.build_page_data(file, [], rank_tracks(file, []))
+    assert made["about"] == file.about
+    assert made["edition"] == f"version {file.version} of {file.date}"
+    assert made["datasets"] == ["chestx", "cropdisease", "eurosat", "isic"]
+    assert made["tracks"][0]["finding"] == ""
+    assert made["tracks"][0]["data"] == (
+        "Frozen features at 224 px: linear heads, 5-way, 1, 5, 20 and 50 shots. On ChestX "
+        "(25,848 images), CropDisease (43,456 images), EuroSAT (27,000 images) and ISIC "
+        "(10,015 images)."
+    )
+
+
+def test_a_subset_and_the_finding_are_said_in_words() -> None:
+    file, entries, _ = fakes_site.source(["a", "b", "c"])
+    (table,) = rank_tracks(file, entries)
+    partial: dict[str, Any] = {
+        column: SimpleNamespace(result=loaded.result.model_copy(update={"dataset": subset(loaded)}))
+        for column, loaded in table.results["a"].items()
+    }
+    text = data.describe_data(replace(table, results={"a": partial}))
+    assert "EuroSAT (20 of 27,000 images, a subset) and ISIC (14 of 10,015 images, a sub" in text
+    text = data.describe_finding(table, build_from_table(table))
+    ties = len(table.ranking.tiers[0]) - 1
+    assert text.startswith(f"a leads with {to_percent(table.ranking.tiers[0][0].overall or 0)} %")
+    assert (f"tied with {ties} other" in text) == (ties > 0)
+    (table,) = rank_tracks(file, entries[:1])
+    assert data.describe_finding(table, build_from_table(table)).endswith(" %.")
+
+
+def subset(loaded: Loaded) -> DatasetRecord:
+    dataset = loaded.result.dataset
+    counts = (2,) * len(dataset.class_counts)
+    return dataset.model_copy(update={"class_counts": counts, "flags": ("subset",)})

@@ -31,22 +31,28 @@ function grouped(columns) {
   return groups;
 }
 
-// Lowest and highest end of an interval in a column (-1: overall), for bars; of means, for colours.
+// What the cells of a column (-1: overall) are drawn by: the range of their intervals without
+// outliers (Tukey's outer fences, as fsbench/core/plotting.py), and the sorted means.
 function rangeOf(track, column) {
   const scores = track.rows.map((row) => scoreOf(row, column)).filter(Boolean);
-  const means = scores.map((score) => score.mean);
-  return {
-    low: Math.min(...scores.map((score) => score.mean - (score.half ?? 0))),
-    high: Math.max(...scores.map((score) => score.mean + (score.half ?? 0))),
-    worst: Math.min(...means),
-    best: Math.max(...means),
-  };
+  const means = scores.map((score) => score.mean).sort((a, b) => a - b);
+  const ends = scores.flatMap((score) => [score.mean - (score.half ?? 0), score.mean + (score.half ?? 0)]);
+  const inside = withoutOutliers(ends.sort((a, b) => a - b));
+  return { low: inside[0], high: inside.at(-1), means, best: means.at(-1) };
+}
+
+function withoutOutliers(sorted) {
+  if (sorted.length < 16) return sorted;
+  const [low, high] = [0.25, 0.75].map((part) => sorted[Math.round(part * (sorted.length - 1))]);
+  const room = 3 * (high - low);
+  return room ? sorted.filter((value) => value >= low - room && value <= high + room) : sorted;
 }
 
 const STEPS = 9;
 
-function step(value, range) {
-  const spread = range.best - range.worst;
-  const part = spread > 0 ? (value - range.worst) / spread : 0.5;
+// The ninth of the column that a value lies in: by rank, so that no outlier flattens the others.
+function step(value, { means }) {
+  const below = means.findIndex((mean) => mean >= value);
+  const part = means.length > 1 ? (below < 0 ? means.length : below) / (means.length - 1) : 0.5;
   return Math.min(Math.floor(part * STEPS), STEPS - 1);
 }

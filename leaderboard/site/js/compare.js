@@ -6,7 +6,9 @@ function comparePage(track, rows, on) {
   const main = el("div", { class: "pairs" });
   const page = [
     el("p", { class: "crumb" }, el("a", { href: on.back }, "← ", track.title)),
-    el("h2", {}, rows.length === 2 ? `${rows[0].name} against ${rows[1].name}` : `${rows.length} entries`),
+    el("h2", { class: "unseen" }, rows.length === 2 ? `${rows[0].name} against ${rows[1].name}` : `${rows.length} entries`),
+    el("p", { class: "compared" }, rows.map((row, i) =>
+      el("span", {}, el("i", { class: `dot c${i % 8}` }), el("a", { href: on.address(row.name) }, row.name)))),
     main,
     sideBySide(track, rows),
     shotsSection(track, rows),
@@ -34,6 +36,7 @@ function pairSection(track, bytes, a, b) {
     el("p", { class: "note" },
       "Gap in points with its paired 95 % interval (its width within 0.7 %); colour where it excludes 0. ",
       apart ? `${plural(apart, "column is", "columns are")} not paired here (other episodes, or beyond the entries that the page pairs): as independent samples. ` : "",
+      [a, b].some((row) => !(row.seeds?.length > 1)) ? "This speaks of these networks: with one seed on a side it says nothing about the methods. " : "",
       "Several columns are several tests: ", el("code", {}, `fsbench compare ${a.name} ${b.name}`), " corrects for that."),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "gaps by column" },
       drawGaps(all, `${a.name} minus ${b.name} by column`, Math.min(root.clientWidth, 640))),

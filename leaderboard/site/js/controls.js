@@ -1,10 +1,30 @@
-// Tabs of tracks, filters, and the tray of entries chosen for comparison.
+// Tabs, filters, downloads, and the tray of entries chosen for comparison.
 
+// The method board comes first. Arrow keys and the wheel reach what a narrow page hides.
 function tabs(current) {
-  if (board.tracks.length < 2) return null;
-  return el("nav", { class: "tabs", "aria-label": "tracks" },
-    board.tracks.map((track, i) =>
-      el("a", { href: `#/t/${i}`, "aria-current": i === current ? "page" : null }, track.title)));
+  const pages = [
+    ...(board.methods.length ? [["#/m", "Methods"]] : []),
+    ...board.tracks.map((track, i) => [addressOf(i), track.title]),
+  ];
+  if (pages.length < 2) return null;
+  const bar = el("nav", {
+    class: "tabs", "aria-label": "tables",
+    onkeydown: (event) => {
+      const links = [...bar.children];
+      const place = links.indexOf(document.activeElement);
+      const next = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: links.length - 1 }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      links[Math.min(Math.max(next, 0), links.length - 1)].focus();
+    },
+    onwheel: (event) => {
+      const before = bar.scrollLeft;
+      bar.scrollLeft += Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.deltaY;
+      if (bar.scrollLeft !== before) event.preventDefault();
+    },
+  }, pages.map(([href, title]) =>
+    el("a", { href, "aria-current": href === current ? "page" : null }, title)));
+  return bar;
 }
 
 function choice(label, options, value, onchange) {
@@ -37,9 +57,11 @@ function controls(track, state, on) {
 
 function legend() {
   return el("div", { class: "legend" },
-    el("span", { class: "scale" }, "lowest of the column",
+    el("span", { class: "scale" }, "colour: place in the column, lowest",
       el("span", {}, Array.from({ length: STEPS }, (_, i) => el("i", { class: `q${i}` }))), "highest"),
-    el("span", {}, "line under a number: its 95 % interval on the range of the column"),
+    el("span", { class: "scale" }, el("i", { class: "q5" }), "several seeds", el("i", { class: "hollow" }), "one network"),
+    el("span", {}, "line under a number: its 95 % interval on the range of the column (‹ ›: beyond it)"),
+    el("span", {}, "✓ verified: a signed badge, recomputed from the weights"),
     el("span", {}, board.self_note));
 }
 
@@ -54,4 +76,23 @@ function tray(state, on) {
         type: "button", id: "compare", class: "primary", disabled: names.length < 2,
         onclick: on.compare,
       }, names.length < 2 ? "Choose another" : `Compare ${names.length}`)));
+}
+
+// Files made from the data in the page; nothing is fetched.
+const TYPES = { csv: "text/csv", json: "application/json", tex: "text/x-tex" };
+
+function save(name, kind, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: `${TYPES[kind]};charset=utf-8` }));
+  el("a", { href: address, download: `${name}.${kind}` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+function downloads(track) {
+  if (!track.downloads) return null;
+  const name = `${board.board}-${track.title}`.replace(/[^\w.-]+/g, "-");
+  return Object.keys(TYPES).map((kind) =>
+    el("button", {
+      type: "button", "data-download": kind,
+      onclick: async () => save(name, kind, (await unpackJson(track, "downloads"))[kind]),
+    }, kind === "tex" ? "LaTeX" : kind.toUpperCase()));
 }

@@ -22,10 +22,22 @@ function draw(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// A link only to the web: a declared `javascript:` stays text.
-function link(address) {
-  if (!/^https?:\/\//i.test(address)) return el("span", {}, address);
-  return el("a", { href: address, rel: "noopener noreferrer nofollow" }, address);
+const PLACES = [
+  ["paper", /arxiv|doi\.org|openreview|proceedings|openaccess|\.pdf$/i],
+  ["code", /git|huggingface|codeberg/i],
+];
+
+// A link only to the web: a declared `javascript:` stays text. short: "paper", "code" or "link".
+function link(address, short = false) {
+  if (!/^https?:\/\//i.test(address)) return short ? null : el("span", {}, address);
+  const kind = PLACES.find(([, pattern]) => pattern.test(address))?.[0] ?? "link";
+  return el("a", { href: address, rel: "noopener noreferrer nofollow" }, short ? kind : address);
+}
+
+// What a declaration states as code or paper, which may be several addresses.
+function shortLinks(text) {
+  const links = (text ?? "").split(/[\s,;]+/).map((address) => link(address, true)).filter(Boolean);
+  return links.length ? el("span", { class: "links" }, links) : null;
 }
 
 function announce(text) {

@@ -1,7 +1,7 @@
 // The page of one entry: facts, provenance, all results, how to reproduce them.
 
 const FACTS = [
-  ["authors", "authors"], ["link", "link"], ["license", "licence"], ["statement", "statement"],
+  ["authors", "authors"], ["link", "link"], ["license", "license"], ["statement", "statement"],
   ["pretraining_data", "pretraining data"], ["targets_seen", "targets seen"],
   ["submitted", "submitted"],
 ];
@@ -33,6 +33,9 @@ function factList(names, holder) {
 }
 
 function standingText(track, row) {
+  if (row.seed !== undefined) {
+    return `One seed of a row: overall ${percent(row.overall)}${plusMinus(row.ci95)}, interval over episodes only.`;
+  }
   if (row.tier === undefined) {
     return `Unranked: ${row.reason}.`;
   }
@@ -56,7 +59,7 @@ function entryPage(track, index, row, on) {
     el("div", { class: "title" },
       el("h2", {}, row.name), badge(row),
       (row.flags ?? []).map((flag) => el("span", { class: "tag" }, flag)),
-      facts.badge && verified(facts.badge)),
+      facts.badge && verified(facts.badge), shortLinks(facts.link)),
     row.self_reported && el("p", { class: "note", id: "trust" }, board.trust),
     el("p", { class: "lead" }, standingText(track, row)),
     el("p", { class: "lead" },
@@ -66,9 +69,18 @@ function entryPage(track, index, row, on) {
       el("section", {}, el("h3", {}, "Backbone"), factList(BACKBONE, facts))),
     cellsSection(track, row),
     spreadSection(track, row),
-    chainSection(track, row, facts),
-    reproduceSection(row, facts),
-  ];
+    row.seeds ? seedsSection(row, on) : chainSection(track, row, facts),
+    row.seeds ? null : reproduceSection(row, facts),
+  ].filter(Boolean);
+}
+
+function seedsSection(row, on) {
+  return el("section", { id: "seeds" },
+    el("h2", {}, "Seeds"),
+    el("p", { class: "note" }, "Each is an entry with its own hashes and commands; its interval covers episodes only."),
+    el("table", { class: "plain" }, el("tbody", {}, row.seeds.map((seed) => el("tr", {},
+      el("th", { scope: "row" }, el("a", { href: on.address(seed.name) }, seed.name)),
+      el("td", {}, `${percent(seed.overall)}${plusMinus(seed.ci95)}`))))));
 }
 
 function cellsSection(track, row) {
@@ -79,7 +91,7 @@ function cellsSection(track, row) {
     const name = el("th", { scope: "row" }, column.name);
     if (!cell) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
     const [mean, half, n, , notes] = cell;
-    const remarks = Object.entries(notes ?? {}).map(([what, count]) =>
+    const remarks = Object.entries(notes ?? {}).filter(([what]) => what !== "badge").map(([what, count]) =>
       what === "best_on_test" ? `best on test ${percent(count)}` : `${count} ${what.replace("_", "-")}`);
     return el("tr", {}, name,
       el("td", {}, `${percent(mean)}${plusMinus(half)}`, selfMark(row, i)), el("td", {}, n),
@@ -118,7 +130,7 @@ function spreadSection(track, row) {
 }
 
 function chainSection(track, row, facts) {
-  const held = track.columns.map((column, i) => [column, row.cells[i]]).filter(([, cell]) => cell);
+  const measuredColumns = track.columns.map((column, i) => [column, row.cells[i]]).filter(([, cell]) => cell);
   return el("section", { id: "chain" },
     el("h2", {}, "Hashes"),
     el("p", { class: "note" },
@@ -130,7 +142,7 @@ function chainSection(track, row, facts) {
       el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "hashes by column" },
         el("table", { class: "plain" },
           el("thead", {}, el("tr", {}, ["column", "images", "episodes", "settings", "outcomes"].map((text) => el("th", { scope: "col" }, text)))),
-          el("tbody", {}, held.map(([column, cell]) => el("tr", {},
+          el("tbody", {}, measuredColumns.map(([column, cell]) => el("tr", {},
             el("th", { scope: "row" }, column.name),
             [column.data, column.manifest ?? "–", column.spec, cell[3]].map((hash) => el("td", { class: "hash" }, hash)))))))));
 }

@@ -1,7 +1,8 @@
-// Routes, state and the theme. An address is #/t/TRACK, #/t/TRACK/e/ENTRY or #/t/TRACK/c/A/B...
+// Routes, state and the theme. An address is #/m (methods), #/t/TRACK, #/t/TRACK/e/ENTRY or
+// #/t/TRACK/c/A/B...; without one, the first tab.
 
 const FRESH = { query: "", dataset: "", kind: "", ranked: false, sort: { key: "tier", down: false } };
-const states = board.tracks.map(() => ({ ...FRESH, chosen: [] }));
+const states = board.tracks.map(() => ({ ...FRESH, chosen: [], open: new Set() }));
 const root = document.getElementById("main");
 
 function addressOf(...parts) {
@@ -14,25 +15,31 @@ function route() {
   });
   const index = parts[0] === "t" && board.tracks[Number(parts[1])] ? Number(parts[1]) : 0;
   const track = board.tracks[index];
-  const rows = parts.slice(3).map((name) => track?.rows.find((row) => row.name === name)).filter(Boolean);
-  return { index, track, rows, view: rows.length ? parts[2] : "" };
+  const seeds = track?.rows.flatMap((row) => row.seeds ?? []) ?? [];
+  const rows = parts.slice(3).map((name) => [...(track?.rows ?? []), ...seeds].find((row) => row.name === name)).filter(Boolean);
+  const methods = board.methods.length && parts[0] !== "t";
+  return { index, track, rows, view: methods ? "m" : rows.length ? parts[2] : "" };
 }
 
 function show({ focus = true } = {}) {
   const { index, track, rows, view } = route();
   document.querySelector(".tray")?.remove();
   root.replaceChildren(el("p", { class: "unseen", id: "status", role: "status" }));
-  if (!track) {
-    root.append(el("p", { class: "empty" }, "No entries yet: fsbench submit RESULTS --board DIR"));
+  document.getElementById("submit").open = !Object.keys(board.entries).length;
+  if (!track?.rows.length) {
+    root.append(el("p", { class: "finding" }, "No entries yet: the steps above lead to the first one."));
+    if (track) root.append(el("p", { class: "note" }, track.data), publishedSection(track) ?? "");
     return;
   }
   const on = actions(index);
-  if (view === "e") root.append(...entryPage(track, index, rows[0], on));
+  if (view === "m") root.append(...[tabs("#/m"), ...methodsPage()].filter(Boolean));
+  else if (view === "e") root.append(...entryPage(track, index, rows[0], on));
   else if (view === "c" && rows.length > 1) root.append(...comparePage(track, rows, on).filter(Boolean));
   else showBoard(track, index, on);
   const here = rows.map((row) => row.name).join(" against ");
-  document.title = `${here || track.title} · ${board.board}`;
-  if (focus && view) {
+  document.title = `${here || (view === "m" ? "Methods" : track.title)} · ${board.board}`;
+  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (focus && rows.length) {
     scrollTo(0, 0);
     root.focus({ preventScroll: true });
   }
@@ -42,7 +49,11 @@ function showBoard(track, index, on) {
   const box = el("div", { class: "box", id: "board", tabindex: 0, role: "region", "aria-label": `${track.title}, scrolls sideways` });
   box.addEventListener("scroll", () => edges(box), { passive: true });
   const warning = track.warning && el("p", { class: "note" }, `Warning: ${track.warning}`);
-  root.append(...[tabs(index), controls(track, states[index], on), warning, box, legend(), panelsSection(track), publishedSection(track)].filter(Boolean));
+  const opening = [
+    track.finding && el("p", { class: "finding" }, track.finding),
+    el("p", { class: "note" }, `${track.data} ${track.coverage}`),
+  ];
+  root.append(...[tabs(addressOf(index)), ...opening, warning, controls(track, states[index], on), box, legend(), panelsSection(track), publishedSection(track)].filter(Boolean));
   refresh(index);
 }
 
@@ -58,13 +69,15 @@ function refresh(index) {
   const box = document.getElementById("board");
   const held = document.activeElement?.dataset?.sort;
   const picked = document.activeElement?.getAttribute?.("aria-label");
+  const expanded = document.activeElement?.dataset?.expand;
   if (box) {
     const { table, count } = boardTable(track, state, on);
     box.replaceChildren(count ? table : el("p", { class: "empty" }, "No entry matches."));
     edges(box);
     document.getElementById("count").textContent =
-      count === track.rows.length ? plural(count, "entry", "entries") : `${count} of ${plural(track.rows.length, "entry", "entries")}`;
+      (count === track.rows.length ? "" : `${count} of `) + plural(track.rows.length, ...nounsOf(track));
     if (held) box.querySelector(`[data-sort="${CSS.escape(held)}"]`)?.focus();
+    else if (expanded) box.querySelector(`[data-expand="${CSS.escape(expanded)}"]`)?.focus();
     else if (picked) box.querySelector(`[aria-label="${CSS.escape(picked)}"]`)?.focus();
   }
   document.querySelector(".tray")?.remove();
@@ -95,6 +108,10 @@ function actions(index) {
       if (wanted) state.chosen = [...state.chosen, name].slice(-MAX_COMPARED);
       if (document.getElementById("board")) refresh(index);
       else location.hash = addressOf(index);
+    },
+    expand(name) {
+      state.open[state.open.has(name) ? "delete" : "add"](name);
+      refresh(index);
     },
     clear() {
       state.chosen = [];

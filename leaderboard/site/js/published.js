@@ -3,7 +3,10 @@
 function publishedSection(track) {
   const rows = track.published;
   if (!rows.length) return null;
-  const tasks = [...new Set(rows.flatMap((row) => row.cells.map(([task]) => task)))];
+  const inDomain = (task) => task.endsWith("in-domain");
+  const tasks = [...new Set(rows.flatMap((row) => row.cells.map(([task]) => task)))]
+    .sort((a, b) => inDomain(a) - inDomain(b));
+  const transfers = (row) => row.cells.some(([task]) => !inDomain(task));
   const held = new Map(rows.map((row) => [row, new Map(row.cells.map((cell) => [cell[0], cell]))]));
   const spread = rows.some((row) => row.cells.some((each) => each[5] !== null));
   const cell = (row, task) => {
@@ -21,8 +24,8 @@ function publishedSection(track) {
       el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "row"),
           tasks.map((task) => el("th", { scope: "col" }, task)))),
-        el("tbody", {}, rows.map((row) => el("tr", {},
-          el("th", { scope: "row", title: row.method }, row.name),
+        el("tbody", {}, [...rows].sort((a, b) => transfers(b) - transfers(a)).map((row) => el("tr", {},
+          el("th", { scope: "row", title: row.method }, row.name, shortLinks(row.link)),
           tasks.map((task) => cell(row, task))))))),
     el("details", {}, el("summary", {}, "sources"),
       rows.map((row) => el("p", { class: "small lead" },

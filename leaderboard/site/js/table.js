@@ -5,12 +5,16 @@ function boardTable(track, state, on) {
   const ranges = new Map([-1, ...columns.map((c) => c.index)].map((i) => [i, rangeOf(track, i)]));
   const rows = sorted(track, filtered(track, state), state.sort);
   const width = columns.length + 7;
+  const body = (row) => [
+    tableRow(track, row, columns, ranges, state, on),
+    ...(state.open.has(row.name) ? row.seeds ?? [] : []).map((seed) => seedRow(track, seed, columns, ranges, on)),
+  ];
   const table = el("table", { class: "board" },
     el("caption", { class: "unseen" }, `${track.title}: accuracy in percent with 95 % intervals`),
     tableHead(track, columns, state, on),
     bodies(track, rows, state).map(({ title, members }) => el("tbody", {},
       title && tierHead(title, width),
-      members.map((row) => tableRow(track, row, columns, ranges, state, on)))));
+      members.map(body))));
   return { table, count: rows.length };
 }
 
@@ -55,7 +59,8 @@ function tierHead(title, width) {
 
 function tableRow(track, row, columns, ranges, state, on) {
   const chosen = state.chosen.includes(row.name);
-  return el("tr", { class: chosen ? "chosen" : null },
+  const shape = seedsOf(row) > 1 ? null : "single";
+  return el("tr", { class: [shape, chosen && "chosen"].filter(Boolean).join(" ") || null },
     el("td", { class: "pick" }, el("label", {},
       el("input", {
         type: "checkbox", checked: chosen, "aria-label": `compare ${row.name}`,
@@ -63,7 +68,9 @@ function tableRow(track, row, columns, ranges, state, on) {
       }))),
     el("td", { class: "tier" }, badge(row)),
     el("th", { class: "entry", scope: "row" },
-      el("a", { href: on.address(row.name), class: "name", title: row.name }, row.name)),
+      el("a", { href: on.address(row.name), class: "name", title: row.name }, row.name),
+      expander(row.name, row.seeds?.length, state, on),
+      shortLinks(board.entries[row.name]?.link)),
     measured(row, -1, ranges.get(-1), track),
     el("td", { class: "muted" }, row.ranks ? [...new Set(row.ranks)].join("–") : "–"),
     columns.map((column) => measured(row, column.index, ranges.get(column.index), track)),
@@ -73,45 +80,90 @@ function tableRow(track, row, columns, ranges, state, on) {
       badgeOf(row), (row.flags ?? []).map((flag) => [el("span", { class: "tag" }, flag), " "])));
 }
 
-function badgeOf(row) {
-  const found = board.entries[row.name].badge;
-  return found && [verified(found), " "];
+// One seed under its row; its intervals cover episodes only.
+function seedRow(track, seed, columns, ranges, on) {
+  return el("tr", { class: "seed single" },
+    el("td", { class: "pick" }), el("td", { class: "tier" }),
+    el("th", { class: "entry", scope: "row" },
+      el("a", { href: on.address(seed.name), class: "name", title: seed.name }, `seed ${seed.seed}`)),
+    measured(seed, -1, ranges.get(-1), track),
+    el("td"),
+    columns.map((column) => measured(seed, column.index, ranges.get(column.index), track)),
+    el("td", {}, percent(seed.source)),
+    el("td", { class: "flags muted" }, badgeOf(seed)));
 }
 
-// Beside a number that no signed badge covers; column -1 is the mean over all.
+// A row is an entry, or the seeds of a recipe.
+function nounsOf(track) {
+  return track.rows.some((row) => row.seeds) ? ["row", "rows"] : ["entry", "entries"];
+}
+
+function seedsOf(row) {
+  return row.seeds?.length ?? 1;
+}
+
+function expander(name, seeds, state, on) {
+  if (!(seeds > 1)) return null;
+  const open = state.open.has(name);
+  return el("button", {
+    type: "button", class: "expander", "aria-expanded": String(open), "data-expand": name,
+    onclick: () => on.expand(name),
+  }, `${open ? "▾" : "▸"} ${seeds} seeds`);
+}
+
+function badgeOf(row) {
+  const badge = board.entries[row.name]?.badge;
+  return badge && [verified(badge), " "];
+}
+
+const BADGES = {
+  verified: ["✓", "verified: recomputed from the weights, every outcome equal"],
+  tolerant: ["✓", "verified: recomputed from the weights in another environment"],
+  undecided: ["?", "undecided: recomputed from the weights, too few episodes to tell"],
+  failed: ["✗", "failed: recomputed from the weights, outcomes differ"],
+};
+
+// Beside a number: what its signed badge says, or that it has none; column -1 is the mean over all.
 function selfMark(row, column) {
   const columns = row.self_reported ?? [];
+  const badge = row.cells?.[column]?.[4]?.badge;
+  if (badge) return el("span", { class: `mark ${badge}`, title: BADGES[badge][1] }, BADGES[badge][0]);
   return (column < 0 ? columns.length : columns.includes(column))
     ? el("span", { class: "self", title: "self-reported: no signed badge" }, "ˢ") : null;
 }
 
 function badge(row) {
   if (row.tier === undefined) return el("span", { class: "muted", title: row.reason }, "–");
-  return el("span", { class: row.tier === 1 ? "badge first" : "badge", title: `tier ${row.tier}` }, String(row.tier));
+  const first = row.tier === 1 ? " first" : "";
+  return el("span", { class: `badge${first}`, title: `tier ${row.tier}` }, String(row.tier));
 }
 
 function measured(row, column, range, track) {
   const score = scoreOf(row, column);
   if (!score) return el("td", { class: "absent" }, "–");
-  const colour = column < 0 ? "overall" : `q${step(score.mean, range)}`;
+  const shade = `q${step(score.mean, range)}`;
+  const colour = column < 0 ? "overall" : `shade ${shade}`;
   const best = column >= 0 && score.mean === range.best ? " best" : "";
   const span = range.high - range.low || 1;
   const half = score.half ?? 0;
   const of = column < 0 ? "overall" : track.columns[column].name;
+  const place = (value) => Math.min(Math.max((value - range.low) / span, 0), 1);
+  const beyond = score.mean < range.low ? " below" : score.mean > range.high ? " above" : "";
   return el("td", {
-    class: `cell ${colour}${best}`,
+    class: `cell ${colour}${best}${beyond}`,
     title: `${of}: ${percent(score.mean)}${plusMinus(score.half)}${score.n ? `, n = ${score.n}` : ""}`,
-    "--mean": (score.mean - range.low) / span,
-    "--low": (score.mean - half - range.low) / span,
-    "--wide": (2 * half) / span,
+    "--fill": `var(--${shade})`,
+    "--mean": place(score.mean),
+    "--low": place(score.mean - half),
+    "--wide": place(score.mean + half) - place(score.mean - half),
   }, percent(score.mean), el("span", { class: "unseen" }, plusMinus(score.half)), selfMark(row, column));
 }
 
 function filtered(track, { query, ranked }) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return track.rows.filter((row) => {
-    const facts = board.entries[row.name];
-    const text = [row.name, facts.authors, facts.architecture, facts.recipe, facts.ref, ...(row.flags ?? [])]
+    const facts = board.entries[row.name] ?? {};
+    const text = [row.name, ...(row.seeds ?? []).map((seed) => seed.name), facts.authors, facts.architecture, facts.recipe, facts.ref, ...(row.flags ?? [])]
       .join(" ").toLowerCase();
     return (!ranked || row.tier !== undefined) && words.every((word) => text.includes(word));
   });
@@ -137,9 +189,10 @@ function bodies(track, rows, { sort }) {
   const groups = new Map();
   for (const row of rows) groups.set(row.tier, [...(groups.get(row.tier) ?? []), row]);
   return [...groups].map(([tier, members]) => {
-    const size = track.rows.filter((row) => row.tier === tier).length;
+    const rows = track.rows.filter((row) => row.tier === tier);
     if (tier === undefined) return { title: ["Unranked", "each with its reason on its page"], members };
-    const title = size > 1 ? [`Tier ${tier}`, `${size} entries statistically tied (episode noise only)`] : null;
+    const noise = rows.every((row) => row.covers && row.covers !== "episodes") ? "seed and episode noise" : "episode noise only";
+    const title = rows.length > 1 ? [`Tier ${tier}`, `${plural(rows.length, ...nounsOf(track))} statistically tied (${noise})`] : null;
     return { title, members };
   });
 }

@@ -1,0 +1,89 @@
+// The method board: pretraining methods against plain training of equal compute, table by table.
+
+const openMethods = new Set();
+
+function methodsPage() {
+  return board.methods.flatMap((page) => [
+    el("section", { class: "methods" },
+      el("h2", {}, page.title),
+      el("p", { class: "finding" }, page.finding),
+      el("p", { class: "note" }, page.data),
+      el("div", { class: "box", tabindex: 0, role: "region", "aria-label": `methods, ${page.title}` }, methodTable(page)),
+      el("div", { class: "legend" },
+        el("span", {}, el("b", { class: "dots" }, "●"), " two or more seeds: the interval covers seeds"),
+        el("span", {}, el("b", { class: "dots" }, "○"), " one seed, drawn hollow: never significant"),
+        el("span", {}, "colour: significant after Holm’s correction"),
+        el("span", {}, board.self_note)),
+      page.notes.length ? el("details", {}, el("summary", {}, "missing comparisons"),
+        page.notes.map((note) => el("p", { class: "small lead" }, note))) : null),
+    panelsSection(page),
+  ]);
+}
+
+function methodTable(page) {
+  const on = actions(page.track);
+  const ranges = new Map(page.kinds.map(([kind]) => [kind, gainRange(page.rows.map((row) => row.gains[kind]).filter(Boolean))]));
+  const heads = ["method", "seeds", "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
+  const table = el("table", { class: "plain" },
+    el("thead", {}, el("tr", {}, heads.map((text) => el("th", { scope: "col" }, text)))),
+    el("tbody", {}, page.rows.map((row) => methodRows(page, row, ranges, on))));
+  table.addEventListener("click", (event) => {
+    const name = event.target.dataset?.expand;
+    if (name === undefined) return;
+    openMethods[openMethods.has(name) ? "delete" : "add"](name);
+    table.replaceWith(methodTable(page));
+    document.querySelector(`[data-expand="${CSS.escape(name)}"]`)?.focus();
+  });
+  return table;
+}
+
+// The ends of all intervals without outliers, and zero.
+function gainRange(gains) {
+  const ends = gains.flatMap(([gap, half]) => [gap - (half ?? 0), gap + (half ?? 0)]);
+  const inside = [0, ...withoutOutliers(ends.sort((a, b) => a - b))];
+  return { low: Math.min(...inside), high: Math.max(...inside) };
+}
+
+function methodRows(page, row, ranges, on) {
+  const key = `${page.track} ${row.name}`;
+  const open = openMethods.has(key);
+  const several = row.seeds.length > 1;
+  const only = several ? null : row.entries[0];
+  const line = el("tr", { class: several ? null : "single" },
+    el("th", { scope: "row" },
+      only ? el("a", { href: on.address(only), class: "name" }, row.name) : row.name,
+      row.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null,
+      several ? el("button", {
+        type: "button", class: "expander", "aria-expanded": String(open), "data-expand": key,
+        "aria-label": `${row.seeds.length} seeds of ${row.name}`,
+      }, open ? "▾ seeds" : "▸ seeds") : null,
+      only ? shortLinks(board.entries[only]?.link) : null),
+    el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, several ? "●".repeat(row.seeds.length) : "○"),
+    el("td", {}, row.overall === null ? "–" : `${percent(row.overall)}${plusMinus(row.ci95)}`, row.self_reported && row.overall !== null ? selfMark({ self_reported: [0] }, -1) : null),
+    page.kinds.map(([kind]) => gainCell(row.gains[kind], ranges.get(kind))),
+    el("td", {}, percent(row.source)),
+    el("td", {}, row.flops ? shortNumber(row.flops / 1e12) : "–"));
+  const rows = new Map(board.tracks[page.track].rows.flatMap((r) => [r, ...(r.seeds ?? [])]).map((r) => [r.name, r]));
+  const seeds = open ? row.entries.map((name, i) => el("tr", { class: "seed single" },
+    el("th", { scope: "row" }, el("a", { href: on.address(name), class: "name" }, `seed ${row.seeds[i]}`)),
+    el("td", { class: "dots" }, "○"),
+    el("td", {}, rows.has(name) ? `${percent(rows.get(name).overall)}${plusMinus(rows.get(name).ci95)}` : "–"),
+    page.kinds.map(() => el("td")),
+    el("td", {}, percent(rows.get(name)?.source)), el("td"))) : [];
+  return [line, ...seeds];
+}
+
+// A gain in points with its interval; hollow if one seed is behind it.
+function gainCell(gain, range) {
+  if (!gain) return el("td", { class: "absent" }, "–");
+  const [gap, half, seeds, significant] = gain;
+  const side = significant ? (gap > 0 ? " ahead" : " behind") : "";
+  const span = range.high - range.low || 1;
+  const place = (value) => Math.min(Math.max((value - range.low) / span, 0), 1);
+  const beyond = gap < range.low ? " below" : gap > range.high ? " above" : "";
+  return el("td", {
+    class: `gain${side}${seeds > 1 ? "" : " hollow"}${beyond}`,
+    "--zero": place(0), "--mean": place(gap), "--low": place(gap - (half ?? 0)),
+    "--wide": place(gap + (half ?? 0)) - place(gap - (half ?? 0)),
+  }, el("span", {}, signed(gap), plusMinus(half)), el("i", { class: "whisker" }));
+}
