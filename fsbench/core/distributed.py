@@ -43,7 +43,7 @@ class Ranks:
         return ("rank", self.rank) if self.size > 1 else ()
 
     def rows(self, n: int, unit: int = 1) -> slice:
-        """This rank's rows of a batch of n, in whole units; together they are all, in order."""
+        """Return this rank's rows of a batch of n, in whole units: together all, in order."""
         units = n // unit
         start, stop = (units * r // self.size * unit for r in (self.rank, self.rank + 1))
         return slice(start, stop)
@@ -59,7 +59,7 @@ class Ranks:
             in_place(lambda flat: distributed.broadcast(flat, src=0), tensors)
 
     def total(self, number: int, device: torch.device) -> int:
-        """The sum of a number over the ranks."""
+        """Return the sum of a number over the ranks."""
         if self.size == 1:
             return number
         tensor = torch.tensor([number], device=device)
@@ -67,7 +67,7 @@ class Ranks:
         return int(tensor)
 
     def largest(self, number: int, device: torch.device) -> int:
-        """The largest of the ranks' numbers."""
+        """Return the largest of the ranks' numbers."""
         if self.size == 1:
             return number
         tensor = torch.tensor([number], device=device)
@@ -76,7 +76,7 @@ class Ranks:
         return int(tensor)
 
     def wait(self) -> None:
-        """Until all ranks are here."""
+        """Wait until all ranks are here."""
         if self.size > 1:
             with together():
                 distributed.barrier()
@@ -92,7 +92,7 @@ class Ranks:
         return bool(largest.equal(smallest))
 
     def facts(self) -> dict[str, Any]:
-        """For the run's record; nothing for a single process."""
+        """Return facts for the run's record; none for a single process."""
         return {"processes": self.size, "backend": self.backend} if self.size > 1 else {}
 
 
@@ -125,7 +125,7 @@ def together() -> Iterator[None]:
 
 @contextmanager
 def joined(device: str) -> Iterator[tuple[Ranks, torch.device]]:
-    """The ranks of this process and its device: those of torchrun or of an open process group.
+    """Yield the ranks and the device of this process: of torchrun or of an open process group.
 
     Under torchrun a GPU is that of the local rank. Raises UsageError where there are too few.
     """
@@ -143,7 +143,7 @@ def joined(device: str) -> Iterator[tuple[Ranks, torch.device]]:
 
 
 def present() -> Ranks:
-    """The ranks of the open process group."""
+    """Return the ranks of the open process group."""
     size = distributed.get_world_size()
     return Ranks(distributed.get_rank(), size, distributed.get_backend()) if size > 1 else ALONE
 
@@ -159,7 +159,7 @@ def speaks() -> bool:
 
 
 def own_device(device: torch.device) -> torch.device:
-    """The device of this rank under torchrun. Raises UsageError where it has none."""
+    """Return the device of this rank under torchrun. Raise UsageError if it has none."""
     if device.type == "cpu":
         return device
     local, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()

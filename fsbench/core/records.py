@@ -49,12 +49,12 @@ class EpisodeRecords:
         return right
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> EpisodeRecords:
-        """The given rows, as a mask (E,) or as positions."""
+        """Return some rows, stated as a mask (E,) or as positions."""
         return EpisodeRecords(**{name: values[rows] for name, values in columns(self).items()})
 
 
 def columns(records: EpisodeRecords | ProbeRecords | ImageRecords) -> dict[str, NDArray[Any]]:
-    """The arrays that are there, by name."""
+    """Return the arrays that are there, by name."""
     arrays = {field.name: getattr(records, field.name) for field in fields(records)}
     return {name: values for name, values in arrays.items() if values is not None}
 

@@ -134,7 +134,7 @@ class Training(Frozen):
         return digest({**fields, "source_fingerprint": self.source_fingerprint})
 
     def conditions(self, schedule: str | None = None) -> str:
-        """Digest of all that matched runs share, under another schedule where one is given.
+        """Return the digest of all that matched runs share, under another schedule if stated.
 
         Tasks and batches of as many images count as the same loader: a meta-learner's control
         learns to classify the images of its tasks.
@@ -472,7 +472,7 @@ class View(Frozen):
 
     @classmethod
     def bar(cls, title: str, value: float) -> Self:
-        """A single number: one bar a backbone."""
+        """Return a view of a single number: one bar per backbone."""
         return cls(title=title, x="", y="", at=(0.0,), values=(value,))
 
     @model_validator(mode="after")

@@ -23,32 +23,32 @@ Name = str | int
 
 
 def seed_for(*names: Name) -> int:
-    """A seed in [0, 2**63) that depends on every name and on their order."""
+    """Return a seed in [0, 2**63) that depends on every name and on their order."""
     text = "\x1f".join(f"{type(name).__name__}:{name}" for name in names)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def words(n: int, *names: Name) -> NDArray[np.uint64]:
-    """n raw 64-bit words of the Philox stream called `names`, shape (n,)."""
+    """Return n raw 64-bit words of the Philox stream called `names`, shape (n,)."""
     raw = np.random.Philox(key=seed_for(*names)).random_raw(n)
     return np.asarray(raw, dtype=np.uint64)
 
 
 def uniforms(shape: tuple[int, ...], *names: Name) -> NDArray[np.float64]:
-    """Uniform numbers in [0, 1) with 53 random bits, of the given shape."""
+    """Draw uniform numbers in [0, 1) with 53 random bits, of this shape."""
     n = int(np.prod(shape, dtype=np.int64))
     high = words(n, *names) >> np.uint64(11)
     return (high.astype(np.float64) * 2.0**-53).reshape(shape)
 
 
 def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
-    """Independent uniform permutations of 0..n-1, shape (rows, n): the order of random keys."""
+    """Draw uniform permutations of 0..n-1, shape (rows, n): the order of random keys."""
     keys = words(rows * n, *names).reshape(rows, n)
     return np.argsort(keys, axis=1, kind="stable")
 
 
 def torch_generator(*names: Name, device: str = "cpu") -> torch.Generator:
-    """A torch generator of its own, seeded by `names`."""
+    """Return a new torch generator, seeded by `names`."""
     import torch
 
     return torch.Generator(device=device).manual_seed(seed_for(*names))
@@ -56,7 +56,7 @@ def torch_generator(*names: Name, device: str = "cpu") -> torch.Generator:
 
 @contextmanager
 def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
-    """Inside, torch's global generators run the stream called `names`; outside, nothing changed."""
+    """Run torch's global generators on the stream `names` in the block; restore them after it."""
     import torch
 
     if device == "cpu":  # fork_rng asks for every accelerator, which costs more than a small step

@@ -566,7 +566,7 @@ class KnnSpec(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Votes that are not weighted by similarity have no temperature."""
+        """Add the votes of the metric, and no temperature to votes without weights."""
         if not isinstance(data, dict):
             return data
         votes = "uniform" if data.get("metric") == "euclidean" else "softmax"

@@ -30,12 +30,12 @@ FILE = re.compile(r"(.+?\.(?:safetensors|pth|pt|ckpt|bin|tar))(?:::[^@]*)?@")
 
 
 def safe_name(text: str) -> str:
-    """`text` as one path component: other characters become '-', never empty or hidden."""
+    """Return text as one path component: other characters become '-', never empty or hidden."""
     return re.sub(r"[^\w.+@=-]+", "-", text).strip("-.")[:100] or "unnamed"
 
 
 def model_name(facts: BackboneFacts) -> str:
-    """timm/resnet18 -> timm-resnet18; run:runs/pilot-seal-s0 -> pilot-seal-s0; a.pt@ARCH -> a.
+    """Return the name: timm/resnet18 -> timm-resnet18; run:runs/toy-llf-s0 -> toy-llf-s0.
 
     The seed of random weights and choices about features follow: timm-resnet18-random0-max. A
     module in memory has the name that its user chose.
@@ -53,7 +53,7 @@ def model_name(facts: BackboneFacts) -> str:
 
 
 def file_stem(spec: Spec) -> str:
-    """File name without suffix: what a person looks for, then what makes it unique."""
+    """Return a file name without suffix: what a person looks for, then what makes it unique."""
     return f"{spec.label}-{spec.digest()[:8]}"
 
 

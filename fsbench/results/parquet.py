@@ -34,7 +34,7 @@ class Page(NamedTuple):
 
 
 def read_pages(data: bytes, start: int, end: int) -> Iterator[Page]:
-    """The pages of one column chunk, which takes the bytes start..end-1 of the file.
+    """Yield the pages of one column chunk, which takes the bytes start..end-1 of the file.
 
     Raises ValueError for headers that are damaged, leave the chunk, or are too many.
     """
@@ -59,7 +59,7 @@ def _count(struct: Any, field: int) -> int:
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
-    """Fields by id, and where the struct ends."""
+    """Return the fields of a struct by id, and where it ends."""
     fields: Struct = {}
     field = 0
     while kind := _byte(data, at):
@@ -103,7 +103,7 @@ def _list(data: bytes, at: int, depth: int) -> tuple[None, int]:
 
 
 def _integer(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number."""
+    """Return a zigzag number, and where it ends."""
     raw, at = _varint(data, at)
     return raw >> 1 ^ -(raw & 1), at
 
@@ -144,7 +144,7 @@ FIX = "restore the file from where it was computed, or evaluate the task again"
 
 
 def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
-    """dense: with the outcomes of all possible queries, class by class."""
+    """Return the schema; dense: with the outcomes of all possible queries, class by class."""
     import pyarrow as pa
 
     counts = pa.list_(pa.int32(), n_way)
@@ -162,7 +162,7 @@ def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
 
 
 def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> pa.Schema:
-    """held_out: with the accuracy on the held-out part of train."""
+    """Return the schema; held_out: with the accuracy on the held-out part of train."""
     import pyarrow as pa
 
     return pa.schema(
@@ -185,7 +185,7 @@ def image_schema() -> pa.Schema:
 
 
 def packed_bytes(bits: int) -> int:
-    """Bytes that hold so many bits."""
+    """Return the number of bytes that contain so many bits."""
     return -(-bits // 8)
 
 
@@ -208,7 +208,7 @@ def write_records(path: Path, records: Records) -> None:
 
 
 def to_arrow(values: NDArray[Any], kind: Any) -> Any:
-    """A numpy column (rows, ...) as an Arrow array of one of the types above."""
+    """Convert a numpy column (rows, ...) to an Arrow array of one of the types above."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_binary(kind):
@@ -260,7 +260,7 @@ def read_images(path: Path) -> ImageRecords:
 
 
 def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
-    """Columns as numpy arrays (rows,) or (rows, width), after all headers were found harmless."""
+    """Read columns as numpy arrays (rows,) or (rows, width), after a check of all headers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -284,14 +284,14 @@ def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
 
 
 def read_contents(path: Path) -> bytes:
-    """The file in memory, so that what is checked is what is read."""
+    """Read the file into memory, so that what is checked is what is read."""
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"it is larger than {MAX_BYTES} bytes")
     return path.read_bytes()
 
 
 def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The one of the schemas that the file has; no more rows or bytes than a sane file has."""
+    """Return the schema of the file. Raise ValidationFailed for others, and for too many rows."""
     fits = [s for s in schemas if file.schema_arrow.equals(s, check_metadata=False)]
     if not fits:
         present = ", ".join(f"{f.name} {f.type}" for f in file.schema_arrow)
@@ -330,14 +330,14 @@ def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> N
 
 
 def values_per_row(kind: pa.DataType) -> int:
-    """Values of one row."""
+    """Return the number of values of one row."""
     import pyarrow as pa
 
     return kind.list_size if pa.types.is_fixed_size_list(kind) else 1
 
 
 def bytes_per_value(kind: pa.DataType) -> int:
-    """Bytes of one value, at least."""
+    """Return the least number of bytes of one value."""
     import pyarrow as pa
 
     inner = kind.value_type if pa.types.is_fixed_size_list(kind) else kind
@@ -354,7 +354,7 @@ def has_nulls(column: Any) -> bool:
 
 
 def to_numpy(column: Any, rows: int) -> NDArray[Any]:
-    """The Arrow column as numpy: bits as bytes (rows, width), lists as (rows, width)."""
+    """Convert an Arrow column to numpy: bits as bytes (rows, width), lists as (rows, width)."""
     import pyarrow as pa
 
     array = column.combine_chunks()

@@ -29,7 +29,7 @@ def collect_provenance(
     batch_size: int | None = None,
     halvings: int = 0,
 ) -> Provenance:
-    """Versions, commit and platform of this process with the given facts of the run.
+    """Collect versions, commit and platform of this process, beside these facts of the run.
 
     command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601;
     batch_size: where one was asked for; halvings: of what shares a forward pass.
@@ -67,19 +67,19 @@ def environment_of(provenance: Provenance) -> dict[str, str]:
 
 
 def differing_parts(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The parts of two environments that differ, with both values."""
+    """Return the parts in which two environments differ, with both values."""
     both = {part: (a.get(part, UNSTATED), b.get(part, UNSTATED)) for part in {**a, **b}}
     return {part: (mine, its) for part, (mine, its) in both.items() if mine != its}
 
 
 def describe_differences(a: Provenance, b: Provenance) -> str:
-    """The fields of the environment that differ, with both values; empty when none does."""
+    """Return the fields of the environment that differ, with both values; empty if none does."""
     parts = differing_parts(environment_of(a), environment_of(b))
     return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in parts.items())
 
 
 def installed_version(package: str) -> str | None:
-    """Installed version of a distribution, or None."""
+    """Return the installed version of a distribution, or None."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -87,7 +87,7 @@ def installed_version(package: str) -> str | None:
 
 
 def git_commit() -> str | None:
-    """Commit of the checkout this package lies in, `-dirty` when changed; None if installed."""
+    """Return the commit of this package's checkout, `-dirty` if changed; None if installed."""
     home = Path(__file__).resolve().parents[2]
     git = shutil.which("git")
     if git is None or not (home / ".git").exists():

@@ -34,7 +34,7 @@ class Choice:
 
 
 def choose_rate(records: ProbeRecords, rule: Select) -> Choice:
-    """The first of equally good learning rates and epochs."""
+    """Return the best learning rate and epoch, the first of equally good ones."""
     if rule == "held_out" and records.held_out is not None:
         row = int(np.argmax(records.held_out))
         return Choice(row, records.curve.shape[1], records.last[row])
@@ -43,7 +43,7 @@ def choose_rate(records: ProbeRecords, rule: Select) -> Choice:
 
 
 def describe_choices(records: ProbeRecords, spec: ProbeSpec) -> Details:
-    """Last and best accuracy of each learning rate, which one is the score, and the other rule."""
+    """Return last and best accuracy by learning rate, which is the score, and the other rule."""
     score = choose_rate(records, spec.select)
     details: Details = {
         "score": CHOICE_RULES[spec.select],
@@ -81,7 +81,7 @@ Records = EpisodeRecords | ProbeRecords | ImageRecords
 
 
 def digest_records(records: Records) -> str:
-    """sha-256 over names, types, shapes and values: independent of the Parquet writer."""
+    """Return the sha-256 over names, types, shapes and values: the Parquet writer has no part."""
     digest = hashlib.sha256(type(records).__name__.encode())
     for name, column in columns(records).items():
         values = np.ascontiguousarray(column)
@@ -127,6 +127,6 @@ def summarize(records: Records, spec: Spec) -> Summary:
 
 
 def score_outcomes(values: NDArray[np.float64]) -> ScoreRecord:
-    """Mean and interval of outcomes (n,)."""
+    """Return mean and interval of outcomes (n,)."""
     mean, ci95, n = statistics.score(values)
     return ScoreRecord(mean=mean, ci95=None if math.isnan(ci95) else ci95, n=n)

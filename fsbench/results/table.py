@@ -89,19 +89,19 @@ def describe_flags(flags: Mapping[str, tuple[str, ...]], shared: Sequence[str]) 
 
 
 def beside_score(result: Result) -> ScoreRecord:
-    """Accuracy of a probe by the rule that is not its score."""
+    """Return the accuracy of a probe by the rule that is not its score."""
     fields = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
     return ScoreRecord.model_validate(fields | {"n": result.score.n})
 
 
 def format_score(score: ScoreRecord) -> str:
-    """e.g. '57.75 ± 0.88'."""
+    """Return e.g. '57.75 ± 0.88'."""
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
     return f"{100 * score.mean:.2f}{half}"
 
 
 def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[str]:
-    """Model names, with the weights hash where one name stands for several weights."""
+    """Return model names, with the weights hash where one name has several weights."""
     weights: dict[str, set[str]] = {}
     for result, model in zip(results, models, strict=True):
         weights.setdefault(model, set()).add(result.backbone.identity)
@@ -156,13 +156,13 @@ def rule_notes(results: Sequence[Result]) -> list[str]:
 
 
 def count_tuned(result: Result) -> tuple[str, str]:
-    """A model and how many affine parameters it has; an older record does not say."""
+    """Return a model and its number of affine parameters, which an older record lacks."""
     n = result.backbone.n_affine
     return model_name(result.backbone), "the" if n is None else f"{n:,}"
 
 
 def result_as_json(result: Result) -> dict[str, Any]:
-    """The Result record with `mean` at its top, as lm-eval and mteb users expect."""
+    """Return the Result record with `mean` at its top, as lm-eval and mteb users expect."""
     return {**result.model_dump(mode="json"), "mean": result.score.mean}
 
 

@@ -72,7 +72,7 @@ Rule = Callable[[Loaded], Iterator[Problem]]
 
 
 def check_names(cell: Loaded) -> Iterator[Problem]:
-    """Task, file name and spec digest follow from the spec and the data set."""
+    """Check that task, file name and spec digest follow from the spec and the data set."""
     result = cell.result
     if result.spec_digest != result.spec.digest():
         yield cell.problem("spec-digest", result.spec_digest, result.spec.digest())
@@ -83,7 +83,7 @@ def check_names(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_pool(cell: Loaded) -> Iterator[Problem]:
-    """The data pool is the one of the protocol."""
+    """Check that the data pool is that of the protocol."""
     spec = cell.result.spec
     if isinstance(spec, EpisodicSpec):
         pool, expected = cell.result.dataset.pool, spec.episode.pool
@@ -92,7 +92,7 @@ def check_pool(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_groups(cell: Loaded) -> Iterator[Problem]:
-    """Only results of the disjoint track state the groups of their images."""
+    """Check that results of the disjoint track alone state the groups of their images."""
     spec, groups = cell.result.spec, cell.result.dataset.groups
     expected = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
     if (groups is not None) != (expected == "disjoint"):
@@ -100,7 +100,7 @@ def check_groups(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_dataset(cell: Loaded) -> Iterator[Problem]:
-    """Class ids, names and counts belong together, ids increase, counts are positive."""
+    """Check that class ids, names and counts match, ids increase and counts are positive."""
     data = cell.result.dataset
     ids, counts = list(data.class_ids), data.class_counts
     if not len(ids) == len(data.class_names) == len(counts) or not ids:
@@ -116,7 +116,7 @@ def check_digest(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_curves(cell: Loaded) -> Iterator[Problem]:
-    """Curves and learning rates are numbers, and the curve is that of the stored outcomes."""
+    """Check that curves and rates are finite, and the curve is that of the stored outcomes."""
     records = cell.records
     if not isinstance(records, ProbeRecords):
         return
@@ -131,7 +131,7 @@ def check_curves(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_rows(cell: Loaded) -> Iterator[Problem]:
-    """Episodes stand sorted, once each, with distinct classes of the data set."""
+    """Check that episodes are sorted, without repeats, with distinct classes of the data set."""
     records, result = cell.records, cell.result
     if isinstance(records, ProbeRecords):
         if tuple(records.lr) != getattr(result.spec, "lrs", ()):
@@ -149,8 +149,10 @@ def check_rows(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_dense(cell: Loaded) -> Iterator[Problem]:
-    """Dense queries are all images of a class but the support; on the disjoint track they may be
-    fewer, at least the queries."""
+    """Check that dense queries are all images of a class but the support.
+
+    On the disjoint track they may be fewer, at least the queries.
+    """
     records, spec = cell.records, cell.result.spec
     if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
         return
@@ -165,7 +167,7 @@ def check_dense(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_consistency(cell: Loaded) -> Iterator[Problem]:
-    """Outcomes do not contradict each other.
+    """Check that outcomes do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
     episode is right for one class and wrong for all others; logits that are never finite do not
@@ -191,7 +193,7 @@ def check_consistency(cell: Loaded) -> Iterator[Problem]:
 
 
 def check_summary(cell: Loaded) -> Iterator[Problem]:
-    """Mean, interval, counts and details equal what the records give."""
+    """Check that mean, interval, counts and details equal what the records give."""
     result, expected = cell.result, summarize(cell.records, cell.result.spec)
     stated = Summary(
         result.score, result.collapsed, result.non_finite, result.details, result.dense
@@ -201,7 +203,7 @@ def check_summary(cell: Loaded) -> Iterator[Problem]:
 
 
 def is_same_summary(a: Summary, b: Summary) -> bool:
-    """Equal up to 1e-9, the rounding of other machines' sums."""
+    """Return whether both are equal up to 1e-9, the rounding of other machines' sums."""
     exact = (a.collapsed, a.non_finite, a.details.keys(), a.dense is None) == (
         *(b.collapsed, b.non_finite),
         *(b.details.keys(), b.dense is None),
@@ -221,7 +223,7 @@ def is_same_summary(a: Summary, b: Summary) -> bool:
 
 
 def check_flags(cell: Loaded) -> Iterator[Problem]:
-    """Flags are facts of the data; only `limited` is taken from the result's word."""
+    """Check that flags are facts of the data; only `limited` is taken from the result's word."""
     result = cell.result
     index = cell.records.index if isinstance(cell.records, EpisodeRecords) else None
     expected = result_flags(result.dataset, result.spec, index, "limited" in result.flags)
@@ -245,7 +247,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def find_problems(cell: Loaded) -> list[Problem]:
-    """Everything wrong with one result."""
+    """Return everything wrong with one result."""
     return [problem for rule in RULES for problem in rule(cell)]
 
 
@@ -253,7 +255,7 @@ NOT_RESULTS = (MODEL_FILE, "declaration.json", "entry.json", "board.json")
 
 
 def result_files(path: Path) -> list[Path]:
-    """Result files at or below `path`, sorted; hidden folders hold unfinished work.
+    """Return the result files at or below `path`, sorted; hidden folders have unfinished work.
 
     Raises UsageError when the path does not exist or holds no result.
     """
@@ -275,7 +277,7 @@ def result_files(path: Path) -> list[Path]:
 
 
 def load_result(path: Path) -> Loaded:
-    """A result and its records, parsed but not yet checked. Raises ValidationFailed."""
+    """Load a result and its records, parsed but not yet checked. Raise ValidationFailed."""
     result = read_record(path, Result)
     if result.records != f"{path.stem}.parquet":
         raise ValidationFailed(
@@ -286,7 +288,7 @@ def load_result(path: Path) -> Loaded:
 
 
 def read_records(path: Path, result: Result) -> Records:
-    """The records that lie at `path`. Raises ValidationFailed."""
+    """Read the records at `path`. Raise ValidationFailed."""
     spec = result.spec
     if isinstance(spec, EpisodicSpec):
         records: Records = parquet.read_episodes(path, spec.episode.n_way, spec.episode.n_query)
@@ -303,7 +305,7 @@ def read_records(path: Path, result: Result) -> Records:
 
 
 def read_verified(path: Path) -> Loaded:
-    """A result that keeps every rule. Raises ValidationFailed naming file, rule and fix."""
+    """Read a result that keeps every rule. Raise ValidationFailed naming file, rule and fix."""
     cell = load_result(path)
     problems = find_problems(cell)
     if problems:
@@ -317,7 +319,7 @@ def read_cells(path: Path) -> Iterator[Loaded]:
 
 
 def read(path: Path) -> list[Result]:
-    """Yield all results at or below `path`, each verified against its records.
+    """Return all results at or below `path`, verified against their records.
 
     Raises UsageError when there are none, ValidationFailed on the first that breaks a rule.
     """
@@ -325,7 +327,7 @@ def read(path: Path) -> list[Result]:
 
 
 def episode_records(path: Path) -> EpisodeRecords:
-    """Per-episode outcomes of one verified result file."""
+    """Return the per-episode outcomes of one verified result file."""
     records = read_verified(path).records
     if not isinstance(records, EpisodeRecords):
         raise UsageError(f"{path} is a probe, which has no episodes", fix="use probe_records")
@@ -333,7 +335,7 @@ def episode_records(path: Path) -> EpisodeRecords:
 
 
 def probe_records(path: Path) -> ProbeRecords:
-    """Per-image outcomes of one verified probe result file."""
+    """Return the per-image outcomes of one verified probe result file."""
     records = read_verified(path).records
     if not isinstance(records, ProbeRecords):
         raise UsageError(f"{path} holds no linear probe", fix="use episode_records for episodes")
