@@ -221,6 +221,7 @@ def show_statistics(summary: BoardStatistics, track: BoardTable) -> None:
     from leaderboard.reports.render import (
         SELF_MARK,
         SELF_NOTE,
+        describe_single_seeds,
         list_self_reported,
         mark_single_seed,
     )
@@ -242,6 +243,8 @@ def show_statistics(summary: BoardStatistics, track: BoardTable) -> None:
     )
     if self_reported:
         console.log(SELF_NOTE)
+    for note in describe_single_seeds(track):
+        console.log(note)
     if summary.friedman:
         console.table(
             f"{where}: average ranks over {summary.friedman.columns} columns",

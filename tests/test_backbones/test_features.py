@@ -147,7 +147,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     resumed = FeatureStore(killed, 4, report=report).get(native, dataset, SMALL, PRINT)
     assert len(sizes) == 5 - n_saved
     done = 4 * n_saved
-    assert report.tasks == [["features of noise by fsbench/toy_resnet", 18, done, 18 - done]]
+    assert report.tasks == [["noise features", 18, done, 18 - done]]
     assert resumed.tobytes() == whole.tobytes()
     names = {path.name for path in (killed / "features").rglob("*") if path.suffix != ".lock"}
     assert names == {

@@ -67,8 +67,9 @@ def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--board", str(board)) == 0
     shown = capsys.readouterr()
     (line,) = (text for text in shown.out.splitlines() if "middle" in text and "to" in text)
-    assert line.split()[0:2] == ["middle", "2"]
-    assert line.split()[3:] == ["2", "2", "to", "2"]
+    assert line.split()[:3] == ["◦", "middle", "2"]
+    assert line.split()[4:] == ["2", "2", "to", "2"]
+    assert "◦ one pretraining seed" in shown.err
     assert "Critical difference 2.34" in shown.out
     assert "not independent" in shown.err
     assert "it needs 8" in shown.err
