@@ -78,17 +78,16 @@ def test_show_prints_a_table_a_version(tmp_path: Path, capsys: pytest.CaptureFix
         run(["show", str(tmp_path)])
     out = capsys.readouterr().out
     assert sorted(titles(out)) == [
-        "results ibm 32px",
-        "results ibm 84px",
-        "results ibm-disjoint 32px",
-        "results startup 32px",
+        "results ibm 32px: linear@ibm · custom",
+        "results ibm 84px · custom",
+        "results ibm-disjoint 32px: linear@ibm-disjoint · custom",
+        "results startup 32px: linear@startup · custom",
     ]
     for part in out.split("results ")[1:]:
-        protocol, size = part.split()[:2]
-        cells = [
-            line.split()[0] + " " + line.split()[1] for line in part.splitlines() if "5w" in line
-        ]
-        assert cells == [f"folder-blobs:5w1s/linear@{protocol} {size}"]
+        protocol, size = part.replace(":", " ").split()[:2]
+        (episodic,) = (line for line in part.splitlines() if "5w" in line)
+        assert episodic.startswith("folder-blobs:5w1s")
+        assert f"linear@{protocol}" in part
         assert ("probe" in part) == (size == "32px")
 
 
