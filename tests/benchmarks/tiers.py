@@ -10,18 +10,23 @@ Rules: `leader-tiers-1` (z test, Holm over the leader's comparisons); `bonferron
 `range`, the two halves of `simultaneous-tiers-2` used at every n; `simultaneous-tiers-2`;
 `mcs`, the model confidence set of Hansen, Lunde, Nason (Econometrica 79, 2011, 453-497) with T_max
 and a bootstrap over shared episodes. Boards: `equal` variances, `unequal` ones, and `correlated`
-rows, groups of which share outcomes. Accuracies have the resolution of 75 queries. With several
-seeds a row is the mean over them. Where they differ (`--spread`) every rule splits equal rows,
-since it covers episodes only: intervals over seeds are on the method board.
+rows, groups of which share outcomes. Accuracies have the resolution of 75 queries.
+
+With `--spread` (in points, .05,.2,.5) each run of a recipe differs by that standard deviation, and
+equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`: 1, 2, 3 and 5 in
+turn. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over them and split
+equal recipes. So does the first one on rows of one seed only, where no spread can be estimated:
+its tiers cover episodes then, and say so.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +38,12 @@ from leaderboard.ranking.simultaneous import exceed_range, exceed_student
 from leaderboard.ranking.tiers import ALPHA, RankingRule, rank_entries
 
 Matrix = NDArray[np.float64]
+Board = list[Matrix]
+"""Correct queries (S, n) of each row."""
 QUERIES = 75
+MIXED = (1, 2, 3, 5)
+SHARED = 0.7
+"""Part of the deviation of an episode that all seeds of a row share."""
 KINDS = ("equal", "unequal", "correlated")
 RESAMPLES = 300
 """Bootstrap samples of the model confidence set."""
@@ -42,13 +52,17 @@ MOST_MCS = 20
 
 
 class Setting(NamedTuple):
-    """A kind of board: rows, episodes, seeds per row, their spread as a fraction."""
+    """A kind of board: rows, episodes, seeds per row (0: mixed), their spread in points."""
 
     kind: str
     rows: int
     episodes: int
     seeds: int = 1
     spread: float = 0.0
+
+    @property
+    def seeds_by_row(self) -> list[int]:
+        return [self.seeds or MIXED[i % len(MIXED)] for i in range(self.rows)]
 
 
 class Outcome(NamedTuple):
@@ -59,41 +73,49 @@ class Outcome(NamedTuple):
     power: float
 
 
-def simulate_board(setting: Setting, rng: np.random.Generator, gap: float = 0.0) -> Matrix:
-    """Return correct queries (K, n) of equal rows; the last is worse by `gap` standard errors."""
-    rows, n = setting.rows, setting.episodes
-    difficulty = rng.normal(0, 0.08, n)
+def simulate_board(setting: Setting, rng: np.random.Generator, gap: float = 0.0) -> Board:
+    """Return correct queries (S, n) of K equal rows; the last is worse by `gap` standard errors."""
+    rows, n, seeds = setting.rows, setting.episodes, setting.seeds_by_row
     sd = (
         np.exp(rng.normal(0, 0.7, rows)) * 0.05
         if setting.kind == "unequal"
         else np.full(rows, 0.06)
     )
-    accuracies = 0.6 + difficulty + rng.normal(0, 1, (rows, n)) * sd[:, None]
+    center = 0.6 + rng.normal(0, 0.08, n) + np.zeros((rows, n))
     if setting.kind == "correlated":
-        accuracies += rng.normal(0, 0.06, (rows, n))[rng.integers(0, max(2, rows // 4), rows)]
-    if setting.seeds > 1 or setting.spread:
-        draws = rng.normal(0, setting.spread, (rows, setting.seeds))
-        accuracies += draws.mean(axis=1, keepdims=True)
-    accuracies[-1] -= gap * math.hypot(sd[0], sd[-1]) / math.sqrt(n)
-    return np.asarray(np.round(np.clip(accuracies, 0, 1) * QUERIES), np.float64)
+        center += rng.normal(0, 0.06, (rows, n))[rng.integers(0, max(2, rows // 4), rows)]
+    spread, errors, board = setting.spread / 100, [], []
+    for row, size in enumerate(seeds):
+        shared, noise = (SHARED, math.sqrt(1 - SHARED**2)) if size > 1 else (0.0, 1.0)
+        accuracies = center[row] + rng.normal(0, spread, (size, 1)) * bool(spread)
+        accuracies = accuracies + sd[row] * shared * rng.normal(0, 1, n)
+        board.append(accuracies + sd[row] * noise * rng.normal(0, 1, (size, n)))
+        errors.append((sd[row] ** 2 * (shared**2 + noise**2 / size)) / n + spread**2 / size)
+    board[-1] -= gap * math.sqrt(errors[0] + errors[-1])
+    return [np.round(np.clip(accuracies, 0, 1) * QUERIES) for accuracies in board]
 
 
-def contend(right: Matrix) -> dict[str, dict[str, Outcomes]]:
-    index = np.arange(right.shape[1])
-    counts = right.astype(np.uint8)
-    return {str(i): {"c": Outcomes(index, row, "d", QUERIES)} for i, row in enumerate(counts)}
+def contend(board: Board, knows_seeds: bool = True) -> dict[str, dict[str, Outcomes]]:
+    """Return the rows as the board ranks them, with their seeds or as plain means."""
+    index = np.arange(board[0].shape[1])
+    contenders = {}
+    for i, right in enumerate(board):
+        seeds = [Outcomes(index, row.astype(np.uint8), "d", QUERIES) for row in right]
+        row = seeds[0] if len(seeds) == 1 else Outcomes.average(seeds)
+        contenders[str(i)] = {"c": row if knows_seeds else replace(row, seeds=())}
+    return contenders
 
 
-def rank(right: Matrix, rule: RankingRule) -> set[int]:
+def rank(board: Board, rule: RankingRule) -> set[int]:
     """Return the rows outside tier 1 by a rule of the board."""
-    ranking = rank_entries(contend(right), ["c"], rule=rule)
+    ranking = rank_entries(contend(board, rule == "simultaneous-tiers-2"), ["c"], rule=rule)
     return {int(entry.name) for tier in ranking.tiers[1:] for entry in tier}
 
 
-def rank_half(right: Matrix, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> set[int]:
+def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> set[int]:
     """Return the rows outside tier 1 by one half of the newest rule, whatever the episodes."""
-    contenders = contend(right)
-    order = sorted(contenders, key=lambda name: (-right[int(name)].mean(), name))
+    contenders = contend(board, knows_seeds=False)
+    order = sorted(contenders, key=lambda name: (-board[int(name)].mean(), name))
     pairs = PairwiseGaps({name: [contenders[name]["c"]] for name in order})
     gaps = pairs.behind(order[0], order[1:])
     t = np.array([gap.gap / gap.se if gap.se else 1e6 * (gap.gap > 0) for gap in gaps.values()])
@@ -101,13 +123,13 @@ def rank_half(right: Matrix, exceed: Callable[[Matrix, int, Matrix], Matrix]) ->
     return {int(name) for name, value in zip(gaps, p, strict=True) if value < ALPHA}
 
 
-def rank_by_confidence_set(right: Matrix, rng: np.random.Generator) -> set[int]:
+def rank_by_confidence_set(board: Board, rng: np.random.Generator) -> set[int]:
     """Return the rows outside the model confidence set, by T_max."""
-    accuracies = right / QUERIES
+    accuracies = np.stack([right.mean(axis=0) for right in board]) / QUERIES
     n = accuracies.shape[1]
     weights = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
     means, drawn = accuracies.mean(axis=1), weights @ accuracies.T
-    remaining = list(range(len(right)))
+    remaining = list(range(len(board)))
     while len(remaining) > 1:
         behind = means[remaining].mean() - means[remaining]
         resampled = drawn[:, remaining]
@@ -118,22 +140,23 @@ def rank_by_confidence_set(right: Matrix, rng: np.random.Generator) -> set[int]:
         if p >= ALPHA:
             break
         del remaining[worst]
-    return set(range(len(right))) - set(remaining)
+    return set(range(len(board))) - set(remaining)
 
 
-RULES: dict[str, Callable[[Matrix, np.random.Generator], set[int]]] = {
-    "leader-tiers-1": lambda right, _: rank(right, "leader-tiers-1"),
-    "bonferroni": lambda right, _: rank_half(right, exceed_student),
-    "range": lambda right, _: rank_half(right, exceed_range),
-    "simultaneous-tiers-2": lambda right, _: rank(right, "simultaneous-tiers-2"),
+RULES: dict[str, Callable[[Board, np.random.Generator], set[int]]] = {
+    "leader-tiers-1": lambda board, _: rank(board, "leader-tiers-1"),
+    "bonferroni": lambda board, _: rank_half(board, exceed_student),
+    "range": lambda board, _: rank_half(board, exceed_range),
+    "simultaneous-tiers-2": lambda board, _: rank(board, "simultaneous-tiers-2"),
     "mcs": rank_by_confidence_set,
 }
 
 
 def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
     """Return level, size of tier 1 and power of a rule over this number of boards."""
-    seeds = [KINDS.index(setting.kind), setting.rows, setting.episodes, setting.seeds]
-    rng, chance = np.random.default_rng(seeds), np.random.default_rng(seeds)
+    key = [KINDS.index(setting.kind), setting.rows, setting.episodes, setting.seeds]
+    key += [round(1000 * setting.spread)]
+    rng, chance = np.random.default_rng(key), np.random.default_rng(key)
     wrong, sizes, detected = 0, 0, 0
     for _ in range(boards):
         wrong += bool(RULES[rule](simulate_board(setting, rng), chance))
@@ -144,12 +167,16 @@ def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
 
 
 def list_settings(options: argparse.Namespace) -> Iterator[Setting]:
-    for kind, rows, n, seeds in product(KINDS, options.rows, options.episodes, options.seeds):
-        yield Setting(kind, rows, n, seeds, options.spread if seeds > 1 else 0.0)
+    parts = (options.kinds, options.rows, options.episodes, options.seeds, options.spread)
+    yield from itertools.starmap(Setting, itertools.product(*parts))
 
 
 def numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+    return [0 if part == "mixed" else int(part) for part in text.split(",")]
+
+
+def points(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,18 +185,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=numbers, default=[2, 5, 10, 20, 50, 100])
     parser.add_argument("--episodes", type=numbers, default=[5, 10, 30, 100, 600])
     parser.add_argument("--seeds", type=numbers, default=[1, 2, 5])
-    parser.add_argument("--spread", type=float, default=0.0, help="between seeds, a fraction")
+    parser.add_argument("--spread", type=points, default=[0.0], help="between seeds, in points")
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
+    parser.add_argument("--rules", type=lambda text: text.split(","), default=[*RULES])
     parser.add_argument("--gap", type=float, default=4.0, help="of the worse row, standard errors")
     options = parser.parse_args(arguments)
-    head = ("kind", "K", "n", "seeds", "rule", "wrong", "first", "power")
-    print("{:10} {:>4} {:>4} {:>5}  {:22} {:>6} {:>6} {:>6}".format(*head))
+    head = ("kind", "K", "n", "seeds", "spread", "rule", "wrong", "first", "power")
+    print("{:10} {:>4} {:>4} {:>5} {:>6}  {:22} {:>6} {:>6} {:>6}".format(*head))
     for setting in list_settings(options):
-        for rule in RULES:
+        for rule in options.rules:
             if rule == "mcs" and setting.rows > MOST_MCS:
                 continue
             outcome = measure(setting, rule, options.boards, options.gap)
-            line = "{:10} {:4} {:4} {:5}  {:22} {:6.3f} {:6.1f} {:6.2f}"
-            print(line.format(*setting[:4], rule, *outcome))
+            line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:22} {:6.3f} {:6.1f} {:6.2f}"
+            print(line.format(*setting, rule, *outcome), flush=True)
     return 0
 
 
