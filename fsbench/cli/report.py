@@ -17,6 +17,7 @@ def report(
     output: Path | None = Option(None, "-o", "--output", help="Output file; stdout by default."),
     control: str | None = Option(None, help="Model that the others are compared with."),
     board: Path | None = Option(None, help="Folder of a leaderboard, instead of results."),
+    seeds: bool = Option(False, "--seeds", help="Print the seeds of a recipe below its row."),
     cache: options.Cache = None,
 ) -> None:
     """Write results or a board as tables of a paper, one per protocol and input size.
@@ -36,9 +37,11 @@ def report(
         raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
     write_report = downloads.FORMATS.load(shape).make
     if board:
-        sheets = reports.report_board(board, control, cache_folder(cache), console.reporter())
+        sheets = reports.report_board(
+            board, control, cache_folder(cache), console.reporter(), seeds
+        )
     else:
-        sheets = reports.report_results(results or [], control)
+        sheets = reports.report_results(results or [], control, seeds)
     text = write_report(sheets)
     if output is None:
         typer.echo(text, nl=False)

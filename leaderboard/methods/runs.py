@@ -174,7 +174,7 @@ def name_row(entries: Sequence[str], taken: Collection[str]) -> str:
     shortest, letters = min(map(len, entries)), zip(*entries, strict=False)
     equal = next((i for i, letter in enumerate(letters) if len(set(letter)) > 1), shortest)
     common = re.sub(r"[-_.]+((s|seed)[-_.]?\d*)?$", "", entries[0][:equal])
-    if 2 * len(common) < shortest or common.casefold() in taken:
+    if not common or 2 * equal < shortest or common.casefold() in taken:
         return f"{entries[0]} (+{len(entries) - 1})"
     return common
 

@@ -8,7 +8,13 @@ from typing import Any
 
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.reports.render import build_gap_json, build_score_json
-from leaderboard.reports.table import ReportScore, ReportTable, make_caption_title, write_caption
+from leaderboard.reports.table import (
+    ReportRow,
+    ReportScore,
+    ReportTable,
+    make_caption_title,
+    write_caption,
+)
 
 SUFFIX = "json"
 
@@ -28,16 +34,18 @@ def build_table_json(table: ReportTable) -> dict[str, Any]:
         "control": table.control,
         "alpha": ALPHA,
         "notes": write_caption(table),
-        "entries": [
-            {
-                "name": row.name,
-                "tier": row.tier,
-                "overall": row.overall and build_report_score_json(row.overall),
-                "source_accuracy": row.source,
-                "scores": {c: build_report_score_json(cell) for c, cell in row.cells.items()},
-            }
-            for row in table.rows
-        ],
+        "entries": [build_row_json(row) for row in table.rows if not row.is_seed],
+    }
+
+
+def build_row_json(row: ReportRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "tier": row.tier,
+        "overall": row.overall and build_report_score_json(row.overall),
+        "source_accuracy": row.source,
+        "scores": {c: build_report_score_json(cell) for c, cell in row.cells.items()},
+        **({"seeds": [build_row_json(seed) for seed in row.seeds.values()]} if row.seeds else {}),
     }
 
 

@@ -35,6 +35,7 @@ SPECIAL = {
     "†": r"$\dagger$",
     "‡": r"$\ddagger$",
     "…": r"\ldots{}",
+    "↳": r"$\hookrightarrow$",
     "ß": r"\ss{}",
     "æ": r"\ae{}",
     "Æ": r"\AE{}",

@@ -32,13 +32,17 @@ def report_board(
     control: str | None = None,
     cache: Path | None = None,
     report: Reporter = SILENT,
+    seeds: bool = False,
 ) -> list[ReportTable]:
     """Return one table per track of a board. Raises ValidationFailed, UsageError, UnknownName."""
-    tables = [build_report_table(view, control) for view in rank_board(folder, cache, report)]
+    views = rank_board(folder, cache, report)
+    tables = [build_report_table(view, control, seeds=seeds) for view in views]
     return require_control(tables, control)
 
 
-def report_results(paths: Sequence[Path], control: str | None = None) -> list[ReportTable]:
+def report_results(
+    paths: Sequence[Path], control: str | None = None, seeds: bool = False
+) -> list[ReportTable]:
     """Return one table per track of these results, after verifying them.
 
     Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed, and
@@ -47,7 +51,8 @@ def report_results(paths: Sequence[Path], control: str | None = None) -> list[Re
     results = [loaded for path in paths for loaded in read_cells(path)]
     models = group_by_model(results)
     tracks = split_by_track(BoardFile(name="results"), [loaded.result for loaded in results])
-    return require_control([report_models(models, track, control) for track in tracks], control)
+    tables = [report_models(models, track, control, seeds) for track in tracks]
+    return require_control(tables, control)
 
 
 def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
@@ -64,7 +69,9 @@ def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
     return results_by_model
 
 
-def report_models(models: ResultsByModel, table: TrackColumns, control: str | None) -> ReportTable:
+def report_models(
+    models: ResultsByModel, table: TrackColumns, control: str | None, seeds: bool
+) -> ReportTable:
     """Rank models over the columns of one track like the entries of a board."""
     labels = label_columns(table.columns)
     labelled = {
@@ -103,7 +110,7 @@ def report_models(models: ResultsByModel, table: TrackColumns, control: str | No
     )
     view = rank_rows(view, columns, group_seeds(runs, columns), NEWEST, {})
     notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
-    return build_report_table(view, control, notes)
+    return build_report_table(view, control, notes, seeds)
 
 
 def require_control(tables: list[ReportTable], control: str | None) -> list[ReportTable]:

@@ -31,7 +31,7 @@ from leaderboard.ranking.tiers import (
     compare_with_leader,
     is_worse,
 )
-from leaderboard.reports.render import list_unranked, to_percent
+from leaderboard.reports.render import SEED_MARK, describe_coverage, list_unranked, to_percent
 
 BETTER, WORSE = "†", "‡"
 FLAGS = {
@@ -47,6 +47,7 @@ INTERVAL_NOTE = (
     "Accuracy in percent with the half-width of its 95 % interval, 1.96 s / sqrt(n) over the "
     "episodes or test images, not over pretraining seeds."
 )
+SEED_INTERVAL_NOTE = "Accuracy in percent with the half-width of its 95 % interval."
 BEST_NOTES: dict[RankingRule, str] = {
     "leader-tiers-1": "Bold: the best of a column and all that are not significantly worse (paired "
     f"over shared episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g}).",
@@ -123,6 +124,7 @@ class ReportTable:
     control: str | None = None
     notes: tuple[str, ...] = ()
     rule: RankingRule = NEWEST
+    intervals: str = INTERVAL_NOTE
 
     @cached_property
     def has_overall(self) -> bool:
@@ -135,7 +137,7 @@ class ReportTable:
     @property
     def compares(self) -> bool:
         """Return whether there are several models, of which one can be the best."""
-        return len(self.rows) > 1
+        return sum(not row.is_seed for row in self.rows) > 1
 
     def bolds(self, cell: ReportScore) -> bool:
         """Return whether a score is set in bold; never where there is one model only."""
@@ -155,9 +157,15 @@ class ReportTable:
 
 
 def build_report_table(
-    view: BoardTable, control: str | None = None, notes: Sequence[str] = ()
+    view: BoardTable,
+    control: str | None = None,
+    notes: Sequence[str] = (),
+    seeds: bool = False,
 ) -> ReportTable:
-    """Build the report of a board table; a control that is not in it is ignored."""
+    """Build the report of a board table; a control that is not in it is ignored.
+
+    control: a row, or a seed of it; seeds: whether the seeds of a row are lines below it.
+    """
     columns, newest = view.ranking.columns, view.ranking.rule == NEWEST
     control = control and view.find_row(control)
     cells = {c: score_column(view, c, control) for c in columns}
@@ -165,7 +173,7 @@ def build_report_table(
     # below two seeds no gap of a recipe is marked, as on the method board
     runs = {name for name, facts in view.backbones.items() if newest and is_run(facts)}
 
-    def build_row(entry: RankedEntry, seeds: Mapping[int, RankedEntry]) -> ReportRow:
+    def build_row(entry: RankedEntry, parts: Mapping[int, RankedEntry]) -> ReportRow:
         name, flags = entry.name, view.cell_flags.get(entry.name, {})
         judged = control not in runs and name not in runs
         scores = {
@@ -177,16 +185,26 @@ def build_report_table(
         mean = overall.get(name)
         united = tuple(dict.fromkeys(chain(*flags.values())))
         mean = mean and replace(mean, flags=united, is_judged=judged)
-        by_entry = {e.name: replace(build_row(e, {}), is_seed=True) for e in seeds.values()}
+        by_entry = {e.name: replace(build_row(e, {}), is_seed=True) for e in parts.values()}
         return ReportRow(name, entry.tier, scores, mean, view.sources[name], by_entry)
 
     rows = [build_row(entry, view.seeds.get(entry.name, {})) for entry in view.ranking.entries]
+    lines = [line for row in rows for line in (row, *(row.seeds.values() if seeds else ()))]
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name
     label = track.label if track else ""
     warnings = [f"Warning: {view.warning}"] if view.warning else []
     listed = (*list_unranked(view.ranking), *notes, *warnings)
-    return ReportTable(title, label, columns, tuple(rows), control, listed, view.ranking.rule)
+    return ReportTable(
+        title,
+        label,
+        columns,
+        tuple(lines),
+        control,
+        listed,
+        view.ranking.rule,
+        f"{SEED_INTERVAL_NOTE} {describe_coverage(view)}" if view.seeds else INTERVAL_NOTE,
+    )
 
 
 def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:
@@ -285,11 +303,14 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 def write_caption(table: ReportTable) -> list[str]:
     """Return the sentences below the table."""
-    sentences = [INTERVAL_NOTE, *([BEST_NOTES[table.rule]] if table.compares else [])]
+    sentences = [table.intervals, *([BEST_NOTES[table.rule]] if table.compares else [])]
     if table.marked:
+        scores = [score for row in table.rows for score in (*row.cells.values(), row.overall)]
+        judged = all(score.is_judged for score in scores if score)
         sentences.append(
             f"{BETTER} significantly better and {WORSE} worse than {table.control} (paired, Holm "
-            f"over the comparisons with it in a column, alpha {ALPHA:g})."
+            f"over the comparisons with it in a column, alpha {ALPHA:g}"
+            f"{'' if judged else '; not for a recipe of one seed'})."
         )
     elif table.control is not None:
         sentences.append(f"{table.control} has no result here, so nothing is marked against it.")
@@ -318,7 +339,7 @@ def format_row(
     cells += [number(row.overall, table)] if table.has_overall else []
     if table.has_source:
         cells.append("-" if row.source is None else to_percent(row.source))
-    return [escape(row.name), *cells]
+    return [escape(f"{SEED_MARK if row.is_seed else ''}{row.name}"), *cells]
 
 
 def format_superscript(cell: ReportScore, table: ReportTable) -> str:

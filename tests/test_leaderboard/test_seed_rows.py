@@ -1,0 +1,278 @@
+"""Seeds of a recipe as one row: who is joined, its errors, and how tables and reports show it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import fakes, site
+from support.methods import facts, outcomes, random_init, run
+
+from fsbench.api.leaderboard import RankedBoard
+from fsbench.core.schema import BackboneFacts
+from fsbench.core.statistics import paired, score
+from leaderboard.board.board import BoardEntry
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.tables import BoardTable, rank_tracks
+from leaderboard.methods.board import build_method_board
+from leaderboard.methods.runs import MethodRun, group_seeds, name_row
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.pairs import PairwiseGaps
+from leaderboard.ranking.seeds import SeedErrors, compute_seed_interval
+from leaderboard.ranking.tiers import RankingRule, rank_entries
+from leaderboard.reports import FORMATS, render
+from leaderboard.reports.table import build_report_table
+from leaderboard.site.data import build_page_data
+
+METHODS = {"normal": 3, "swr": 3, "seal": 2, "llf": 1}
+
+
+def recipes(methods: dict[str, int] = METHODS) -> dict[str, BackboneFacts]:
+    """Backbones named method-sN."""
+    return {f"{m}-s{seed}": facts(m, seed) for m, n in methods.items() for seed in range(n)}
+
+
+def rank(
+    backbones: dict[str, BackboneFacts],
+    owners: dict[str, str] | None = None,
+    rule: RankingRule = "simultaneous-tiers-2",
+) -> tuple[Sequence[BoardEntry], BoardTable]:
+    """One linear table; owners: entry -> authors."""
+    entries = []
+    for entry in site.source([*backbones], n_episodes=120, backbones=backbones).entries:
+        authors = (owners or {}).get(entry.name, "A. Author")
+        declaration = entry.file.declaration.model_copy(update={"authors": authors})
+        file = entry.file.model_copy(update={"declaration": declaration})
+        entries.append(replace(entry, file=file))
+    (table,) = rank_tracks(BoardFile(name="b", ranking=rule), entries)
+    return entries, table
+
+
+def members(table: BoardTable) -> dict[str, list[str]]:
+    return {row: [e.name for e in seeds.values()] for row, seeds in table.seeds.items()}
+
+
+def test_the_seeds_of_a_recipe_are_one_row() -> None:
+    _, table = rank(recipes())
+    assert members(table) == {
+        "normal": ["normal-s0", "normal-s1", "normal-s2"],
+        "swr": ["swr-s0", "swr-s1", "swr-s2"],
+        "seal": ["seal-s0", "seal-s1"],
+    }
+    assert sorted(table.names) == ["llf-s0", "normal", "seal", "swr"]
+    rows = {row.name: row for row in table.ranking.entries}
+    for name, seeds in table.seeds.items():
+        assert list(seeds) == list(range(len(seeds)))
+        assert rows[name].overall == pytest.approx(np.mean([s.overall for s in seeds.values()]))
+        assert rows[name].covers == "seeds and episodes"
+    assert rows["llf-s0"].covers == "pooled seeds and episodes"
+
+
+def test_older_rules_rank_every_seed() -> None:
+    _, table = rank(recipes(), rule="leader-tiers-1")
+    assert sorted(table.names) == sorted(recipes())
+    assert not table.seeds
+    assert {row.covers for row in table.ranking.entries} == {"episodes"}
+    assert render.EPISODES_NOTE in render.make_measured_table(table).note
+
+
+def test_a_stranger_joins_no_row() -> None:
+    """A bad seed under another's recipe would lower the row of its owner."""
+    backbones = {**recipes({"normal": 2}), "stranger": facts("normal", 2)}
+    _, table = rank(backbones, {"stranger": "B. Other"})
+    assert members(table) == {"normal": ["normal-s0", "normal-s1"]}
+    assert sorted(table.names) == ["normal", "stranger"]
+
+
+def test_two_networks_that_claim_one_seed_stand_alone() -> None:
+    forged = facts("normal", 0).model_copy(update={"weights_hash": "f" * 64})
+    _, table = rank({**recipes({"normal": 3}), "forged": forged})
+    assert members(table) == {"normal": ["normal-s1", "normal-s2"]}
+    assert sorted(table.names) == ["forged", "normal", "normal-s0"]
+
+
+def test_other_recipes_features_and_episodes_are_other_rows() -> None:
+    values = np.linspace(0, 1, 9)
+    base = run("a", facts("swr", 0), c=values)
+    others = [
+        run("recipe", facts("swr", 1, lam=0.5), c=values),
+        run("source", facts("swr", 1, source_fingerprint="e" * 64), c=values),
+        run("init", random_init(1), c=values),
+        replace(run("pooled", facts("swr", 1), c=values), facts=pooled(facts("swr", 1))),
+        MethodRun("episodes", facts("swr", 1), {"c": outcomes(values[:8], draws="c")}),
+        MethodRun("images", facts("swr", 1), {"c": outcomes(values, draws="other")}),
+        replace(run("owner", facts("swr", 1), c=values), owner="B. Other"),
+    ]
+    for other in others:
+        assert not group_seeds([base, other], ["c"]), other.entry
+    assert group_seeds([base, run("same", facts("swr", 1), c=values)], ["c"])
+
+
+def pooled(backbone: BackboneFacts) -> BackboneFacts:
+    return backbone.model_copy(update={"features": "maximum over positions"})
+
+
+def test_incomplete_seeds_stay_outside_their_row() -> None:
+    entries, _ = rank(recipes({"normal": 3, "swr": 1}))
+    partial = replace(entries[0], cells=entries[0].cells[:1])
+    (table,) = rank_tracks(BoardFile(name="b"), [partial, *entries[1:]])
+    assert members(table) == {"normal": ["normal-s1", "normal-s2"]}
+    assert {e.name: e.reason for e in table.ranking.unranked} == {
+        "normal-s0": "lacks 3 of 4 columns"
+    }
+
+
+@pytest.mark.parametrize(
+    ("entries", "name"),
+    [
+        (["swr-s0", "swr-s1"], "swr"),
+        (["swr-seed10", "swr-seed11", "swr-seed2"], "swr"),
+        (["p-swr.1", "p-swr.2"], "p-swr"),
+        (["vit16a", "vit16b"], "vit16"),
+        (["mine", "first"], "mine (+1)"),
+        (["taken-s0", "taken-s1", "taken-s2"], "taken-s0 (+2)"),
+    ],
+)
+def test_a_row_is_named_by_what_its_seeds_share(entries: list[str], name: str) -> None:
+    assert name_row(entries, {"taken"}) == name
+
+
+def seeds_of(seeds: int, spread: float, number: int, n: int = 200) -> Outcomes:
+    rng = np.random.default_rng(number)
+    base = np.random.default_rng(0).normal(0.5, 0.1, n)
+    values = base + rng.normal(0, spread, (seeds, 1)) + rng.normal(0, 0.02, (seeds, n))
+    parts = [Outcomes(np.arange(n), row, "d") for row in values]
+    return parts[0] if seeds == 1 else Outcomes.average(parts)
+
+
+def test_the_mean_over_seeds_counts_correct_queries() -> None:
+    rows = np.array([[75, 0, 30], [75, 75, 0]], np.uint8)
+    parts = [Outcomes(np.arange(3), row, "d", 75) for row in rows]
+    mean = Outcomes.average(parts)
+    assert mean.values.tolist() == [1.0, 0.5, 0.2]
+    assert (mean.n_seeds, mean.out_of, mean.draws) == (2, 150, "d")
+
+
+def test_the_interval_of_a_row_is_that_of_its_seeds() -> None:
+    row = seeds_of(3, 0.05, 1)
+    found = SeedErrors({"a": [row]}).measure_row("a")
+    side = [[values] for values in row.by_seed]
+    se = paired([row.values], [np.zeros(200)]).se
+    assert found.ci95 == compute_seed_interval(found.mean, [side], se, ["d"]).ci95
+    assert found.ci95 > 1.5 * score(row.values).ci95
+
+
+def test_below_three_rows_with_seeds_one_seed_covers_episodes() -> None:
+    rows = {name: [seeds_of(3, 0.05, i)] for i, name in enumerate("ab")}
+    alone = {"x": [seeds_of(1, 0, 8)], "y": [seeds_of(1, 0, 9)]}
+    errors = SeedErrors({**rows, **alone})
+    assert errors.pooled is None
+    assert errors.find_coverage("x") == "episodes"
+    plain = paired([alone["x"][0].values], [alone["y"][0].values])
+    assert errors.widen_gap(plain, "x", "y") is plain
+    both = PairwiseGaps(rows).behind("a", ["b"])["b"]
+    assert both.freedom < 2.5, "the fewer seeds of both sides, less one"
+    assert both.p > 0.05
+
+
+def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
+    spreads = {"a": 0.001, "b": 0.2, "c": 0.02, "d": 0.02}
+    rows = {name: [seeds_of(3, s, i)] for i, (name, s) in enumerate(spreads.items())}
+    rows["one"] = [seeds_of(1, 0, 9)]
+    errors = SeedErrors(rows)
+    assert errors.pooled is not None
+    assert errors.pooled.freedom == 8
+    parts = {name: errors.find_part(name) for name in rows}
+    assert parts["one"].variance == errors.pooled.variance
+    assert parts["a"].variance == pytest.approx(errors.pooled.variance / 3 + parts["a"].residual)
+    assert parts["b"].variance > parts["a"].variance
+    assert {part.freedom for part in parts.values()} == {8}
+    gap = PairwiseGaps(rows).behind("one", ["a"])["a"]
+    assert gap.se > math.sqrt(errors.pooled.variance)
+    assert gap.ci95 > 2.2 * gap.se
+
+
+def test_all_pairs_at_once_are_the_pairs() -> None:
+    sizes = {"a": 3, "b": 2, "c": 5, "d": 1}
+    rows = {name: [seeds_of(n, 0.02, i)] for i, (name, n) in enumerate(sizes.items())}
+    errors, pairs = SeedErrors(rows), PairwiseGaps(rows)
+    values = [column.values for (column,) in rows.values()]
+    plain = np.array([[paired([x], [y]).se for y in values] for x in values])
+    halves = errors.widen_halves([*rows], plain, 199)
+    for i, a in enumerate(rows):
+        for j, b in enumerate(rows):
+            if a != b:
+                assert halves[i, j] == pytest.approx(pairs.behind(a, [b])[b].ci95)
+
+
+def test_seeds_decide_tiers() -> None:
+    """Over episodes the second row is worse; its seeds lie as far apart as the rows."""
+    rows = {name: {"c": seeds_of(3, 0.02, i)} for i, name in enumerate("abcd")}
+    flat = {name: {"c": replace(o["c"], seeds=())} for name, o in rows.items()}
+    assert len(rank_entries(flat, ["c"]).tiers) > 1
+    assert len(rank_entries(rows, ["c"]).tiers) == 1
+
+
+def test_the_method_board_reads_the_seeds() -> None:
+    _, table = rank(recipes())
+    entries = {name: table.contenders[name] for name in table.backbones}
+    board = build_method_board("b", table.ranking.columns, entries, table.backbones)
+    (swr,) = (row for row in board.rows if row.name == "swr")
+    assert swr.overall is not None
+    assert swr.entries == ("swr-s0", "swr-s1", "swr-s2")
+    found = table.seed_errors.measure_row("swr")
+    assert found.mean == pytest.approx(swr.overall.mean)
+    assert found.ci95 == pytest.approx(swr.overall.ci95_seeds)
+
+
+def test_a_table_prints_the_seeds_below_their_row() -> None:
+    _, table = rank(recipes())
+    closed, opened = (render.make_measured_table(table, seeds) for seeds in (False, True))
+    assert [row[1] for row in closed.rows] == table.names
+    names = [row[1].removeprefix("↳ ") for row in opened.rows]
+    at = names.index("swr")
+    assert names[at : at + 4] == ["swr", "swr-s0", "swr-s1", "swr-s2"]
+    assert opened.rows[at][2] == "3"
+    assert opened.rows[at + 1][0] == ""
+    assert "pooled seed spread" in closed.note
+    assert "| ↳ swr-s1 |" in render.render_board(table, seeds=True)
+
+
+def test_json_and_page_carry_the_seeds() -> None:
+    entries, table = rank(recipes())
+    by_name = {e["name"]: e for e in RankedBoard((table,)).to_json()[0]["entries"]}
+    assert [s["name"] for s in by_name["seal"]["seeds"]] == ["seal-s0", "seal-s1"]
+    assert by_name["seal"]["covers"] == "seeds and episodes"
+    assert by_name["llf-s0"]["seeds"] == []
+    page = build_page_data(BoardFile(name="b"), entries, [table])
+    row = next(row for row in page["tracks"][0]["rows"] if row["name"] == "seal")
+    assert [(s["name"], s["seed"]) for s in row["seeds"]] == [("seal-s0", 0), ("seal-s1", 1)]
+    assert all(len(s["cells"]) == 4 for s in row["seeds"])
+    assert page["entries"]["seal"]["authors"] == "A. Author"
+    assert "weights_hash" not in page["entries"]["seal"]
+
+
+def test_reports_carry_the_seeds_and_judge_no_recipe_of_one_seed() -> None:
+    backbones = {**recipes(), "vit": fakes.facts("vit"), "poor": fakes.facts("poor")}
+    _, table = rank(backbones)
+    report = build_report_table(table, "normal-s1")
+    assert report.control == "normal", "a seed names its row"
+    rows = {row.name: row for row in report.rows}
+    assert [*rows["swr"].seeds] == ["swr-s0", "swr-s1", "swr-s2"]
+    assert not rows["llf-s0"].overall.is_judged  # type: ignore[union-attr]
+    assert rows["poor"].overall.is_judged  # type: ignore[union-attr]
+    data = json.loads(FORMATS.load("json").make([report]))
+    entry = next(e for e in data[0]["entries"] if e["name"] == "swr")
+    assert [s["name"] for s in entry["seeds"]] == ["swr-s0", "swr-s1", "swr-s2"]
+    closed, opened = (
+        FORMATS.load("md").make([build_report_table(table, seeds=seeds)]) for seeds in (False, True)
+    )
+    assert "swr-s1" not in closed
+    assert "swr-s1" in opened
+    for name in ("csv", "html", "latex"):
+        text = FORMATS.load(name).make([build_report_table(table, seeds=True)])
+        assert "swr-s1" in text, name
