@@ -1,8 +1,9 @@
 """Changes of a board against a base: what a pull request of a submitter may and may not do.
 
 A submitter adds whole entry folders of one owner, or replaces an entry that the owner signed and
-signs again. Every other change is a maintainer's: deleted and
-changed files, badges of existing entries, board.json, workflows, links, submodules, hidden files.
+signs again. A signer of the base's board.json also adds signed badges to existing entries. Every
+other change is a maintainer's: deleted and changed files, other badges of existing entries,
+board.json, workflows, links, submodules, hidden files.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem
+from leaderboard.board.badges import Badge, is_trusted
 from leaderboard.board.board import ENTRY_FILE, EntryFile
-from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed
+from leaderboard.board.definition import BoardFile
+from leaderboard.board.official import BOARD_FILE
+from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, signature_path
 from leaderboard.submission.archive import MAX_DEPTH
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -56,7 +60,7 @@ class TreeChanges:
     """All changes of a tree below `root`, and the names in the board folder of the base.
 
     board: path of the board below `root`; signed: changed entries of the base that their owner
-    signed, by name.
+    signed, by name; signers: the keys that the base trusts to sign badges.
     """
 
     root: Path
@@ -64,6 +68,7 @@ class TreeChanges:
     changes: tuple[FileChange, ...]
     base_names: frozenset[str]
     signed: Mapping[str, EntryFile]
+    signers: tuple[str, ...] = ()
 
 
 def compare_with_base(board: Path, base: str) -> TreeChanges:
@@ -83,10 +88,18 @@ def compare_with_base(board: Path, base: str) -> TreeChanges:
     base_names = frozenset(names.split("\0"))
 
     def read(name: str) -> str:
-        return run_git(root, "show", f"{commit}:{home / name / ENTRY_FILE}")
+        return run_git(root, "show", f"{commit}:{home / name}")
 
     signed = read_signed_entries(changes, home, base_names, read)
-    return TreeChanges(root, home, changes, base_names, signed)
+    return TreeChanges(root, home, changes, base_names, signed, read_signers(read))
+
+
+def read_signers(read: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the signers of the base's board.json, none if it has no valid one."""
+    try:
+        return BoardFile.model_validate_json(read(BOARD_FILE)).signers
+    except (OSError, ValueError, UsageError):
+        return ()
 
 
 def read_signed_entries(
@@ -95,12 +108,12 @@ def read_signed_entries(
     base_names: frozenset[str],
     read: Callable[[str], str],
 ) -> dict[str, EntryFile]:
-    """Return the changed entries of the base that name a key. read: name -> text of entry.json."""
+    """Return the changed entries of the base that name a key. read: path on the board -> text."""
     paths = [c.path.relative_to(home) for c in changes if c.path.is_relative_to(home)]
     signed = {}
     for name in sorted({path.parts[0] for path in paths if len(path.parts) > 1} & base_names):
         try:
-            file = EntryFile.model_validate_json(read(name))
+            file = EntryFile.model_validate_json(read(f"{name}/{ENTRY_FILE}"))
         except (OSError, ValueError, UsageError):  # no entry, or none that fsbench wrote
             continue
         if file.key:
@@ -154,10 +167,10 @@ def compare_folders(board: Path, base: Path) -> TreeChanges:
     names, home = frozenset(path.name for path in base.iterdir()), PurePosixPath()
 
     def read(name: str) -> str:
-        return (base / name / ENTRY_FILE).read_text(encoding="utf8")
+        return (base / name).read_text(encoding="utf8")
 
     signed = read_signed_entries(changes, home, names, read)
-    return TreeChanges(board, home, tuple(changes), names, signed)
+    return TreeChanges(board, home, tuple(changes), names, signed, read_signers(read))
 
 
 def list_modes(folder: Path) -> dict[str, str]:
@@ -210,7 +223,9 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
     for change in comparison.changes:
         reason = explain_refusal(comparison, change, taken, replaced)
         if reason is None:
-            added.setdefault(change.path.relative_to(comparison.board).parts[0], []).append(change)
+            name = change.path.relative_to(comparison.board).parts[0]
+            if name not in comparison.base_names or name in replaced:  # else a signed badge
+                added.setdefault(name, []).append(change)
         else:
             where = repr(str(change.path))[1:-1]  # git takes names with line breaks
             yield Problem("change", where[:300], reason, EXPECTED, FIX)
@@ -271,6 +286,8 @@ def explain_refusal(
         or (change.after is None and after.chain != comparison.signed[parts[0]].chain)
     ):
         return None if change.after in {FILE, None} else change.words
+    if is_signed_badge(comparison, change):
+        return None
     if parts[0].casefold() in taken:
         return f"{change.words} in the existing entry {parts[0][:100]!r}"
     if change.words != "added":
@@ -279,3 +296,24 @@ def explain_refusal(
         return f"a path of {len(parts)} parts"
     size = (comparison.root / change.path).stat().st_size
     return None if size <= MAX_ADDED_FILE else f"a file of {size} bytes"
+
+
+def is_signed_badge(comparison: TreeChanges, change: FileChange) -> bool:
+    """Return whether a change adds a badge, or its signature, by a key that the base trusts.
+
+    The inspection of the board checks that the badge fits the results of its entry.
+    """
+    file = comparison.root / change.path.with_name(change.path.name.removesuffix(".sig"))
+    parts = change.path.relative_to(comparison.board).parts
+    if change.words != "added" or len(parts) != 3 or parts[1] != BADGES:
+        return False
+    if parts[0] not in comparison.base_names or file.suffix != ".json":
+        return False
+    if any(read_mode(path) != FILE for path in (file, signature_path(file))):
+        return False
+    if file.stat().st_size > MAX_ADDED_FILE:
+        return False
+    try:
+        return is_trusted(file, read_record(file, Badge), comparison.signers)
+    except ValidationFailed:
+        return False

@@ -12,11 +12,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support import fakes
-from support.badges import add_badge, make_key, needs_ssh_keygen
+from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
@@ -585,6 +586,120 @@ def test_a_signed_entry_is_its_owners(
     shown = capsys.readouterr().err
     assert words in shown
     assert "in the existing entry 'alice'" in shown or words == "a link"
+
+
+@pytest.fixture
+def trusting(base: Path, tmp_path: Path) -> Path:
+    """Return a repository whose board.json lists the signer `judge`; mallory is none."""
+    board = Path(shutil.copytree(base / "board", tmp_path / "trusting"))
+    for key in ("judge", "mallory"):
+        make_key(tmp_path, key)
+    allow_signer(board, tmp_path / "judge")
+    commit(board)
+    git(board, "switch", "-q", "-c", "proposal")
+    return board
+
+
+def badge_of(board: Path, signer: str | None = "judge", name: str = "bob", **more: Any) -> Path:
+    key = board.parent / signer if signer else None
+    return add_badge(board, name, make_badge(board, name, **more), key)
+
+
+@needs_ssh_keygen
+@pytest.mark.parametrize("more", [{}, {"flipped": 1}], ids=["verified", "failed"])
+def test_a_signer_of_the_board_adds_a_badge(
+    more: dict[str, Any], trusting: Path, base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = shutil.copytree(trusting, trusting.parent / "before")
+    badge_of(trusting, **more)
+    add(base, trusting, "carol")
+    commit(trusting)
+    for compared in ("main", str(before)):
+        assert check(trusting, "--base", compared) == 0, capsys.readouterr().err
+
+
+def moved(name: str) -> Edit:
+    """Move a signed badge and its signature inside the entry."""
+
+    def make(board: Path) -> None:
+        path = badge_of(board)
+        (board / "bob" / name).parent.mkdir(exist_ok=True, parents=True)
+        path.with_name(f"{path.name}.sig").rename(board / "bob" / f"{name}.sig")
+        path.rename(board / "bob" / name)
+
+    return make
+
+
+def trust_mallory(board: Path) -> None:
+    badge_of(board, "mallory")
+    allow_signer(board, board.parent / "mallory")
+
+
+def edit_signed(board: Path) -> None:
+    edit(badge_of(board), seed=7)
+
+
+def copy_of_alice(board: Path) -> None:
+    path = badge_of(board, name="alice")
+    (board / "bob" / "badges").mkdir()
+    for file in (path, path.with_name(f"{path.name}.sig")):
+        file.rename(board / "bob" / "badges" / file.name)
+
+
+def linked(board: Path) -> None:
+    path = badge_of(board)
+    target = path.rename(board.parent / path.name)
+    path.symlink_to(target)
+
+
+def beside(name: str) -> Edit:
+    def make(board: Path) -> None:
+        badge_of(board)
+        (board / "bob" / "badges" / name).write_text("x")
+
+    return make
+
+
+def for_entries(board: Path) -> None:
+    """The judge's signature, but one that was asked for another purpose."""
+    path = badge_of(board, None)
+    sign_file(path, board.parent / "judge", ENTRY_NAMESPACE)
+
+
+BADGES: dict[str, tuple[str, Edit]] = {
+    "unsigned": ("added in the existing entry 'bob'", lambda b: badge_of(b, None)),
+    "signed by a stranger": ("added in the existing entry 'bob'",
+                             lambda b: badge_of(b, "mallory")),
+    "signed by a key that the same request allows": (
+        "added in the existing entry 'bob'", trust_mallory),
+    "edited after signing": ("added in the existing entry 'bob'", edit_signed),
+    "of another entry": ("a badge of other results", copy_of_alice),
+    "signed for entries": ("added in the existing entry 'bob'", for_entries),
+    "a signature without its badge": ("added in the existing entry 'bob'",
+                                      lambda b: badge_of(b).unlink()),
+    "a link to a badge": ("a link", linked),
+    "a folder deeper": ("added in the existing entry 'bob'", moved("badges/x/y.json")),
+    "beside the badges": ("added in the existing entry 'bob'", moved("y.json")),
+    "under another name": ("[badge]", moved("badges/20200101000000-00000000.json")),
+    "another file beside it": ("added in the existing entry 'bob'", beside("x.txt")),
+    "another signature beside it": ("added in the existing entry 'bob'", beside("x.json.sig")),
+    "in other letters": ("[change]", lambda b: badge_of(b).parent.parent.rename(b / "BOB")),
+    "a date to come": ("[badge]", lambda b: badge_of(b, date="2099-01-01T00:00:00+00:00")),
+    "with a deletion": ("deleted in the existing entry 'alice'", lambda b: (
+        badge_of(b), result(b, "alice").unlink())),
+}  # fmt: skip
+
+
+@needs_ssh_keygen
+@pytest.mark.parametrize("name", BADGES)
+def test_other_badges_are_refused(
+    name: str, trusting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, spoil = BADGES[name]
+    spoil(trusting)
+    commit(trusting)
+    assert check(trusting, "--base", "main") == 5
+    assert words in capsys.readouterr().err
 
 
 @needs_ssh_keygen
