@@ -7,7 +7,7 @@ input size: their results, and those of probes, are never averaged together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -32,6 +32,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.definition import Column, identify_column
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA, Outcomes
+from leaderboard.reports.render import SELF_MARK, SELF_NOTE
 
 if TYPE_CHECKING:
     import pandas
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 OFFICIAL_EPISODES = 600
 Unit = Literal["episodes", "images"]
+Side = Literal["A", "B"]
 Comparable = str | Path | Results
 """A results folder, the name of an entry on a board, or loaded results."""
 
@@ -67,16 +69,21 @@ class Gap(Frozen):
     needed: int | None = Field(
         description="pairs per task that detect a true gap of this size with power 0.8, level 0.05"
     )
-    better: Literal["A", "B"] | None = Field(
-        description="A or B where p (adjusted, for one task) is below 0.05"
+    better: Side | None = Field(description="A or B where p (adjusted, for one task) is below 0.05")
+    self_reported: tuple[Side, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="sides that are entries of a board without a signed badge for this number",
     )
     words: str = Field("", description="the same as a sentence")
 
     def row(self) -> tuple[str, ...]:
         """Return the line of a table under COLUMNS, in percent points."""
-        points = (f"{100 * value:.2f}" for value in (self.a, self.b, self.gap))
+        a, b, gap = (f"{100 * value:.2f}" for value in (self.a, self.b, self.gap))
+        a += SELF_MARK * ("A" in self.self_reported)
+        b += SELF_MARK * ("B" in self.self_reported)
         return (
-            *(self.task, str(self.n), *points, f"{100 * self.low:.2f} to {100 * self.high:.2f}"),
+            *(self.task, str(self.n), a, b, gap, f"{100 * self.low:.2f} to {100 * self.high:.2f}"),
             *(format_p(self.p), "-" if self.p_holm is None else format_p(self.p_holm)),
             *("-" if self.d is None else f"{self.d:.2f}", f"{self.superiority:.2f}"),
             *("-" if self.needed is None else str(self.needed), self.better or "-"),
@@ -153,6 +160,7 @@ class Comparison(Frozen):
     def summary(self) -> str:
         """Return the overall result, the sign test, what they cover and any warning in words."""
         warning = f"\nWarning: {self.warning}" if self.warning else ""
+        warning += f"\n{SELF_NOTE}" * any(gap.self_reported for gap in self.gaps())
         covers = f"The interval covers {self.covers}. {TWO_RUNS}"
         return f"{self.overall.words}.\n{self.won}\n{covers}{warning}"
 
@@ -225,8 +233,15 @@ def compare(
     >>> comparison.track, comparison.cells[0].n
     ('linear ibm 32px', 600)
     """
-    shared = shared_tasks(a, b, tasks, board)
     names = (name_of(a, "A"), name_of(b, "B"))
+    tracks = group_by_track(shared_tasks(a, b, tasks, board))
+    return Comparisons(
+        compare_track(*names, track.label, members) for track, members in tracks.items()
+    )
+
+
+def group_by_track(shared: Sequence[SharedTask]) -> dict[Track, list[SharedTask]]:
+    """Return the tasks by head, protocol and input size, which share no mean."""
     tracks: dict[Track, list[SharedTask]] = {}
     for task in shared:
         column = task.column.name
@@ -235,9 +250,7 @@ def compare(
         head = replace(column, variant=words).adaptation
         track = Track.of(column).model_copy(update={"adaptation": head})
         tracks.setdefault(track, []).append(task)
-    return Comparisons(
-        compare_track(*names, track.label, members) for track, members in tracks.items()
-    )
+    return tracks
 
 
 def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> Comparison:
@@ -290,8 +303,10 @@ def gap_of(
     paired, sd = statistics.paired(a, b, draws), statistics.overall_sd(gaps, draws)
     is_significant = (p if p_holm is None else p_holm) < ALPHA
     needed = episodes_needed(sd, Goal(gap=abs(paired.gap))) if sd > 0 and paired.gap else None
+    reported = {side for pair in pairs for side in pair.self_reported}
     gap = Gap(
         task=task,
+        self_reported=tuple(side for side in ("A", "B") if side in reported),
         unit=unit,
         n=min(x.size for x in gaps),
         a=float(np.mean([x.mean() for x in a])),
@@ -374,10 +389,11 @@ class EpisodesNeeded(Frozen):
 
 
 class PowerAnalysis(Frozen):
-    """The episodes needed per task, for the mean that a board ranks by, and for dense queries."""
+    """The episodes needed per task of a track, for their mean, and for dense queries."""
 
     a: str
     b: str
+    track: str
     goal: Goal
     cells: tuple[EpisodesNeeded, ...]
     overall: EpisodesNeeded
@@ -391,20 +407,29 @@ def analyze_power(
     *,
     tasks: Sequence[str] = (),
     board: str | Path | None = None,
-) -> PowerAnalysis:
+) -> tuple[PowerAnalysis, ...]:
     """Return how many episodes distinguish two entries, from the spread of their paired outcomes.
 
-    Transductive tasks count only where no others are shared. Raises UsageError, UnknownName and
-    ValidationFailed as `compare`, and UsageError if no few-shot task is shared.
+    One analysis per track, as `compare`. Raises UsageError, UnknownName and ValidationFailed as it
+    does, and UsageError if no few-shot task is shared.
     """
     goal.require_possible()
-    shared = shared_tasks(a, b, tasks, board, few_shot=True)
-    shared = [task for task in shared if not task.column.name.transductive] or shared
+    names = (name_of(a, "A"), name_of(b, "B"))
+    tracks = group_by_track(shared_tasks(a, b, tasks, board, few_shot=True))
+    return tuple(
+        analyze_track(*names, track.label, members, goal) for track, members in tracks.items()
+    )
+
+
+def analyze_track(
+    a: str, b: str, track: str, shared: Sequence[SharedTask], goal: Goal
+) -> PowerAnalysis:
     pairs = [task.outcomes() for task in shared]
     dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
     return PowerAnalysis(
-        a=name_of(a, "A"),
-        b=name_of(b, "B"),
+        a=a,
+        b=b,
+        track=track,
         goal=goal,
         cells=tuple(episodes_for(pair, goal) for pair in pairs),
         overall=episodes_for_mean(pairs, goal),
@@ -444,7 +469,8 @@ def episodes_for_mean(pairs: Sequence[PairedOutcomes], goal: Goal) -> EpisodesNe
 class PairedOutcomes:
     """Outcomes (n,) of the episodes or test images of both entries, with their numbers (n,).
 
-    draws: names the random draw of the episodes; tasks with equal draws are not independent.
+    draws: names the random draw of the episodes; tasks with equal draws are not independent;
+    self_reported: sides without a signed badge.
     """
 
     task: str
@@ -452,6 +478,7 @@ class PairedOutcomes:
     a: NDArray[np.float64]
     b: NDArray[np.float64]
     draws: str
+    self_reported: tuple[Side, ...] = ()
 
     @property
     def gaps(self) -> NDArray[np.float64]:
@@ -465,6 +492,7 @@ class SharedTask:
     column: Column
     a: Loaded
     b: Loaded
+    self_reported: tuple[Side, ...] = ()
 
     @property
     def few_shot(self) -> bool:
@@ -473,16 +501,15 @@ class SharedTask:
 
     def outcomes(self) -> PairedOutcomes:
         """Return the paired outcomes. Raises UsageError below two episodes or images."""
-        return pair_outcomes(
-            str(self.column.name), extract_outcomes(self.a), extract_outcomes(self.b)
-        )
+        outcomes = extract_outcomes(self.a), extract_outcomes(self.b)
+        return pair_outcomes(str(self.column.name), *outcomes, self.self_reported)
 
     def dense(self) -> PairedOutcomes | None:
         """Return the outcomes over all possible queries, None unless both have them."""
         a, b = dense_outcomes(self.a), dense_outcomes(self.b)
         if a is None or b is None:
             return None
-        return pair_outcomes(str(self.column.name.marked(DENSE)), a, b)
+        return pair_outcomes(str(self.column.name.marked(DENSE)), a, b, self.self_reported)
 
 
 def shared_tasks(
@@ -498,24 +525,40 @@ def shared_tasks(
     `compare`.
     """
     patterns = [TaskPattern.parse(text) for text in texts]
+    sources = [results_of(source, board) for source in (a, b)]
     left, right = (
         {
             identify_column(loaded.result): loaded
-            for loaded in results_of(source, board)
+            for loaded in results
             if (not few_shot or isinstance(loaded.result.spec, EpisodicSpec))
             and (not patterns or any(covers(pattern, loaded.result) for pattern in patterns))
         }
-        for source in (a, b)
+        for results, _ in sources
     )
     columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
         names = f"{name_of(a, 'A')} and {name_of(b, 'B')}"
         raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
-    return [SharedTask(column, left[column], right[column]) for column in columns]
+    sides: tuple[Side, Side] = ("A", "B")
+    return [
+        SharedTask(
+            column,
+            left[column],
+            right[column],
+            tuple(s for s, (_, r) in zip(sides, sources, strict=True) if str(column.name) in r),
+        )
+        for column in columns
+    ]
 
 
-def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]:
-    """Return the verified results of one model: of a folder, an entry or loaded results."""
+def results_of(
+    source: Comparable, board: str | Path | None
+) -> tuple[Sequence[Loaded], Collection[str]]:
+    """Return the verified results of one model: of a folder, an entry or loaded results.
+
+    Returns as well the columns of an entry that no signed badge covers.
+    """
+    reported: Collection[str] = ()
     if not isinstance(source, str | Path):
         loaded: Sequence[Loaded] = [read_verified(path) for path in source.paths]
     elif Path(source).exists():
@@ -526,7 +569,10 @@ def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]
         opened = Board.existing(Path(board))
         if str(source) not in opened.names():
             raise UnknownName("entry", str(source), opened.names())
-        loaded = opened.entry(str(source)).cells
+        entry = opened.entry(str(source))
+        loaded = entry.cells
+        columns = (str(result.result.column) for result in loaded)
+        reported = {column for column in columns if column not in entry.verification.verdicts}
     models = {result.result.backbone.identity: result.model for result in loaded}
     if len(models) > 1:
         listed = ", ".join(sorted(models.values()))
@@ -534,7 +580,7 @@ def results_of(source: Comparable, board: str | Path | None) -> Sequence[Loaded]
             f"{name_of(source, 'the results')} holds several models: {listed}",
             fix="give the folder of one model",
         )
-    return loaded
+    return loaded, reported
 
 
 def name_of(source: Comparable, default: str) -> str:
@@ -561,7 +607,9 @@ def dense_outcomes(loaded: Loaded) -> Outcomes | None:
     return Outcomes(records.index, records.dense_accuracy, extract_outcomes(loaded).draws)
 
 
-def pair_outcomes(task: str, left: Outcomes, right: Outcomes) -> PairedOutcomes:
+def pair_outcomes(
+    task: str, left: Outcomes, right: Outcomes, self_reported: tuple[Side, ...] = ()
+) -> PairedOutcomes:
     """Return the outcomes with equal numbers. Raises UsageError below two."""
     index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
     if index.size < 2:
@@ -570,7 +618,8 @@ def pair_outcomes(task: str, left: Outcomes, right: Outcomes) -> PairedOutcomes:
             "shared: too few shared episodes to estimate the variance",
             fix="evaluate both on the same episodes (no --shard, equal --episodes)",
         )
-    return PairedOutcomes(task, index, left.values[i], right.values[j], left.draws)
+    values = left.values[i], right.values[j]
+    return PairedOutcomes(task, index, *values, left.draws, self_reported)
 
 
 def nothing_shared(

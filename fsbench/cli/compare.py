@@ -48,23 +48,27 @@ def power(
     power: float = Option(0.8, help="Probability of detecting the gap."),
     as_json: options.Json = False,
 ) -> None:
-    """Compute how many episodes distinguish two entries, from the spread of paired outcomes."""
+    """Compute how many episodes distinguish two entries; one table per head and size.
+
+    The number follows from the spread of their paired outcomes.
+    """
     from fsbench.api.compare import analyze_power
     from fsbench.core.statistics import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
-    analysis = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
+    analyses = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
     if as_json:
-        console.emit_json(analysis.model_dump(mode="json"))
+        console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
         return
     needed = f"episodes for {100 * goal.gap:g}"
     columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
-    rows = []
-    for line in (*analysis.cells, analysis.overall, *analysis.dense):
-        fractions = (line.gap, line.sd, line.detectable, line.detectable_600)
-        points = (f"{100 * value:.2f}" for value in fractions)
-        rows.append((line.task, str(line.episodes), *points, str(line.needed)))
-    console.table(f"A: {analysis.a}, B: {analysis.b}", columns, rows)
+    for analysis in analyses:
+        rows = []
+        for line in (*analysis.cells, analysis.overall, *analysis.dense):
+            fractions = (line.gap, line.sd, line.detectable, line.detectable_600)
+            points = (f"{100 * value:.2f}" for value in fractions)
+            rows.append((line.task, str(line.episodes), *points, str(line.needed)))
+        console.table(f"A: {analysis.a}, B: {analysis.b}, {analysis.track}", columns, rows)
     console.log(
         "Percent points, paired over shared episodes; two-sided z test, alpha "
         f"{goal.alpha:g}, power {goal.power:g}. The overall line counts episodes per task. Among "

@@ -237,6 +237,12 @@ def test_entries_of_a_board_and_only_shared_episodes(
             fakes.DECLARATION.model_copy(update={"name": f"of-{Path(path).name}"}),
         )
     (comparison,) = compared(capsys, "of-a", "of-b", "--board", str(board))
+    assert {tuple(gap["self_reported"]) for gap in comparison["cells"]} == {("A", "B")}
+    assert call("compare", pair[0], "of-b", "--board", str(board)) == 0
+    shown = capsys.readouterr()
+    (line,) = (text for text in shown.out.splitlines() if "overall" in text)
+    assert line.count("ˢ") == 1, "a folder of one's own is no entry"
+    assert "only the submitter vouches" in shown.out + shown.err
     assert comparison["overall"]["gap"] == pytest.approx(0.02)
     later = write(tmp_path / "c", [7] * N, "c", first=30)
     (comparison,) = compared(capsys, str(later), "of-a", "--board", str(board))

@@ -31,7 +31,8 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     capsys.readouterr()
     assert call("power", *arguments, "--json") == 0
-    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    content: dict[str, Any]
+    (content,) = json.loads(capsys.readouterr().out)
     return content
 
 
@@ -76,7 +77,11 @@ def test_transductive_cells_never_share_a_mean_with_others(
 ) -> None:
     for path, right in zip(pair, ([9] * N, [4, 5] * 20), strict=True):
         write(Path(path), right, Path(path).name, adaptation="soft_kmeans")
-    assert len(plan(capsys, "--like", *pair)["cells"]) == 2
+    capsys.readouterr()
+    assert call("power", "--like", *pair, "--json") == 0
+    linear, transductive = json.loads(capsys.readouterr().out)
+    assert (len(linear["cells"]), len(transductive["cells"])) == (2, 1)
+    assert (linear["track"][:6], transductive["track"][:12]) == ("linear", "soft_kmeans ")
     (cell,) = plan(capsys, "--like", *pair, "-t", "folder:blobs:5w1s/soft_kmeans")["cells"]
     assert cell["task"].endswith(" transductive n_query=5")
 
