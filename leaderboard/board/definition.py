@@ -67,7 +67,8 @@ RANKING_RULES: dict[RankingRule, str] = {
     "all pairs of the ranked entries (range of K normals; below 100 episodes Student's t and "
     "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
     "reason are entries that lack a column, are short or limited, have other episodes or images, "
-    "collapse on a tenth of the episodes, or repeat the weights of another entry",
+    "collapse on a tenth of the episodes, or repeat the weights of another entry; runs of one "
+    "recipe and owner are one row, whose errors contain the variance of its seeds",
     "leader-tiers-1": "tiers by the leader rule: paired over shared outcomes, Holm over the "
     "leader's comparisons, alpha 0.05; overall is the unweighted mean over the columns, and who "
     "lacks a column is unranked",
@@ -90,6 +91,12 @@ class BoardFile(Frozen):
         (),
         exclude_if=lambda value: not value,
         description="whose signed badges count; never frozen, so that a version can change them",
+    )
+    episodes: dict[str, int] = Field(
+        {},
+        exclude_if=lambda value: not value,
+        description="head -> episodes at which a result is whole, where they are fewer than its "
+        "spec's; not for versions",
     )
     frozen: dict[str, Sha256] | None = Field(None, description="field -> digest, of a version")
     cleared: tuple[tuple[Name, Name], ...] = Field(
@@ -118,6 +125,8 @@ class BoardFile(Frozen):
         fields = (self.version, self.date, self.columns, self.frozen)
         if (self.version or self.frozen) and None in fields:
             raise ValueError("a board with a version has a date, columns and digests")
+        if self.version and self.episodes:
+            raise ValueError("a board with a version has the episodes of its specs")
         names = [column.name for column in self.columns or ()]
         if self.version and len(set(names)) != len(names):
             raise ValueError("duplicate column")

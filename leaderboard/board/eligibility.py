@@ -2,13 +2,14 @@
 
 An excluded entry is listed with its numbers below the ranked ones. Excluded are, in this order:
 entries on other images or episodes than the table's, entries whose classifiers collapsed or gave
-non-finite logits on more than a tenth of the episodes of a column, entries over fewer episodes than
-the others, and repeated weights. Entries that lack a column are left to the ranking itself.
+non-finite logits on more than a tenth of the episodes of a column, short and limited entries, and
+repeated weights. Entries that lack a column are left to the ranking itself. A board can state that
+fewer episodes than those of the spec are enough (`episodes` in board.json).
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from fsbench.core.schema import Result
@@ -29,8 +30,13 @@ def exclude_entries(
     entries: Sequence[BoardEntry],
     results: Mapping[str, ResultsByColumn],
     labels: Mapping[Column, str],
+    episodes: Mapping[str, int],
 ) -> Reasons:
-    """Return entry -> reason. results: entry -> column label -> its result in this table."""
+    """Return entry -> reason.
+
+    results: entry -> column label -> its result in this table; episodes: head -> as many as make a
+    result whole.
+    """
     reasons: Reasons = {}
     whole: list[BoardEntry] = []
     for entry in entries:
@@ -40,7 +46,9 @@ def exclude_entries(
             reasons[entry.name] = reason
         elif len(by_column) == len(labels):
             whole.append(entry)
-    reasons |= exclude_partial({entry.name: results[entry.name] for entry in whole})
+    for entry in whole:
+        if flags := list_partial(results[entry.name].values(), episodes):
+            reasons[entry.name] = f"{', '.join(flags)}: not all episodes"
     return reasons | exclude_repeats([entry for entry in whole if entry.name not in reasons])
 
 
@@ -69,32 +77,14 @@ def describe_failures(result: Result) -> tuple[tuple[str, int], ...]:
     return ("one class for all queries", result.collapsed), ("non-finite logits", result.non_finite)
 
 
-def exclude_partial(results: Mapping[str, ResultsByColumn]) -> Reasons:
-    """Return the entries with short or limited results.
-
-    Where no entry is whole, those with other numbers of outcomes than most are excluded instead:
-    quick tests of equal length stay comparable with each other.
-    """
-    flags = {name: list_partial(by_column.values()) for name, by_column in results.items()}
-    if any(not some for some in flags.values()):
-        return {
-            name: f"{', '.join(some)}: not all episodes" for name, some in flags.items() if some
-        }
-    sizes = {
-        name: tuple(by_column[c].result.score.n for c in sorted(by_column))
-        for name, by_column in results.items()
-    }
-    numbers = Counter(sizes.values())
-    usual = max(numbers, key=lambda n: (numbers[n], n), default=())
-    return {
-        name: f"{', '.join(flags[name])}: fewer episodes than most entries"
-        for name, size in sizes.items()
-        if any(n < most for n, most in zip(size, usual, strict=True))
-    }
-
-
-def list_partial(cells: Iterable[Loaded]) -> list[str]:
-    return sorted({flag for loaded in cells for flag in loaded.result.flags} & PARTIAL)
+def list_partial(results: Iterable[Loaded], episodes: Mapping[str, int]) -> list[str]:
+    """Return the flags of results that are not whole; episodes: as in `exclude_entries`."""
+    partial = (
+        loaded.result
+        for loaded in results
+        if loaded.result.score.n < episodes.get(loaded.result.task.head or "", math.inf)
+    )
+    return sorted({flag for result in partial for flag in result.flags} & PARTIAL)
 
 
 def exclude_repeats(entries: Iterable[BoardEntry]) -> Reasons:

@@ -20,6 +20,7 @@ from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import TaskPattern
+from leaderboard.board.official import BOARD_FILE
 
 ENTRIES = Path(__file__).resolve().parent.parent / "entries"
 IN_DOMAIN = "in-domain"
@@ -99,7 +100,7 @@ class PublishedEntry(Frozen):
 def load_published() -> tuple[PublishedEntry, ...]:
     """Return all published entries by name. Raises ValidationFailed naming a wrong file."""
     paths = sorted(ENTRIES.glob("*.json"), key=lambda path: path.stem)
-    return tuple(read_published(path) for path in paths)
+    return tuple(read_published(path) for path in paths if path.name != BOARD_FILE)
 
 
 def read_published(path: Path) -> PublishedEntry:

@@ -183,7 +183,9 @@ def rank_table(
         if by_column or not table.columns
     }
     rows = [entry for entry in entries if entry.name in contenders]
-    excluded = exclude_entries(rows, results, labels) if newest and table.columns else {}
+    excluded = (
+        exclude_entries(rows, results, labels, file.episodes) if newest and table.columns else {}
+    )
     columns = list(labels.values())
     runs = [
         MethodRun(

@@ -48,7 +48,7 @@ def tables(entries: list[BoardEntry]) -> list[dict[str, Any]]:
 
 def compact_tiers(entries: list[BoardEntry]) -> dict[str, dict[str, Any]]:
     """Return track -> entry -> its tier by the newest rule, or why it has none."""
-    tables = rank_tracks(BoardFile(name="board"), entries)
+    tables = rank_tracks(Board.open(ENTRIES).file, entries)
     return {
         table.track.label: {e.name: e.tier or e.reason for e in table.ranking.entries}
         for table in tables
@@ -61,7 +61,7 @@ def test_tiers_of_the_newest_rule(entries: list[BoardEntry], tables: list[dict[s
     tiers = compact_tiers(entries)
     assert tiers == TIERS
     assert [list(table) for table in tiers.values()] == [list(table) for table in TIERS.values()]
-    ranked = rank_tracks(BoardFile(name="board"), entries)
+    ranked = rank_tracks(Board.open(ENTRIES).file, entries)
     for older, table in zip(tables, ranked, strict=True):
         before = {entry["name"]: entry["tier"] for entry in older["entries"]}
         for row in (row for tier in table.ranking.tiers for row in tier):
@@ -71,7 +71,7 @@ def test_tiers_of_the_newest_rule(entries: list[BoardEntry], tables: list[dict[s
 
 
 def test_seeds_of_a_recipe_are_one_row(entries: list[BoardEntry]) -> None:
-    table = rank_tracks(BoardFile(name="board"), entries)[0]
+    table = rank_tracks(Board.open(ENTRIES).file, entries)[0]
     assert sorted(e.name for seeds in table.seeds.values() for e in seeds.values()) == sorted(
         entry.name for entry in entries if entry.name not in table.names
     )

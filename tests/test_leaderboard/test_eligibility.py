@@ -10,6 +10,7 @@ from support import fakes, site
 
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.definition import BoardFile
+from leaderboard.board.official import load_official_boards
 from leaderboard.board.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import VerifiedResult
 from leaderboard.ranking.tiers import RankingRule
@@ -90,10 +91,22 @@ def test_a_tenth_of_the_episodes_may_fail() -> None:
     assert not table.ranking.unranked
 
 
-def test_where_all_are_short_those_of_most_episodes_are_ranked() -> None:
+def test_short_entries_are_unranked_also_where_all_are() -> None:
     a, b, c = board("a", "b", "c")
-    (table,) = rank([edit(a, cut(60)), edit(b, cut(60)), edit(c, cut(2))])
-    assert reasons(table) == {"c": "short: fewer episodes than most entries"}
+    entries = [edit(a, cut(60)), edit(b, cut(60)), edit(c, cut(2))]
+    (table,) = rank(entries)
+    assert reasons(table) == dict.fromkeys("abc", "short: not all episodes")
+    (stated,) = rank_tracks(BoardFile(name="b", episodes={"linear": 60}), entries)
+    assert reasons(stated) == {"c": "short: not all episodes"}
+    assert {row.name for tier in stated.ranking.tiers for row in tier} == {"a", "b"}
+    (other,) = rank_tracks(BoardFile(name="b", episodes={"affine": 60}), entries)
+    assert not other.ranking.tiers
+
+
+def test_a_version_has_the_episodes_of_its_specs() -> None:
+    official = load_official_boards()[-1]
+    with pytest.raises(ValueError, match="the episodes of its specs"):
+        BoardFile.model_validate({**official.model_dump(mode="json"), "episodes": {"linear": 60}})
 
 
 def test_one_row_per_weights() -> None:
