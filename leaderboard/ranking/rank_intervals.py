@@ -2,8 +2,8 @@
 
 Episodes are resampled with replacement, the same ones for all entries (paired) and for all columns
 over the same episodes; test images likewise. Entries are ranked by their overall mean in every
-resample (scipy.stats.bootstrap, percentile interval). Like every interval of a board, this one
-covers the sampling of episodes, not pretraining seeds.
+resample (scipy.stats.bootstrap, percentile interval). It covers the sampling of episodes; seeds of
+a row are averaged, not resampled.
 """
 
 from __future__ import annotations
