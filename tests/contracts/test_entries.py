@@ -16,6 +16,7 @@ from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.names import file_stem
 from leaderboard.board.badges import read_badges
 from leaderboard.board.board import Board
+from leaderboard.board.official import BOARD_FILE
 from leaderboard.board.published import ENTRIES, PublishedEntry, load_published, read_published
 from leaderboard.submission.chain import build_chain
 from leaderboard.submission.inspection import inspect_board
@@ -40,7 +41,8 @@ def test_entry_is_apart_referenced_and_a_fraction(entry: PublishedEntry) -> None
 def test_every_file_is_a_published_entry_and_every_folder_a_measured_one() -> None:
     files = [path for path in ENTRIES.iterdir() if path.is_file()]
     folders = [path for path in ENTRIES.iterdir() if path.is_dir()]
-    assert {path.name for path in files} == {f"{e.name}.json" for e in load_published()}
+    published = {f"{entry.name}.json" for entry in load_published()}
+    assert {path.name for path in files} == published | {BOARD_FILE}
     assert sorted(path.name for path in folders) == Board.open(ENTRIES).names()
 
 
