@@ -234,13 +234,13 @@ def compare(
     ('linear ibm 32px', 600)
     """
     names = (name_of(a, "A"), name_of(b, "B"))
-    tracks = group_by_track(shared_tasks(a, b, tasks, board))
+    tracks = group_by_head(shared_tasks(a, b, tasks, board))
     return Comparisons(
         compare_track(*names, track.label, members) for track, members in tracks.items()
     )
 
 
-def group_by_track(shared: Sequence[SharedTask]) -> dict[Track, list[SharedTask]]:
+def group_by_head(shared: Sequence[SharedTask]) -> dict[Track, list[SharedTask]]:
     """Return the tasks by head, protocol and input size, which share no mean."""
     tracks: dict[Track, list[SharedTask]] = {}
     for task in shared:
@@ -415,7 +415,7 @@ def analyze_power(
     """
     goal.require_possible()
     names = (name_of(a, "A"), name_of(b, "B"))
-    tracks = group_by_track(shared_tasks(a, b, tasks, board, few_shot=True))
+    tracks = group_by_head(shared_tasks(a, b, tasks, board, few_shot=True))
     return tuple(
         analyze_track(*names, track.label, members, goal) for track, members in tracks.items()
     )
