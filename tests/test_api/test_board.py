@@ -87,7 +87,7 @@ def test_results_in_memory_become_entries_of_a_ranked_board(
 def test_a_declaration_is_completed_and_checked(
     pair: tuple[fsbench.Results, fsbench.Results], tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="lacks --authors"):
+    with pytest.raises(UsageError, match="lacks authors"):
         fsbench.submit(pair[0], tmp_path / "board", name="first")
     fsbench.submit(pair[0], tmp_path / "board", declaration=DECLARATION, dry_run=True)
     assert not (tmp_path / "board").exists()
