@@ -13,8 +13,6 @@ Evaluate a backbone on few-shot tasks, look at the numbers, and keep them:
 Public names are imported on first use, so that `import fsbench` stays fast and without torch.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -6,8 +6,6 @@ fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- e
 tests/contracts/test_docs.py checks that the documents hold exactly these tables.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

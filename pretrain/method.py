@@ -6,8 +6,6 @@ numbers come from `ctx.stream(...)`. A method that does nothing therefore leaves
 to `normal`, and any run resumes exactly.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar
 
 from fsbench.core.errors import UsageError
@@ -30,14 +28,16 @@ class Method(MethodSettings):
         """Names of the hooks that the method overrides."""
         return hooks_of(type(self))
 
-    def setup(self, ctx: Context) -> None:
+    def setup(self, ctx: "Context") -> None:
         """Prepare the new model: reparametrize, record norms, draw masks; no optimizer exists yet.
 
         Also called on resuming (`ctx.resumed`), before weights and memory are restored: then only
         the structure of the model matters.
         """
 
-    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
+    def param_groups(
+        self, ctx: "Context", groups: "list[ParameterGroup]"
+    ) -> "list[ParameterGroup]":
         """Return the optimizer's groups: a pure function of clock, settings and memory.
 
         Resuming calls it too. A method whose groups change inside a round calls
@@ -45,42 +45,42 @@ class Method(MethodSettings):
         """
         return groups
 
-    def round_start(self, ctx: Context) -> None:
+    def round_start(self, ctx: "Context") -> None:
         """Act before the first step of a round, also of round 0; the optimizer is rebuilt after."""
 
-    def stage_start(self, ctx: Context) -> None:
+    def stage_start(self, ctx: "Context") -> None:
         """Act when new data arrives, also in stage 0; the optimizer is rebuilt after."""
 
-    def epoch_start(self, ctx: Context) -> None:
+    def epoch_start(self, ctx: "Context") -> None:
         """Act before the first step of an epoch; the optimizer exists."""
 
-    def lr_changed(self, ctx: Context, old: float, new: float) -> None:
+    def lr_changed(self, ctx: "Context", old: float, new: float) -> None:
         """Act after a `step` or `plateau` schedule lowered the learning rate."""
 
-    def training_step(self, ctx: Context, batch: Batch) -> Tensor:
+    def training_step(self, ctx: "Context", batch: "Batch") -> "Tensor":
         """Return the loss, in place of forward pass and task loss; for one method per recipe."""
         raise NotImplementedError
 
-    def loss_term(self, ctx: Context) -> Tensor:
+    def loss_term(self, ctx: "Context") -> "Tensor":
         """Return a scalar that is added to the task loss."""
         raise NotImplementedError
 
-    def after_backward(self, ctx: Context) -> None:
+    def after_backward(self, ctx: "Context") -> None:
         """Edit gradients."""
 
-    def before_step(self, ctx: Context) -> None:
+    def before_step(self, ctx: "Context") -> None:
         """Act on the final gradients, before the optimizer step."""
 
-    def after_step(self, ctx: Context) -> None:
+    def after_step(self, ctx: "Context") -> None:
         """Edit weights."""
 
-    def rewritten(self, ctx: Context, names: tuple[str, ...]) -> None:
+    def rewritten(self, ctx: "Context", names: tuple[str, ...]) -> None:
         """Act after another method rewrote these tensors at an event."""
 
-    def round_end(self, ctx: Context) -> None:
+    def round_end(self, ctx: "Context") -> None:
         """Act after the last step and the validation of a round."""
 
-    def finalize(self, ctx: Context) -> None:
+    def finalize(self, ctx: "Context") -> None:
         """Remove what `setup` added: the model must be the plain architecture again."""
 
 
@@ -97,7 +97,7 @@ def hooks_of(method: type[MethodSettings]) -> tuple[str, ...]:
     return tuple(hook for hook in HOOKS if getattr(method, hook) is not getattr(Method, hook))
 
 
-def require_rounds(method: MethodSettings, recipe: Recipe) -> None:
+def require_rounds(method: MethodSettings, recipe: "Recipe") -> None:
     """Raise UsageError if the plan has one round, so that the method would never act."""
     if recipe.plan.total_rounds < 2:
         raise UsageError(
@@ -107,7 +107,7 @@ def require_rounds(method: MethodSettings, recipe: Recipe) -> None:
         )
 
 
-def require_stages(method: MethodSettings, recipe: Recipe) -> None:
+def require_stages(method: MethodSettings, recipe: "Recipe") -> None:
     """Raise UsageError if no new data arrives, so that the method would never act."""
     if len(recipe.plan.stages) < 2:
         raise UsageError(
@@ -123,7 +123,7 @@ class RoundMethod(Method):
     RANK: ClassVar = ActingOrder.ROUND
     PLAIN_ROUND_0: ClassVar = True
 
-    def check(self, recipe: Recipe) -> None:
+    def check(self, recipe: "Recipe") -> None:
         require_rounds(self, recipe)
 
 
@@ -140,5 +140,5 @@ class StageMethod(Method):
     PILOT: ClassVar = {**TOY, "plan.epoch_images": 13_500}
     REGIME: ClassVar = {"plan.epoch_images": 250}
 
-    def check(self, recipe: Recipe) -> None:
+    def check(self, recipe: "Recipe") -> None:
         require_stages(self, recipe)

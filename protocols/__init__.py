@@ -1,7 +1,5 @@
 """Evaluation protocols: episodic heads, found by file name, and probes of whole data sets."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -16,16 +14,16 @@ if TYPE_CHECKING:
     from protocols.heads.fitted import Classifier
 
 
-def needs_features(protocol: EpisodicProtocol) -> bool:
+def needs_features(protocol: "EpisodicProtocol") -> bool:
     """Return whether the head needs features of all images before it runs."""
     return bool(getattr(protocol, "FEATURES", True))
 
 
-def _custom_head(code: CustomCode) -> EpisodicProtocol:
+def _custom_head(code: CustomCode) -> "EpisodicProtocol":
     """Return the head that a function `fit(settings, support)` of the user's file defines."""
     from protocols.heads.fitted import make_protocol
 
-    def fit(settings: FittedSpec, support: Tensor, *queries: Tensor) -> Classifier:
+    def fit(settings: "FittedSpec", support: "Tensor", *queries: "Tensor") -> "Classifier":
         classify = code.value(settings, support, *queries)
         if not callable(classify):
             raise FsbenchError(
@@ -41,7 +39,7 @@ def _custom_head(code: CustomCode) -> EpisodicProtocol:
     return cast("EpisodicProtocol", head)
 
 
-EPISODIC: Registry[EpisodicProtocol] = Registry(
+EPISODIC: "Registry[EpisodicProtocol]" = Registry(
     "adaptation",
     "protocols.episodic",
     module_with("ADAPTATION", "block_size", "evaluate_block"),
@@ -50,6 +48,6 @@ EPISODIC: Registry[EpisodicProtocol] = Registry(
 )
 
 
-def episodes_per_block(spec: EpisodicSpec, dim: int) -> int:
+def episodes_per_block(spec: "EpisodicSpec", dim: int) -> int:
     """Return the block size of the spec's head; it depends on spec and feature dimension alone."""
     return EPISODIC.load(spec.adaptation).block_size(spec, dim)

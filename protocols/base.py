@@ -1,7 +1,5 @@
 """Inputs of an evaluation protocol, and the interface of an episodic head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,7 +26,7 @@ class Inputs:
     one forward pass was halved because memory is too small (protocols/heads/execution.py).
     """
 
-    backbone: Backbone | None
+    backbone: "Backbone | None"
     dataset: TargetDataset
     features: NDArray[np.float32]
     device: str = "cpu"
@@ -72,7 +70,7 @@ class SplitFeatures:
     x: Tensor
     y: Tensor
 
-    def take(self, rows: Tensor) -> SplitFeatures:
+    def take(self, rows: Tensor) -> "SplitFeatures":
         return SplitFeatures(self.x[rows], self.y[rows])
 
 

@@ -1,7 +1,5 @@
 """Shared fixtures: no network but loopback, one torch thread, caches in temporary folders."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Only this package joins data, backbones, pretraining, protocols, results and the leaderboard.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

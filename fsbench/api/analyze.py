@@ -3,8 +3,6 @@
 Everything is checked before any work; records are stored one by one as they are computed.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -176,7 +174,7 @@ class InputLoader:
     cache: Path
     device: str
     report: Reporter
-    sources: dict[tuple[str, int, TrainingImages], SourceDataset] = field(default_factory=dict)
+    sources: "dict[tuple[str, int, TrainingImages], SourceDataset]" = field(default_factory=dict)
 
     def load(self, index: int, *, head: bool, images: bool) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed."""

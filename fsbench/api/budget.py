@@ -5,8 +5,6 @@ round, and the baseline over the same total number of steps. Here the baseline i
 same plan; with `schedule=single_cycle` the learning rate does not restart at any round.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ p-value of a sign-flip permutation test, and effect sizes. A track here is one h
 input size: their results, and those of probes, are never averaged together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -182,7 +180,7 @@ class Comparisons(tuple[Comparison, ...]):
             for comparison in self
         )
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> "pandas.DataFrame":
         """Return one row per task and overall mean, with the fields of `Gap` and the track."""
         from pandas import DataFrame
 
@@ -240,7 +238,7 @@ def compare(
     )
 
 
-def group_by_head(shared: Sequence[SharedTask]) -> dict[Track, list[SharedTask]]:
+def group_by_head(shared: "Sequence[SharedTask]") -> "dict[Track, list[SharedTask]]":
     """Return the tasks by head, protocol and input size, which share no mean."""
     tracks: dict[Track, list[SharedTask]] = {}
     for task in shared:
@@ -253,7 +251,7 @@ def group_by_head(shared: Sequence[SharedTask]) -> dict[Track, list[SharedTask]]
     return tracks
 
 
-def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> Comparison:
+def compare_track(a: str, b: str, track: str, shared: "Sequence[SharedTask]") -> Comparison:
     unit: Unit = "episodes" if shared[0].few_shot else "images"
     pairs = [task.outcomes() for task in shared]
     dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
@@ -285,7 +283,7 @@ def compare_track(a: str, b: str, track: str, shared: Sequence[SharedTask]) -> C
     )
 
 
-def adjusted_gaps(pairs: Sequence[PairedOutcomes], unit: Unit) -> tuple[Gap, ...]:
+def adjusted_gaps(pairs: "Sequence[PairedOutcomes]", unit: Unit) -> tuple[Gap, ...]:
     """Return one gap per task, with p-values adjusted by Holm over the tasks."""
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
     return tuple(
@@ -295,7 +293,7 @@ def adjusted_gaps(pairs: Sequence[PairedOutcomes], unit: Unit) -> tuple[Gap, ...
 
 
 def gap_of(
-    pairs: Sequence[PairedOutcomes], task: str, unit: Unit, p: float, p_holm: float | None = None
+    pairs: "Sequence[PairedOutcomes]", task: str, unit: Unit, p: float, p_holm: float | None = None
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
@@ -324,7 +322,7 @@ def gap_of(
     return gap.model_copy(update={"words": sentence(gap)})
 
 
-def sign_test(pairs: Sequence[PairedOutcomes]) -> SignTest:
+def sign_test(pairs: "Sequence[PairedOutcomes]") -> SignTest:
     """Return the exact binomial test over tasks; tasks over the same episodes count as one."""
     from scipy.stats import binomtest
 
@@ -422,7 +420,7 @@ def analyze_power(
 
 
 def analyze_track(
-    a: str, b: str, track: str, shared: Sequence[SharedTask], goal: Goal
+    a: str, b: str, track: str, shared: "Sequence[SharedTask]", goal: Goal
 ) -> PowerAnalysis:
     pairs = [task.outcomes() for task in shared]
     dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
@@ -437,7 +435,7 @@ def analyze_track(
     )
 
 
-def episodes_for(pair: PairedOutcomes, goal: Goal) -> EpisodesNeeded:
+def episodes_for(pair: "PairedOutcomes", goal: Goal) -> EpisodesNeeded:
     sd = float(pair.gaps.std(ddof=1))
     return EpisodesNeeded(
         task=pair.task,
@@ -450,7 +448,7 @@ def episodes_for(pair: PairedOutcomes, goal: Goal) -> EpisodesNeeded:
     )
 
 
-def episodes_for_mean(pairs: Sequence[PairedOutcomes], goal: Goal) -> EpisodesNeeded:
+def episodes_for_mean(pairs: "Sequence[PairedOutcomes]", goal: Goal) -> EpisodesNeeded:
     draws = [pair.draws for pair in pairs]
     paired = statistics.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
     sd = statistics.overall_sd([pair.gaps for pair in pairs], draws)

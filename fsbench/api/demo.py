@@ -1,7 +1,5 @@
 """A demonstration on generated images: pretrain, evaluate, submit and rank, without a download."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Episodes of a task as image tensors, for methods that are trained or tested outside fsbench."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ shards. Features are extracted by the rank that needs them first, while the othe
 rank 0 reads all results, and alone reports.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -302,7 +300,7 @@ def start_evaluations(
     output: Path,
     machine: Machine,
     report: Reporter,
-) -> Iterator[Evaluation]:
+) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
     context = machine.start()
     targets = TargetSets(request, datasets.DataRoots.parse(roots), machine.cache, report)

@@ -6,8 +6,6 @@ and a section of the model card, whose front matter holds the same numbers as `m
 `timm.create_model("local-dir:DIR", pretrained=True)`: config.json, model.safetensors and the card.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, replace
@@ -328,7 +326,7 @@ def find_numbers(
     return add_standing(ModelNumbers(ordered), board, report)
 
 
-def find_network(record: RunRecord) -> tuple[str, dict[str, Any]]:
+def find_network(record: "RunRecord") -> tuple[str, dict[str, Any]]:
     """Return the network of a run in timm: its name and its arguments.
 
     Networks that timm lacks have the name under which `register_in_timm` registers them. Raises
@@ -353,7 +351,7 @@ def find_network(record: RunRecord) -> tuple[str, dict[str, Any]]:
 
 
 def make_config(
-    record: RunRecord, facts: BackboneFacts, name: str, arguments: dict[str, Any], head: str
+    record: "RunRecord", facts: BackboneFacts, name: str, arguments: dict[str, Any], head: str
 ) -> dict[str, Any]:
     """Return config.json as timm reads it."""
     side, evaluated = record.input_size, facts.auto_size
@@ -377,7 +375,7 @@ def make_config(
     }
 
 
-def check_export(folder: Path, backbone: Backbone) -> None:
+def check_export(folder: Path, backbone: "Backbone") -> None:
     """Load an exported folder by timm. Raises CheckpointError if its features are others."""
     import timm
     import torch
@@ -398,7 +396,7 @@ def check_export(folder: Path, backbone: Backbone) -> None:
         )
 
 
-def introduce(record: RunRecord, name: str) -> str:
+def introduce(record: "RunRecord", name: str) -> str:
     """Return the text of a new model card: what the weights are, and how timm loads them."""
     from fsbench.backbones.networks import TIMM_NAME
 

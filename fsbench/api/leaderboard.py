@@ -1,7 +1,5 @@
 """Rank the entries of a board: `fsbench.leaderboard`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +41,7 @@ class RankedBoard:
     def to_json(self) -> list[dict[str, Any]]:
         return [render.build_board_json(view) for view in self.tracks]
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> "pandas.DataFrame":
         """Return one row per measured entry and track.
 
         Returns

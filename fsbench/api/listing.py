@@ -5,8 +5,6 @@ knn, with `:64px` appended for another input size than 224. Each is a version of
 digest of its own, so no column ever holds two of them.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -165,7 +163,7 @@ def list_broken(
     rows: list[Row],
     key: str,
     column: str,
-    registry: Registry[Any],
+    registry: "Registry[Any]",
     errors: Mapping[str, FsbenchError],
 ) -> list[Row]:
     """Return a row for every plug-in that cannot be loaded, with the reason in a column."""
@@ -201,7 +199,7 @@ def recipes() -> list[Row]:
     return listed
 
 
-def published(row: PaperRecipe | None) -> Row:
+def published(row: "PaperRecipe | None") -> Row:
     """Return where a paper states a recipe, and its accuracies (%)."""
     figures = row.figures if row else ()
     shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
@@ -255,7 +253,7 @@ def protocols() -> list[Row]:
     ]
 
 
-def protocol_specs() -> dict[str, Spec]:
+def protocol_specs() -> "dict[str, Spec]":
     """Return the spec of every protocol with its defaults, by name."""
     from fsbench.core.specs import FITTED, SGD, EpisodeSpec, EpisodicSpec, KnnSpec, ProbeSpec
     from fsbench.core.tasks import PROTOCOLS
@@ -270,7 +268,7 @@ def protocol_specs() -> dict[str, Spec]:
     return {**episodic, "probe": ProbeSpec(), "knn": KnnSpec()}
 
 
-def protocol_spec(name: str) -> Spec:
+def protocol_spec(name: str) -> "Spec":
     """Return the spec of a protocol, e.g. linear@ibm or linear@ibm:64px.
 
     Raises UnknownName with the nearest name, UsageError for an impossible size.
@@ -292,7 +290,7 @@ def protocol_spec(name: str) -> Spec:
     return specs[base].model_copy(update={"image": image})
 
 
-def protocol_fields(spec: Spec) -> Row:
+def protocol_fields(spec: "Spec") -> Row:
     """Return all fields of a spec under dotted names, e.g. episode.pool."""
     return dotted(spec.model_dump(mode="json"))
 

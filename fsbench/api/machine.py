@@ -1,7 +1,5 @@
 """Run context: device, threads, workers, batch size, cache folder, progress."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence
@@ -31,7 +29,7 @@ class Machine:
     batch_size: int | None = None
     cache: Path = field(default_factory=cache_folder)
 
-    def start(self) -> RunContext:
+    def start(self) -> "RunContext":
         """Set the threads, resolve the device and return the context of a run that starts now."""
         import torch
 

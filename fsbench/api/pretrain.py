@@ -1,7 +1,5 @@
 """Pretrain a backbone by a recipe: `fsbench.pretrain`, the run that it returns, and its name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +55,7 @@ class Run:
     record: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Run:
+    def load(cls, folder: str | Path) -> "Run":
         """Return the finished run in a folder. Raises UsageError if there is none."""
         path = Path(folder) / "run.json"
         if not path.is_file():

@@ -6,8 +6,6 @@ command line that a submitter recorded is not used, and every argument is one wo
 POSIX shell.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +71,7 @@ class Models:
         random_init: int | None = None,
         name: str | None = None,
         features: FeatureSpec = NATIVE_FEATURES,
-    ) -> Models:
+    ) -> "Models":
         """Return the models that a user names.
 
         Raises UsageError if they share a name, and for choices about the features of a module in
@@ -427,7 +425,7 @@ class SpecFile:
     limited: bool
 
     @classmethod
-    def read(cls, path: Path) -> SpecFile:
+    def read(cls, path: Path) -> "SpecFile":
         """Read a file. Raise ValidationFailed if it holds neither a result nor a spec."""
         content = read_json(path)
         if isinstance(content, dict) and "spec" in content:

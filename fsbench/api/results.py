@@ -1,7 +1,5 @@
 """Results of an evaluation: a sequence to look at, a table for pandas, files to keep."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -54,8 +52,8 @@ class Results(Sequence[Result]):
     @overload
     def __getitem__(self, index: int) -> Result: ...
     @overload
-    def __getitem__(self, index: slice) -> Results: ...
-    def __getitem__(self, index: int | slice) -> Result | Results:
+    def __getitem__(self, index: slice) -> "Results": ...
+    def __getitem__(self, index: int | slice) -> "Result | Results":
         if isinstance(index, slice):
             return Results(self._results[index], self.paths[index], self._folder)
         return self._results[index]
@@ -68,7 +66,7 @@ class Results(Sequence[Result]):
         """Name of the model of each result: its folder in the results tree."""
         return [path.parents[2].name for path in self.paths]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per task and model.
 
         Returns
@@ -95,7 +93,7 @@ class Results(Sequence[Result]):
         frame = pd.DataFrame(rows, columns=list(COLUMNS))
         return frame.astype({name: kind for name, kind in COLUMNS.items() if kind})
 
-    def save(self, folder: str | Path) -> Results:
+    def save(self, folder: str | Path) -> "Results":
         """Copy the results with their records into a folder and return them from there.
 
         Parameters

@@ -6,8 +6,6 @@ the blocks that they were computed in, so that in one environment every bit is e
 (protocols/README.md).
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Mapping, Sequence

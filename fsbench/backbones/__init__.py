@@ -1,7 +1,5 @@
 """Frozen, head-free backbones from timm, hubs, files, functions and runs."""
 
-from __future__ import annotations
-
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.loading import Classifier, load_backbone, load_classifier
 from fsbench.backbones.sources import SOURCES

@@ -1,7 +1,5 @@
 """The frozen, head-free backbone that pretraining and protocols share, and hashes of weights."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import inspect
@@ -95,7 +93,7 @@ class Backbone:
         pool: Pooling = "native",
         layers: str = "last",
         features: FeatureOutput = "trunk",
-    ) -> Backbone:
+    ) -> "Backbone":
         """Freeze a copy of a module in memory as a backbone.
 
         The weights hash is that of the same weights in a file. Results state the source `module`
@@ -171,7 +169,7 @@ class Backbone:
         source: str,
         spec: FeatureSpec = NATIVE_FEATURES,
         random_init: int | None = None,
-    ) -> Backbone:
+    ) -> "Backbone":
         """Freeze a loaded network as a backbone whose features are taken as `spec` says.
 
         Raises UsageError if the network cannot give such features or ends in its classifier,
@@ -210,7 +208,7 @@ class Backbone:
         }
         return cls(BackboneFacts.model_validate(fields | loaded.more), module)
 
-    def on(self, device: str) -> Backbone:
+    def on(self, device: str) -> "Backbone":
         """Return the backbone on `device`: a copy, unless it is there already."""
         place = torch.device(device)
         if all(tensor.device == place for tensor in self.module.state_dict().values()):

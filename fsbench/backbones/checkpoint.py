@@ -10,8 +10,6 @@ with .json (mean, std, input_size); run.json of `fsbench pretrain`; config.json 
 size). A value that no file states is the architecture's.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -83,7 +81,7 @@ class FileReference:
     arch: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> FileReference | None:
+    def parse(cls, text: str) -> "FileReference | None":
         """Read FILE[::PART][@ARCH]; None if there is no such file. A path may hold an @ itself."""
         path, _, part = text.partition("::")
         if Path(path).is_file():

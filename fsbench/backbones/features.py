@@ -11,8 +11,6 @@ is renamed when complete. Nothing is flushed explicitly, which would cost small 
 a power failure the hash reveals missing data.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

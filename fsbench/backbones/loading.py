@@ -3,8 +3,6 @@
 A reference is a known scheme first, then an existing file, else an error with the nearest name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

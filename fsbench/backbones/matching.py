@@ -7,8 +7,6 @@ do not depend on it. Several are an error that lists them; none is an error with
 missing or left over. Nothing is loaded with `strict=False`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -10,8 +10,6 @@ Networks whose weights depend on the image size (transformers) are built for the
 if timm supports it, and refused otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -100,7 +98,7 @@ class Cuts:
     names: frozenset[str]
 
     @staticmethod
-    def of(model: nn.Module, name: str, side: int) -> Cuts:
+    def of(model: nn.Module, name: str, side: int) -> "Cuts":
         """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run."""
         ends: dict[str, Any] = {}
 

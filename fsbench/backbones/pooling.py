@@ -12,8 +12,6 @@ https://github.com/facebookresearch/dinov2, dinov2/eval/linear.py), their cls to
 concatenated, and `cls+avg` adds the average of the last block's patches alone.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple

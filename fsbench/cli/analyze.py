@@ -1,7 +1,5 @@
 """`fsbench analyze`: measure networks and compare them side by side."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from typer import Option

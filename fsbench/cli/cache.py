@@ -1,7 +1,5 @@
 """`fsbench cache`: list and clear the cache folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fsbench compare` and `fsbench power`: is one entry better, and how many episodes show it?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Options of all commands live here: -q and -v, and for tables --wide, --columns and --format.
 """
 
-from __future__ import annotations
-
 import csv
 import inspect
 import io
@@ -130,7 +128,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     show_tables([TextTable(title, tuple(columns), tuple(map(tuple, rows))).share()])
 
 
-def show_tables(tables: Sequence[TextTable]) -> None:
+def show_tables(tables: "Sequence[TextTable]") -> None:
     """Print tables to stdout as --format, --columns and --wide say, their notes to stderr."""
     from fsbench.core.tables import choose_columns
 
@@ -151,7 +149,7 @@ def show_tables(tables: Sequence[TextTable]) -> None:
             show_table(table, None if wide else terminal_width())
 
 
-def show_table(table: TextTable, width: int | None) -> None:
+def show_table(table: "TextTable", width: int | None) -> None:
     """Print what fits of a table, its title and its finding above it; then what was left out."""
     from fsbench.core.tables import draw_table, fit_table
 
@@ -186,7 +184,7 @@ def print_lines(lines: Iterable[str], width: int | None = None) -> None:
         )
 
 
-def write_csv(table: TextTable) -> str:
+def write_csv(table: "TextTable") -> str:
     """Return a table as CSV, with texts that no spreadsheet runs as a formula."""
     from leaderboard.reports.csv import guard_formula
 

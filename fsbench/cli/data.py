@@ -1,7 +1,5 @@
 """`fsbench data` and `fsbench episodes`: data sets, and the episodes drawn from them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

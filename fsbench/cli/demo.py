@@ -1,7 +1,5 @@
 """`fsbench demo`: pretrain, evaluate and rank on generated images, without a download."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from typer import Option

@@ -1,7 +1,5 @@
 """`fsbench doctor`: check packages, devices, data sets and disk of this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -86,7 +84,7 @@ def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
     return [(n, "ok" if f else "absent", str(f or hint.format(n))) for n, f in folders.items()]
 
 
-def disk_rows(cache: Path | None) -> list[tuple[str, str, str]]:
+def disk_rows(cache: "Path | None") -> list[tuple[str, str, str]]:
     from fsbench.api.machine import cache_folder
 
     folder = cache_folder(cache)

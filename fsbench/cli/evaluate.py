@@ -1,7 +1,5 @@
 """`fsbench benchmark`, `episodic` and `probe`: evaluate frozen backbones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -118,7 +116,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluation_command(
-    kinds: tuple[Kind, ...], help_text: str, without: tuple[str, ...] = ()
+    kinds: "tuple[Kind, ...]", help_text: str, without: tuple[str, ...] = ()
 ) -> Callable[..., None]:
     """Return a command that evaluates these kinds of tasks, with all options but `without`."""
 

@@ -1,7 +1,5 @@
 """`fsbench leaderboard`: make, show, check and analyze boards."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,7 +214,7 @@ def stats(
         show_statistics(summary, track)
 
 
-def show_statistics(summary: BoardStatistics, track: BoardTable) -> None:
+def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
     """Print the ranks of a table, Friedman's test and the tree of winners."""
     from leaderboard.reports.render import (
         SELF_MARK,
@@ -258,7 +256,7 @@ def show_statistics(summary: BoardStatistics, track: BoardTable) -> None:
         console.log(note)
 
 
-def friedman_lines(friedman: FriedmanTest) -> Iterator[str]:
+def friedman_lines(friedman: "FriedmanTest") -> Iterator[str]:
     """Yield Friedman's test and the sets that Nemenyi's test does not separate."""
     yield f"Friedman: chi-squared {friedman.chi2:.2f}, p {friedman.p:.3g}."
     yield (
@@ -268,7 +266,7 @@ def friedman_lines(friedman: FriedmanTest) -> Iterator[str]:
     yield from (f"  {', '.join(names)}" for names in friedman.cliques or (("none",),))
 
 
-def winner_lines(tree: WinnerTree) -> Iterator[str]:
+def winner_lines(tree: "WinnerTree") -> Iterator[str]:
     """Yield which entry wins where, one question per line."""
     yield (
         f"Winners of {tree.cells} tasks: the tree names {tree.explained:.0%} of them, "
@@ -278,7 +276,7 @@ def winner_lines(tree: WinnerTree) -> Iterator[str]:
     yield from branch_lines(tree.root)
 
 
-def branch_lines(branch: TreeBranch, depth: int = 0, answer: str = "") -> Iterator[str]:
+def branch_lines(branch: "TreeBranch", depth: int = 0, answer: str = "") -> Iterator[str]:
     """Yield the questions of a branch and its leaves, indented."""
     indent = "  " * depth + answer
     if branch.question is None or branch.yes is None or branch.no is None:
@@ -354,7 +352,7 @@ def verify(
     refuse_failed(entry, badge)
 
 
-def show_badge(badge: Badge, shown: str, as_json: bool) -> None:
+def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
     """Print one line per task and, on stderr, how to repeat the check.
 
     shown: what the board says about the entry now.
@@ -380,7 +378,7 @@ def show_badge(badge: Badge, shown: str, as_json: bool) -> None:
         console.log(f"not verified: {', '.join(badge.not_verified)}")
 
 
-def refuse_failed(entry: str, badge: Badge) -> None:
+def refuse_failed(entry: str, badge: "Badge") -> None:
     from fsbench.core.errors import ValidationFailed
 
     failed = [check for check in badge.cells if check.verdict == "failed"]
@@ -396,7 +394,7 @@ def refuse_failed(entry: str, badge: Badge) -> None:
         )
 
 
-def describe_flips(check: CellCheck) -> str:
+def describe_flips(check: "CellCheck") -> str:
     """Return e.g. '3 of 75 scored outcomes differ (+3 for the entry), allowed are 0'."""
     return "; ".join(
         f"{count.flipped} of {count.outcomes} {kind} outcomes differ ({count.gained:+} for the "

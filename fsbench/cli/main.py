@@ -5,8 +5,6 @@ modules (torch, pydantic, scipy) are imported inside commands, so that `fsbench 
 once.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any, NoReturn
 

@@ -1,7 +1,5 @@
 """Options shared by the commands, under the names that users of lm-eval, mteb and timm know."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any

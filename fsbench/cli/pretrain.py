@@ -1,7 +1,5 @@
 """`fsbench pretrain` and `fsbench budget`: pretrain by a recipe, once or at several lengths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`fsbench report`: write results or a board as the table of a paper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

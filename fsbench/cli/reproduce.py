@@ -1,7 +1,5 @@
 """`fsbench reproduce`: test claims of the papers on a small scale."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +71,7 @@ def list_claims(as_json: bool) -> None:
     console.table("claims", columns, [[str(row[c]) for c in columns] for row in rows])
 
 
-def run_claim(name: str, settings: ClaimSettings, output: Path | None) -> ClaimOutcome:
+def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "ClaimOutcome":
     """Test a claim and write outcome, curves and plot to a folder, if there is one."""
     import json
 
@@ -103,7 +101,7 @@ def run_claim(name: str, settings: ClaimSettings, output: Path | None) -> ClaimO
     return outcome
 
 
-def show_verdicts(outcomes: Mapping[str, ClaimOutcome]) -> None:
+def show_verdicts(outcomes: "Mapping[str, ClaimOutcome]") -> None:
     """Print condition, verdict and reason of every statement, one row each."""
     rows = [
         [name, s.name, describe_conditions(s), s.verdict, s.reason]
@@ -113,13 +111,13 @@ def show_verdicts(outcomes: Mapping[str, ClaimOutcome]) -> None:
     console.table("verdicts", ("claim", "statement", "condition", "verdict", "reason"), rows)
 
 
-def describe_conditions(statement: StatementOutcome) -> str:
+def describe_conditions(statement: "StatementOutcome") -> str:
     """Return what was measured of the conditions, those that fail first."""
     failing_first = sorted(statement.conditions, key=lambda condition: condition.holds)
     return "; ".join(f"{'holds' if c.holds else 'fails'}: {c.what} {c.ours}" for c in failing_first)
 
 
-def show_outcome(name: str, outcome: ClaimOutcome) -> None:
+def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
     """Print the statements of one claim, the conditions of each before its figures."""
     from fsbench.reproductions import OVERALL
 

@@ -1,7 +1,5 @@
 """`fsbench ls`, `protocols diff`, `show` and `results merge`: what there is, and results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,7 +120,7 @@ def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -
 
 
 def print_results(
-    results: Sequence[Result], as_json: bool = False, models: Sequence[str] | None = None
+    results: "Sequence[Result]", as_json: bool = False, models: Sequence[str] | None = None
 ) -> None:
     """Print one table per track, or a JSON list of records with `mean`."""
     from fsbench.core.tasks import by_track

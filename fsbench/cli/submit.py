@@ -1,7 +1,5 @@
 """`fsbench submit` and `fsbench export`: hand results to a board, to the hub and to timm."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """`fsbench sweep`: run many pretraining runs and evaluations that one file describes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -83,7 +81,11 @@ def parse_file(what: str, file: Path | None) -> Path:
 
 
 def run(
-    sweep_file: SweepFile, plan: SweepPlan, place: Workplace, engine: EngineOptions, yes: bool
+    sweep_file: "SweepFile",
+    plan: "SweepPlan",
+    place: "Workplace",
+    engine: "EngineOptions",
+    yes: bool,
 ) -> None:
     """Run the missing jobs. Raise FsbenchError with the reasons if some failed."""
     from fsbench.core.errors import FsbenchError
@@ -102,7 +104,7 @@ def run(
     console.log(f"all {len(plan.graph.jobs)} jobs are done: {place.output}")
 
 
-def show_plan(plan: SweepPlan, place: Workplace, as_json: bool) -> None:
+def show_plan(plan: "SweepPlan", place: "Workplace", as_json: bool) -> None:
     """Print every job with its state and what it will cost."""
     from fsbench.sweep import costs
 
@@ -118,7 +120,7 @@ def show_plan(plan: SweepPlan, place: Workplace, as_json: bool) -> None:
     console.log(costs.summarize_costs(rows))
 
 
-def show_status(plan: SweepPlan, place: Workplace, as_json: bool) -> None:
+def show_status(plan: "SweepPlan", place: "Workplace", as_json: bool) -> None:
     """Print every job with its state and the reason of a failure, then rate and time left."""
     from fsbench.sweep import status as progress
 

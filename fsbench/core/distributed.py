@@ -3,8 +3,6 @@
 A single process is `ALONE`: no process group, and nothing here costs it anything.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +36,7 @@ class Ranks:
         return self.rank == 0
 
     @property
-    def names(self) -> tuple[Name, ...]:
+    def names(self) -> "tuple[Name, ...]":
         """Return the extra key of streams that must differ between ranks, such as dropout's."""
         return ("rank", self.rank) if self.size > 1 else ()
 

@@ -4,8 +4,6 @@ The command line turns them into one message on stderr and an exit code: 1 run f
 3 data missing or wrong, 4 checkpoint mismatch, 5 validation failed. Nothing else is caught there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -3,8 +3,6 @@
 JSON, TOML and YAML become plain values: nothing in them is built or run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -114,7 +112,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
 
-def create_array(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> np.memmap:
+def create_array(path: Path, dtype: "DTypeLike", shape: tuple[int, ...]) -> "np.memmap":
     """Return a new .npy file of zeros, mapped into memory; raise OSError if the disk is too full.
 
     Its blocks are allocated at once: writing to a mapped file without blocks on a full disk would

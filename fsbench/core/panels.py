@@ -1,7 +1,5 @@
 """Curves and bars of one or several panels: records that become figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -94,7 +92,7 @@ def panel_legend_height(panel: Panel, width: float) -> float:
     return 0.0 if panel.bars else plotting.legend_height(labels, width)
 
 
-def fill_panel(drawing: Drawing, axes: Axes, panel: Panel, width: float = PANEL[0]) -> None:
+def fill_panel(drawing: Drawing, axes: "Axes", panel: Panel, width: float = PANEL[0]) -> None:
     """Draw a panel into axes; published values are dashed."""
     axes.set_xlabel(fit_text(panel.x, width - 60))
     axes.set_ylabel(fit_text(panel.y, PANEL[1] - 60))
@@ -108,7 +106,7 @@ def fill_panel(drawing: Drawing, axes: Axes, panel: Panel, width: float = PANEL[
     plotting.add_legend(axes, curves, labels, width - 60)
 
 
-def add_curve(drawing: Drawing, axes: Axes, panel: Panel, i: int) -> Artist:
+def add_curve(drawing: Drawing, axes: "Axes", panel: Panel, i: int) -> "Artist":
     """Draw a curve with its range and marks; return its line."""
     curve, style = panel.curves[i], plotting.series_look(i)
     if curve.published:
@@ -125,7 +123,7 @@ def add_curve(drawing: Drawing, axes: Axes, panel: Panel, i: int) -> Artist:
     return line
 
 
-def set_scales(axes: Axes, panel: Panel) -> None:
+def set_scales(axes: "Axes", panel: Panel) -> None:
     """Set scales, limits and ticks of a panel of curves."""
     values = sorted({x for curve in panel.curves for x in curve.x})
     if panel.log_x:
@@ -147,7 +145,7 @@ def set_scales(axes: Axes, panel: Panel) -> None:
         axes.set_xticks(places, names, rotation=30, rotation_mode="anchor", ha="right")
 
 
-def add_bars(drawing: Drawing, axes: Axes, panel: Panel) -> None:
+def add_bars(drawing: Drawing, axes: "Axes", panel: Panel) -> None:
     """Draw one bar for each curve, with its value above and its name below."""
     for i, curve in enumerate(panel.curves):
         (bar,) = axes.bar(i, curve.y[0], color=plotting.SERIES[0])

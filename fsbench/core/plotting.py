@@ -10,8 +10,6 @@ text stays text, and equal input gives equal bytes:
                        SVG, PNG and PDF show the same
 """
 
-from __future__ import annotations
-
 import io
 import re
 import statistics
@@ -130,7 +128,7 @@ class Drawing:
     hints: what a pointer shows over an artist of an SVG, by the artist's gid.
     """
 
-    figure: Figure
+    figure: "Figure"
     title: str
     description: str
     hints: dict[str, str] = field(default_factory=dict)
@@ -143,7 +141,7 @@ class Drawing:
         width: float,
         height: float,
         layout: Literal["constrained"] | None = None,
-    ) -> Drawing:
+    ) -> "Drawing":
         """Return an empty drawing of this size in pixels."""
         from matplotlib.figure import Figure
 
@@ -156,7 +154,7 @@ class Drawing:
         width, height = self.figure.get_size_inches()
         return 72 * width, 72 * height
 
-    def add_axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
+    def add_axes(self, left: float, top: float, right: float, bottom: float) -> "Axes":
         """Add axes between these margins, in pixels."""
         width, height = self.size
         inner = max(width - left - right, 1.0), max(height - top - bottom, 1.0)
@@ -168,7 +166,7 @@ class Drawing:
         width, height = self.size
         self.figure.text(x / width, 1 - y / height, text, **options)
 
-    def add_hint(self, artist: Artist, text: str) -> None:
+    def add_hint(self, artist: "Artist", text: str) -> None:
         """Set what a pointer over an artist shows."""
         gid = f"mark-{len(self.hints)}"
         artist.set_gid(gid)
@@ -185,7 +183,7 @@ class Drawing:
         page = self._describe(name, ink=INK, font=FONTS, linked=True)
         return page.convert(self.save("svg", titled=True)) + "\n"
 
-    def _describe(self, name: str, **options: Any) -> SvgPage:
+    def _describe(self, name: str, **options: Any) -> "SvgPage":
         hints = {gid: clean_text(text) for gid, text in self.hints.items()}
         title, description = clean_text(self.title), clean_text(self.description)
         return SvgPage(name, title, description, hints, font_size=FONT_SIZE, **options)
@@ -344,7 +342,7 @@ def clip_range(values: Sequence[float]) -> tuple[float, float]:
     return min(values, default=0.0), max(values, default=0.0)
 
 
-def mark_clipped(axes: Axes, x: float, y: float, colour: str, side: str) -> Artist:
+def mark_clipped(axes: "Axes", x: float, y: float, colour: str, side: str) -> "Artist":
     """Draw a triangle at the edge of the axes beyond which a value lies.
 
     side: "left", "right", "bottom" or "top".
@@ -355,7 +353,7 @@ def mark_clipped(axes: Axes, x: float, y: float, colour: str, side: str) -> Arti
     return mark
 
 
-def set_log_scale(axes: Axes, side: str = "x") -> None:
+def set_log_scale(axes: "Axes", side: str = "x") -> None:
     """Make an axis logarithmic, with short numbers at 1, 2 and 5 times powers of ten.
 
     Limits must be set before.
@@ -370,7 +368,7 @@ def set_log_scale(axes: Axes, side: str = "x") -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
-def label_rows(drawing: Drawing, axes: Axes, labels: Sequence[str], room: float) -> None:
+def label_rows(drawing: Drawing, axes: "Axes", labels: Sequence[str], room: float) -> None:
     """Write a label left of each row 0, 1, ..., from the top; its hint is the whole label."""
     axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(labels)), [fit_text(label, room) for label in labels])
@@ -391,7 +389,7 @@ def legend_height(labels: Sequence[str], width: float) -> float:
 
 
 def add_legend(
-    axes: Axes, handles: Sequence[Artist], labels: Sequence[str], width: float, left: float = 0
+    axes: "Axes", handles: "Sequence[Artist]", labels: Sequence[str], width: float, left: float = 0
 ) -> None:
     """Write the names of series above axes, from `left` pixels left of them on."""
     from matplotlib.transforms import ScaledTranslation

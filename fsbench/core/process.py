@@ -12,8 +12,6 @@ loop) holds the first signal back until the loop has written a checkpoint; a sec
 once.
 """
 
-from __future__ import annotations
-
 import ctypes
 import signal
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ default of everything below the public functions. Work that is estimated to take
 only with --yes.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -171,7 +169,7 @@ class WorkEstimate:
     disk: float = 0
     flops: float = 0.0
 
-    def times(self, factor: float) -> WorkEstimate:
+    def times(self, factor: float) -> "WorkEstimate":
         """Return the cost of `factor` times the work."""
         return replace(self, seconds=self.seconds * factor, flops=self.flops * factor)
 

@@ -4,8 +4,6 @@ Everything a reader may ask later (means, intervals, paired tests) is recomputed
 values never enter them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -48,12 +46,12 @@ class EpisodeRecords:
         right: NDArray[np.float64] = (self.dense_correct / self.dense_total).mean(axis=1)
         return right
 
-    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> EpisodeRecords:
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "EpisodeRecords":
         """Return some rows, stated as a mask (E,) or as positions."""
         return EpisodeRecords(**{name: values[rows] for name, values in columns(self).items()})
 
 
-def columns(records: EpisodeRecords | ProbeRecords | ImageRecords) -> dict[str, NDArray[Any]]:
+def columns(records: "EpisodeRecords | ProbeRecords | ImageRecords") -> dict[str, NDArray[Any]]:
     """Return the arrays that are there, by name."""
     arrays = {field.name: getattr(records, field.name) for field in fields(records)}
     return {name: values for name, values in arrays.items() if values is not None}

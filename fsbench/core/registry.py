@@ -18,8 +18,6 @@ A class or function of a user's file joins a registry for one process: `add("py:
 references from the command line or Python only. Whatever it computes records the sha-256 of FILE.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import pkgutil
@@ -112,7 +110,7 @@ class Registry(Generic[T]):
                 )
         return tuple(sorted([*names, *self.plugins()]))
 
-    def plugins(self) -> Mapping[str, EntryPoint]:
+    def plugins(self) -> "Mapping[str, EntryPoint]":
         """Return the entry points of other packages, by name."""
         return plugins(self.group) if self.group else {}
 
@@ -186,7 +184,7 @@ class Registry(Generic[T]):
 
 
 @cache
-def plugins(group: str) -> Mapping[str, EntryPoint]:
+def plugins(group: str) -> "Mapping[str, EntryPoint]":
     """Return the entry points of a group, by name. Raise UsageError if two packages share one."""
     from importlib.metadata import entry_points
 
@@ -208,12 +206,12 @@ def plugin_packages(*names: tuple[str, str]) -> dict[str, str]:
     return {e.dist.name: e.dist.version for e in entries if e is not None and e.dist}
 
 
-def describe(entry: EntryPoint) -> str:
+def describe(entry: "EntryPoint") -> str:
     """Return package and version of an entry point, e.g. my-package 1.0."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
 
 
-def load_plugin(entry: EntryPoint) -> ModuleType:
+def load_plugin(entry: "EntryPoint") -> ModuleType:
     """Import the module of an entry point. Raise FsbenchError naming its package."""
     if entry.attr or entry.module.rpartition(".")[2] != entry.name:
         raise FsbenchError(

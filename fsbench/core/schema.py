@@ -8,8 +8,6 @@ steps over as many images: the same source, network, plan, optimizer and schedul
 methods. That follows from the content of the recipe, which its digest states, never from names.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -6,8 +6,6 @@ every machine and version. `stream` is for library code that only knows torch's 
 (initialisers, dropout): it forks the global state, seeds the fork and puts the old state back.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +45,7 @@ def permutations(rows: int, n: int, *names: Name) -> NDArray[np.int64]:
     return np.argsort(keys, axis=1, kind="stable")
 
 
-def torch_generator(*names: Name, device: str = "cpu") -> torch.Generator:
+def torch_generator(*names: Name, device: str = "cpu") -> "torch.Generator":
     """Return a new torch generator, seeded by `names`."""
     import torch
 

@@ -5,8 +5,6 @@ name of a result file, so results that differ in any field are never mixed up. A
 is left out of the canonical text at its default, so the digests of earlier specs stay valid.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

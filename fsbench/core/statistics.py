@@ -6,8 +6,6 @@ at 600 episodes they differ by less than 0.001 points. It covers the sampling of
 pretraining seeds. All values are fractions in [0, 1].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cache

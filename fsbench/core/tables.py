@@ -5,8 +5,6 @@ first, then parts of the table are left out in a stated order: what the table na
 (dense rows, in-domain accuracies, flags), then the intervals, then columns from the right.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,26 +47,26 @@ class TextTable:
     lead: tuple[str, ...] = ()
     keys: int = 1
     optional: tuple[str, ...] = ()
-    complete: TextTable | None = None
+    complete: "TextTable | None" = None
 
-    def without(self, name: str) -> TextTable:
+    def without(self, name: str) -> "TextTable":
         """Return the table without a column, or without the rows whose label ends with a word."""
         if name in self.columns[self.keys :]:
             return self.select([column for column in self.columns if column != name])
         return replace(self, rows=tuple(row for row in self.rows if not row[0].endswith(name)))
 
-    def without_intervals(self) -> TextTable:
+    def without_intervals(self) -> "TextTable":
         """Return the table with means alone."""
         rows = tuple(tuple(INTERVAL.sub("", cell) for cell in row) for row in self.rows)
         return replace(self, rows=rows)
 
-    def select(self, names: Sequence[str]) -> TextTable:
+    def select(self, names: Sequence[str]) -> "TextTable":
         """Return the table with these columns behind the keys, in the order of the names."""
         at = [*range(self.keys), *(i for n in names if (i := self.columns.index(n)) >= self.keys)]
         rows = tuple(tuple(row[i] for i in at) for row in self.rows)
         return replace(self, columns=tuple(self.columns[i] for i in at), rows=rows)
 
-    def share(self) -> TextTable:
+    def share(self) -> "TextTable":
         """Move columns into the title in which several rows hold the same text, but no numbers."""
         table, parts = self, []
         for i, name in enumerate(self.columns):

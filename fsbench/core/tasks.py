@@ -12,8 +12,6 @@ images of the user may contain `:`, `/` and `@`, so what follows it counts only 
 `:NwKs`, `:probe` or `:knn`. Results name such images by `user_data_name`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -211,7 +209,7 @@ class ColumnId(_Identity):
     def __str__(self) -> str:
         return " ".join([str(self.task), self.size, *self.variant])
 
-    def __lt__(self, other: ColumnId) -> bool:
+    def __lt__(self, other: "ColumnId") -> bool:
         """Order by data set, then by the number of shots (5 before 20), probes first."""
         return self._order < other._order
 
@@ -464,7 +462,7 @@ class Track(Frozen):
     )
 
     @classmethod
-    def of(cls, column: ColumnId, data: Data | None = None) -> Track:
+    def of(cls, column: ColumnId, data: Data | None = None) -> "Track":
         """Return the track of a column; with `data`, the one of a board with a version."""
         return cls(
             protocol=column.task.protocol,
@@ -492,7 +490,7 @@ class Track(Frozen):
         ending = (TRANSDUCTIVE if self.transductive else None, self.data, images)
         return " ".join(part for part in (*parts, *ending) if part)
 
-    def takes(self, other: Track) -> bool:
+    def takes(self, other: "Track") -> bool:
         """Return whether results of the other track belong here, too.
 
         They do if the tracks are equal, or if the other one is of probes, for which the protocol

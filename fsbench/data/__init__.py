@@ -1,7 +1,5 @@
 """Source and target data sets: loaders and registries, usable without torch."""
 
-from __future__ import annotations
-
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, dataset_groups, resolve_alias
 from fsbench.data.loading import describe_dataset, load_source, load_target

@@ -5,8 +5,6 @@ come from the user's copy of https://github.com/cpphoo/STARTUP, datasets/split_s
 per list, column `img_path`; see fsbench/data/README.md). It is never mixed with the full pool.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

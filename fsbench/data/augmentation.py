@@ -6,8 +6,6 @@ torchvision's RandomResizedCrop with its defaults, flip. Its draws derive from n
 view is the same in any order, batch or process.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, TypeVar

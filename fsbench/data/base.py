@@ -6,8 +6,6 @@ is JSON), and reused while path, size, mtime, ctime and inode are unchanged. See
 fsbench/data/README.md, "Which images a result is about".
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -42,7 +40,7 @@ class Groups:
     by_class: dict[int, Indices]
 
     @classmethod
-    def of(cls, labels: Indices, names: Sequence[str]) -> Groups:
+    def of(cls, labels: Indices, names: Sequence[str]) -> "Groups":
         """Build from a group name per image, in data set order.
 
         Groups are numbered by first appearance, so the names do not enter the hash.

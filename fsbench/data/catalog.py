@@ -1,7 +1,5 @@
 """Data sets by name: registries of targets/ and sources/, aliases, and folders of the user."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -37,7 +35,7 @@ class SourceModule(Protocol):
 
     FACTS: DatasetFacts
 
-    def load(self, folder: Path, cache: Path) -> SourceListing:
+    def load(self, folder: Path, cache: Path) -> "SourceListing":
         """List the images below `folder`."""
         ...
 
@@ -72,7 +70,7 @@ class Distribution:
     arrange: moves unpacked files to where the loader expects them.
     """
 
-    archives: tuple[Archive, ...]
+    archives: "tuple[Archive, ...]"
     steps: str
     arrange: Callable[[Path], None] | None
 
@@ -121,7 +119,7 @@ class DataRoots:
     named: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> DataRoots:
+    def parse(cls, values: Sequence[str] = (), must_exist: bool = True) -> "DataRoots":
         """Parse the values of --data, then FSBENCH_DATA (the same values, separated like PATH).
 
         Raises UnknownName for an unknown NAME, and DataError for a missing folder unless

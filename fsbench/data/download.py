@@ -1,7 +1,5 @@
 """Downloads of data sets: checked by hash, resumed, unpacked, put in place and verified."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma
@@ -203,7 +201,7 @@ def make_downloader(part: Path, report: Reporter) -> Callable[[str, str, object]
     return get
 
 
-def append_response(response: HTTPResponse, part: Path, done: int, report: Reporter) -> None:
+def append_response(response: "HTTPResponse", part: Path, done: int, report: Reporter) -> None:
     """Write a response behind the first `done` bytes. Raise OSError if the connection breaks."""
     length = response.headers["Content-Length"]
     total = done + int(length) if length else 0

@@ -11,8 +11,6 @@ class. Classes and support are those of the classic track. Queries are too, exce
 image is replaced by the next one in the order of the draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

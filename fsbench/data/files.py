@@ -3,8 +3,6 @@
 Names match in any letter case; hidden folders and those that start with `__` are ignored.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import stat

@@ -5,8 +5,6 @@ folder in the layout of the hub may stand in place of ORG/NAME. Columns that are
 by their usual names, or by their type if there is only one of it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +65,7 @@ class HubReference:
         options = {"name": self.config} if self.config else {}
         return _load(self.repo, cache, revision=self.revision, **options)
 
-    def table(self, splits: Any, split: str, cache: Path) -> HubTable:
+    def table(self, splits: Any, split: str, cache: Path) -> "HubTable":
         """Return one split."""
         from huggingface_hub.constants import HF_HUB_CACHE
 

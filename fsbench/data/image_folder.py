@@ -3,8 +3,6 @@
 They are flagged `custom`. Classes are the folders in sorted order, with images at any depth.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

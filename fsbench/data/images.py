@@ -4,8 +4,6 @@ A file that Pillow cannot decode in full raises a DataError that names it. Anima
 first frame; EXIF rotation is ignored, as in torchvision's loaders.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Loading of data sets by name: registered names, aliases, image folders, the hub."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import UnknownName, UsageError

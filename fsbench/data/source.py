@@ -5,8 +5,6 @@ keyed by the source files. It is built in a temporary folder and renamed under a
 run leaves no partial cache; hashes are checked on every load, and a damaged cache is rebuilt.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

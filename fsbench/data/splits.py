@@ -4,8 +4,6 @@ With official lists both parts form one data set. The part leads the canonical i
 `test/002.jpg`), so every hash over ids identifies the split as well as the images.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections import Counter
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ but no pair; each target has its own drawing style, its domain shift. All random
 the names (data set, class, rank), so the images are the same on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

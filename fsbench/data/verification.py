@@ -4,8 +4,6 @@ CD-FSL samples episodes by class alone (protocols/README.md, "Episodes"), so two
 lesion may be on both sides of an episode. The audit counts this on the evaluated episodes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -13,8 +13,6 @@ Seeds below a claim's first one were used to choose settings; verdicts come from
 Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-full.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

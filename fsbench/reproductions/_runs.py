@@ -8,8 +8,6 @@ Ten classes of TinyImageNet, where they are on disk, are the colour images: few 
 by heart, and accuracies on others stay far below 100 %.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -173,11 +171,11 @@ PLAIN = {
 
 
 def build_claim_recipe(
-    methods: Sequence[Mapping[str, Any] | Method],
+    methods: "Sequence[Mapping[str, Any] | Method]",
     plan: Mapping[str, object],
     seed: int,
     **fields: object,
-) -> Recipe:
+) -> "Recipe":
     """Build a recipe without augmentation, on digits unless `fields` name another source."""
     from pretrain.recipes.recipe import Recipe
 
@@ -202,9 +200,9 @@ class RunFiles(NamedTuple):
 
 
 def train_once(
-    chosen: Recipe,
+    chosen: "Recipe",
     source: SourceDataset,
-    watch: Callable[[Context], None] | None = None,
+    watch: "Callable[[Context], None] | None" = None,
     device: str = "cpu",
 ) -> RunFiles:
     """Train in a temporary folder; `watch` gets the context after setup and after every epoch."""

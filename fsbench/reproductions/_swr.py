@@ -9,8 +9,6 @@ On clean digits the MLP reaches 97 % with and without regularisation, so most cl
 the digits a wrong label (NOISE); the test labels are right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -37,13 +35,13 @@ ABOVE = (
 
 
 def build_swr_recipe(
-    method: Mapping[str, object] | Method,
+    method: "Mapping[str, object] | Method",
     seed: int,
     epochs: int,
     batch_size: int,
     scenario: str = "stationary",
     **fields: object,
-) -> Recipe:
+) -> "Recipe":
     """Build the paper's recipe for its MLP; method: name and settings, or a method object."""
     from pretrain.recipes.plan import scenario_fields
 
@@ -67,7 +65,7 @@ class AccuracyTrace(NamedTuple):
 
 
 def trace_training(
-    chosen: Recipe, source: SourceDataset, watch: Callable[[Context], None] | None = None
+    chosen: "Recipe", source: "SourceDataset", watch: "Callable[[Context], None] | None" = None
 ) -> AccuracyTrace:
     """Train once; `watch` is called with the context after setup and after every epoch."""
     run = _runs.train_once(chosen, source, watch)
@@ -77,7 +75,7 @@ def trace_training(
     return AccuracyTrace([100 * a for a in epochs], [100 * a for a in stages], train)
 
 
-def get_kernels(ctx: Context) -> list[Tensor]:
+def get_kernels(ctx: "Context") -> "list[Tensor]":
     """Return the weights of the convolutions and linear layers, in forward order."""
     from pretrain.weights import surgery
 

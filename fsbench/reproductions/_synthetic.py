@@ -10,8 +10,6 @@ masks include biases (no), the scope of DSD (one global threshold), the layers o
 or a normaliser after the head (none).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -82,7 +80,7 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     return Split(images, labels)
 
 
-def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
+def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> "Recipe":
     """Build gradient descent with the method of this column of Table 1."""
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
     return build_descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
@@ -90,7 +88,7 @@ def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp")
 
 def build_descent_recipe(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
-) -> Recipe:
+) -> "Recipe":
     """Build gradient descent with these methods under this plan; fields: other changes."""
     descent: dict[str, object] = {
         "architecture": "study_mlp",
@@ -133,7 +131,7 @@ def train_columns(
     return scores
 
 
-def train_and_score(chosen: Recipe, signal: float) -> Accuracies:
+def train_and_score(chosen: "Recipe", signal: float) -> Accuracies:
     """Train on the data of the recipe's seed."""
     return summarize_run(_runs.train_once(chosen, draw_source(signal, chosen.seed)))
 

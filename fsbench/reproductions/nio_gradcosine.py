@@ -17,8 +17,6 @@ seeds 110 to 112 all figures of both objectives were reproduced: whether GN pass
 than a tenth under `gc_gn_sqrt` depends on the seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
@@ -123,7 +121,7 @@ class NioEffect(NamedTuple):
     zeros: tuple[int, int]
 
 
-def build_nio_recipe(job: NioJob) -> Recipe:
+def build_nio_recipe(job: NioJob) -> "Recipe":
     """Build the recipe: NIO, then one training step, which is not used."""
     setting = SETTINGS[job.kind]
     nio = {
@@ -151,7 +149,7 @@ def run_nio(job: NioJob) -> NioEffect:
     """Run NIO and inspect the network before its first training step."""
     inspected: list[NioEffect] = []
 
-    def watch(ctx: Context) -> None:
+    def watch(ctx: "Context") -> None:
         if not inspected:
             inspected.append(inspect_network(ctx))
 
@@ -161,7 +159,7 @@ def run_nio(job: NioJob) -> NioEffect:
     return inspected[0]
 
 
-def inspect_network(ctx: Context) -> NioEffect:
+def inspect_network(ctx: "Context") -> NioEffect:
     """Compare an untrained network after NIO with its plain initialisation."""
     from pretrain.weights import surgery
 

@@ -9,8 +9,6 @@ The paper prints no numbers beside the tree, so its statement about the predicti
 all networks but vgg16 together; the notes count each network alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,7 +49,7 @@ DEPTH, LEAF = 4, 7
 class FittedTree(NamedTuple):
     """The tree, the names of its features, and its predictions for the rows of Table 2."""
 
-    tree: DecisionTreeClassifier
+    tree: "DecisionTreeClassifier"
     features: tuple[str, ...]
     predictions: tuple[str, ...]
 

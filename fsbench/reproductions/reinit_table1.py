@@ -6,8 +6,6 @@ files. The notes show how much the baseline depends on the distribution of the i
 which the paper does not state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from statistics import mean, stdev

@@ -10,8 +10,6 @@ them, that LW beats the other methods on every network but resnet50, contradicts
 result of FC on vgg16.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 from typing import NamedTuple
 

@@ -22,8 +22,6 @@ this best result is no independent confirmation:
 The notes show gradient descent as in Table 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
@@ -148,7 +146,7 @@ def _train_job(job: Table5Job) -> _synthetic.Accuracies:
     return _synthetic.train_and_score(build_table5_recipe(job), SIGNAL)
 
 
-def build_table5_recipe(job: Table5Job) -> Recipe:
+def build_table5_recipe(job: Table5Job) -> "Recipe":
     """Build the recipe: the method, `l2` for a penalty; the baseline has one round."""
     methods = [METHODS[job.column]]
     if job.penalty:

@@ -13,8 +13,6 @@ Tried on other seeds: generations of 8 epochs, where the descent of 6 epochs end
 the next ascent does not start from images learned by heart (falls to 32 and 46 %).
 """
 
-from __future__ import annotations
-
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -86,7 +84,7 @@ def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
 
 def build_seal_recipe(
     method: str, epochs: int, seed: int, factor: float = PAPERS_S, generations: int = GENERATIONS
-) -> Recipe:
+) -> "Recipe":
     """Build the recipe of a method; factor: S, for `seal` only."""
     settings = {"ascent_factor": factor} if method == "seal" else {}
     return _runs.build_claim_recipe(
@@ -106,7 +104,7 @@ def match_factor(epochs: int, images: int) -> float:
     return scale_factor(build_seal_recipe("seal", epochs, 0), images)
 
 
-def scale_factor(seal: Recipe, images: int) -> float:
+def scale_factor(seal: "Recipe", images: int) -> float:
     """Return the S that makes the ascents of a recipe as long as the paper's."""
     from pretrain.recipes import registry
     from pretrain.recipes.schedules import sum_rates

@@ -17,8 +17,6 @@ learned by heart and runs on two cores within minutes was found. The notes of th
 generation of normal training, and SEAL with the paper's unscaled strength.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -146,7 +144,7 @@ def probe_run(job: tuple[str, int], settings: ClaimSettings) -> ProbedRun:
     )
 
 
-def prepare_quick(name: str, seed: int) -> tuple[Recipe, SourceDataset]:
+def prepare_quick(name: str, seed: int) -> "tuple[Recipe, SourceDataset]":
     """Return recipe and digits of the quick run."""
     method, generations, factor = METHODS[name]
     strength = factor or seal_ascent.match_factor(EPOCHS, IMAGES)
@@ -154,7 +152,7 @@ def prepare_quick(name: str, seed: int) -> tuple[Recipe, SourceDataset]:
     return chosen, _runs.load_digits_source(seed, IMAGES)
 
 
-def prepare_full(name: str, seed: int, settings: ClaimSettings) -> tuple[Recipe, SourceDataset]:
+def prepare_full(name: str, seed: int, settings: ClaimSettings) -> "tuple[Recipe, SourceDataset]":
     """Return the paper's recipe under the shorter plan, and its images."""
     from pretrain.recipes import registry
 

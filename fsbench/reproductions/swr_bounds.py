@@ -20,8 +20,6 @@ less balanced, -.05, but fits 63 % of the labels where plain training fits 98 %)
 training reaches 2.6 times the bound); 80 epochs, where plain training fits 97.6 %.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import permutations
 from statistics import mean
@@ -164,7 +162,7 @@ def trace_run(job: tuple[tuple[str, str], int], settings: ClaimSettings) -> Boun
     (name, method), seed = job
     trace = BoundsTrace([], [], [], [], [])
 
-    def watch(ctx: Context) -> None:
+    def watch(ctx: "Context") -> None:
         kernels = _swr.get_kernels(ctx)
         trace.norms.append(frobenius_norms(kernels).tolist())
         trace.balance.append(compute_balancedness(kernels))

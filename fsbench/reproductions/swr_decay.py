@@ -8,8 +8,6 @@ Tried on other seeds: a condition of 25 % growth for all methods, which SWR does
 it bounds the norm (9 %); its figures were as below.
 """
 
-from __future__ import annotations
-
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,7 +123,7 @@ def _trace_run(job: tuple[str, int]) -> DecayTrace:
     method, seed = job
     norms: list[float] = []
 
-    def watch(ctx: Context) -> None:
+    def watch(ctx: "Context") -> None:
         norms.append(float(frobenius_norms(_swr.get_kernels(ctx)).norm()))
 
     recipe = _swr.build_swr_recipe(

@@ -11,8 +11,6 @@ biases. Training continues with a new optimizer. Predictions are compared in flo
 breaks no tie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
@@ -132,7 +130,7 @@ class StartWeights(Method):
     RANK: ClassVar = ActingOrder.INIT
     NEUTRAL: ClassVar[Neutral] = "it always replaces the initial weights"
 
-    def setup(self, ctx: Context) -> None:
+    def setup(self, ctx: "Context") -> None:
         from safetensors.torch import load_file
 
         ctx.rewrite(load_file(self.start), "weights of another run")
@@ -196,7 +194,7 @@ def scale_trained_network(job: tuple[str, int], settings: ClaimSettings) -> Scal
     models: list[nn.Module] = []
     layers: list[str] = []
 
-    def watch(ctx: Context) -> None:
+    def watch(ctx: "Context") -> None:
         models[:], layers[:] = [deepcopy(ctx.model)], ctx.roles.weighted
 
     fields = {"architecture": network, "input_size": source.train.images.shape[-1]}
@@ -218,11 +216,11 @@ def scale_trained_network(job: tuple[str, int], settings: ClaimSettings) -> Scal
 
 
 def measure_scaling(
-    model: nn.Module,
+    model: "nn.Module",
     layers: Sequence[str],
     c: float,
     corrected: bool,
-    source: SourceDataset,
+    source: "SourceDataset",
     training: tuple[int, int] | None,
 ) -> ScalingEffect:
     """Scale a trained network once; training: seed and epochs of further training, or None."""
@@ -233,7 +231,9 @@ def measure_scaling(
     return ScalingEffect(float((before == after).double().mean()), 100 * float(right.mean()), later)
 
 
-def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: bool) -> nn.Module:
+def rescale_copy(
+    model: "nn.Module", layers: Sequence[str], c: float, corrected: bool
+) -> "nn.Module":
     """Return a copy with every weight times c; corrected: with biases scaled by Theorem 1."""
     import torch
 
@@ -249,7 +249,7 @@ def rescale_copy(model: nn.Module, layers: Sequence[str], c: float, corrected: b
     return other
 
 
-def predict_test_labels(model: nn.Module, source: SourceDataset) -> Tensor:
+def predict_test_labels(model: "nn.Module", source: "SourceDataset") -> "Tensor":
     """Return the predicted class of every test image, computed in float64."""
     import torch
 
@@ -262,7 +262,7 @@ def predict_test_labels(model: nn.Module, source: SourceDataset) -> Tensor:
     return logits.argmax(dim=1)
 
 
-def continue_training(model: nn.Module, source: SourceDataset, seed: int, epochs: int) -> float:
+def continue_training(model: "nn.Module", source: "SourceDataset", seed: int, epochs: int) -> float:
     """Train from these weights; return the best test accuracy (%)."""
     from safetensors.torch import save_file
 

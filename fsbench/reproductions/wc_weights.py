@@ -22,8 +22,6 @@ moves a small w by -(a/b)^2 lr (g + decay w). Near 0 decay is (a/b)^2 = 2.56 tim
 is in the third arm, where still more weights die.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -134,7 +132,7 @@ class CompanderJob(NamedTuple):
 class WeightTrace(NamedTuple):
     """Spread of every layer's weights, initial and after every epoch; final accuracies (%)."""
 
-    epochs: Sequence[Mapping[str, WeightSpread]]
+    epochs: "Sequence[Mapping[str, WeightSpread]]"
     accuracy: float
     train: float
 
@@ -159,7 +157,7 @@ def train_arms(settings: ClaimSettings, report: Reporter) -> WeightTraces:
     return traces
 
 
-def build_compander_recipe(job: CompanderJob) -> Recipe:
+def build_compander_recipe(job: CompanderJob) -> "Recipe":
     """Build the recipe of a job."""
     (method, lr), phase = ARMS[job.arm], PHASES[job.phase]
     return _runs.build_claim_recipe(
@@ -188,7 +186,7 @@ def trace_weights(job: CompanderJob, settings: ClaimSettings) -> WeightTrace:
 
     spreads: list[Mapping[str, WeightSpread]] = []
 
-    def watch(ctx: Context) -> None:
+    def watch(ctx: "Context") -> None:
         spreads.append(measure_percentiles(ctx.model))
 
     source = _runs.load_colour_source(settings, SIDE, IMAGES, job.seed)
@@ -302,7 +300,7 @@ def measure_spike(trace: WeightTrace) -> float:
     return measure_distance(end, 31, 69) / measure_distance(end, 16, 84)
 
 
-def measure_distance(spread: WeightSpread, low: int, high: int) -> float:
+def measure_distance(spread: "WeightSpread", low: int, high: int) -> float:
     """Return the distance between two of the percentiles."""
     from protocols.analyses.weight_percentiles import PERCENTILES
 
@@ -402,7 +400,7 @@ def _percentile_panel(arm: str, trace: WeightTrace) -> Panel:
 def _course_panels(traces: WeightTraces) -> tuple[Panel, ...]:
     """Plot the largest weight and the dead share per epoch, means over seeds."""
 
-    def course(phase: str, title: str, y: str, value: Callable[[WeightSpread], float]) -> Panel:
+    def course(phase: str, title: str, y: str, value: "Callable[[WeightSpread], float]") -> Panel:
         curves = []
         for arm, seeds in traces[phase].items():
             epochs = range(len(seeds[0].epochs))

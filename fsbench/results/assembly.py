@@ -1,7 +1,5 @@
 """Build a result from records, and merge the shards of one evaluation."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ results/<model>/<identity12>/<dataset>/<spec.label>-<digest8>.json  and  .parque
 results/<model>/<identity12>/analyses/<what>-<digest8>.json
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

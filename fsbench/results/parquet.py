@@ -4,8 +4,6 @@ Every column has a fixed width, so a reader knows from the row count how much me
 before it decodes it. Bits are numpy.packbits (big-endian) over (class, query), or over test images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -143,7 +141,7 @@ DENSE = ("dense_correct", "dense_total")
 FIX = "restore the file from where it was computed, or evaluate the task again"
 
 
-def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
+def episode_schema(n_way: int, n_query: int, dense: bool = False) -> "pa.Schema":
     """Return the schema; dense: with the outcomes of all possible queries, class by class."""
     import pyarrow as pa
 
@@ -161,7 +159,7 @@ def episode_schema(n_way: int, n_query: int, dense: bool = False) -> pa.Schema:
     )
 
 
-def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> pa.Schema:
+def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> "pa.Schema":
     """Return the schema; held_out: with the accuracy on the held-out part of train."""
     import pyarrow as pa
 
@@ -177,7 +175,7 @@ def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> pa.Schema:
     )
 
 
-def image_schema() -> pa.Schema:
+def image_schema() -> "pa.Schema":
     import pyarrow as pa
 
     fields = [pa.field("correct", pa.bool_(), nullable=False)]
@@ -189,7 +187,7 @@ def packed_bytes(bits: int) -> int:
     return -(-bits // 8)
 
 
-def write_records(path: Path, records: Records) -> None:
+def write_records(path: Path, records: "Records") -> None:
     """Write by rename; an existing file is replaced."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -259,7 +257,7 @@ def read_images(path: Path) -> ImageRecords:
     return ImageRecords(read_columns(path, image_schema())["correct"])
 
 
-def read_columns(path: Path, *schemas: pa.Schema) -> dict[str, NDArray[Any]]:
+def read_columns(path: Path, *schemas: "pa.Schema") -> dict[str, NDArray[Any]]:
     """Read columns as numpy arrays (rows,) or (rows, width), after a check of all headers."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -290,7 +288,7 @@ def read_contents(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema]) -> pa.Schema:
+def check_header(path: Path, file: "pq.ParquetFile", schemas: "Sequence[pa.Schema]") -> "pa.Schema":
     """Return the schema of the file. Raise ValidationFailed for others, and for too many rows."""
     fits = [s for s in schemas if file.schema_arrow.equals(s, check_metadata=False)]
     if not fits:
@@ -310,7 +308,7 @@ def check_header(path: Path, file: pq.ParquetFile, schemas: Sequence[pa.Schema])
     return fits[0]
 
 
-def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> None:
+def check_pages(data: bytes, meta: "pq.FileMetaData", per_row: Sequence[int]) -> None:
     """Raise ValueError when the pages hold other values than the rows, or unpack to too much.
 
     per_row: values a row of each column.
@@ -329,14 +327,14 @@ def check_pages(data: bytes, meta: pq.FileMetaData, per_row: Sequence[int]) -> N
                 raise ValueError(f"column {column} holds other values than {group.num_rows} rows")
 
 
-def values_per_row(kind: pa.DataType) -> int:
+def values_per_row(kind: "pa.DataType") -> int:
     """Return the number of values of one row."""
     import pyarrow as pa
 
     return kind.list_size if pa.types.is_fixed_size_list(kind) else 1
 
 
-def bytes_per_value(kind: pa.DataType) -> int:
+def bytes_per_value(kind: "pa.DataType") -> int:
     """Return the least number of bytes of one value."""
     import pyarrow as pa
 

@@ -1,7 +1,5 @@
 """Provenance of a number, collected without torch: versions, platform, command, commit."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 import subprocess

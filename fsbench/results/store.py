@@ -7,8 +7,6 @@ recognised, dropped and computed again. Findings lie in
 results/<model>/<identity12>/analyses/<what>-<digest8>.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,7 +133,7 @@ class ResultStore:
         dataset: DatasetRecord,
         spec: Spec,
         model: str | None = None,
-    ) -> ResultPlace:
+    ) -> "ResultPlace":
         """Return the place of one result; `model` replaces the name that the reference gives."""
         name = safe_name(model) if model else model_name(facts)
         folder = self.root / name / facts.identity[:12]
@@ -307,7 +305,7 @@ class ResultPlace:
                 fix=OVERWRITE,
             )
 
-    def lock(self) -> BaseFileLock:
+    def lock(self) -> "BaseFileLock":
         """Return the lock of the result, which the process that has it may take again."""
         from filelock import FileLock
 

@@ -1,7 +1,5 @@
 """Summary of the records of a result, recomputed by every reader."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import dataclass

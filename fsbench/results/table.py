@@ -6,8 +6,6 @@ the same features times 0.1 or 100 give other accuracies. `logistic` and `ridge`
 length 1 and are free of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Reading raises on the first file with a Problem; a submission collects all of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

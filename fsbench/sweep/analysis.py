@@ -1,7 +1,5 @@
 """Job that runs the analyses of one block of the sweep file on one backbone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 

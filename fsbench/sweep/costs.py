@@ -6,8 +6,6 @@ Not counted: what a method adds to plain training (the search of NIO and GradIni
 linear heads, probes, analyses, entries. Several jobs at once take less time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple

@@ -5,8 +5,6 @@ job with it, and every process ends when the sweep that started it is gone. Ray 
 (the threads of a job) and shares of GPUs; the scheduler decides about retries in both cases.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property

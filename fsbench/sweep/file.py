@@ -1,7 +1,5 @@
 """Schema of a sweep file: recipes, given backbones, evaluations, analyses and entries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, get_args

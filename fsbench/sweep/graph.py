@@ -1,7 +1,5 @@
 """Build the jobs of a sweep file and their dependencies, backbone by backbone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

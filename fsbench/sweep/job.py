@@ -1,7 +1,5 @@
 """A job of a sweep: content-addressed by kind and settings, run in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -56,7 +54,7 @@ class Workplace:
     def run(self, label: str) -> Path:
         return self.output / "runs" / label
 
-    def source(self, recipe: Recipe) -> SourceDataset:
+    def source(self, recipe: "Recipe") -> "SourceDataset":
         """Read the images that the recipe trains on, once per process."""
         key = recipe.source, recipe.decoded_size, recipe.source_subset
         return _source(*key, self.roots, self.cache)
@@ -65,7 +63,7 @@ class Workplace:
 @cache
 def _source(
     ref: str, size: int, subset: SourceSubset | None, roots: tuple[str, ...], folder: Path
-) -> SourceDataset:
+) -> "SourceDataset":
     return data.load_source(ref, data.DataRoots.parse(roots), folder, size, subset=subset)
 
 

@@ -1,7 +1,5 @@
 """Run the missing jobs of a sweep: ready jobs in order, retries after a failure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal

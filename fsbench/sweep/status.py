@@ -1,7 +1,5 @@
 """State of every job of a sweep: one JSON file a job, written by the scheduler, and its summary."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Job that adds the results of one backbone to a board as an entry."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar

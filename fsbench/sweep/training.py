@@ -1,7 +1,5 @@
 """Jobs that train: a run, and a round 0 that several runs share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

@@ -9,8 +9,6 @@ carries the signature of a key in board.json counts (leaderboard/board/signature
 is an unsigned claim, whatever it says.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections import Counter

@@ -10,8 +10,6 @@ renames leaves the old entry in the staging folder; the next process that adds t
 back. So a command that did not finish has changed nothing.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -90,7 +88,7 @@ class Board:
     file: BoardFile
 
     @classmethod
-    def open(cls, folder: Path) -> Board:
+    def open(cls, folder: Path) -> "Board":
         """Open the board at `folder`, which may not exist. Raises ValidationFailed, UsageError."""
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--board {folder} is a file", fix="give a folder")
@@ -99,7 +97,7 @@ class Board:
         return cls(folder, official.read_board_file(path) if path.is_file() else default)
 
     @classmethod
-    def existing(cls, folder: Path) -> Board:
+    def existing(cls, folder: Path) -> "Board":
         """Open the board at `folder`, which must exist. Raises ValidationFailed, UsageError."""
         if not folder.exists():
             raise UsageError(

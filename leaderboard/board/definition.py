@@ -5,8 +5,6 @@ with a version is a benchmark to be cited: it names columns, rule and date, and 
 every field, so that every reader detects a later change. A new version is a new file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, Self

@@ -7,8 +7,6 @@ repeated weights. Entries that lack a column are left to the ranking itself. A b
 fewer episodes than those of the spec are enough (`episodes` in board.json).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -7,8 +7,6 @@ The copy must equal the file of this fsbench; otherwise reading it fails and say
 draft follows the present defaults; when a default changes, a test demands a new version.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import product

@@ -6,8 +6,6 @@ others the in-domain accuracy is listed if they trained on a source data set of 
 appendix of the NIO paper reports no accuracy, so it has no entry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import cache, cached_property
 from pathlib import Path
@@ -82,7 +80,7 @@ class PublishedEntry(Frozen):
 
     def about(
         self, datasets: Collection[str], sources: Collection[str], adaptation: str | None = None
-    ) -> PublishedEntry:
+    ) -> "PublishedEntry":
         """Return the entry with the numbers on these data sets, by this adaptation if not None.
 
         Of in-domain accuracies, those on `sources` remain.

@@ -5,8 +5,6 @@ neither the workflow nor what it installs, and nothing of it is run. Addresses a
 they are, which asks for no password; credentials are neither read nor printed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -6,8 +6,6 @@ A namespace says what a signature is for, so that one made for something else is
 Format: PROTOCOL.sshsig of OpenSSH, https://github.com/openssh/openssh-portable.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ in board.json, e.g. [["a", "b"]]. Equal outcomes of other weights are refused by
 submission/inspection.py.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -41,7 +39,7 @@ class OutcomeRow(NamedTuple):
     outcomes: Outcomes
 
     @classmethod
-    def of(cls, entry: str, loaded: Loaded) -> OutcomeRow:
+    def of(cls, entry: str, loaded: Loaded) -> "OutcomeRow":
         result, outcomes = loaded.result, extract_outcomes(loaded)
         episodes = (outcomes.draws, outcomes.out_of, outcomes.index.tobytes())
         column = (result.spec_digest, *episodes)

@@ -1,7 +1,5 @@
 """Tables of a board: its columns split by track, its entries ranked in each table."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +49,7 @@ class TrackColumns:
     def names(self) -> frozenset[ColumnId]:
         return frozenset(column.name for column in self.columns)
 
-    def mark(self, deviating: bool) -> TrackColumns:
+    def mark(self, deviating: bool) -> "TrackColumns":
         """Return the table, named by its first column if its images deviate from the main ones."""
         if not deviating or self.track is None:
             return self

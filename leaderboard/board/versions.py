@@ -1,7 +1,5 @@
 """Versions of user boards: freeze the columns and the rule of a board so that it can be cited."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path

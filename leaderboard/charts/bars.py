@@ -1,7 +1,5 @@
 """Numbers of every entry as bars, one or a few for each entry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Critical-difference diagram (Demsar 2006): mean ranks; bars join what a test cannot separate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import TYPE_CHECKING
@@ -88,7 +86,7 @@ def draw(chart: Critical, width: float = 720) -> Drawing:
     return drawing
 
 
-def draw_axis(axes: Axes, low: int, high: int, difference: float, every: int) -> None:
+def draw_axis(axes: "Axes", low: int, high: int, difference: float, every: int) -> None:
     """Draw the ranks from best to worst, and the critical difference above them."""
     axes.plot([low, high], [AXIS, AXIS], color=INK, linewidth=1)
     for rank in range(low, high + 1, every):

@@ -1,7 +1,5 @@
 """Paired gaps between two entries, one row for each column of the board or each method."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fsbench.core import plotting

@@ -1,7 +1,5 @@
 """Heat map of gains over the control: methods down, targets across."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -99,7 +97,7 @@ def draw(chart: HeatMap, width: float = 720) -> Drawing:
 
 
 def add_cell(
-    drawing: Drawing, axes: Axes, chart: HeatMap, i: int, j: int, value: float | None, cell: float
+    drawing: Drawing, axes: "Axes", chart: HeatMap, i: int, j: int, value: float | None, cell: float
 ) -> None:
     """Draw one cell: its colour, its number where that has room, and its hint."""
     from matplotlib.patches import Rectangle
@@ -127,7 +125,7 @@ def add_cell(
         axes.text(j, i + 0.36 * FONT_SIZE / ROW, text, ha="center", va="baseline")
 
 
-def add_clipped(axes: Axes, chart: HeatMap, corner: bool, cell: float) -> bool:
+def add_clipped(axes: "Axes", chart: HeatMap, corner: bool, cell: float) -> bool:
     """Mark the gains beyond the colour scale by triangles; return whether there are any."""
     for i, row in enumerate(chart.values):
         for j, value in enumerate(row):

@@ -1,7 +1,5 @@
 """One number of every entry against another: a labelled point each, and the Pareto front."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -134,7 +132,7 @@ def draw(chart: Scatter, width: float = 720) -> Drawing:
     return drawing
 
 
-def spread_points(axes: Axes, chart: Scatter) -> dict[Point, tuple[float, float]]:
+def spread_points(axes: "Axes", chart: Scatter) -> dict[Point, tuple[float, float]]:
     """Return where the points are drawn, in the units of the axes.
 
     Outliers of y lie on the edge. Costs that would hide each other lie side by side.
@@ -156,7 +154,7 @@ def spread_points(axes: Axes, chart: Scatter) -> dict[Point, tuple[float, float]
     return {point: places[point] for point in chart.points}
 
 
-def add_lines(axes: Axes, chart: Scatter) -> None:
+def add_lines(axes: "Axes", chart: Scatter) -> None:
     """Draw the level, the points where both numbers are equal, and the front."""
     if chart.level is not None:
         axes.axhline(100 * chart.level, **GUIDE)
@@ -180,7 +178,7 @@ class LabelBox(NamedTuple):
     right: float
     top: float
 
-    def meets(self, other: LabelBox) -> bool:
+    def meets(self, other: "LabelBox") -> bool:
         """Return whether two boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.bottom < other.top and other.bottom < self.top
@@ -204,7 +202,7 @@ class LabelPlace:
         )
 
 
-def add_labels(axes: Axes, chart: Scatter, at: Mapping[Point, tuple[float, float]]) -> None:
+def add_labels(axes: "Axes", chart: Scatter, at: Mapping[Point, tuple[float, float]]) -> None:
     """Label the points, those of the front first, where a label hides no point or label.
 
     A place that hides no line either is preferred; a point without any has its name in its hint.
@@ -242,7 +240,7 @@ def around(x: float, y: float, half: float = MARK) -> LabelBox:
     return LabelBox(x - half, y - half, x + half, y + half)
 
 
-def line_boxes(axes: Axes) -> list[LabelBox]:
+def line_boxes(axes: "Axes") -> list[LabelBox]:
     """Return what the lines of the chart cover: intervals, level, diagonal and front."""
     boxes = []
     for line in axes.lines:

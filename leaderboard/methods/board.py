@@ -1,7 +1,5 @@
 """The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 

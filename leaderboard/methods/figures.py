@@ -11,8 +11,6 @@
 A question that the board cannot answer has no figure.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -11,8 +11,6 @@ one seed share initial weights and batches, so gains over `normal` are paired by
 random initializations are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Accuracies, gaps and variances are fractions. Unknown values are None; a missing
 reason.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Rows of a method board: runs of the same methods under the same recipe, one run per seed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

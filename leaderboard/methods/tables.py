@@ -4,8 +4,6 @@ Text shows percent and points; CSV has fractions, empty fields for unknown value
 a spreadsheet would run as a formula (reports/csv.py).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ and N columns, where q is a quantile of the studentized range divided by sqrt(2)
 independent columns; those of one data set are not, so it is optimistic there.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from math import inf, sqrt
 

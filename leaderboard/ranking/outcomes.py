@@ -4,8 +4,6 @@ A board of a thousand entries has tens of thousands of results; their outcomes s
 records on disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -38,10 +36,10 @@ class Outcomes:
     right: NDArray[Any]
     draws: str
     out_of: int = 1
-    seeds: tuple[Outcomes, ...] = ()
+    seeds: "tuple[Outcomes, ...]" = ()
 
     @classmethod
-    def average(cls, seeds: Sequence[Outcomes]) -> Outcomes:
+    def average(cls, seeds: "Sequence[Outcomes]") -> "Outcomes":
         """Return the mean over seeds, which have the same episodes or test images."""
         first = seeds[0]
         right = np.sum([outcomes.right for outcomes in seeds], axis=0)

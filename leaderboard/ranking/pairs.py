@@ -7,8 +7,6 @@ with equal numbering of their outcomes share one matrix per column; with other e
 compared on the shared numbers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class StandardizedOutcomes:
         """The number of outcomes of the shortest column of each group."""
         return [min(block.shape[1] for block in group) for group in self.blocks]
 
-    def ahead(self, row: int, others: StandardizedOutcomes, first: int) -> NDArray[np.float64]:
+    def ahead(self, row: int, others: "StandardizedOutcomes", first: int) -> NDArray[np.float64]:
         """Return (3, N): gaps of one entry over others from row `first` on, errors, freedoms."""
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
         squares = np.stack(
@@ -106,7 +104,7 @@ class AlignedEntries:
         blocks = tuple(map(standardize, groups.values()))
         return StandardizedOutcomes(np.stack(means, axis=1), blocks)
 
-    def shared(self, other: AlignedEntries) -> tuple[Positions, Positions]:
+    def shared(self, other: "AlignedEntries") -> tuple[Positions, Positions]:
         """Return the positions of the shared outcomes in both, column by column."""
         positions = [
             np.intersect1d(a.index, b.index, assume_unique=True, return_indices=True)[1:]

@@ -6,8 +6,6 @@ resample (scipy.stats.bootstrap, percentile interval). It covers the sampling of
 a row are averaged, not resampled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 

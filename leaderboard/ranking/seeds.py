@@ -23,8 +23,6 @@ side with fewer seeds: Satterthwaite's sum is too many for two seeds. `tests/ben
 prints levels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property

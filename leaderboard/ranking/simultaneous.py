@@ -16,8 +16,6 @@ holds its level and loses power. `tests/benchmarks/tiers.py` prints level and po
 older rule and of the model confidence set.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

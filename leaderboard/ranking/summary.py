@@ -1,7 +1,5 @@
 """Statistics of one table of a board, with the reasons why some are missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

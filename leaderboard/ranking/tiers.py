@@ -18,8 +18,6 @@ the best of K draws instead, so K equal entries ended in several tiers on 5 % of
 entries, 28 % of twenty and 51 % of a hundred. Boards that state it render as before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -6,8 +6,6 @@ has at most three levels. With few columns such a tree describes more than it pr
 leave-one-out accuracy is reported as well.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -40,8 +38,8 @@ class TreeBranch(Frozen):
     cells: int
     wins: dict[str, int] = Field(description="columns won by each entry, most first")
     question: str | None = Field(None, description="e.g. 'shots <= 12' or 'data set is isic'")
-    yes: TreeBranch | None = None
-    no: TreeBranch | None = None
+    yes: "TreeBranch | None" = None
+    no: "TreeBranch | None" = None
 
 
 class WinnerTree(Frozen):

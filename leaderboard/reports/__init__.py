@@ -4,8 +4,6 @@ A format is one file that defines `SUFFIX` and `make(tables) -> str`; the file n
 name. The content of a table and its caption are the same in all formats (table.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +19,7 @@ class ReportFormat:
     """A file format. suffix: without a dot; make: returns the text of a file."""
 
     suffix: str
-    make: Callable[[Sequence[ReportTable]], str]
+    make: "Callable[[Sequence[ReportTable]], str]"
 
 
 FORMATS: Registry[ReportFormat] = Registry(

@@ -4,8 +4,6 @@ A spreadsheet runs text that begins with = + - @ as a formula, so such text gets
 front; numbers stay numbers.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

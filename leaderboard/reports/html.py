@@ -1,7 +1,5 @@
 """HTML: one self-contained page, light or dark by the reader's system."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.resources import files
 

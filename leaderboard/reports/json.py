@@ -1,7 +1,5 @@
 """JSON: everything in the tables as data; fractions, null if unknown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

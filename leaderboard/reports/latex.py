@@ -1,7 +1,5 @@
 """LaTeX with booktabs: one table per track, data sets above their tasks, rules below the table."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

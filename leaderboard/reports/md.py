@@ -1,7 +1,5 @@
 """GitHub Markdown: one table per track, bold for the best, superscript marks and flags."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fsbench.results.table import shorten_columns

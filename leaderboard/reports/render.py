@@ -1,7 +1,5 @@
 """Tables of a board as text, Markdown and JSON; text shows percent, JSON fractions."""
 
-from __future__ import annotations
-
 import html
 import math
 import re
@@ -114,7 +112,7 @@ class SharedMarks:
     self_reported: bool = False
 
     @classmethod
-    def of(cls, view: BoardTable) -> SharedMarks:
+    def of(cls, view: BoardTable) -> "SharedMarks":
         names = view.names
         if len(names) < 2:
             return cls()

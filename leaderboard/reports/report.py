@@ -1,7 +1,5 @@
 """Tables for a paper, from results or from a board: one per track, never mixed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -6,8 +6,6 @@ shared outcomes, Student's t with the variance of seeds where rows have several,
 column's comparisons with the control.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -109,7 +107,7 @@ class ReportRow:
     cells: Mapping[str, ReportScore]
     overall: ReportScore | None
     source: float | None
-    seeds: Mapping[str, ReportRow] = field(default_factory=dict)
+    seeds: "Mapping[str, ReportRow]" = field(default_factory=dict)
     is_seed: bool = False
 
 

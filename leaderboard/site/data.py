@@ -1,7 +1,5 @@
 """Everything that the page shows, as one JSON value; fractions, null if unknown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -9,8 +9,6 @@ the grid. Where rows have several seeds the grid is scaled (`find_scale`). 200 e
 take about 300 kB; their outcomes would take 1.3 MB.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -4,8 +4,6 @@ Only the page's own script runs: the security policy contains its hash and allow
 form or inline handler, so a hostile name is shown as text.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from importlib.resources import files

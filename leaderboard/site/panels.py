@@ -1,7 +1,5 @@
 """Charts of a whole track, drawn for a desk and for a phone when the site is built."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace

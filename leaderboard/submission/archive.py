@@ -4,8 +4,6 @@ Refused are absolute paths, '..', links, devices, repeated names, encryption, de
 and more results than anybody evaluates.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import tarfile

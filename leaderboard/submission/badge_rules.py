@@ -4,8 +4,6 @@ They show that `fsbench leaderboard verify` could have written the badge. Whethe
 signature says (leaderboard/board/signatures.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

@@ -4,8 +4,6 @@ Each link is hashed together with the link before it, and one digest covers the 
 results: the digest shows that something was changed, the chain shows what.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 

@@ -6,8 +6,6 @@ other change is a maintainer's: deleted and changed files, other badges of exist
 board.json, workflows, links, submodules, hidden files.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

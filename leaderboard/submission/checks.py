@@ -6,8 +6,6 @@ and nothing in it is ever executed. The rules for single results are those of
 fsbench/results/verification.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

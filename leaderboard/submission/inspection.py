@@ -4,8 +4,6 @@ Every entry is checked by all rules of a submission again, and so are its hash c
 its files. All problems are reported at once; nothing is executed.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -11,8 +11,6 @@ against damage, not against the owner of the cache folder, who can change the co
 use a cache file of another user.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 The declaration comes from options and from a JSON, TOML or YAML file; `write_template` starts one.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -113,7 +111,7 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
     return path
 
 
-def render_template(name: str, submissions: Sequence[Submission]) -> str:
+def render_template(name: str, submissions: "Sequence[Submission]") -> str:
     """Return a declaration of this name as YAML, with a comment above every key."""
     backbones = [submission.facts for submission in submissions]
     count = sum(len(submission.cells) for submission in submissions)
@@ -156,7 +154,7 @@ def find_link(backbones: Sequence[BackboneFacts]) -> str | None:
     return links.pop() if len(links) == 1 else None
 
 
-def describe_origin(submission: Submission) -> str:
+def describe_origin(submission: "Submission") -> str:
     """Return one sentence on weights and evaluation, from what the results record."""
     facts, made = submission.facts, submission.cells[0].result.provenance
     weights = f"Weights {facts.ref}"
@@ -192,10 +190,10 @@ class Submission:
             raise UsageError(f"{self.name} has no readable result", fix="see the problems above")
         return self.cells[0].result.backbone
 
-    def with_results(self, results: Iterable[Loaded], left_out: Iterable[str] = ()) -> Submission:
+    def with_results(self, results: Iterable[Loaded], left_out: Iterable[str] = ()) -> "Submission":
         return replace(self, cells=tuple(results), left_out=tuple(left_out))
 
-    def with_name(self, name: str) -> Submission:
+    def with_name(self, name: str) -> "Submission":
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
 
 

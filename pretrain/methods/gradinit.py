@@ -26,8 +26,6 @@ NIO, the gradients of batch norm's parameters count.
 Differences: none known; the paper reports no accuracy on TinyImageNet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import ClassVar
@@ -61,7 +59,7 @@ def compute_total_norm(gradients: tuple[Tensor, ...], adam: bool) -> Tensor:
 
 
 def compute_step_objective(
-    model: nn.Module, halves: tuple[Batch, Batch, Batch], gradinit: Gradinit, adam: bool
+    model: nn.Module, halves: tuple[Batch, Batch, Batch], gradinit: "Gradinit", adam: bool
 ) -> tuple[Tensor, bool]:
     """Return the value that this iteration minimises, and whether it is the constraint."""
     tensors = init_scales.parameters_by_kind(model, SCALED)
@@ -84,7 +82,7 @@ def learn_step_scales(
     model: nn.Module,
     halves: Iterator[Batch],
     probes: list[Batch],
-    gradinit: Gradinit,
+    gradinit: "Gradinit",
     adam: bool = False,
 ) -> LearnedScales:
     """Learn the factors of a network's tensors in place; the network needs a double backward."""

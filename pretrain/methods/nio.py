@@ -41,8 +41,6 @@ GN before and after, on images that the optimisation does not use, are in rewrit
 draws of other methods follow the plain initial distribution unless `scale_redraws` is on.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -141,7 +139,7 @@ def measure_gradients(
 
 
 def learn_scales(
-    model: nn.Module, batches: Iterator[Batch], probes: list[Batch], nio: Nio, gamma: float
+    model: nn.Module, batches: Iterator[Batch], probes: list[Batch], nio: "Nio", gamma: float
 ) -> LearnedScales:
     """Learn the factors of a network's tensors in place; the network needs a double backward."""
     scales = ScaleOptimizer(init_scales.parameters_by_kind(model, SCALED), nio.rate)

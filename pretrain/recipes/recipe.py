@@ -5,8 +5,6 @@ that cannot be combined; pairs whose papers do not mention each other but whose 
 (`swr` with `lw`, `seal` with `dsd`) are allowed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -119,17 +117,17 @@ class MethodSettings(Frozen):
         """Names of the hooks that the method overrides."""
         return ()
 
-    def check(self, recipe: Recipe) -> None:
+    def check(self, recipe: "Recipe") -> None:
         """Raise UsageError if the method cannot work as described under this recipe."""
 
     def require_installed(self) -> None:
         """Raise UsageError if a package that the method needs is missing."""
 
-    def phase(self, recipe: Recipe) -> int:
+    def phase(self, recipe: "Recipe") -> int:
         """Return the number of epochs at the start of a round that must not be cut off."""
         return 0
 
-    def resolved(self, recipe: Recipe) -> Mapping[str, object]:
+    def resolved(self, recipe: "Recipe") -> Mapping[str, object]:
         """Return the values of settings that depend on the network; the run records them."""
         return {}
 
@@ -459,7 +457,7 @@ class Recipe(Frozen):
         for method in self.methods:
             method.require_installed()
 
-    def override(self, assignments: Iterable[str]) -> Recipe:
+    def override(self, assignments: Iterable[str]) -> "Recipe":
         """Return a recipe with `field=value` applied, e.g. `plan.rounds=3` or `seal.lr=.02`.
 
         Raises UsageError for text that is no assignment and for values that do not fit, UnknownName
@@ -467,7 +465,7 @@ class Recipe(Frozen):
         """
         return self.replace(parse_overrides(assignments))
 
-    def replace(self, values: Mapping[str, object]) -> Recipe:
+    def replace(self, values: Mapping[str, object]) -> "Recipe":
         """Return a recipe with these fields replaced; the values need not be text."""
         fields = self._settable_fields()
         data = self.model_dump()
@@ -522,7 +520,7 @@ def convert_value(name: str, kind: Any, value: object) -> object:
     raise UsageError(f"{name}={value} does not fit: {problem}", fix=f"give {name} another value")
 
 
-def fit_round_steps(recipe: Recipe, source: SourceDataset) -> Recipe:
+def fit_round_steps(recipe: Recipe, source: "SourceDataset") -> Recipe:
     """Return the recipe with epochs and epoch_images that give `plan.round_steps` steps per round.
 
     Schedules and methods count in epochs, so a round consists of whole epochs of equal length. The

@@ -13,8 +13,6 @@ stops early on its validation split and does not state which weights continue; h
 from the last weights of the one before, as in the official codes of the other methods.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,7 +52,7 @@ ROUND_START = PlateauSchedule()
 
 
 def lr_factor(
-    recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule = ROUND_START
+    recipe: "Recipe", clock: TrainingClock, steps: int, plateau: PlateauSchedule = ROUND_START
 ) -> float:
     """Return the factor of the base learning rate here; steps: optimizer steps per epoch."""
     unit = 1.0 if recipe.schedule_by == "epoch" else 1.0 / steps
@@ -75,7 +73,7 @@ def lr_factor(
     return 0.5 * (1 + math.cos(math.pi * (position - warmup) / (length - warmup)))
 
 
-def sum_rates(recipe: Recipe, epochs: int, images: int) -> float:
+def sum_rates(recipe: "Recipe", epochs: int, images: int) -> float:
     """Return the sum of the learning rates over the first epochs of a round on `images` images."""
     steps = min(images, recipe.plan.epoch_images or images) // recipe.batch_size
     batches = range(steps if recipe.schedule_by == "step" else 1)
@@ -84,7 +82,7 @@ def sum_rates(recipe: Recipe, epochs: int, images: int) -> float:
     return recipe.lr * sum(factors) * steps / len(batches)
 
 
-def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
+def drop_epochs(recipe: "Recipe") -> tuple[int, ...]:
     """Return the epochs of a round at whose start a `step` schedule drops the rate."""
     if recipe.schedule != "step":
         return ()
@@ -94,7 +92,7 @@ def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
 
 
 def lr_drop(
-    recipe: Recipe, clock: TrainingClock, steps: int, plateau: PlateauSchedule
+    recipe: "Recipe", clock: TrainingClock, steps: int, plateau: PlateauSchedule
 ) -> tuple[float, float] | None:
     """Return the learning rates before and after a drop at the start of this epoch, or None."""
     if recipe.schedule == "plateau" and plateau.fell:
@@ -107,6 +105,6 @@ def lr_drop(
     return (old, new) if new < old else None
 
 
-def can_drop(recipe: Recipe) -> bool:
+def can_drop(recipe: "Recipe") -> bool:
     """Return whether the schedule can call the hook `lr_changed`."""
     return recipe.schedule == "plateau" or bool(drop_epochs(recipe))

@@ -7,8 +7,6 @@ what timm fuses into the layer (dropout, activation). BatchNorm with the source'
 itself affine and is folded into scale and shift.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any

@@ -3,8 +3,6 @@
 SGD is elementwise and the loss is a sum over episodes, so no episode affects another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

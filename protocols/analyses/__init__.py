@@ -15,8 +15,6 @@ any reference. All files share these names because the registry reads them. `fsb
 the files, stores their findings and draws several networks together.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from fsbench.core import registry
@@ -42,13 +40,13 @@ class AnalysisFile(Protocol):
 
     SOURCE: str
     NEEDS: tuple[Need, ...]
-    SETTINGS: type[Frozen]
+    SETTINGS: "type[Frozen]"
 
     @staticmethod
-    def estimate_passes(inputs: AnalysisInput, settings: Frozen) -> float: ...
+    def estimate_passes(inputs: "AnalysisInput", settings: "Frozen") -> float: ...
 
     @staticmethod
-    def run(inputs: AnalysisInput, settings: Frozen, report: Reporter) -> Finding: ...
+    def run(inputs: "AnalysisInput", settings: "Frozen", report: "Reporter") -> "Finding": ...
 
 
 ANALYSES: Registry[AnalysisFile] = Registry(

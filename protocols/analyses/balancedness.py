@@ -21,8 +21,6 @@ Unit: none. Differences: none. As in the official code, biases do not count, and
 are measured: those at the end of the network, as a chain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -15,8 +15,6 @@ Unit: fraction of units. Differences: images of the pretraining source, without 
 instead of observations of an agent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -11,8 +11,6 @@ Unit: number of directions. Differences: none. Features are the input of the hea
 subtracts their mean first. Images are not augmented.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -25,8 +25,6 @@ function of the weights; all parameters count, and all are in the L2 term. Eigen
 Lanczos iteration (scipy's eigsh) with exact Hessian-vector products.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Inputs of an analysis: a backbone, its source classifier, and images of the source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -20,8 +20,6 @@ label wins, as in scikit-learn. Neither paper publishes code, so open choices ar
 Units: fraction of images, number of blocks. Differences: none known. Images are not augmented.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

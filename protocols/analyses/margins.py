@@ -11,8 +11,6 @@ The figure shows the 400 smallest margins of the training images.
 Unit: difference of probabilities. Differences: none known. Images are not augmented.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -13,8 +13,6 @@ Unit: nats. Differences: the paper states neither the sigmas nor the number of d
 a draw scale the same noise; the weights are restored exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, NamedTuple

@@ -11,8 +11,6 @@ to the baseline.
 Unit: none (a product of two norms). Differences: none known. Images are not augmented.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn

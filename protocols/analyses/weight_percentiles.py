@@ -14,8 +14,6 @@ Unit: that of the weights. Differences: the paper says "approximately 0" without
 |w| < 0.01.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, NamedTuple
 

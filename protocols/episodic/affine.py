@@ -8,8 +8,6 @@ frozen, BatchNorm with the source's statistics. Each episode's queries are score
 network. Initial classifiers and the order of the support images are the draws of `linear`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ https://arxiv.org/abs/1703.05175); the nearest class mean of Mensink et al. (TPA
 features.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar
 
 from fsbench.core.specs import FittedSpec
@@ -24,11 +22,11 @@ class CentroidSettings(FittedSpec):
     SCALE_FREE: ClassVar = True
 
 
-def fit(settings: CentroidSettings, support: Tensor) -> LinearClassifier:
+def fit(settings: CentroidSettings, support: "Tensor") -> LinearClassifier:
     return nearest_centroid(support.mean(dim=2))
 
 
-def nearest_centroid(centroids: Tensor) -> LinearClassifier:
+def nearest_centroid(centroids: "Tensor") -> LinearClassifier:
     """Return scores equal to minus the squared distance to each centroid (E, n_way, D), up to the
     squared length of the image, which is the same for all classes."""
     return LinearClassifier(2 * centroids.mT, -centroids.square().sum(dim=2))

@@ -5,8 +5,6 @@ the mean of the raw support features, nothing is trained. With one shot it is th
 of Tian et al. 2020 ("Rethinking Few-Shot Image Classification", eval/meta_eval.py).
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar
 
 from fsbench.core.specs import FittedSpec
@@ -24,7 +22,7 @@ class CosineSettings(FittedSpec):
     SCALE_FREE: ClassVar = True
 
 
-def fit(settings: CosineSettings, support: Tensor) -> LinearClassifier:
+def fit(settings: CosineSettings, support: "Tensor") -> LinearClassifier:
     """Return scores equal to the cosine times the length of the image, equal for all classes."""
     from torch.nn.functional import normalize
 

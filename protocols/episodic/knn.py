@@ -6,8 +6,6 @@ with
 one shot the head is the nearest neighbour. Fewer support images than k all vote.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -34,13 +32,13 @@ class KnnSettings(FittedSpec):
     weights: Literal["distance", "uniform"] = "distance"
 
 
-def fit(settings: KnnSettings, support: Tensor) -> Classifier:
+def fit(settings: KnnSettings, support: "Tensor") -> "Classifier":
     import torch
 
     vectors, labels = support.flatten(1, 2), one_hot_labels(support)
     k = min(settings.k, len(labels))
 
-    def classify(images: Tensor) -> Tensor:
+    def classify(images: "Tensor") -> "Tensor":
         distance, nearest = torch.cdist(images, vectors).topk(k, largest=False)
         uniform = settings.weights == "uniform"
         votes = torch.ones_like(distance) if uniform else 1 / distance.clamp_min(CLOSEST)

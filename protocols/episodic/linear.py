@@ -7,8 +7,6 @@ classifiers are also scored on all dense queries (protocols/heads/scoring.py). E
 differs between the published codes is listed in protocols/README.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ Source: Tian et al. 2020 ("Rethinking Few-Shot Image Classification", eval/meta_
 scaled to length 1, scikit-learn's default C = 1, at most 1000 iterations.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -28,7 +26,7 @@ class LogisticSettings(FittedSpec):
     max_iter: int = Field(1000, ge=1)
 
 
-def fit(settings: LogisticSettings, support: Tensor) -> LinearClassifier:
+def fit(settings: LogisticSettings, support: "Tensor") -> LinearClassifier:
     import torch
 
     labels = one_hot_labels(support).argmax(dim=1)
@@ -38,8 +36,8 @@ def fit(settings: LogisticSettings, support: Tensor) -> LinearClassifier:
 
 
 def fit_logistic(
-    settings: LogisticSettings, images: Tensor, labels: Tensor
-) -> tuple[Tensor, Tensor]:
+    settings: LogisticSettings, images: "Tensor", labels: "Tensor"
+) -> "tuple[Tensor, Tensor]":
     """Return weight (n_way, D) and bias (n_way,) of one episode.
 
     For two classes scikit-learn keeps one row, the log odds of the second; it is split in two.

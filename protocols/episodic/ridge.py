@@ -6,8 +6,6 @@ which also solves the system of the size of the support. Features are scaled to 
 penalty has a fixed strength, so raw features of another scale would be penalised more or less.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -29,7 +27,7 @@ class RidgeSettings(FittedSpec):
     lam: float = Field(1.0, gt=0, description="scikit-learn's default alpha")
 
 
-def fit(settings: RidgeSettings, support: Tensor) -> LinearClassifier:
+def fit(settings: RidgeSettings, support: "Tensor") -> LinearClassifier:
     import torch
 
     images, targets = support.flatten(1, 2), 2 * one_hot_labels(support) - 1

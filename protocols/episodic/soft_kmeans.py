@@ -6,8 +6,6 @@ centroids, support images count by their label. Here the unlabelled images are t
 themselves, which is what makes it transductive. One refinement, beyond which the paper saw no gain.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -29,7 +27,7 @@ class SoftKMeansSettings(FittedSpec):
     steps: int = Field(1, ge=1)
 
 
-def fit(settings: SoftKMeansSettings, support: Tensor, query: Tensor) -> LinearClassifier:
+def fit(settings: SoftKMeansSettings, support: "Tensor", query: "Tensor") -> LinearClassifier:
     sums, k_shot = support.sum(dim=2), support.shape[2]
     centroids = sums / k_shot
     for _ in range(settings.steps):

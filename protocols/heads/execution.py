@@ -9,8 +9,6 @@ Where that many do not fit into memory, the number is halved as often as needed;
 the halvings and is never mixed with results of other halvings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar

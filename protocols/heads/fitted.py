@@ -13,8 +13,6 @@ float64 on the CPU, where it takes seconds and no bit depends on an accelerator.
 inside functions because readers of results need the settings only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -47,23 +45,23 @@ SHORTEST = 1e-12
 class LinearClassifier:
     """Classifiers linear in the features: weight (E, D, n_way) and bias (E, n_way)."""
 
-    weight: Tensor
-    bias: Tensor
+    weight: "Tensor"
+    bias: "Tensor"
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def __call__(self, images: "Tensor") -> "Tensor":
         from torch import baddbmm
 
         return baddbmm(self.bias[:, None], images, self.weight)
 
 
 def make_protocol(
-    fit: Fit,
+    fit: "Fit",
 ) -> tuple[
-    Callable[[EpisodicSpec, int], int], Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]
+    Callable[[EpisodicSpec, int], int], "Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]"
 ]:
     """Return block_size and evaluate_block of the head that `fit` fits."""
 
-    def evaluate(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
+    def evaluate(inputs: "Inputs", spec: EpisodicSpec, block: int) -> EpisodeRecords:
         return evaluate_fitted_block(fit, inputs, spec, block)
 
     return fitted_block_size, evaluate
@@ -82,7 +80,7 @@ def fitted_piece_size(spec: EpisodicSpec, dim: int) -> int:
 
 
 def evaluate_fitted_block(
-    fit: Fit, inputs: Inputs, spec: EpisodicSpec, block: int
+    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, block: int
 ) -> EpisodeRecords:
     """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     from threadpoolctl import threadpool_limits
@@ -100,7 +98,7 @@ def evaluate_fitted_block(
         return concatenate(run_side_by_side(evaluate, halves, prepared.device))
 
 
-def prepare_inputs(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
+def prepare_inputs(inputs: "Inputs", spec: EpisodicSpec) -> "Inputs":
     """Return the inputs on the CPU, with features normalized as the settings say."""
     import numpy as np
 
@@ -113,7 +111,7 @@ def prepare_inputs(inputs: Inputs, spec: EpisodicSpec) -> Inputs:
 
 
 def evaluate_episodes(
-    fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
+    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, episodes: Sequence[Episode]
 ) -> EpisodeRecords:
     """Evaluate these episodes, fitted piece by piece."""
     size = fitted_piece_size(spec, inputs.features.shape[1])
@@ -129,8 +127,8 @@ def evaluate_episodes(
 
 
 def fit_piece(
-    fit: Fit, inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]
-) -> tuple[EpisodeRecords, Classifier]:
+    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, episodes: Sequence[Episode]
+) -> "tuple[EpisodeRecords, Classifier]":
     """Fit these episodes together; return their records and the classifier."""
     from protocols.heads.scoring import make_episode_records
 
@@ -142,7 +140,9 @@ def fit_piece(
     return make_episode_records(episodes, classify(query), spec.episode.n_query), classify
 
 
-def stack_features(features: NDArray[np.float32], images: Sequence[NDArray[np.int64]]) -> Tensor:
+def stack_features(
+    features: "NDArray[np.float32]", images: "Sequence[NDArray[np.int64]]"
+) -> "Tensor":
     """Return features (E, n_way, m, D) of the images (n_way, m) of each episode."""
     import numpy as np
     import torch
@@ -150,7 +150,7 @@ def stack_features(features: NDArray[np.float32], images: Sequence[NDArray[np.in
     return torch.from_numpy(features[np.stack(images)]).double()
 
 
-def stack_heads(heads: Sequence[LinearClassifier]) -> UntrainedHeads:
+def stack_heads(heads: Sequence[LinearClassifier]) -> "UntrainedHeads":
     """Stack all classifiers, with zero rows for the padding of features."""
     import torch
     from torch.nn.functional import pad
@@ -164,7 +164,7 @@ def stack_heads(heads: Sequence[LinearClassifier]) -> UntrainedHeads:
     )
 
 
-def one_hot_labels(support: Tensor) -> Tensor:
+def one_hot_labels(support: "Tensor") -> "Tensor":
     """Return one-hot labels (n_way * k_shot, n_way) of the support images, class by class."""
     import torch
 

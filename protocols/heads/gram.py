@@ -5,8 +5,6 @@ nothing depends on the feature dimension. Every draw comes from fsbench.core.see
 episode, stream), so it depends on no block, shard, order of work, device or dtype.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ on `a` depends on its age only. (PyTorch copies the first gradient into the mome
 undamped.) Steps are taken in chunks, whose weights need no data and are computed once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise

@@ -9,8 +9,6 @@ One matrix product per class: its features, stored side by side, times all heads
 class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -12,8 +12,6 @@ number that only its age decides: a step costs one small product, a softmax and 
 is no approximation: it is torch.optim.SGD in another order of summation, for any n and D.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

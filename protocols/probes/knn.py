@@ -6,8 +6,6 @@ votes weighted by exp(similarity / 0.07). With the Euclidean metric every neighb
 in scikit-learn. In a tied vote the smallest label wins. No choice is made on the test images.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -8,8 +8,6 @@ The heads of all learning rates share initial weights and batches; their columns
 a step is two matrix products for all of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

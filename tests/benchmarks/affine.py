@@ -9,8 +9,6 @@ table shows medians a step and episode, and an A/A row (ours against ours) for t
 Rows for GPUs are skipped with the reason where none is; --rows asks for any row on the CPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@ same features; the table shows for both the median and the range of images a sec
 faults an image.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 from multiprocessing import get_context

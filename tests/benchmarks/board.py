@@ -8,8 +8,6 @@ the processor time between two sizes: n log n is 1.23 from 50 to 100 entries and
 1000; the paired tests, in `rank`, may take n for each tier.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

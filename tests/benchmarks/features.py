@@ -12,8 +12,6 @@ rounds, with its range; A/A (ours against ours) shows the noise that is left. Ro
 skipped where none is.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

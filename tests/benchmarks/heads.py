@@ -9,8 +9,6 @@ time without. Both are warmed and taken in turns; the table shows medians, and a
 against ours) for the noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -10,8 +10,6 @@ own, beyond those of `normal`. Shares are those of one round of the paper recipe
 TinyImageNet. Setup happens once a run; iterations of `nio` and `gradinit` are timed for a few.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import tempfile

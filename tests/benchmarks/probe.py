@@ -16,8 +16,6 @@ processes of the median of their rounds; the one asked for, plain over ours, wit
 (ours against ours) shows the noise that is left.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -19,8 +19,6 @@ equal recipes. So does the first one on rows of one seed only, where no spread c
 its tiers cover episodes then, and say so.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Every analysis follows the contract of protocols/analyses/__init__.py, on a tiny run."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from typing import get_args

@@ -1,7 +1,5 @@
 """What every architecture and every source owes; a new file is covered without a change here."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

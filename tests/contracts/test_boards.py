@@ -1,7 +1,5 @@
 """Every official board file: intact, of the suite's defaults, and pinned for good."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Round 0 shared: a method that claims a plain round 0 has it, and its branch has the same bits."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Each is loaded to the features of the network that it is from, or refused with a
 applied as printed: a reference to pass, or a command to run first.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Methods and heads in files of the user, as the READMEs show them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

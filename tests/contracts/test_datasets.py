@@ -1,7 +1,5 @@
 """What every data set of the registries must keep."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

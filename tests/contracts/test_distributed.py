@@ -3,8 +3,6 @@
 One torchrun trains everything that the tests look at.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

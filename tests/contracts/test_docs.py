@@ -1,7 +1,5 @@
 """Documents cannot rot: tables, links, commands, transcripts and Python blocks are checked."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

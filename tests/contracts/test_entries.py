@@ -1,7 +1,5 @@
 """Every published entry: complete, plausible, and equal to what the papers print."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

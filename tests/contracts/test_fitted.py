@@ -1,7 +1,5 @@
 """What every head that is fitted in one go must keep, found through the registry."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

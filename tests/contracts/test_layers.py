@@ -1,7 +1,5 @@
 """The architecture: layers, no import circles, private modules, unique names, light imports."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What every training method owes; a new method file is covered without a change here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from functools import cache

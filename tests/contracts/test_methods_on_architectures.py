@@ -1,7 +1,5 @@
 """Every method on every architecture of our own: it trains, or is refused before it does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

@@ -7,8 +7,6 @@ those of `simultaneous-tiers-2`, by which the board is ranked, are in `golden/pi
 with the seeds of a recipe as one row.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Plug-ins: files that another package adds through entry points, used by the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

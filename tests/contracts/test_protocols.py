@@ -4,8 +4,6 @@ A protocol that adapts the backbone itself is given a small one of its own to ad
 what that backbone makes of the images.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """What every recipe owes: it builds, survives JSON, and stands beside its control."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product

@@ -1,7 +1,5 @@
 """What the packages never do: run pickles, shells or text, parse XML, serve, unpack blindly."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ and says how to mend it. Any other exception fails the test, and so does a refus
 kind.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar

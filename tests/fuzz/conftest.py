@@ -1,7 +1,5 @@
 """The canary that no input may wake, and a table of the cases that ran."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

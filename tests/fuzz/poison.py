@@ -1,7 +1,5 @@
 """Pickles that run something: every way to name a function, in every place of a checkpoint."""
 
-from __future__ import annotations
-
 import builtins
 import os
 import pickle

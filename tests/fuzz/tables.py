@@ -1,7 +1,5 @@
 """Label files of the CD-FSL data sets: small clean ones, harmless variants, and faults."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Archives of data sets: files below their folder, or a refusal that leaves nothing behind."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 import tarfile

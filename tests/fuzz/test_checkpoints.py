@@ -1,7 +1,5 @@
 """Checkpoints in every wrapping and with every fault: the very weights, or a refusal."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable

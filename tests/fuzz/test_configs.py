@@ -1,7 +1,5 @@
 """--config files: what they say is what the same words on the command line say, or a refusal."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Image files of every kind and with every fault: the very pixels, or a refusal by name."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable

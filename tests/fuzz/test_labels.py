@@ -1,7 +1,5 @@
 """Label files and split lists of the CD-FSL data sets: the same ids and labels, or a refusal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Checkpoints with code in every wrapper: refused as checkpoints, and the code never runs."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Result files of others: the very figures that their records hold, or a refusal by name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

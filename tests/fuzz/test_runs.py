@@ -1,7 +1,5 @@
 """Run folders of others: a record with any field changed asks for no more than its weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Task ids and the other words of a command: read as written, or refused with what is allowed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

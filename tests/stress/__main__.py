@@ -5,8 +5,6 @@
 Exit code 1 if anything was lost, wrong, torn or did not survive.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -5,8 +5,6 @@ point of the console command. Audit events tell every change of a file below the
 a kill can fall between any two of them; a kill by the clock falls between two instructions.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource

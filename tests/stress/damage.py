@@ -1,7 +1,5 @@
 """Files that are not what was written: caches and unfinished work, cut short or a bit flipped."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable
 from pathlib import Path

@@ -10,8 +10,6 @@ free blocks come and go by tens of MB with the timing of threads, and a bound on
 would judge the machine's load, so its slope is only shown.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import resource

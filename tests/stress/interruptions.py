@@ -1,7 +1,5 @@
 """Commands that end before their time: kill -9, SIGTERM, SIGINT, a full disk."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

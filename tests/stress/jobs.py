@@ -4,8 +4,6 @@ A job works below one folder, from a state that `prepare` makes; `outcome` tells
 by file, with nothing in it that may differ between two runs (clock values).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A node of a Ray cluster dies while a sweep runs on it; where Ray is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import threading
 import time

@@ -1,7 +1,5 @@
 """What goes wrong around a command: company, places that cannot be written, images that change."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterable, Iterator

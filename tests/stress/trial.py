@@ -1,7 +1,5 @@
 """Where faults are tried: a job's reference, folders in its starting state, and what was torn."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

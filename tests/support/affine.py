@@ -1,7 +1,5 @@
 """Affine tuning of single episodes by a plain loop, and a small net and target to run it on."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from itertools import islice

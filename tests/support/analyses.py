@@ -1,7 +1,5 @@
 """Untrained networks as subjects of analyses, small enough for dense references in tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

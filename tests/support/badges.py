@@ -1,7 +1,5 @@
 """Badges as `fsbench leaderboard verify` would have written them, and SSH keys that sign them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Entries differ in skill; an episode is as hard for all of them, so that pairing 
 so many variants, the skills; entries share them in ever other combinations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

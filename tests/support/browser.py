@@ -1,7 +1,5 @@
 """A headless Chromium of the system, driven by selenium; nothing is downloaded."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

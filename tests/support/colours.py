@@ -1,7 +1,5 @@
 """Contrast of two colours, and the steps of the page's scale of cells as its style sheet states."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A local server of files, and archives for it."""
 
-from __future__ import annotations
-
 import threading
 import zipfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A meta-learner in front of its first batch, and its gradients by a reference of the test."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Driving a run over its round starts, with all effective tensors before and after."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Small results without a network: outcomes drawn at a known accuracy over real episodes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a careful forger can do to an entry: change it and make every hash below fit again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A job that only writes files, imported by name in worker processes."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import time

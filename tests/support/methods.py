@@ -1,7 +1,5 @@
 """Runs of our own as a method board sees them: recipes and costs without training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

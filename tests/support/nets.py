@@ -1,7 +1,5 @@
 """Small networks of others, which tests name as py:support.nets:FUNCTION."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import timm

@@ -1,7 +1,5 @@
 """Results that belong on the official board `transfer`: linear probes, quickly made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results of two sides whose paired outcomes are known, and outcomes of whole boards in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A tiny source and tiny recipes: a whole run takes a fraction of a second."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """A target data set without pixels, and features for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

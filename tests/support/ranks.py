@@ -1,7 +1,5 @@
 """Two processes that train tiny recipes one after another as two ranks, in float64 on the CPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What torchrun starts for tests/support/ranks.py: `ranks_worker.py FOLDER`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

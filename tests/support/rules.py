@@ -1,7 +1,5 @@
 """Step rules outside the loop: what their hooks need of a context, around any module in float64."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

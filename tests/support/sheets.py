@@ -1,7 +1,5 @@
 """Views of known gaps, and a sheet of hostile names, for tests of tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

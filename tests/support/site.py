@@ -1,7 +1,5 @@
 """A board in memory as the site reads it: outcomes of many entries without files or records."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache

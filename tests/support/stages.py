@@ -1,7 +1,5 @@
 """Driving a run to its second stage, with all tensors at the start, before and after the event."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Sweeps of seconds: a source and a target of 8 px images, and jobs that only write files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of printed tables: numbers stay whole, lines fit the width."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ ENVIRONMENT is a folder that does not exist yet; a temporary one when left out. 
 is enough, so that this runs before anything is installed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

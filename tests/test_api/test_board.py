@@ -1,7 +1,5 @@
 """fsbench.compare, submit and leaderboard on results in memory, without the command line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """fsbench.Episodes: the episodes of the evaluation as tensors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

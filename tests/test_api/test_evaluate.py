@@ -1,7 +1,5 @@
 """fsbench.evaluate and what it returns: on generated targets, through public names only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Exports through the command line: the hub's files, and folders that timm loads."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

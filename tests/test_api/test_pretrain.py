@@ -1,7 +1,5 @@
 """fsbench.pretrain: recipes by name, file and override; recipe files of strangers are data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

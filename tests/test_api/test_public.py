@@ -1,7 +1,5 @@
 """The public names: imported on first use, documented, with examples that run."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

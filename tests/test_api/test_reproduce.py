@@ -1,7 +1,5 @@
 """fsbench leaderboard reproduce: the commands give the recipe and the specs and inject nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

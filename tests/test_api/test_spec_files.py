@@ -1,7 +1,5 @@
 """--spec: a result file or a spec alone is evaluated exactly as it states."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

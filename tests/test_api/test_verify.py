@@ -1,7 +1,5 @@
 """fsbench leaderboard verify through the real evaluation: honest entries pass, forged ones fail."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which episodes are drawn, and how outcomes run again are compared, by hand numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

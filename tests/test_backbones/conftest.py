@@ -1,7 +1,5 @@
 """A small data set of files, a run folder, and a reporter that remembers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The SEAL ResNet-50 against the paper's figures and torchvision's names; the small nets."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Roles of timm's networks, found from the graph of one pass, and refusals that say why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`fsbench cache ls|clear` on a cache with features, an unfinished entry and a source."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

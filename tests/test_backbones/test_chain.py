@@ -1,7 +1,5 @@
 """The soft-weight-rescaling paper's networks: shapes, roles, initial weights, fixed input size."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

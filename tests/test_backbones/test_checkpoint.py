@@ -1,7 +1,5 @@
 """Files of others: what opens, what is refused, and that nothing in them runs."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import pickle

@@ -1,7 +1,5 @@
 """A backbone that is wrong, through the command line: code, file, way out, no traceback."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Blocks of pixels, and what the network is given for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names of devices, with and without a GPU."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Sources of optional packages, on small random models saved in the test; skipped without them."""
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from pathlib import Path

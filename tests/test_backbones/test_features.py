@@ -1,7 +1,5 @@
 """Features of a data set: the same bits, once, resumed, checked."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What feature extraction refuses, and its blocks and locks."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace

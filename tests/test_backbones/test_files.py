@@ -1,7 +1,5 @@
 """Checkpoint files through `load(FILE, arch=...)`: wrappers, prefixes, choices, strictness."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """References: the scheme first, then the file, else the nearest name and exit code 2."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pooling, layers and classifiers left on: what is taken, and what is refused with a way out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

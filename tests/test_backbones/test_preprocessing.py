@@ -1,7 +1,5 @@
 """Mean, std and size that a file states for itself, and the resolution that follows from a size."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run's recipe and cost travel with its backbone, and only as its digest vouches for them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

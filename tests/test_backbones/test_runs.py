@@ -1,7 +1,5 @@
 """run:DIR: the trunk with its record, the whole classifier, the control; strict in all."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

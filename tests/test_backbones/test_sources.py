@@ -1,7 +1,5 @@
 """timm, the hub, torchvision and own functions, without a network: random weights, local caches."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The networks of the reinitialization study: layer lists, K, layer norm, He's initial weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """The weights hash: what changes it and what does not."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Affine tuning through the command line: asked for, estimated, resumed, submitted, refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`fsbench analyze` from outside: records, the table, pictures, what is skipped and refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

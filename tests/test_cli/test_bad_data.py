@@ -1,7 +1,5 @@
 """Bad data on the way into an evaluation: the file is named, exit code 3, nothing is kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`fsbench budget` from outside: a row a method, exact steps, going on after a kill, refusals."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fsbench compare` on records whose paired outcomes are known."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Progress lines carry rate and time left; tables and JSON go to stdout whole."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """`fsbench demo`: every method beside its control on one board; stopped and asked for more."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """benchmark, episodic and probe through the command line, on generated targets."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Resolution, pooling and preprocessing: from the command line to results, boards and checks."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Other heads on the same episodes through the command line: settings, marks, errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

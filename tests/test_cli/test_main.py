@@ -1,7 +1,5 @@
 """The command line as a whole: exit codes, spelling of options, config files, clean errors."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Meta-learners through the command line: trained, evaluated, and refused without learn2learn."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

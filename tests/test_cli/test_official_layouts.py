@@ -1,7 +1,5 @@
 """Held-out images of another source in the official layouts, from files to results."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

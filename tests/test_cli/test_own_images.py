@@ -1,7 +1,5 @@
 """Folders of one's own: too few images, other numbers of queries, and two folders of one name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`fsbench power` on records whose paired spread is known."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """fsbench probe from end to end: official splits, views, schedules, choices, neighbours, errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`fsbench ls protocols` and `fsbench protocols diff`: versions of the spec, told apart."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """benchmark under torchrun: several real processes give the records of one, at equal threads."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

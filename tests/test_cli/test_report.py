@@ -1,7 +1,5 @@
 """`fsbench report` from results and boards to files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

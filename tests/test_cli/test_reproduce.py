@@ -1,7 +1,5 @@
 """`fsbench reproduce`: lists, runs and keeps claims."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`fsbench ls methods`: every method with its paper, its hooks and its options."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of the command line at four widths: whole numbers, a stated order, golden files."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The disjoint track through the command line: from file names to a ranked column."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

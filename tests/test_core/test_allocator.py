@@ -1,7 +1,5 @@
 """Memory that a process has freed is used again, not asked for anew."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The sign-flip test against full enumeration, the z test, exact counts and simulation."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

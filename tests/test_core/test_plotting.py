@@ -1,7 +1,5 @@
 """The figure style: text that fits, numbers as people read them, formats, and panels of curves."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sizes of comparisons against the textbook formula, and by simulation against the test itself."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Specs of probes: digests that stay, names that tell settings apart, settings that contradict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

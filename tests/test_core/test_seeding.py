@@ -1,7 +1,5 @@
 """Seeds from names: pinned values, independence, and that nothing global moves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

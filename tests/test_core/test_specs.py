@@ -1,7 +1,5 @@
 """Specs: digests that name result files stay as they were, contradictions are refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Statistics against hand numbers and against scipy as the independent reference."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Task ids: parts, defaults, groups, folders with odd names, and every refusal."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What makes two runs matched: their recipes but for name, seed and methods."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

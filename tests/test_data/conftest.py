@@ -1,7 +1,5 @@
 """Small image trees on disk."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

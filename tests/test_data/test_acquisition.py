@@ -1,7 +1,5 @@
 """`fsbench data download` from a local server: mirrors, hashes, cuts, layout and verification."""
 
-from __future__ import annotations
-
 import hashlib
 import tarfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`fsbench data audit`: the share of queries that leak, against the exact expectation."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from math import comb

@@ -1,7 +1,5 @@
 """Random views of images, beside torchvision's transforms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

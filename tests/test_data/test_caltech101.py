@@ -1,7 +1,5 @@
 """Caltech-101 on a small tree in the official layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

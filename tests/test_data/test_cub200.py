@@ -1,7 +1,5 @@
 """CUB-200-2011 on a small tree in the official layout."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`fsbench data` and the errors of the data room, through the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The disjoint track: no group on both sides, everything else as on the classic track."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """Stanford Dogs on a small tree in the official layout, lists as MATLAB cell arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

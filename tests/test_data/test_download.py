@@ -1,7 +1,5 @@
 """Downloads from a local server: hashes, resume after a broken transfer, safe unpacking."""
 
-from __future__ import annotations
-
 import hashlib
 import stat
 import tarfile

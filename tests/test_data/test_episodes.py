@@ -1,7 +1,5 @@
 """Episodes: disjoint, balanced, uniform, and a function of nothing but their names."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fingerprints follow the bytes, and hashes are kept by path and what replacing a file changes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

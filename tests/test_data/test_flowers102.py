@@ -1,7 +1,5 @@
 """Flowers-102 on a small tree in the official layout, .mat files included."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

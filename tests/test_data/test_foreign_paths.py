@@ -1,7 +1,5 @@
 """Lists and tables that name files elsewhere: nothing outside of the data set's folder is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Targets in the layout of the Hugging Face hub: a local copy of parquet files, offline."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from io import BytesIO

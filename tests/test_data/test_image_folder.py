@@ -1,7 +1,5 @@
 """folder:DIR as a target and as a source."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """From files to pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

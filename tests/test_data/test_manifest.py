@@ -1,7 +1,5 @@
 """`fsbench episodes export|hash`: replayable files, hashes without images, and refusals."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

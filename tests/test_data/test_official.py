@@ -1,7 +1,5 @@
 """Official train and test parts: when a data set is complete, and when it is a subset."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

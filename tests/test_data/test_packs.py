@@ -1,7 +1,5 @@
 """The loaders on real images in official layouts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

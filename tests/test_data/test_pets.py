@@ -1,7 +1,5 @@
 """Oxford-IIIT Pet on a small tree in the official layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

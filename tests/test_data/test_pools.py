@@ -1,7 +1,5 @@
 """The pool labeled_80: the user's lists, refused without them, never mixed with the full pool."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MNIST and CIFAR from files of fixed-size records, written here byte by byte."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """--data ROOT, --data NAME=DIR, FSBENCH_DATA."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

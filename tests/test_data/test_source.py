@@ -1,7 +1,5 @@
 """The decoded cache: built once, keyed by the files, checked on every load."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

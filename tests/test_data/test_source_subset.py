@@ -1,7 +1,5 @@
 """A small part of a source: which classes and images, and what validates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

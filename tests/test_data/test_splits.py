@@ -1,7 +1,5 @@
 """The derived 80/20 split."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

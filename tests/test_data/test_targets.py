@@ -1,7 +1,5 @@
 """The four CD-FSL targets on small trees: labels, ids, order, layouts, error messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

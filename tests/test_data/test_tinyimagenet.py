@@ -1,7 +1,5 @@
 """TinyImageNet from the folder tree, from parquet and from a hub folder: the same label ids."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path

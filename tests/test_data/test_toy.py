@@ -1,7 +1,5 @@
 """Toy images: functions of their names, with disjoint classes, and worth pretraining on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The quick part of `make stress`: two seeded kills of every command, and each other fault once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

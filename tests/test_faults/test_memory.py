@@ -1,7 +1,5 @@
 """Affine tuning on too little memory: halves by a rule that the result states, never a mix."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a signal does, seen from inside: at once, or when a loop has written its checkpoint."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

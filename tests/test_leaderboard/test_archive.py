@@ -1,7 +1,5 @@
 """Archives from strangers: what is good comes through, what is hostile is refused by name."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """Badges: signed ones count, all others are claims, whatever they say; made with real SSH keys."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

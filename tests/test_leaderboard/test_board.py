@@ -1,7 +1,5 @@
 """The board folder: entries whole or not there, two submitters at once, columns, hand edits."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

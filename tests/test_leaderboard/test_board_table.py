@@ -1,7 +1,5 @@
 """What columns share: the same episodes under other adaptations, the same test images of probes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support import fakes

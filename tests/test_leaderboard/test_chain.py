@@ -1,7 +1,5 @@
 """The chain of an entry names what was changed, even where every hash below was made to fit."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

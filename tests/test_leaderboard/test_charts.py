@@ -1,7 +1,5 @@
 """Charts: well-formed, escaped, readable, equal for equal numbers, marks where the numbers are."""
 
-from __future__ import annotations
-
 import base64
 import ctypes.util
 import io

@@ -1,7 +1,5 @@
 """One hostile or careless submission per rule; each is refused with its own code, unwritten."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

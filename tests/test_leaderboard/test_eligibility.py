@@ -1,7 +1,5 @@
 """Whom the newest rule lists unranked, and why: on boards in memory, whole tables at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Average ranks, Friedman and the critical difference against the figures of Demsar (2006)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import nan, sqrt
 

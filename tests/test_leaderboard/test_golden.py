@@ -1,7 +1,5 @@
 """Boards written by schema 1 of board.json render as they did then."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

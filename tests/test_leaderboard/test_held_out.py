@@ -1,7 +1,5 @@
 """A linear probe is ranked at the rate chosen on held-out images; the best on test is shown too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

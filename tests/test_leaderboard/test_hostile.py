@@ -1,7 +1,5 @@
 """Submissions made to hurt: refused with a reason, in bounded time and memory, nothing written."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import io

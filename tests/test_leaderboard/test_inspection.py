@@ -1,7 +1,5 @@
 """fsbench leaderboard check: every defect of a board folder is named; exit 5 with the list."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """fsbench submit and leaderboard show, through the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

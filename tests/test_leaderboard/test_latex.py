@@ -1,7 +1,5 @@
 """LaTeX: text survives, tables have the shape that booktabs wants, and pdflatex takes them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The method board end to end: entries on disk, the command, its four shapes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

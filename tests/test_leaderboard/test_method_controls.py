@@ -1,7 +1,5 @@
 """Which entries are one row, what it is called, and which row is its matched-compute control."""
 
-from __future__ import annotations
-
 from support import fakes
 from support.methods import facts, groups, random_init, run
 

@@ -1,7 +1,5 @@
 """Pictures of a method board: which there are, and that they show the record's numbers."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from zlib import crc32

@@ -1,7 +1,5 @@
 """Gains by hand: paired over shared episodes and seeds, Holm over the rows of a column."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.methods import facts, outcomes, random_init, run

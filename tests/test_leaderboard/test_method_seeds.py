@@ -1,7 +1,5 @@
 """Variance over pretraining seeds and over episodes: by hand, and recovered where it is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Frozen boards: a copy that was changed is refused; what may stand on which track."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One against many equals pair by pair: a plain reference, over boards of any shape."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scripts of the pilot study: they agree with the suite and notice a deviation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

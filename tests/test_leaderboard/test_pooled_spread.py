@@ -1,7 +1,5 @@
 """Gains of one seed: judged by the spread of rows with several seeds, and never starred."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.methods import facts, run

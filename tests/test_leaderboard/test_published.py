@@ -1,7 +1,5 @@
 """Which published figures stand beside a table: never those of another track than papers used."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

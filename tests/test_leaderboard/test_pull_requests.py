@@ -3,8 +3,6 @@
 All start from one repository of two entries. Honest ones pass.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Rank intervals on outcomes whose place is known, and their error rate by simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

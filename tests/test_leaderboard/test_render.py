@@ -1,7 +1,5 @@
 """The board as people read it: golden Markdown, JSON without NaN, escaped text, published apart."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every format: hostile names stay names, and what was written reads back."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

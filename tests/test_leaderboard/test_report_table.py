@@ -1,7 +1,5 @@
 """What a table marks, by hand: the best and its ties, gains over the control, flags, the mean."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

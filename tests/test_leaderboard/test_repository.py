@@ -1,7 +1,5 @@
 """A submission between two git repositories, from template to merged entry, by the commands."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The result cache changes no outcome of a check and no number, however it or an entry changes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Seeds of a recipe as one row: who is joined, its errors, and how tables and reports show it."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

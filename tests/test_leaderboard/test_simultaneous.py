@@ -1,7 +1,5 @@
 """The newest rule: its p-values, its level on boards of equal rows, and whom it does not rank."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

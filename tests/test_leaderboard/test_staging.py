@@ -1,7 +1,5 @@
 """A process killed while it replaces an entry loses nothing: the next one puts things right."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Declarations: the same from JSON, TOML, YAML and options; options win; gaps are named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`fsbench leaderboard stats` from submitted results to a table and to JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

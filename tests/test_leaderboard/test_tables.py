@@ -1,7 +1,5 @@
 """No table mixes two tracks, whatever lies on a board; every result stands where it belongs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiers by the leader rule, on outcomes with known gaps; Holm by hand as reference."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

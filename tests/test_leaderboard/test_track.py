@@ -1,7 +1,5 @@
 """Transductive results never stand beside inductive ones on a board."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A board of one's own becomes a version: what it names, what it refuses, what readers are told."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

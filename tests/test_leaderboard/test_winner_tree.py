@@ -1,7 +1,5 @@
 """The tree of winners on boards whose winners follow a known rule."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

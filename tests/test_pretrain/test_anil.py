@@ -1,7 +1,5 @@
 """ANIL against a reference in which only the head takes the steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

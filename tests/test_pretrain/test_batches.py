@@ -1,7 +1,5 @@
 """Batches: order, stages and augmentation are right, random, and the same again."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Checkpoints: complete or absent at every moment, and refused when they are not ours."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

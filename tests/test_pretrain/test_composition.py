@@ -1,7 +1,5 @@
 """Which methods share a recipe, in which order they act, and what the others are told."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a hook may do: rewrite with a log, re-draw, rebuild the optimizer, draw from its stream."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run costs: FLOPs by hand, events beside steps, totals across a kill, no bit changed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

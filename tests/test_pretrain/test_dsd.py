@@ -1,7 +1,5 @@
 """DSD redraws the smallest weights, or trains sparse and continues from zero."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The loader `episodes`: tasks of the frozen sampler, whole, from the current stage alone."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Dropout in front of the head: where it acts, that it resumes, and that nobody else sees it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

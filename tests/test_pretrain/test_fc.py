@@ -1,7 +1,5 @@
 """FC redraws the fully-connected layers and nothing of the convolutional part."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Full reset starts every stage from the initial parameters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """GradInit against an independent step, finite differences and its constraint."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Head reset restores the initial fully-connected layers, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """IMP prunes part of the remaining weights, rewinds the rest, and revives none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

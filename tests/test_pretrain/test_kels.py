@@ -1,7 +1,5 @@
 """KELS keeps a slim network inside the dense one and redraws the rest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

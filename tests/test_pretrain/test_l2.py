@@ -1,7 +1,5 @@
 """L2 as a gradient: SGD's own decay when the coefficients agree, and no decoupled decay in Adam."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

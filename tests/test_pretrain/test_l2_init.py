@@ -1,7 +1,5 @@
 """L2 Init pulls to the initial parameters, or to those at the last new data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The only door to learn2learn: what it hands over, and what it says where nobody is in."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from importlib.util import find_spec

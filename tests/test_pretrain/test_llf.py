@@ -1,7 +1,5 @@
 """LLF redraws the later kernels and the head's weight, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

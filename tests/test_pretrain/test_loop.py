@@ -1,7 +1,5 @@
 """The loop: order of hooks, logs, resuming, refusing to go on with NaN, the exported run."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from pathlib import Path

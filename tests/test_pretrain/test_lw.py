@@ -1,7 +1,5 @@
 """LW against its algorithm and invariants; its normalisers live in checkpoint and export."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

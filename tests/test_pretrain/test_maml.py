@@ -1,7 +1,5 @@
 """MAML against a double backward pass written by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Masks: counts, ties, scopes, and weights that stay at zero."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

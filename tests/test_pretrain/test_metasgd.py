@@ -1,7 +1,5 @@
 """Meta-SGD: its step sizes are trained, checkpointed, and no part of the network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

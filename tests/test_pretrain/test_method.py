@@ -1,7 +1,5 @@
 """Methods that act at round starts leave the first round alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

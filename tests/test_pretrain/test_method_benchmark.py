@@ -1,7 +1,5 @@
 """The methods' benchmark: what its rows are, on a tiny network; never how long a step takes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """NIO against double loops and finite differences in float64, and its invariants."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

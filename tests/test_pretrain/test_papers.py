@@ -1,7 +1,5 @@
 """Every number of the papers on TinyImageNet has a recipe, and `fsbench ls recipes` shows it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Penalties equal autograd on the written-out loss term, reparametrized weights included."""
 
-from __future__ import annotations
-
 import torch
 from support.rules import build, context, images
 from torch import Tensor, nn

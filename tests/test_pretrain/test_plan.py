@@ -1,7 +1,5 @@
 """Plans and clocks count stages, rounds, epochs and steps."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Powerpropagation: the map and its edges at 0 and alpha = 1."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

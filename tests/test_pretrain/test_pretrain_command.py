@@ -1,7 +1,5 @@
 """`fsbench pretrain` from outside: one table, errors with exit codes, kill -9 and resume."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Prototypical networks on features that are small enough to calculate with."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

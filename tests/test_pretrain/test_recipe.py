@@ -1,7 +1,5 @@
 """Recipes: typed overrides, digests, refusals that name the field."""
 
-from __future__ import annotations
-
 import pytest
 
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError

@@ -1,7 +1,5 @@
 """The reinitialization study's table as twelve recipes: protocol, rounds and figures as printed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Reparametrized runs against a plain loop that differentiates loss and decay term itself."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Reparametrizations beside other methods: SEAL, each other, round events; their hooks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Rescaling restores the initial norm of every layer and changes nothing else."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

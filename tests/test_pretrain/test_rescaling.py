@@ -1,7 +1,5 @@
 """Scaling keeps a chain's function up to a factor, and norms go where they should."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

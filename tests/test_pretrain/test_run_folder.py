@@ -1,7 +1,5 @@
 """A run folder belongs to one recipe, one data set and one process at a time."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import replace

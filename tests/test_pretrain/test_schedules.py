@@ -1,7 +1,5 @@
 """Learning rates against numbers worked out by hand from SEAL's schedule."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SEAL's ascent against an independent loop, and its invariants."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

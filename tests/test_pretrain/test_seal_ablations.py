@@ -1,7 +1,5 @@
 """SEAL's ablations: freeze, reinit, reverse."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

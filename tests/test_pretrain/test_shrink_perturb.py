@@ -1,7 +1,5 @@
 """Shrink and perturb: an interpolation to the stored start, or Ash & Adams' noise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Weights by name: effective weights, thresholds, and laws of re-drawn weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

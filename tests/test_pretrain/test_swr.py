@@ -1,7 +1,5 @@
 """SWR: proportional, exact in norm and direction, by role, and refused where undefined."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

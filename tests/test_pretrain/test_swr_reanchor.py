@@ -1,7 +1,5 @@
 """Re-anchoring moves the target of SWR to the current norms, at the chosen events only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

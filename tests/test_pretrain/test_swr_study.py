@@ -1,7 +1,5 @@
 """The soft-weight-rescaling paper's rows: protocol, coefficients and figures as printed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pretrain.recipes import registry, swr_study

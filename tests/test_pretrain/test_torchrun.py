@@ -1,7 +1,5 @@
 """`fsbench pretrain` under torchrun: one run, killed and stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Ranks: shares of a batch, refusals and records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path

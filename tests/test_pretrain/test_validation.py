@@ -1,7 +1,5 @@
 """The accuracy of a run, and the blocks in which its images are seen."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Weight compander: its three maps in float64, clamping, learned scalars."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Weight normalization trains lengths separately from directions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

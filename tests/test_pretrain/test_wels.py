@@ -1,7 +1,5 @@
 """WELS redraws the same random part of every kernel in every round."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

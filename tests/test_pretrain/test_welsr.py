@@ -1,7 +1,5 @@
 """WELSR redraws a new random part of every kernel in every round."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Affine tuning against a plain loop over single episodes (tolerances: protocols/README.md)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The smallest norm among functional equals: closed forms, invariance, limits."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

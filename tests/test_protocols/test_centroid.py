@@ -1,7 +1,5 @@
 """Nearest centroid: a case by hand, and learn2learn's classifier of prototypical networks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.protocols import clouds

@@ -1,7 +1,5 @@
 """Cosine to the class means: a case by hand, and learn2learn's classifier with that distance."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

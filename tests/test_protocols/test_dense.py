@@ -1,7 +1,5 @@
 """Dense queries: the score of the queries without the noise of their draw."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Dormant units by hand: scores, layers in any notation, channels of maps and tokens."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.analyses import analysis_input, normalised_images

@@ -1,7 +1,5 @@
 """Draws of heads and orders: PyTorch's init, by name, whatever the block."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from scipy.stats import kstest

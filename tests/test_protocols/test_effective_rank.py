@@ -1,7 +1,5 @@
 """Effective rank by hand, its bounds, and the features that it is computed from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Scale of features: which heads depend on it, and the warnings where it may decide."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batched heads against a torch.optim.SGD loop per episode (tolerances: protocols/README.md)."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

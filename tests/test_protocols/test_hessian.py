@@ -1,7 +1,5 @@
 """Hessian eigenvalues against dense Hessians in float64, and the terms of the loss."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """k-NN heads against scikit-learn's KNeighborsClassifier, and their ties by hand."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

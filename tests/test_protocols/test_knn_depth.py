@@ -1,7 +1,5 @@
 """The k-NN probe against scikit-learn's, and prediction depths by hand."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

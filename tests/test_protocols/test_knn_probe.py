@@ -1,7 +1,5 @@
 """The k-NN probe beside scikit-learn's classifier."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The episodic protocol `linear` against its own definition, one episode at a time."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

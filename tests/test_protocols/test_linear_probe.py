@@ -1,7 +1,5 @@
 """The linear probe against separate torch.optim.SGD runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The optimum is held against L-BFGS of torch on the loss as textbooks write it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

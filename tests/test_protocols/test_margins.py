@@ -1,7 +1,5 @@
 """Margins by hand and against NumPy, and the images that they are computed from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

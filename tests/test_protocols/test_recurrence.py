@@ -1,7 +1,5 @@
 """The scalar recurrence against torch.optim.SGD on one parameter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

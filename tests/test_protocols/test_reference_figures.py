@@ -15,8 +15,6 @@ The episodes differ from theirs, so the means must agree within both intervals p
 allows for the antialiased resize and the torch version.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ridge heads against scikit-learn's RidgeClassifier, with fewer and with more images than D."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Sharpness against noise added by hand; the weights are restored exactly."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.analyses import analysis_input, normalised_images

@@ -1,7 +1,5 @@
 """Size of weights against the product of two norms computed by hand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from support.analyses import analysis_input, normalised_images

@@ -1,7 +1,5 @@
 """Soft k-means by the formula of Ren et al. 2018, class by class; and that it sees the queries."""
 
-from __future__ import annotations
-
 import math
 
 import torch

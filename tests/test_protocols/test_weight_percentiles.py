@@ -1,7 +1,5 @@
 """Percentiles of weights: against NumPy, by hand, and under a reparametrization."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

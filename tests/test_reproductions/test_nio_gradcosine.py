@@ -1,7 +1,5 @@
 """The claim of NIO: verdicts on made-up numbers, and the inspection of a real network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

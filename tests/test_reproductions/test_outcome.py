@@ -1,7 +1,5 @@
 """The verdict on a claim from the verdicts on its figures."""
 
-from __future__ import annotations
-
 import pytest
 
 from fsbench.reproductions import (

@@ -1,7 +1,5 @@
 """The digits, split into training and validation by the seed, and the two processes of a claim."""
 
-from __future__ import annotations
-
 import operator
 import tempfile
 from pathlib import Path

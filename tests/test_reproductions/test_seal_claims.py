@@ -1,7 +1,5 @@
 """SEAL's claims: set-up by hand, verdicts in both directions, a tiny real run of each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

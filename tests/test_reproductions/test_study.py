@@ -1,7 +1,5 @@
 """Table 2 of the study and its consequences, against numbers computed by hand."""
 
-from __future__ import annotations
-
 from math import comb
 
 import pytest

@@ -1,7 +1,5 @@
 """The shared set-up of the SWR claims: the paper's training, and the paired verdict."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +30,7 @@ def test_the_recipe_is_the_papers_training() -> None:
 def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
     shapes: list[list[tuple[int, ...]]] = []
 
-    def watch(ctx: Context) -> None:
+    def watch(ctx: "Context") -> None:
         shapes.append([tuple(kernel.shape) for kernel in _swr.get_kernels(ctx)])
 
     recipe = _swr.build_swr_recipe({"name": "normal"}, 0, 2, 16, "warm-start")

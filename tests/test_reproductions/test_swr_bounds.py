@@ -1,7 +1,5 @@
 """Boundedness and balancedness: what is measured, and the verdicts in both directions."""
 
-from __future__ import annotations
-
 import pytest
 
 from fsbench.reproductions import ClaimSettings, _runs, swr_bounds

@@ -1,7 +1,5 @@
 """Norms under learning-rate decay: the share of growth kept, its verdicts, and a tiny run."""
 
-from __future__ import annotations
-
 import pytest
 
 from fsbench.reproductions import swr_decay

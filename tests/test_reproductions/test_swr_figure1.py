@@ -1,7 +1,5 @@
 """Proportionality: the scaled network by hand, verdicts in both directions, a tiny run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Warm start and continual learning: settings, what is measured, verdicts, a tiny run."""
 
-from __future__ import annotations
-
 import pytest
 
 from fsbench.data.source import SourceDataset

@@ -1,7 +1,5 @@
 """Table 1 on synthetic data: its data, its gradient descent, its verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Table 5 on synthetic data: its runs, its penalty, its verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean

@@ -1,7 +1,5 @@
 """Weight compander's claim: its verdicts on made-up weights, its arms, one tiny real run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Records of analyses on disk, and their comparison in a table and a picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

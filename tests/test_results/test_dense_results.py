@@ -1,7 +1,5 @@
 """Dense outcomes in a result: stored, recomputed, shown beside the score, absent in older ones."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Damage and other processes: no block that is not what was computed ever reaches a result."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shards merge to what one process writes, or are refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

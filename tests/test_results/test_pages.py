@@ -1,7 +1,5 @@
 """Parquet files that unpack to far more than they say are refused before anything is unpacked."""
 
-from __future__ import annotations
-
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outcomes on disk and back: bit for bit, with a digest that knows no writer."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of probes: which rate is the score, what stands beside it, and nearest neighbours."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Provenance: versions and settings, without torch and without anything private."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Nothing is believed that can be recomputed: every kind of tampering is named with its file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """fsbench show and results merge, through the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

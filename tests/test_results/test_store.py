@@ -1,7 +1,5 @@
 """The results tree: names, journal, completeness, growth, flags."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers of two protocols or input sizes never stand in one table, on a screen or on a board."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page in a real browser, opened from disk, on a desk and on a phone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

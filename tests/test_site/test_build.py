@@ -1,7 +1,5 @@
 """`fsbench leaderboard build` on a board in a folder; a build that dies leaves the old page."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

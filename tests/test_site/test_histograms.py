@@ -1,7 +1,5 @@
 """Counts of episodes by accuracy, against counting by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from leaderboard.ranking.outcomes import Outcomes

@@ -1,7 +1,5 @@
 """Embedded data: nothing in it ends the element, and it comes back as it was."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Packed paired errors against fsbench.core.statistics.paired, pair by pair."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """The scale of cells: readable text, even steps, an order that colour-blind readers see too."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a large board weighs: the page of 200 entries of 16 columns stays below a megabyte."""
 
-from __future__ import annotations
-
 from support import site as fakes_site
 
 from leaderboard.site import data, page

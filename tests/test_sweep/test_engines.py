@@ -1,7 +1,5 @@
 """The local engine: a process that dies takes its job with it and nothing else."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """recipes x methods x seeds, and the controls of each."""
 
-from __future__ import annotations
-
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError

@@ -1,7 +1,5 @@
 """Sweep files: strict, without code, unknown keys answered by the nearest one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The jobs of a sweep by hand counts; keys follow from content, never from names."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The Ray engine: a cluster of three nodes of which one is killed gives what processes give."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What runs when, what is tried again and what a failure leaves alone."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What a sweep may do to an entry that is on the board already."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`fsbench sweep` end to end: a plan, a kill, a resume to the same bits, a board, a failure."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

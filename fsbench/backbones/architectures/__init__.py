@@ -14,8 +14,6 @@ module whose output they normalise, so they are in every state dict and no name 
 architecture changes. A fresh one (0 and 1) changes no bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -147,7 +145,7 @@ class Architecture:
     features: str = "global average pooling"
     fixed_input: bool = False
 
-    def at(self, input_size: int) -> Architecture:
+    def at(self, input_size: int) -> "Architecture":
         """Return the same network for images of this side (px)."""
         return replace(self, input_size=input_size)
 

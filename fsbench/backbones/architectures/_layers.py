@@ -13,8 +13,6 @@ rescaling exact; the bias of the head starts at zero, as in Keras; epsilon is Py
 trains at 224 px: `--set input_size=224`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

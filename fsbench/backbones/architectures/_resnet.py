@@ -6,8 +6,6 @@ SEAL (models/resnet.py): convolutions and head kaiming-normal with fan-in, norm 
 zero-init of the last norm. torchvision's class has a fixed stem width and fan-out initialisation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar, Literal
 

@@ -5,8 +5,6 @@ with max pooling and padding 1, so 32 px become 16 x 6 x 6 = 576 values, and 100
 At another width the hidden layer scales along.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from fsbench.backbones.architectures import Architecture

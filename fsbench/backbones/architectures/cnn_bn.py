@@ -1,7 +1,5 @@
 """The CNN-BN of the soft-weight-rescaling paper: batch norm after both convolutions."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from fsbench.backbones.architectures import Architecture

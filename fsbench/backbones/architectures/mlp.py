@@ -4,8 +4,6 @@
 values for images of side s.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from torch import nn

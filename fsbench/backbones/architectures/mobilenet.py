@@ -6,8 +6,6 @@ study counts K = 7 without saying how. Our reading: the stem belongs to the firs
 ResNet-50, and the last two units, of equal size, are one block.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

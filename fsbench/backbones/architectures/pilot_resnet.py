@@ -4,8 +4,6 @@ The stem of stride 2 halves 32 px before the first block. Without the stride a t
 about three times as much; with the ImageNet stem (8 px left) a third, but the network learns less.
 """
 
-from __future__ import annotations
-
 from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import BasicBlock, resnet, roles
 

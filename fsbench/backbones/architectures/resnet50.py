@@ -4,8 +4,6 @@ He et al. 2016 (https://arxiv.org/abs/1512.03385) with the ImageNet stem and tor
 `bn1` is a layer norm here.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from fsbench.backbones.architectures import Architecture, _layers

@@ -4,8 +4,6 @@ Appendix C: 32, 32, pooling, 64, 64, pooling, dense 512, head; K = 4. The paper
 does not state the kernel size, here 3x3. At another width the dense layer scales along.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from fsbench.backbones.architectures import Architecture, _layers

@@ -4,8 +4,6 @@ Source: models/resnet.py of SEAL's official code. The paper's L = 23 is the 23rd
 downsample convolutions, which is the first of `layer3`.
 """
 
-from __future__ import annotations
-
 from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import Bottleneck, resnet, roles
 

@@ -8,8 +8,6 @@ a block, including the head where a method counts it (`lw.head_block`). The full
 which `fc` redraws, is the last two layers; the first one is the trunk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """study_mlp with He-normal weights and zero biases, to compare with the study's Table 1."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """study_mlp with PyTorch's default initial weights, to compare with the study's Table 1."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

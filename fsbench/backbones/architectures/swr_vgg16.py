@@ -6,8 +6,6 @@ convolutions without bias as in its CNN-BN, PyTorch's initial weights. At 64 px 
 receives 512 x 2 x 2 values; at another width it scales along.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from fsbench.backbones.architectures import Architecture, _layers

@@ -1,7 +1,5 @@
 """The blocks of pilot_resnet at width 8 behind a 3x3 stem: runs in seconds, for demo and tests."""
 
-from __future__ import annotations
-
 from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import BasicBlock, resnet, roles
 

@@ -4,8 +4,6 @@ Simonyan & Zisserman 2014, configuration D, 4096-4096 classifier; K = 13. At ano
 classifier scales along.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from torch import nn

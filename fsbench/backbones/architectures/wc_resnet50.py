@@ -5,8 +5,6 @@ initialized Kaiming-uniform", after He et al. 2015, so with the gain sqrt 2 of R
 of the ResNet-50 for TinyImageNet is as in fsbench/seal_resnet50. Those for CIFAR have a 3x3 stem.
 """
 
-from __future__ import annotations
-
 from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.architectures._resnet import (
     BasicBlock,

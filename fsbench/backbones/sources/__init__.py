@@ -6,8 +6,6 @@ without loading it, `check(request)`, which raises UsageError. Initial weights c
 global generator, which `fsbench.backbones.load_backbone` seeds for the call.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Protocol

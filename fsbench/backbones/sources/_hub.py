@@ -1,7 +1,5 @@
 """Access to the Hugging Face hub: quick failure without network, and commits of revisions."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -6,8 +6,6 @@ is a timm name or the reference of any other source that builds a network, e.g.
 `py:PKG.MOD:FUNCTION`; --arch states it for all files that do not name theirs.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Networks of this project with random weights: fsbench/NAME and --random-init SEED."""
 
-from __future__ import annotations
-
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UsageError

@@ -1,7 +1,5 @@
 """Networks on the Hugging Face hub in timm's format, e.g. hf-hub:timm/resnet18.a1_in1k@main."""
 
-from __future__ import annotations
-
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, timm
 from fsbench.core.errors import CheckpointError, UsageError
 

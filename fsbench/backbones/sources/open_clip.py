@@ -5,8 +5,6 @@ an architecture (FILE@open_clip:ARCH) it takes checkpoints of CLIP training, who
 found by its names.
 """
 
-from __future__ import annotations
-
 import logging
 import pickle
 from collections.abc import Iterator

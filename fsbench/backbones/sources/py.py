@@ -6,8 +6,6 @@ The network maps normalised images (B, 3, H, W) to features (B, D). Its attribut
 the command line only: a file from others must never name code to run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect

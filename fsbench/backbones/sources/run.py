@@ -1,7 +1,5 @@
 """Runs of `fsbench pretrain`: run:DIR, loaded strictly, with the facts that the run recorded."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Arguments of timm may follow the name: timm/NAME?img_size=224. The hub and check
 their networks here too.
 """
 
-from __future__ import annotations
-
 import pickle
 from contextlib import nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """Classifiers of torchvision with their default weights, e.g. torchvision/resnet50."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit

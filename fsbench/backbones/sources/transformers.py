@@ -6,8 +6,6 @@ of the patches. Of a model with two towers (CLIP, SigLIP) the vision tower is ta
 projection. Needs the extra `transformers`; code from the hub is never run.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Listings of several sources: files of fixed-size records, and a derived validation part."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

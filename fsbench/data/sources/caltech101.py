@@ -14,8 +14,6 @@ images, which is 30 for each of 102 folders, BACKGROUND_Google included. All oth
 classes are scored once, after training.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

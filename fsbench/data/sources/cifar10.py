@@ -9,8 +9,6 @@ data_batch_{1..5}.bin and test_batch.bin.
 The official test images are for validation: the experiments on it state no other part.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts

@@ -8,8 +8,6 @@ Layout: cifar-100-binary/ of the binary version, which needs no unpickling: trai
 The official test images are for validation: the experiments on it state no other part.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts

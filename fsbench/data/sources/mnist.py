@@ -9,8 +9,6 @@ t10k-labels-idx1-ubyte, as `gunzip` or torchvision's MNIST/raw/ has them.
 The official test images are for validation: the experiments on it state no other part.
 """
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from pathlib import Path

@@ -12,8 +12,6 @@ name, because the study does not say which. Marked `derived`. The official test 
 once, after training.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

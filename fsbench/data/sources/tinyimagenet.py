@@ -11,8 +11,6 @@ wnids, used by torchvision's ImageFolder and by the copies on the Hugging Face h
 so the head of such a checkpoint needs a permutation.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Toy source: 20 pairs of shape and texture, made in memory; trains in seconds on a CPU."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -11,8 +11,6 @@ The linear probe trains on `train` (3,334 images), as Table 3 of SEAL (CVPR 2023
 torchvision's default split is `trainval` (6,667).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import DataError

@@ -11,8 +11,6 @@ Selection of images and class ids as in https://github.com/IBM/cdfsl-benchmark,
 datasets/Chest_few_shot.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import DataError

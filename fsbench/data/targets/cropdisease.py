@@ -10,8 +10,6 @@ The train folder holds 80 % of PlantVillage. The lists of STARTUP
 (https://github.com/cpphoo/STARTUP) name its files, so they cut it out of a full PlantVillage tree.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Sequence

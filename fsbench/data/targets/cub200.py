@@ -9,8 +9,6 @@ train_test_split.txt.
 Image numbers and labels count from 1; train_test_split.txt says 1 for train.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import DataError

@@ -9,8 +9,6 @@ Layout: Images/<wnid>-<breed>/<wnid>_<n>.jpg, train_list.mat and test_list.mat.
 Labels of the lists count from 1, in the order of the wnids in the folder names.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import DataError

@@ -7,8 +7,6 @@ Licence: MIT.
 Layout: 2750/<Class>/<Class>_<n>.jpg, as EuroSAT.zip unpacks.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts

@@ -11,8 +11,6 @@ Labels of imagelabels.mat count from 1, torchvision's from 0. The official train
 per class; the validation part is left out, as in the linear probe of SEAL (CVPR 2023, Table 3).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts

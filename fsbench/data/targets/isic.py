@@ -8,8 +8,6 @@ Layout: ISIC2018_Task3_Training_Input/ISIC_<n>.jpg and, in a folder of the same 
 ISIC2018_Task3_Training_GroundTruth.csv; optionally a table of lesions (see LESIONS).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import DataError

@@ -6,8 +6,6 @@ Licence: research purposes only.
 Layout: Images/<class>/*.jpg, TrainImages.txt and TestImages.txt (lines <class>/<file>).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.errors import DataError

@@ -1,7 +1,5 @@
 """Toy target: new pairs of shape and texture in the style of the toy source; made in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.specs import Pool

@@ -1,7 +1,5 @@
 """Toy target: figures whose rim is set off by an inner ring; made in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.specs import Pool

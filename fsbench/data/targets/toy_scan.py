@@ -1,7 +1,5 @@
 """Toy target: grey, low-contrast and noisy images, like X-rays; made in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.specs import Pool

@@ -1,7 +1,5 @@
 """Toy target: four figures per image, like aerial pictures; made in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fsbench.core.specs import Pool

@@ -8,8 +8,6 @@ trained, so this is the accuracy of brightness and framing alone, a lower bound 
 backbone. The script imports nothing of fsbench.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

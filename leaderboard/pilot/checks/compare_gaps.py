@@ -7,8 +7,6 @@ the change between them, in points, over the episodes that all results have. One
 episode number: its mean over the columns. The script imports nothing of fsbench.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -10,8 +10,6 @@ have a constant learning rate, and without the controls of these and of the meta
 script imports nothing of fsbench.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

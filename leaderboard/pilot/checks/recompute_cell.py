@@ -14,8 +14,6 @@ agree if at most one query in 200 differs, at most three in one episode, and the
 less than .05 points.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
