@@ -76,7 +76,16 @@ def make_overview_tables(views: Sequence[BoardTable], seeds: bool = False) -> li
 
 def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
     """Return tier, entry, overall and one column per data set; `complete` has every column."""
-    complete, shared = replace(make_measured_table(view, seeds), keys=2), SharedMarks.of(view)
+    lead, complete, shared = (
+        describe_ranking(view),
+        make_measured_table(view, seeds),
+        SharedMarks.of(view),
+    )
+    marked = [
+        (tier, mark_single_seed(view, name) if name in view.names else name, *rest)
+        for tier, name, *rest in complete.rows
+    ]
+    complete = replace(complete, rows=tuple(marked), lead=lead, keys=2)
     columns_by_dataset: dict[str, list[str]] = {}
     for column in view.ranking.columns:
         columns_by_dataset.setdefault(ColumnId.parse(column).task.dataset, []).append(column)
@@ -94,7 +103,7 @@ def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
         ("tier", "entry", "seeds", "overall", *columns_by_dataset, "in-domain", "flags"),
         rows,
         note + complete.note,
-        describe_ranking(view),
+        lead,
         keys=2,
         optional=("in-domain", "flags", "seeds"),
         complete=complete,
