@@ -63,6 +63,21 @@ def test_equal_rows_are_one_tier_on_nineteen_boards_of_twenty(kind: str, rows: i
     assert level.wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / boards)
 
 
+@pytest.mark.parametrize(("rows", "seeds"), [(2, 3), (5, 2), (8, 0)])
+@pytest.mark.parametrize("spread", [0.05, 0.2, 0.5])
+def test_equal_recipes_of_several_seeds_are_one_tier(rows: int, seeds: int, spread: float) -> None:
+    """seeds: 0 is 1, 2, 3 and 5 in turn; spread: between seeds, in points."""
+    boards = 100
+    level = measure(Setting("equal", rows, 600, seeds, spread), "simultaneous-tiers-2", boards, 0.0)
+    assert level.wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / boards)
+
+
+def test_seeds_are_needed_and_leave_power() -> None:
+    setting = Setting("equal", 5, 600, 3, 0.5)
+    assert measure(setting, "leader-tiers-1", 40, 0.0).wrong > 0.3
+    assert measure(setting, "simultaneous-tiers-2", 40, 6.0).power > 0.8
+
+
 def test_the_older_rule_splits_equal_rows_and_the_newest_one_has_power() -> None:
     setting = Setting("equal", 20, 100)
     assert measure(setting, "leader-tiers-1", 60, 0.0).wrong > 0.12
