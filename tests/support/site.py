@@ -39,7 +39,7 @@ def source(
     n_episodes: int = 60,
     backbones: Mapping[str, BackboneFacts] | None = None,
 ) -> SiteBoard:
-    """The better the earlier: each name is half a point below the one before it.
+    """The better the earlier: each name is half a point below the one before it; all are whole.
 
     Episodes are as hard for every entry, so that pairing narrows intervals about twofold.
     """
@@ -48,7 +48,7 @@ def source(
     entries = [
         entry(name, facts[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
     ]
-    file = BoardFile(name="fake")
+    file = BoardFile(name="fake", episodes={"linear": n_episodes})
     return SiteBoard(file, entries, rank_tracks(file, entries))
 
 
