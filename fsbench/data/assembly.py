@@ -123,16 +123,21 @@ def match_labels(
     labels: (canonical id, label) from `table`; images: canonical id -> relative path. Label rows
     without a file are skipped and counted in a note: users often have parts of large archives.
     """
-    twice = [i for i, n in Counter(i for i, _ in labels).items() if n > 1]
+    require_listed_once(table, [i for i, _ in labels])
+    rows = [ImageRow(label, i, images[i]) for i, label in labels if i in images]
+    absent = len(labels) - len(rows)
+    note = f"{absent} of {len(labels)} images named in {table.name} are missing"
+    return rows, (note,) if absent else ()
+
+
+def require_listed_once(table: Path, ids: Iterable[str]) -> None:
+    """Raise DataError for an image that the label file lists more than once."""
+    twice = [i for i, n in Counter(ids).items() if n > 1]
     if twice:
         raise DataError(
             f"{table} lists {', '.join(twice[:5])} more than once",
             fix="fetch the official label file again",
         )
-    rows = [ImageRow(label, i, images[i]) for i, label in labels if i in images]
-    absent = len(labels) - len(rows)
-    note = f"{absent} of {len(labels)} images named in {table.name} are missing"
-    return rows, (note,) if absent else ()
 
 
 def assemble(

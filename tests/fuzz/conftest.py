@@ -1,6 +1,6 @@
 """The canary that no input may wake, and a table of the cases that ran."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ def canary(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def tally(record_property: pytest.RecordProperty) -> Iterator[Tally]:
+def tally(record_property: Callable[[str, object], None]) -> Iterator[Tally]:
     """Counts the cases of a test, for the table at the end."""
     tally = Tally()
     yield tally

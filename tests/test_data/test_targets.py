@@ -55,6 +55,7 @@ def test_rows_without_a_file_are_skipped_and_noted(chestx: Path) -> None:
         ("Image Index,Labels\na.png,Mass\n", r"lacks the columns Finding Labels; found: Image"),
         ("Image Index,Finding Labels\na.png,Mas\n", r"unknown finding 'Mas'"),
         ("Image Index,Finding Labels\na.png,Mass\na.png,Mass\n", r"lists a more than once"),
+        ("Image Index,Finding Labels\na.png,Mass\na.png,Mass|Nodule\n", r"lists a more than once"),
         ("Image Index,Finding Labels\na.png\n", r"row 2 has 1 fields"),
         ('Image Index,Finding Labels\n"a.png,Mass\n', r"cannot read the label file"),
     ],

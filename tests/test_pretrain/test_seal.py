@@ -220,7 +220,9 @@ def test_the_ascent_is_the_share_of_the_epochs_rounded_down(
 
 @pytest.mark.parametrize("scale", ["full", "pilot", "regime"])
 @pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])
-def test_an_ascent_is_as_long_as_the_papers_where_a_round_returns_from_it(method: str, scale: str) -> None:
+def test_an_ascent_is_as_long_as_the_papers_where_a_round_returns_from_it(
+    method: str, scale: str
+) -> None:
     paper, ours = (registry.load_recipe(f"{s}/{method}") for s in ("paper", scale))
     images = ours.source_subset.classes * 25 if ours.source_subset else 100_000
 

@@ -48,6 +48,7 @@ def test_the_default_redraws_a_fifth(tmp_path: Path) -> None:
 def test_the_masks_are_in_the_checkpoint_and_survive_a_copy(tmp_path: Path) -> None:
     made = trainer(tiny("wels"), tmp_path)
     made._epoch(lambda images: None)
+    made._save()
     stored = checkpoint.load_checkpoint(tmp_path)
     assert stored is not None
     masks, copied = made.ctx.memories["wels"], copy.deepcopy(made.ctx.memories["wels"])
@@ -61,6 +62,7 @@ def test_masks_come_from_the_checkpoint_not_from_the_stream(tmp_path: Path) -> N
     made = trainer(tiny("wels"), tmp_path)
     made.ctx.memories["wels"]["fc.weight"].fill_(True)
     made._epoch(lambda images: None)
+    made._save()
     again = trainer(tiny("wels"), tmp_path)
     assert bool(again.ctx.memories["wels"]["fc.weight"].all())
 

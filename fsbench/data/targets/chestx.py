@@ -22,6 +22,7 @@ from fsbench.data.assembly import (
     assemble,
     index_images,
     match_labels,
+    require_listed_once,
     without_suffix,
 )
 from fsbench.data.base import TargetDataset
@@ -130,7 +131,10 @@ def _read_findings(table: Path) -> list[tuple[str, int]]:
     """Return (image id, class id) of the images whose only finding is one of the seven."""
     labels = []
     all_findings = {*FACTS.classes, *OTHER_LABELS}
-    for name, findings in read_csv_columns(table, ["Image Index", "Finding Labels"]):
+    rows = read_csv_columns(table, ["Image Index", "Finding Labels"])
+    # also where one of two rows is left out, such as a.png with Mass and with Mass|Nodule
+    require_listed_once(table, [without_suffix(name) for name, _ in rows])
+    for name, findings in rows:
         if unknown := set(findings.split("|")) - all_findings:
             raise DataError(
                 f"{table}: {name} has the unknown finding '{min(unknown)}'",
