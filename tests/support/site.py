@@ -48,7 +48,7 @@ def source(
     entries = [
         entry(name, facts[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
     ]
-    file = BoardFile(name="fake", episodes={"linear": n_episodes})
+    file = BoardFile(name="fake")
     return SiteBoard(file, entries, rank_tracks(file, entries))
 
 
@@ -69,7 +69,7 @@ def entry(
 def cell(
     name: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec
 ) -> VerifiedResult:
-    """A result of the template with other weights and outcomes."""
+    """A result of the template with other weights, and with outcomes of all episodes."""
     n, drawn = spec.n_episodes, template(target, spec)
     shared = generator(target, spec.label).normal(0, 0.08, n)
     noise = generator(name, target, spec.label).normal(0, 0.05, n)
@@ -80,6 +80,7 @@ def cell(
         "backbone": facts,
         "records_digest": hashlib.sha256(right.tobytes()).hexdigest(),
         "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
+        "flags": tuple(flag for flag in drawn.flags if flag != "short"),
     }
     return VerifiedResult(
         Path(target, f"{file_stem(spec)}.json"), drawn.model_copy(update=changes), outcomes

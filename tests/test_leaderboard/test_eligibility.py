@@ -45,8 +45,7 @@ def edit(entry: BoardEntry, *changes: Change, first: bool = False, **file: Any) 
 
 
 def board(*names: str) -> list[BoardEntry]:
-    whole = changed(flags=())
-    return [edit(entry, whole) for entry in site.source(names, n_episodes=120).entries]
+    return list(site.source(names, n_episodes=120).entries)
 
 
 def rank(
