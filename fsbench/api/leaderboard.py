@@ -94,7 +94,8 @@ def leaderboard(
     """Read, verify and rank the entries of a board.
 
     Entries of one tier are not significantly worse than the leader of the tier: paired over shared
-    episodes, p adjusted for all pairs of entries, at level 0.05.
+    episodes, p adjusted for all pairs of entries, at level 0.05. Entries over fewer episodes than
+    their specs are unranked, unless board.json states that as many are enough (``episodes``).
 
     Parameters
     ----------

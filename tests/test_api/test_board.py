@@ -8,7 +8,9 @@ from support.fakes import DECLARATION
 
 import fsbench
 from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.io import write_record
 from fsbench.core.schema import Declaration
+from leaderboard.board.definition import BoardFile
 
 TASKS = ["toy_tiles:5w1s", "toy_tiles:5w5s"]
 
@@ -68,9 +70,14 @@ def test_results_in_memory_become_entries_of_a_ranked_board(
     for name, results in zip(("first", "second"), pair, strict=True):
         (entry,) = fsbench.submit(results, board, name=name, declaration=DECLARATION)
         assert (entry.name, entry.n_results, entry.left_out) == (name, 2, ())
+    frame = fsbench.leaderboard(board, cache=tmp_path / "cache").to_frame()
+    assert frame["tier"].isna().all()
+    assert {*frame["reason"]} == {"short: not all episodes"}
+    write_record(board / "board.json", BoardFile(name="board", episodes={"linear": 20}))
     ranked = fsbench.leaderboard(board, cache=tmp_path / "cache")
     frame = ranked.to_frame()
     assert sorted(frame["entry"]) == ["first", "second"]
+    assert frame["tier"].notna().all()
     means = {name: [r.score.mean for r in results] for name, results in zip(
         ("first", "second"), pair, strict=True)}  # fmt: skip
     for _, row in frame.iterrows():
