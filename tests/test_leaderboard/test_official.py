@@ -1,6 +1,7 @@
 """Frozen boards: a copy that was changed is refused; what may stand on which track."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from fsbench.results.verification import read_cells
 from leaderboard.board import official
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
-from leaderboard.board.repository import init_board
+from leaderboard.board.repository import ABOUT, init_board
 from leaderboard.board.tables import rank_board
 from leaderboard.submission.checks import submit_results
 
@@ -283,7 +284,7 @@ def test_the_command_line_from_list_to_table(
 ) -> None:
     code, out, err = call(capsys, "boards")
     assert code == 0
-    rows = [line.split() for line in out.splitlines() if line.strip().startswith(("cd", "tr"))]
+    rows = [line.split() for line in out.splitlines() if re.match(r"(cdfsl|transfer)-\d ", line)]
     assert len(rows) == 64
     assert rows[0][:6] == ["cdfsl-1", "2026-11-21", "linear", "ibm", "224px", "16"]
     assert "subset" in err
@@ -310,8 +311,9 @@ def test_the_command_line_from_list_to_table(
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
-    assert init_board(tmp_path / "my board") == BoardFile(name="my-board")
-    assert Board.open(tmp_path / "my board").file == BoardFile(name="my-board")
+    free = BoardFile(name="my-board", about=ABOUT)
+    assert init_board(tmp_path / "my board") == free
+    assert Board.open(tmp_path / "my board").file == free
     with pytest.raises(UnknownName, match="did you mean 'cdfsl'"):
         init_board(tmp_path / "x", "cdfls")
     with pytest.raises(UnknownName, match="cdfsl-9"):
