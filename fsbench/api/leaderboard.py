@@ -35,8 +35,8 @@ class RankedBoard:
         """
         return render.make_overview_tables(self.tracks, seeds)
 
-    def to_markdown(self) -> str:
-        return "\n".join(map(render.render_board, self.tracks))
+    def to_markdown(self, seeds: bool = False) -> str:
+        return render.render_board(self.tracks, seeds)
 
     def to_json(self) -> list[dict[str, Any]]:
         return [render.build_board_json(view) for view in self.tracks]

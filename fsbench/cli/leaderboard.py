@@ -43,7 +43,7 @@ def show(
     if shape == "json":
         console.emit_json(ranked.to_json())
     elif shape == "md":
-        typer.echo(ranked.to_markdown(), nl=False)
+        typer.echo(ranked.to_markdown(seeds), nl=False)
     else:
         console.show_tables(ranked.tables(seeds))
 

@@ -63,9 +63,9 @@ SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or C
 """The spread of a published accuracy, which is not an interval over episodes."""
 
 
-def make_board_tables(view: BoardTable, seeds: bool = False) -> list[TextTable]:
-    """Return the table of measured entries, with their seeds or not, then published ones."""
-    return [make_measured_table(view, seeds), *make_published_tables([view])]
+def make_board_tables(views: Sequence[BoardTable], seeds: bool = False) -> list[TextTable]:
+    """Return a table of measured entries per track, with all columns, then the published ones."""
+    return [*(make_measured_table(view, seeds) for view in views), *make_published_tables(views)]
 
 
 def make_overview_tables(views: Sequence[BoardTable], seeds: bool = False) -> list[TextTable]:
@@ -367,9 +367,9 @@ def format_published(cell: PublishedCell | None) -> str:
     return format_mean_interval(score) + spread + ("*" if cell.note else "")
 
 
-def render_board(view: BoardTable, seeds: bool = False) -> str:
+def render_board(views: Sequence[BoardTable], seeds: bool = False) -> str:
     """Return GitHub Markdown; every text is escaped."""
-    return "\n\n".join(map(render_table, make_board_tables(view, seeds))) + "\n"
+    return "\n\n".join(map(render_table, make_board_tables(views, seeds))) + "\n"
 
 
 def render_table(table: TextTable) -> str:

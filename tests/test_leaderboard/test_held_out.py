@@ -48,7 +48,7 @@ def test_the_held_out_rule_ranks_and_the_best_on_test_stands_beside(
         assert [e["scores"][column]["best_on_test"] for e in shown] == [0.8, 0.9]
     row = make_measured_table(table).rows[1]
     assert any(text.startswith("60.00 ± ") and "[90.00]" in text for text in row)
-    assert "held-out training images" in render_board(table)
+    assert "held-out training images" in render_board([table])
 
 
 def test_the_older_rule_ranks_the_score_of_the_spec(board: Path) -> None:

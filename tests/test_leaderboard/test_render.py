@@ -51,7 +51,13 @@ def board() -> BoardTable:
 
 def test_golden_markdown() -> None:
     """Refresh on purpose: python -m tests.test_leaderboard.test_render"""
-    assert render_board(board()) == GOLDEN.read_text(encoding="utf8")
+    assert render_board([board()]) == GOLDEN.read_text(encoding="utf8")
+
+
+def test_published_tables_stand_once_below_all_tracks() -> None:
+    text = render_board([board(), board()])
+    assert text.count("### published") == render_board([board()]).count("### published") > 0
+    assert text.rindex("| tier |") < text.index("### published")
 
 
 def test_rows_by_hand() -> None:
@@ -115,9 +121,9 @@ def test_json_is_finite_and_whole() -> None:
 
 def test_an_empty_board_says_how_to_fill_it() -> None:
     empty = BoardTable("board", False, rank_entries({}, []), {}, {}, {}, ())
-    assert [table.rows for table in make_board_tables(empty)] == [()]
-    assert "fsbench submit" in make_board_tables(empty)[0].note
-    assert "fsbench submit" in render_board(empty)
+    assert [table.rows for table in make_board_tables([empty])] == [()]
+    assert "fsbench submit" in make_board_tables([empty])[0].note
+    assert "fsbench submit" in render_board([empty])
 
 
 @pytest.mark.parametrize(
@@ -158,4 +164,4 @@ def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(render_board(board()), encoding="utf8")
+    GOLDEN.write_text(render_board([board()]), encoding="utf8")

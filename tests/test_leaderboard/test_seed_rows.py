@@ -237,7 +237,7 @@ def test_a_table_prints_the_seeds_below_their_row() -> None:
     assert opened.rows[at][2] == "3"
     assert opened.rows[at + 1][0] == ""
     assert "pooled seed spread" in closed.note
-    assert "| ↳ swr-s1 |" in render.render_board(table, seeds=True)
+    assert "| ↳ swr-s1 |" in render.render_board([table], seeds=True)
 
 
 def test_json_and_page_carry_the_seeds() -> None:
