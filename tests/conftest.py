@@ -35,6 +35,12 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The width of the user's terminal never reaches a test; tests of widths state them."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
     """Torch runs on one thread, so two workers do not fight and bits do not depend on the host."""
     import torch

@@ -38,9 +38,11 @@ def test_columns_from_the_run_to_the_board(
     assert call("episodic", *cells, "-o", out) == 0
     said = capfd.readouterr()
     columns = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/linear@ibm 16px"]
-    assert all(column in said.out for column in columns)
+    assert "results: 16px" in said.out.splitlines()[0]
+    labels = [line.split()[0] for line in said.out.splitlines() if line.startswith("toy_scan")]
+    assert labels[:2] == [column.removesuffix(" 16px") for column in columns]
     assert "affine tunes 720 scales and shifts" in said.err
-    estimate, work = said.err.index("affine tuning of 2 5w1s episodes: about"), "2/2 episodes"
+    estimate, work = said.err.index("affine tuning of 2 5w1s episodes: about"), "affine: 2/2, "
     assert estimate < said.err.index(work)
     stored = results(Path(out))
     assert sorted(stored) == columns
