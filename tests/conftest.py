@@ -38,6 +38,7 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The width of the user's terminal never reaches a test; tests of widths state them."""
     monkeypatch.delenv("COLUMNS", raising=False)
+    os.unsetenv("COLUMNS")  # import readline sets it for child processes, behind os.environ
 
 
 @pytest.fixture(autouse=True)
