@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"fsbench", "pretrain", "protocols", "leaderboard"}
-PUBLISHED = sorted(ROOT.glob("leaderboard/entries/*.json"))
+PUBLISHED = [p for p in sorted(ROOT.glob("leaderboard/entries/*.json")) if p.name != "board.json"]
 BOARDS = sorted(ROOT.glob("leaderboard/boards/*.json"))
 MEASURED = ("leaderboard/entries/", "leaderboard/pilot/")
 LARGEST = 2_000_000
