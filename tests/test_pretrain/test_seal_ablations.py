@@ -86,4 +86,4 @@ def test_reverse_ascends_late(tmp_path: Path, head_descends: bool) -> None:
     late = {n for n in names.values() if not n.startswith(EARLY)}
     head = {"fc.weight", "fc.bias"}
     assert ascending == (late - head if head_descends else late)
-    assert made.ctx.optimizer.param_groups[1]["lr_scale"] == 3.2
+    assert made.ctx.optimizer.param_groups[1]["lr_scale"] == 0.1
