@@ -93,7 +93,7 @@ COLUMNS = (
     *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
 )
 OPTIONAL = (DENSE, "d", "P(A > B)", "needed", "pairs", "p")
-"""What a narrow terminal leaves out, in this order."""
+"""Parts that a narrow terminal leaves out, in this order."""
 TWO_RUNS = (
     "A and B are two runs, one network each: the comparison speaks of these networks, not of the "
     "methods behind them, which other seeds may order otherwise."

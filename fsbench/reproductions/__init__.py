@@ -43,7 +43,7 @@ OUTCOMES = Path(__file__).parent / "outcomes"
 
 
 class ClaimCondition(Frozen):
-    """What a statement needs in order to be testable: what is required, and what was measured."""
+    """Condition under which a statement is testable: the requirement and the measurement."""
 
     what: str
     required: str
@@ -100,8 +100,8 @@ class ClaimStatement:
 
 @dataclass(frozen=True)
 class ClaimSettings:
-    """How a claim is run. seeds: number of seeds; full: the run that takes hours; data: roots of
-    the data sets; processes and device change no rule.
+    """Settings of a claim's run. seeds: number of seeds; full: the run that takes hours; data:
+    roots of the data sets; processes and device change no rule.
     """
 
     seeds: int = 0

@@ -83,7 +83,7 @@ ADAM, DESCENT = "adam", "sgd"
 OPTIMIZERS = {ADAM: 1e-2, DESCENT: 0.05}
 """Learning rate by optimizer; the first is judged."""
 HALVES = {ADAM: True, DESCENT: False}
-"""Whether the penalty is half of L2 sum w^2."""
+"""Switch: the penalty is half of L2 sum w^2."""
 DESCENT_PENALTIES, DESCENT_SEEDS = (0.005, 0.02, 0.05), 2
 """Penalties of the runs with gradient descent, and their largest number of seeds."""
 HALF_DIGIT = 0.005

@@ -85,7 +85,7 @@ class BoardTable:
 
     @cached_property
     def seed_errors(self) -> SeedErrors:
-        """What seeds add to the overall errors of the ranked rows."""
+        """Return what seeds add to the overall errors of the ranked rows."""
         ranked = [entry.name for tier in self.ranking.tiers for entry in tier]
         columns = self.ranking.columns
         return SeedErrors({name: [self.contenders[name][c] for c in columns] for name in ranked})

@@ -39,7 +39,7 @@ Columns = Sequence[NDArray[np.float64]]
 """Outcomes of one seed: one array (n,) per column, over the same episodes for all seeds."""
 Numbers = NDArray[np.float64]
 Coverage = Literal["episodes", "seeds and episodes", "pooled seeds and episodes"]
-"""What an interval covers. pooled: the variance of seeds is that of the rows with several."""
+"""Sources of error in an interval. pooled: the seed variance is that of rows with several seeds."""
 FEWEST_POOLED = 3
 """Rows with several seeds that a pooled variance needs."""
 
@@ -155,7 +155,7 @@ def compute_student_interval(value: float, se: float, freedom: float) -> SeedInt
 
 
 class SeedErrors:
-    """What seeds add to the errors of rows; outcomes: row -> outcomes of the columns, in order."""
+    """Seed part of the errors of rows; outcomes: row -> outcomes of the columns, in order."""
 
     def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
         self.outcomes = outcomes

@@ -73,7 +73,7 @@ BACKBONE_FIELDS = (
 )
 PROBE_WORDS = {"probe": "linear probe", "knn": "k-nearest-neighbour probe"}
 Badges = Mapping[str, Verification]
-"""What the badges of each entry say."""
+"""Verification by name of the entry."""
 PROVENANCE_FIELDS = (
     "device",
     "platform",

@@ -69,7 +69,7 @@ CIFAR: Mapping[str, Mapping[str, object]] = {
     "cifar10": {"weight_decay": 1e-4, "milestones": (0.45, 0.68), "gamma": 0.1},
     "cifar100": {"weight_decay": 5e-4, "milestones": (0.3, 0.6, 0.8), "gamma": 0.2},
 }
-"""What the recipes of ResNets on a source set: the rate falls at 90, 136 or at 60, 120, 160."""
+"""Fields that recipes of ResNets on a source set: the rate falls at 90, 136 or at 60, 120, 160."""
 CIFAR_COLUMNS: Mapping[tuple[str, str], tuple[float, float]] = {
     ("cifar10", "resnet18"): (1.0, 0.6),
     ("cifar10", "resnet34"): (0.8, 0.5),

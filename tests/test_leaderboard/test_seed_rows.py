@@ -157,11 +157,11 @@ def test_the_mean_over_seeds_counts_correct_queries() -> None:
 
 def test_the_interval_of_a_row_is_that_of_its_seeds() -> None:
     row = seeds_of(3, 0.05, 1)
-    found = SeedErrors({"a": [row]}).measure_row("a")
+    measured = SeedErrors({"a": [row]}).measure_row("a")
     side = [[values] for values in row.by_seed]
     se = paired([row.values], [np.zeros(200)]).se
-    assert found.ci95 == compute_seed_interval(found.mean, [side], se, ["d"]).ci95
-    assert found.ci95 > 1.5 * score(row.values).ci95
+    assert measured.ci95 == compute_seed_interval(measured.mean, [side], se, ["d"]).ci95
+    assert measured.ci95 > 1.5 * score(row.values).ci95
 
 
 def test_below_three_rows_with_seeds_one_seed_covers_episodes() -> None:
@@ -222,9 +222,9 @@ def test_the_method_board_reads_the_seeds() -> None:
     (swr,) = (row for row in board.rows if row.name == "swr")
     assert swr.overall is not None
     assert swr.entries == ("swr-s0", "swr-s1", "swr-s2")
-    found = table.seed_errors.measure_row("swr")
-    assert found.mean == pytest.approx(swr.overall.mean)
-    assert found.ci95 == pytest.approx(swr.overall.ci95_seeds)
+    measured = table.seed_errors.measure_row("swr")
+    assert measured.mean == pytest.approx(swr.overall.mean)
+    assert measured.ci95 == pytest.approx(swr.overall.ci95_seeds)
 
 
 def test_a_table_prints_the_seeds_below_their_row() -> None:
