@@ -1,6 +1,6 @@
 """The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +50,13 @@ OVERALL = ""
 def read_method_boards(
     folder: Path, cache: Path | None = None, report: Reporter = SILENT
 ) -> tuple[MethodBoard, ...]:
-    """Build one method board per track. Raises ValidationFailed, UsageError."""
-    return tuple(build_from_table(view) for view in rank_board(folder, cache, report))
+    """Build the method boards of every track. Raises ValidationFailed, UsageError."""
+    views = rank_board(folder, cache, report)
+    return tuple(board for view in views for board in build_from_table(view))
 
 
-def build_from_table(view: BoardTable) -> MethodBoard:
+def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
+    """Build one method board per pretrained network; a table without one gives one, too."""
     trusted = {
         entry
         for entry, flags in view.cell_flags.items()
@@ -62,14 +64,31 @@ def build_from_table(view: BoardTable) -> MethodBoard:
         and not any(FAILED in of_cell for of_cell in flags.values())
     }
     outcomes = {name: o for name, o in view.contenders.items() if name in view.backbones}
-    board = build_method_board(view.name, view.ranking.columns, outcomes, view.backbones, trusted)
     self_reported = {name for name in outcomes if list_self_reported(view, name)}
-    rows = (
-        row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
-        for row in board.rows
-    )
-    track = view.track.label if view.track else ""
-    return board.model_copy(update={"track": track, "rows": tuple(rows)})
+    track, boards = view.track.label if view.track else "", []
+    networks = split_networks(outcomes, view.backbones)
+    for network, entries in networks.items():
+        part = {name: outcomes[name] for name in entries}
+        board = build_method_board(view.name, view.ranking.columns, part, view.backbones, trusted)
+        rows = (
+            row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
+            for row in board.rows
+        )
+        label = f"{track}, {network}" if len(networks) > 1 else track
+        boards.append(board.model_copy(update={"track": label, "rows": tuple(rows)}))
+    return tuple(boards)
+
+
+def split_networks(
+    entries: Iterable[str], backbones: Mapping[str, BackboneFacts]
+) -> dict[str, list[str]]:
+    """Return architecture -> entries; those of no pretrained architecture join the first."""
+    names = {entry: backbones[entry].architecture.partition("@")[0] for entry in entries}
+    networks = sorted({name for e, name in names.items() if backbones[e].training})
+    parts: dict[str, list[str]] = {network: [] for network in networks or [""]}
+    for entry, name in names.items():
+        parts[name if name in parts else next(iter(parts))].append(entry)
+    return parts
 
 
 def build_method_board(

@@ -22,7 +22,7 @@ from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import list_compared_kinds, list_left_out
 from leaderboard.methods.tables import list_missing_controls as list_missing
 from leaderboard.ranking.summary import summarize_board
-from leaderboard.ranking.tiers import RankedEntry
+from leaderboard.ranking.tiers import ALPHA, RankedEntry
 from leaderboard.reports import FORMATS
 from leaderboard.reports.render import (
     PUBLISHED_NOTE,
@@ -93,7 +93,8 @@ def build_page_data(
     methods = [build_from_table(table) for table in tables]
     pages = [
         build_method_data(i, table, board)
-        for i, (table, board) in enumerate(zip(tables, methods, strict=True))
+        for i, (table, boards) in enumerate(zip(tables, methods, strict=True))
+        for board in boards
         if any(row.recipe for row in board.rows)
     ]
     datasets = {column.name.task.dataset for column in file.columns or ()}
@@ -115,8 +116,8 @@ def build_page_data(
         "entries": build_entries_data(entries, tables),
         "methods": pages,
         "tracks": [
-            build_table_data(table, board, badges)
-            for table, board in zip(tables, methods, strict=True)
+            build_table_data(table, boards, badges)
+            for table, boards in zip(tables, methods, strict=True)
         ],
     }
 
@@ -185,7 +186,7 @@ def describe_images(table: BoardTable) -> Iterator[str]:
         yield f"{title} ({part})" if count else title
 
 
-def describe_finding(table: BoardTable, methods: MethodBoard) -> str:
+def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
     """Return the leader's tier, and which gains over plain training survive, in one sentence."""
     tiers = table.ranking.tiers
     if not tiers:
@@ -197,15 +198,14 @@ def describe_finding(table: BoardTable, methods: MethodBoard) -> str:
     elif len(tiers) > 1:
         text += ", significantly ahead of all others"
     gains = {
-        row.name: gain
-        for row in methods.rows
+        (board.track, row.name): gain
+        for board in methods
+        for row in board.rows
         if row.overall and (gain := row.overall.gains.get("normal"))
     }
     if gains:
         winners = [
-            name
-            for name, gain in gains.items()
-            if gain.gap > 0 and gain.is_significant(methods.alpha)
+            name for (_, name), gain in gains.items() if gain.gap > 0 and gain.is_significant(ALPHA)
         ]
         several = sum(len(gain.seeds) > 1 for gain in gains.values())
         words = f"{len(gains)} method{'s' * (len(gains) > 1)}"
@@ -223,7 +223,7 @@ def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> Json
     return {
         "title": board.track or board.board,
         "track": track,
-        "finding": describe_finding(table, board),
+        "finding": describe_finding(table, [board]),
         "data": describe_data(table),
         "kinds": [[kind, KINDS[kind]] for kind in list_compared_kinds(board)],
         "rows": [
@@ -307,7 +307,9 @@ def drop_repeats(values: list[Any]) -> list[Any]:
     return [value for i, value in enumerate(values) if value not in values[:i]]
 
 
-def build_table_data(table: BoardTable, methods: MethodBoard, badges: Badges) -> JsonObject:
+def build_table_data(
+    table: BoardTable, methods: Sequence[MethodBoard], badges: Badges
+) -> JsonObject:
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
     names, columns = table.names, table.ranking.columns
     statistics = summarize_board(table)

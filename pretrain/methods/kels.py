@@ -95,6 +95,7 @@ class Kels(RoundMethod):
 
     SOURCE: ClassVar = "KELS (Taha et al. 2021); code ahmdtaha/knowledge_evolution"
     NEUTRAL: ClassVar[Neutral] = {"keep": 1.0}
+    REGIME: ClassVar = {"kels.keep": 0.8}
 
     def check(self, recipe: Recipe) -> None:
         super().check(recipe)

@@ -47,6 +47,7 @@ class L2(Method):
     RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
     PILOT: ClassVar = {"l2.lam": 1e-3}
+    REGIME: ClassVar = PILOT
     TOY: ClassVar = {"l2.lam": 1e-3}
     PAPER: ClassVar = swr_study.paper_rows("l2")
 

@@ -130,6 +130,7 @@ class Swr(Method):
     )
     RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
+    REGIME: ClassVar = {"swr.lambda_f": 0.1, "swr.lambda_c": 0.1}
     PAPER: ClassVar = swr_study.paper_rows("swr")
 
     @model_validator(mode="before")

@@ -129,6 +129,8 @@ def test_names_that_the_user_may_have_meant(
         ("torchvision/RESNET18", 2, "resnet18"),
         ("fsbench/toy_resnet", 2, "--random-init"),
         ("fsbench/toy-resnet", 2, "toy_resnet"),
+        ("fsbench/toy_resnet@0", 2, "width '0' of fsbench/toy_resnet is no integer from 1"),
+        ("fsbench/toy_resnet@a", 2, "write fsbench/toy_resnet@32"),
         ("run:nowhere", 2, "fsbench pretrain"),
         ("py:no_such_module:make", 2, "importable"),
         ("py:support.nets:cifar_resnte", 2, "cifar_resnet"),

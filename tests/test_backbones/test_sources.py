@@ -337,3 +337,12 @@ def test_code_runs_for_the_command_line_only() -> None:
 def test_maps_are_no_features() -> None:
     with pytest.raises(CheckpointError, match=r"\(2, 3, 224, 224\)|\(2, 3, 16, 16\)"):
         backbones.load_backbone("py:own_nets:Maps")
+
+
+def test_an_architecture_of_this_suite_takes_a_width() -> None:
+    whole, narrow = (
+        backbones.load_backbone(ref, random_init=0).facts
+        for ref in ("fsbench/toy_resnet", "fsbench/toy_resnet@4")
+    )
+    assert narrow.architecture == "fsbench/toy_resnet@4"
+    assert narrow.feature_dim < whole.feature_dim

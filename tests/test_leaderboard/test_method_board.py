@@ -17,7 +17,12 @@ from support.methods import facts, outcomes, random_init
 from fsbench.cli.main import run
 from fsbench.core import statistics
 from fsbench.results.verification import read_cells
-from leaderboard.methods.board import build_method_board, find_fronts, read_method_boards
+from leaderboard.methods.board import (
+    build_method_board,
+    find_fronts,
+    read_method_boards,
+    split_networks,
+)
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
 from leaderboard.submission.checks import submit_results
@@ -239,3 +244,20 @@ def test_it_loads_no_torch(board: Path) -> None:
     command = [sys.executable, "-c", script, str(board)]
     done = spawn(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_pretrained_network_has_a_table_and_random_ones_join_theirs() -> None:
+    run = facts("normal", 0)
+    other = run.model_copy(update={"architecture": "fsbench/other@8"})
+    random = other.model_copy(
+        update={"architecture": "fsbench/other@16", "training": None, "random_init": 0}
+    )
+    given = other.model_copy(update={"architecture": "timm/resnet18", "training": None})
+    backbones = {"a": run, "b": other, "c": random, "d": given}
+    ours = run.architecture.partition("@")[0]
+    first, second = sorted([ours, "fsbench/other"])
+    parts = split_networks(backbones, backbones)
+    assert list(parts) == [first, second]
+    assert parts["fsbench/other"][:2] == ["b", "c"]
+    assert "d" in parts[first]
+    assert split_networks(["c", "d"], backbones) == {"": ["c", "d"]}

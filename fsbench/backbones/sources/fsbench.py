@@ -1,16 +1,17 @@
-"""Networks of this project with random weights: fsbench/NAME and --random-init SEED."""
+"""Networks of this project with random weights: fsbench/NAME[@WIDTH] and --random-init SEED."""
 
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UsageError
 
-FORM = "fsbench/NAME"
+FORM = "fsbench/NAME[@WIDTH]"
 PREFIX = "fsbench/"
+MAX_WIDTH = 4096
 
 
 def check(request: BackboneRequest) -> None:
-    """Raise UnknownName, or UsageError without a seed."""
-    load_architecture(request.name)
+    """Raise UnknownName, or UsageError for a bad width or without a seed."""
+    load_architecture(split_width(request.name)[0])
     if request.random_init is None:
         raise UsageError(
             f"{request.ref} is an architecture without weights",
@@ -18,10 +19,23 @@ def check(request: BackboneRequest) -> None:
         )
 
 
+def split_width(name: str) -> tuple[str, int | None]:
+    """Split scnn@12 into name and width; None is the architecture's own. Raise UsageError."""
+    name, at, width = name.partition("@")
+    if not at:
+        return name, None
+    if not width.isdecimal() or not 1 <= int(width) <= MAX_WIDTH:
+        raise UsageError(
+            f"width '{width}' of fsbench/{name} is no integer from 1 to {MAX_WIDTH}",
+            fix=f"write fsbench/{name}@32, or fsbench/{name} for its own width",
+        )
+    return name, int(width)
+
+
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network with random weights. Raise like `check`."""
     check(request)
-    return build_network(request.name)
+    return build_network(*split_width(request.name))
 
 
 def build_network(

@@ -21,7 +21,7 @@ from fsbench.core.specs import Triple
 FORM = "run:DIR"
 PREFIX = "run:"
 RECORD, WEIGHTS = "run.json", "model.safetensors"
-MAX_WIDTH, MAX_CLASSES, MAX_SIZE = 4096, 100_000, 1024
+MAX_CLASSES, MAX_SIZE = 100_000, 1024
 """Limits for networks to build: a run may come from others."""
 
 
@@ -33,7 +33,7 @@ class RunRecord(BaseModel):
     recipe: str
     recipe_digest: Sha256
     architecture: str
-    width: int | None = Field(None, ge=1, le=MAX_WIDTH)
+    width: int | None = Field(None, ge=1, le=fsbench.MAX_WIDTH)
     normalizers: dict[str, tuple[PositiveInt, ...]] = {}
     n_classes: int = Field(ge=2, le=MAX_CLASSES)
     input_size: int = Field(ge=8, le=MAX_SIZE)
