@@ -55,7 +55,7 @@ def augment(
     function = resize_crop_flip if kind == "resize_crop_flip" else crop_flip
     offsets, flip = draw_crops(kind, of or len(images), images.shape[-1], names)
     rows = slice(first, first + len(images))
-    return function(images, offsets[rows].to(images.device), flip[rows].to(images.device))
+    return function(images, offsets[rows], flip[rows])
 
 
 def draw_crops(
@@ -86,7 +86,7 @@ def crop_windows(
         return crop_centre(images, side)
     margin = images.shape[-1] - side
     numbers = torch.rand(of or len(images), 3, generator=torch_generator(*names))
-    numbers = numbers[first : first + len(images)].to(images.device)
+    numbers = numbers[first : first + len(images)]
     offsets = (numbers[:, :2] * (margin + 1)).long()
     if kind == "flip":
         offsets.fill_(margin // 2)
@@ -125,13 +125,19 @@ def enlarged_side(side: int) -> int:
 
 
 def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:
-    """Gather a window of side x side px of every image, flipped or not, in one indexing."""
-    n = len(images)
-    rows = offsets[:, :1] + torch.arange(side, device=images.device)
-    columns = torch.arange(side, device=images.device).expand(n, side)
-    columns = torch.where(flip[:, None], side - 1 - columns, columns) + offsets[:, 1:]
-    batch = torch.arange(n, device=images.device)[:, None, None]
-    return images[batch, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    """Copy a window of side x side px of every image row by row, and flip some of the windows.
+
+    offsets (B, 2) and flip (B,) are on the CPU, so no GPU is waited for to find the flipped ones.
+    """
+    n, channels, height, width = images.shape
+    planes = torch.arange(n * channels).view(n, channels, 1) * (height * width)
+    rows = (offsets[:, :1] + torch.arange(side)) * width + offsets[:, 1:]
+    starts = (planes + rows[:, None]).flatten().to(images.device)
+    runs = images.reshape(-1).unfold(0, side, 1)  # a view: all runs of `side` pixels
+    windows = runs.index_select(0, starts).view(n, channels, side, side)
+    flipped = flip.nonzero()[:, 0].to(images.device)
+    windows[flipped] = windows[flipped].flip(3)
+    return windows
 
 
 @dataclass(frozen=True)

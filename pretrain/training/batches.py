@@ -139,7 +139,9 @@ class InputNormalizer:
 
     def __call__(self, images: Tensor) -> Tensor:
         values = images.to(torch.float32, memory_format=self.format)
-        return values.mul_(self.scale).add_(self.shift)
+        # Spread over an image, or channels-last work runs over three channels at a time.
+        scale, shift = (torch.empty_like(values[:1]).copy_(v) for v in (self.scale, self.shift))
+        return values.mul_(scale).add_(shift)
 
 
 class FullBatchLoader(BatchLoader):
