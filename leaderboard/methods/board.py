@@ -16,6 +16,7 @@ from leaderboard.methods.gains import (
     MatchedControl,
     adjust_gains,
     compute_gain_over,
+    compute_in_domain_gains,
     estimate_components,
     index_controls,
     match_controls,
@@ -108,7 +109,13 @@ def build_method_board(
     among = index_controls(groups)
     matches = {group.name: match_controls(group, among) for group in groups}
     gains = adjust_gains(compute_gains(groups, matches, columns))
-    rows = [build_row(group, matches[group.name], columns, gains) for group in groups]
+    in_domain = compute_in_domain_gains(groups, matches)
+    rows = [
+        build_row(group, matches[group.name], columns, gains).model_copy(
+            update={"source_gain": in_domain.get(group.name)}
+        )
+        for group in groups
+    ]
     rows.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
     on = find_fronts(rows)
     return MethodBoard(

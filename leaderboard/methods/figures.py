@@ -25,7 +25,14 @@ from fsbench.core.statistics import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
 from leaderboard.charts import bars, gaps, heat_map, scatter
-from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
+from leaderboard.methods.record import (
+    ControlKind,
+    Gain,
+    InDomainGain,
+    MethodBoard,
+    MethodRow,
+    MethodScore,
+)
 
 WIDTH = 760.0
 """CSS pixels: a README's column."""
@@ -67,28 +74,67 @@ def list_gains(board: MethodBoard) -> Iterator[tuple[MethodRow, MethodScore, Gai
 
 
 def draw_gains(board: MethodBoard) -> Drawing | None:
-    """Draw the overall gains, coloured after Holm's correction.
+    """Draw the overall gains, coloured after Holm's correction."""
+    gains = [(row.name, gain) for row, _, gain in list_gains(board)]
+    return draw_gaps(board, name_figure(board, "Gains over plain training"), gains)
+
+
+def draw_in_domain_gains(board: MethodBoard) -> Drawing | None:
+    """Draw the gains in accuracy on the source, coloured after Holm's correction."""
+    gains = [(row.name, row.source_gain) for row in board.rows if row.source_gain]
+    title = name_figure(board, "Gains over plain training on the source")
+    return draw_gaps(board, title, gains)
+
+
+def draw_gaps(
+    board: MethodBoard, title: str, gains: Sequence[tuple[str, Gain | InDomainGain]]
+) -> Drawing | None:
+    """Draw gains by row, largest first.
 
     The number of seeds stands beside a name; the gain of one seed is never significant.
     """
     rows = [
         gaps.GapRow(
-            f"{row.name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}",
+            f"{name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}",
             gain.gap,
             *gain.interval,
             significant=gain.is_significant(board.alpha),
             single=len(gain.seeds) == 1,
         )
-        for row, _, gain in sorted(list_gains(board), key=lambda item: -item[2].gap)
+        for name, gain in sorted(gains, key=lambda item: -item[1].gap)
     ]
     chart = gaps.GapChart(
-        title=name_figure(board, "Gains over plain training"),
+        title=title,
         a="method",
         b="plain training",
         rows=tuple(rows),
         criterion="after Holm's correction the gain lies",
     )
     return gaps.draw(chart, WIDTH) if rows else None
+
+
+def draw_carry(board: MethodBoard) -> Drawing | None:
+    """Draw the gains on the targets against those on the source."""
+    points = [
+        scatter.Point(
+            row.name,
+            row.source_gain.gap,
+            gain.gap,
+            *gain.interval,
+            significant=gain.is_significant(board.alpha),
+            single=len(gain.seeds) == 1,
+        )
+        for row, _, gain in list_gains(board)
+        if row.source_gain
+    ]
+    chart = scatter.Scatter(
+        title=name_figure(board, "Gains on the source and on the targets"),
+        x="gain over plain training on the source (points)",
+        y="gain over plain training on the targets (points)",
+        points=tuple(points),
+        level=0.0,
+    )
+    return scatter.draw(chart, WIDTH) if len(points) > 1 else None
 
 
 def draw_targets(board: MethodBoard) -> Drawing | None:
@@ -266,6 +312,8 @@ QUESTIONS: dict[str, Callable[[MethodBoard], Drawing | None]] = {
     "gains": draw_gains,
     "targets": draw_targets,
     "in_domain": draw_in_domain,
+    "in_domain_gains": draw_in_domain_gains,
+    "carry": draw_carry,
     "cost": draw_cost,
     "spread": draw_spread,
     "episodes": draw_episodes,

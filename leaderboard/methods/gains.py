@@ -11,6 +11,7 @@ one seed share initial weights and batches, so gains over `normal` are paired by
 random initializations are not.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from leaderboard.methods.record import ControlKind, Gain, VarianceComponents
+from leaderboard.methods.record import ControlKind, Gain, InDomainGain, VarianceComponents
 from leaderboard.methods.runs import MethodRun, SeedGroup, align_outcomes
 from leaderboard.ranking.seeds import (
     Columns,
@@ -223,3 +224,48 @@ def adjust_gains(gains: Mapping[GainKey, Gain]) -> dict[GainKey, Gain]:
         for key, p in zip(keys, statistics.holm([gains[key].p for key in keys]), strict=True):
             adjusted[key] = gains[key].model_copy(update={"p_holm": p})
     return adjusted
+
+
+def compute_in_domain_gains(
+    groups: Sequence[SeedGroup], matches: Mapping[str, Mapping[ControlKind, MatchedControl]]
+) -> dict[str, InDomainGain]:
+    """Return the gains over plain training on the source by row.
+
+    p is adjusted by Holm over the rows with two or more seeds; one seed is no test.
+    """
+    gains = {
+        group.name: gain
+        for group in groups
+        if (control := matches[group.name].get("normal"))
+        and (gain := compute_in_domain_gain(group, control))
+    }
+    tested = [name for name, gain in gains.items() if len(gain.seeds) > 1]
+    adjusted = statistics.holm([gains[name].p for name in tested])
+    return gains | {
+        name: gains[name].model_copy(update={"p_holm": p})
+        for name, p in zip(tested, adjusted, strict=True)
+    }
+
+
+def compute_in_domain_gain(group: SeedGroup, control: MatchedControl) -> InDomainGain | None:
+    """Return the gain over the common seeds; None if a run has no accuracy on its source."""
+    if control.group is None:
+        return None
+    sides = [side.of(control.seeds) for side in (group, control.group)]
+    ours, theirs = ([run.facts.source_accuracy for run in side] for side in sides)
+    gaps = [x - y for x, y in zip(ours, theirs, strict=True) if x is not None and y is not None]
+    if len(gaps) < len(control.seeds):
+        return None
+    gap, ci95, p = float(np.mean(gaps)), math.nan, math.nan
+    if np.ptp(gaps) > 1e-9:  # equal gaps say nothing of their spread
+        from scipy.stats import ttest_1samp
+
+        test = ttest_1samp(gaps, 0.0)
+        ci95, p = float(test.confidence_interval(0.95).high) - gap, float(test.pvalue)
+    return InDomainGain(
+        gap=gap,
+        ci95=None if math.isnan(ci95) else ci95,
+        p=1.0 if math.isnan(p) else p,
+        seeds=control.seeds,
+        by_seed=tuple(gaps),
+    )

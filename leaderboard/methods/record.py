@@ -65,6 +65,30 @@ class Gain(Frozen):
         return self.covers == "seeds and episodes" and self.p_holm < alpha
 
 
+class InDomainGain(Frozen):
+    """Row - control in accuracy on the source, the mean over the seeds that both have.
+
+    by_seed: of each of `seeds`; runs of one seed share initial weights, batches and validation
+    images. The interval and p are of a paired t test over seeds: None and 1 below two.
+    """
+
+    gap: float
+    ci95: float | None = Field(ge=0, description="half-width over seeds")
+    p: float = Field(ge=0, le=1)
+    p_holm: float = Field(1.0, ge=0, le=1, description="adjusted over the rows of this board")
+    seeds: tuple[int, ...]
+    by_seed: tuple[float, ...]
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Ends of the 95 % interval, None if unknown."""
+        return _ends(self.gap, self.ci95)
+
+    def is_significant(self, alpha: float) -> bool:
+        """Return whether the gain survives Holm's correction."""
+        return self.p_holm < alpha
+
+
 class MethodScore(Frozen):
     """A row in one column, or overall: the unweighted mean over the columns."""
 
@@ -124,6 +148,9 @@ class MethodRow(Frozen):
     )
     overall: MethodScore | None
     source_accuracy: float | None = Field(description="in-domain; mean over the seeds")
+    source_gain: InDomainGain | None = Field(
+        None, exclude_if=lambda value: value is None, description="in-domain, over plain training"
+    )
     self_reported: bool = Field(
         False,
         exclude_if=lambda value: not value,

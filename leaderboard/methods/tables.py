@@ -14,7 +14,14 @@ from typing import get_args
 from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns, split_labels
 from leaderboard.board.badges import SELF_REPORTED
-from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
+from leaderboard.methods.record import (
+    ControlKind,
+    Gain,
+    InDomainGain,
+    MethodBoard,
+    MethodRow,
+    MethodScore,
+)
 from leaderboard.reports.csv import guard_formula
 from leaderboard.reports.render import (
     ONE_SEED,
@@ -41,7 +48,8 @@ GAIN_NOTE = (
     "images (other schedule: with restarts for a row without, and vice versa), paired; the "
     "interval covers seeds and episodes (s) if both sides have two seeds; below that episodes and "
     "the pooled seed spread of the rows with several seeds (p) if there are three such rows, else "
-    "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds."
+    "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds. "
+    "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds)."
 )
 COVERED = {"episodes": "", "seeds and episodes": " s", "pooled seeds and episodes": " p"}
 """Marks of intervals of gains, by what they cover."""
@@ -119,9 +127,7 @@ def make_gain_table(board: MethodBoard) -> TextTable:
             ),
             "-" if variance is None else to_percent(variance**0.5),
             *(format_gain(row.overall, kind, board.alpha) for kind in kinds),
-            "-"
-            if row.source_accuracy is None
-            else mark_self_reported(board, row, to_percent(row.source_accuracy)),
+            mark_self_reported(board, row, format_in_domain(row, board.alpha)),
         )
         for row, variance in zip(board.rows, variances, strict=True)
     ]
@@ -225,6 +231,17 @@ def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> st
     return to_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
 
 
+def format_in_domain(row: MethodRow, alpha: float) -> str:
+    """Return e.g. 20.61 (+1.02 ± 0.40*)."""
+    if row.source_accuracy is None:
+        return "-"
+    text, gain = to_percent(row.source_accuracy), row.source_gain
+    if not gain:
+        return text
+    half = "" if gain.ci95 is None else f" ± {to_percent(gain.ci95)}"
+    return f"{text} ({to_percent(gain.gap, '+')}{half}{mark_significance(gain, alpha)})"
+
+
 def format_targets(row: MethodRow, columns: Sequence[str], alpha: float) -> str:
     """Return e.g. 57.75 (+1.20*); the mean of several columns, which has no test of its own."""
     cells = [row.cells[column] for column in columns if column in row.cells]
@@ -236,7 +253,7 @@ def format_targets(row: MethodRow, columns: Sequence[str], alpha: float) -> str:
     return to_percent(mean(cell.mean for cell in cells)) + gap
 
 
-def mark_significance(gain: Gain, alpha: float) -> str:
+def mark_significance(gain: Gain | InDomainGain, alpha: float) -> str:
     return "*" if gain.is_significant(alpha) else ""
 
 

@@ -68,7 +68,7 @@ class Seal(Method):
     PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PILOT: ClassVar = {"seal.ascent_factor": 0.24}
-    REGIME: ClassVar = {"seal.ascent_factor": 2.8}
+    REGIME: ClassVar = {"seal.ascent_factor": 3.0}
     TOY: ClassVar = {"seal.ascent_factor": 0.1}
     PAPER: ClassVar = seal_rows("seal", 0.5825, 0.5922)
 

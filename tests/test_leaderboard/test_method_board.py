@@ -261,3 +261,47 @@ def test_every_pretrained_network_has_a_table_and_random_ones_join_theirs() -> N
     assert parts["fsbench/other"][:2] == ["b", "c"]
     assert "d" in parts[first]
     assert split_networks(["c", "d"], backbones) == {"": ["c", "d"]}
+
+
+def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> None:
+    accuracies = {"normal": (0.20, 0.21, 0.22), "swr": (0.22, 0.25, 0.25), "l2": (0.21, 0.22, 0.22)}
+    runs = {
+        f"{method}{seed}": facts(method, seed).model_copy(update={"source_accuracy": accuracy})
+        for method, by_seed in accuracies.items()
+        for seed, accuracy in enumerate(by_seed)
+    } | {"lw0": facts("lw", 0).model_copy(update={"source_accuracy": 0.5})}
+    entries = {name: {PROBE: outcomes([0.5, 0.25])} for name in runs}
+    gains = {
+        row.name: row.source_gain for row in build_method_board("b", [PROBE], entries, runs).rows
+    }
+    swr, l2, lw = gains["swr"], gains["l2"], gains["lw"]
+    assert swr
+    assert l2
+    assert lw
+    assert gains["normal"] is None
+    # differences .02, .04, .03: t = .03 / (.01 / sqrt 3) = 5.196 with 2 degrees of freedom
+    assert swr.gap == pytest.approx(0.03)
+    assert swr.ci95 == pytest.approx(4.30265 * 0.01 / 3**0.5, rel=1e-5)
+    assert swr.p == pytest.approx(1 - 5.196152 / 29**0.5, rel=1e-4)
+    # .01, .01, 0: t = 2; the family has the two rows with several seeds
+    assert l2.p == pytest.approx(1 - 2 / 6**0.5, rel=1e-4)
+    assert (swr.p_holm, l2.p_holm) == (pytest.approx(2 * swr.p), pytest.approx(l2.p))
+    assert (lw.gap, lw.ci95, lw.p_holm) == (pytest.approx(0.3), None, 1.0)
+    table = make_tables(build_method_board("b", [PROBE], entries, runs))[0]
+    cells = {row[0].split()[-1]: row[-1] for row in table.rows}
+    assert cells["swr"] == "24.00 (+3.00 ± 2.48)"
+    assert cells["lw"] == "50.00 (+30.00)"
+    assert cells["normal"] == "21.00"
+
+
+def test_two_equal_in_domain_gaps_are_no_evidence() -> None:
+    runs = {
+        f"{method}{seed}": facts(method, seed).model_copy(update={"source_accuracy": accuracy})
+        for method, accuracy in (("normal", 0.25), ("swr", 0.5))
+        for seed in range(2)
+    }
+    entries = {name: {PROBE: outcomes([0.5, 0.25])} for name in runs}
+    board = build_method_board("b", [PROBE], entries, runs)
+    gain = next(row.source_gain for row in board.rows if row.name == "swr")
+    assert gain
+    assert (gain.gap, gain.p_holm) == (0.25, 1.0)

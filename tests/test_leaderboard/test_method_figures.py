@@ -74,7 +74,8 @@ def colours(drawing: Drawing) -> dict[str, str]:
 def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
     drawn = draw_figures(board)
     assert list(drawn) == [
-        "gains", "targets", "in_domain", "cost", "spread", "episodes", "adaptation",
+        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread", "episodes",
+        "adaptation",
     ]  # fmt: skip
     for name, drawing in draw_figures(board).items():
         assert render_figure(drawing, Path("a.svg")) == render_figure(drawn[name], Path("a.svg"))
