@@ -21,6 +21,7 @@ from fsbench.core.specs import (
     EpisodicSpec,
     FeatureSpec,
     Frozen,
+    SourceSubset,
     Spec,
     choose_resolution,
     digest,
@@ -61,6 +62,7 @@ class RecipeView(_Read):
     plan: _Plan
     schedule: Word
     loader: Word = "batches"
+    source_subset: SourceSubset | None = None
 
 
 class Training(Frozen):

@@ -57,7 +57,7 @@ def read_method_boards(
 
 
 def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
-    """Build one method board per pretrained network; a table without one gives one, too."""
+    """Build a method board per network and part of a source; at least one."""
     trusted = {
         entry
         for entry, flags in view.cell_flags.items()
@@ -67,29 +67,45 @@ def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
     outcomes = {name: o for name, o in view.contenders.items() if name in view.backbones}
     self_reported = {name for name in outcomes if list_self_reported(view, name)}
     track, boards = view.track.label if view.track else "", []
-    networks = split_networks(outcomes, view.backbones)
-    for network, entries in networks.items():
+    for label, entries in split_conditions(outcomes, view.backbones).items():
         part = {name: outcomes[name] for name in entries}
         board = build_method_board(view.name, view.ranking.columns, part, view.backbones, trusted)
         rows = (
             row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
             for row in board.rows
         )
-        label = f"{track}, {network}" if len(networks) > 1 else track
-        boards.append(board.model_copy(update={"track": label, "rows": tuple(rows)}))
+        named = ", ".join(filter(None, (track, label)))
+        boards.append(board.model_copy(update={"track": named, "rows": tuple(rows)}))
     return tuple(boards)
 
 
-def split_networks(
+def split_conditions(
     entries: Iterable[str], backbones: Mapping[str, BackboneFacts]
 ) -> dict[str, list[str]]:
-    """Return architecture -> entries; those of no pretrained architecture join the first."""
-    names = {entry: backbones[entry].architecture.partition("@")[0] for entry in entries}
-    networks = sorted({name for e, name in names.items() if backbones[e].training})
-    parts: dict[str, list[str]] = {network: [] for network in networks or [""]}
-    for entry, name in names.items():
-        parts[name if name in parts else next(iter(parts))].append(entry)
-    return parts
+    """Return label -> entries of one network and part of a source, whose gains are one family.
+
+    Labels say in what they differ. Networks without training join every part of their
+    architecture, and the first part if there is none.
+    """
+    keys = {
+        entry: (name, str(facts.training.view.source_subset or "") if facts.training else None)
+        for entry, facts in ((entry, backbones[entry]) for entry in entries)
+        for name in [facts.architecture.partition("@")[0]]
+    }
+    parts = sorted({(name, part) for name, part in keys.values() if part is not None})
+    differ = [len(set(values)) > 1 for values in zip(*parts, strict=True)]
+    labels = [
+        ", ".join(value for value, shown in zip(part, differ, strict=True) if shown and value)
+        for part in parts
+    ]
+    members: dict[str, list[str]] = {label: [] for label in labels or [""]}
+    for entry, (name, part) in keys.items():
+        joined = [label for label, key in zip(labels, parts, strict=True) if key == (name, part)]
+        if part is None:
+            joined = [x for x, key in zip(labels, parts, strict=True) if key[0] == name]
+        for label in joined or [next(iter(members))]:
+            members[label].append(entry)
+    return members
 
 
 def build_method_board(

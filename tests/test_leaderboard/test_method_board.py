@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import run as spawn
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from leaderboard.methods.board import (
     build_method_board,
     find_fronts,
     read_method_boards,
-    split_networks,
+    split_conditions,
 )
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
@@ -246,8 +247,8 @@ def test_it_loads_no_torch(board: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_every_pretrained_network_has_a_table_and_random_ones_join_theirs() -> None:
-    run = facts("normal", 0)
+def test_every_network_and_part_of_a_source_has_a_table_and_random_ones_join_theirs() -> None:
+    run, few = facts("normal"), facts("normal", source_subset={"classes": 2, "images_per_class": 5})
     other = run.model_copy(update={"architecture": "fsbench/other@8"})
     random = other.model_copy(
         update={"architecture": "fsbench/other@16", "training": None, "random_init": 0}
@@ -255,12 +256,16 @@ def test_every_pretrained_network_has_a_table_and_random_ones_join_theirs() -> N
     given = other.model_copy(update={"architecture": "timm/resnet18", "training": None})
     backbones = {"a": run, "b": other, "c": random, "d": given}
     ours = run.architecture.partition("@")[0]
-    first, second = sorted([ours, "fsbench/other"])
-    parts = split_networks(backbones, backbones)
-    assert list(parts) == [first, second]
-    assert parts["fsbench/other"][:2] == ["b", "c"]
-    assert "d" in parts[first]
-    assert split_networks(["c", "d"], backbones) == {"": ["c", "d"]}
+    parts = split_conditions(backbones, backbones)
+    assert parts == {"fsbench/other": ["b", "c"], ours: ["a"]} | {min(parts): ANY}
+    assert "d" in parts[min(parts)]
+    assert split_conditions(["c", "d"], backbones) == {"": ["c", "d"]}
+    own = run.model_copy(update={"training": None, "random_init": 0})
+    backbones = {"a": run, "e": few, "r": own}
+    assert split_conditions(backbones, backbones) == {
+        "": ["a", "r"],
+        "2 classes x 5 images": ["e", "r"],
+    }
 
 
 def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> None:

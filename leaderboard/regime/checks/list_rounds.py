@@ -1,0 +1,64 @@
+"""List what the runs of a sweep reached after every round, as CSV.
+
+    python leaderboard/regime/checks/list_rounds.py sweep/runs > leaderboard/regime/rounds.csv
+
+One line per run. settings: of the method, where they are not the defaults of its class; rounds:
+validation accuracy in percent at the end of every round; training: the least training accuracy of
+these; ascents: training accuracy in percent after each of SEAL's ascents. The script imports
+nothing of fsbench.
+"""
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FIELDS = (
+    "network", "width", "images_per_class", "epochs", "lr", "schedule", "method", "settings",
+    "seed", "rounds", "training", "ascents",
+)  # fmt: skip
+ASCENT = re.compile(r"before the ascent, ([\d.]+)% after")
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf8").splitlines()]
+
+
+def describe_run(folder: Path) -> dict[str, object]:
+    """Return one line of the list. Raise SystemExit for a run that has not ended."""
+    if not (folder / "run.json").exists():
+        sys.exit(f"{folder} has not ended: let the sweep finish")
+    recipe = json.loads((folder / "recipe.json").read_text(encoding="utf8"))["recipe"]
+    (method,) = recipe["methods"]
+    log = read_lines(folder / "log.jsonl")
+    last = max(line["epoch"] for line in log)
+    ends = [line for line in log if line["epoch"] == last]
+    notes = (line["note"] for line in read_lines(folder / "rewrites.jsonl"))
+    return {
+        "network": recipe["architecture"],
+        "width": recipe["width"],
+        "images_per_class": recipe["source_subset"]["images_per_class"],
+        "epochs": recipe["plan"]["epochs"],
+        "lr": recipe["lr"],
+        "schedule": recipe["schedule"],
+        "method": method.pop("name"),
+        "settings": " ".join(f"{k}={v}" for k, v in method.items() if v is not None),
+        "seed": recipe["seed"],
+        "rounds": " ".join(f"{100 * line['val_accuracy']:.2f}" for line in ends),
+        "training": f"{100 * min(line['train_accuracy'] for line in ends):.1f}",
+        "ascents": " ".join(match[1] for note in notes if (match := ASCENT.search(note))),
+    }
+
+
+def describe_runs(folder: Path) -> Iterator[dict[str, object]]:
+    runs = sorted(file.parent for file in folder.glob("*/log.jsonl"))
+    yield from (describe_run(run) for run in runs)
+
+
+if __name__ == "__main__":
+    writer = csv.DictWriter(sys.stdout, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(describe_runs(Path(sys.argv[1])))
