@@ -183,18 +183,23 @@ HashCache = dict[str, list[int | str]]
 """[size, mtime in ns, ctime in ns, inode, sha-256] by relative path."""
 
 
+PART = 32
+"""Images that a thread hashes at a time: most are only looked up, faster than a thread starts."""
+
+
 def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> str:
     """Return the fingerprint, 64 hex digits. Raise DataError naming an unreadable file."""
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
     cached = _load(store, report)
+    parts = [range(i, min(i + PART, len(dataset))) for i in range(0, len(dataset), PART)]
     with (
         report.task(f"hash {dataset.name}", len(dataset), "images") as advance,
         ThreadPoolExecutor(8) as threads,
     ):
         hashes = []
-        for entry in threads.map(lambda i: _entry(dataset, i, cached), range(len(dataset))):
-            hashes.append(entry)
-            advance(1)
+        for entries in threads.map(lambda part: [_entry(dataset, i, cached) for i in part], parts):
+            hashes += entries
+            advance(len(entries))
     fresh = dict(zip(dataset.paths, hashes, strict=True))
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
         _save(store, cached | fresh, report)

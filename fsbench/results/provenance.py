@@ -4,6 +4,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -84,8 +85,12 @@ def installed_version(package: str) -> str | None:
         return None
 
 
+@cache
 def git_commit() -> str | None:
-    """Return the commit of this package's checkout, `-dirty` if changed; None if installed."""
+    """Return the commit of this package's checkout, `-dirty` if changed; None if installed.
+
+    Read once: a process goes on with the code that it loaded.
+    """
     home = Path(__file__).resolve().parents[2]
     git = shutil.which("git")
     if git is None or not (home / ".git").exists():
