@@ -62,12 +62,13 @@ readme: $(STAMP)  ## write the generated tables and figures of the documents ane
 	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
 		--figures leaderboard/pilot/figures >/dev/null
 
-benchmarks: $(STAMP)
-	$(BIN)/python tests/benchmarks/features.py
-	$(BIN)/python tests/benchmarks/heads.py
-	$(BIN)/python tests/benchmarks/affine.py
-	$(BIN)/python tests/benchmarks/probe.py
-	$(BIN)/python tests/benchmarks/methods.py
+# EuroSAT is below FSBENCH_DATA. QUICK=1 tries everything in a few minutes and writes nothing.
+benchmarks: .venv/.benchmarks  ## measure fsbench beside other tools; write the table of protocols/README.md
+	PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
+
+.venv/.benchmarks: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[dev,benchmarks]"
+	touch $@
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -6,6 +6,7 @@ fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- e
 tests/contracts/test_docs.py checks that the documents hold exactly these tables.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,9 @@ DOCUMENTS = (
     "leaderboard/pilot/README.md",
 )
 """Documents with generated tables, relative to the root of the repository."""
+
+MEASURED = Path(__file__).resolve().parents[1] / "tests/benchmarks/measured.json"
+"""What `make benchmarks` measured last; it writes this file and the table of it."""
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {
@@ -151,6 +155,17 @@ def pilot_analyses() -> str:
     return markdown(("run", *MEASURES.values()), lines)
 
 
+def speed_tables() -> str:
+    """Draw what `make benchmarks` measured, with the machine that it measured."""
+    if not MEASURED.exists():
+        return "Not measured yet: `make benchmarks` fills this table."
+    measured = json.loads(MEASURED.read_text(encoding="utf8"))
+    machine = ", ".join(f"{name} {value}" for name, value in measured["machine"].items())
+    parts = [f"Measured with: {machine}."]
+    parts += [markdown(tuple(rows[0]), rows) for rows in (measured["rows"], measured["growth"])]
+    return "\n\n".join(parts)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "methods": listing("methods"),
     "recipes": recipe_table,
@@ -163,6 +178,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "published": published_table,
     "pilot": pilot_gains,
     "inside": pilot_analyses,
+    "speed": speed_tables,
 }
 
 

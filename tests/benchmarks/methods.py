@@ -13,17 +13,16 @@ TinyImageNet. Setup happens once a run; iterations of `nio` and `gradinit` are t
 import argparse
 import gc
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from benchmarks.pairing import describe_generated, seconds
 
 from fsbench.core.progress import SILENT
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
 from pretrain import METHODS
@@ -58,21 +57,10 @@ def split(n: int, side: int, name: str) -> Split:
     return Split(pixels.reshape(n, 3, side, side), np.arange(n, dtype=np.int64) % CLASSES)
 
 
-def generated(side: int, batch_size: int) -> SourceDataset:
-    """Noise: one batch for every half of the images."""
-    text = dict.fromkeys(
-        ("title", "label_rule", "layout", "download", "license", "citation", "homepage"), "bench"
-    )
-    names = tuple(f"class{c}" for c in range(CLASSES))
-    facts = DatasetFacts(
-        name="bench",
-        domain="source",
-        classes=names,
-        images_per_class=(1,) * CLASSES,
-        folders=(),
-        **text,
-    )
-    train, val = split(STAGE_PARTS * batch_size, side, "train"), split(batch_size, side, "val")
+def generated(side: int, batch_size: int, batches: int = STAGE_PARTS) -> SourceDataset:
+    """Noise: so many batches of images; by default one batch for every half of them."""
+    facts = describe_generated(CLASSES, 1, "source")
+    train, val = split(batches * batch_size, side, "train"), split(batch_size, side, "val")
     mean = std = (0.5, 0.5, 0.5)
     return SourceDataset("bench", facts, train, val, CLASSES, mean, std, "0" * 64)
 
@@ -96,12 +84,6 @@ def recipe(name: str, options: argparse.Namespace, iterations: int = FEW) -> Rec
 def iterated(name: str) -> bool:
     """Whether the method is an initialization of so many iterations."""
     return "iterations" in METHODS.load(name).model_fields
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 class Runner:

@@ -1,0 +1,200 @@
+"""How time and memory grow: episodic tasks, extraction, boards (`python -m benchmarks.growth`).
+
+Every size runs in a fresh process of one thread, after a small one of the same kind: the smallest
+sizes are not those that load modules. Time is processor time, which other programs change little;
+memory is what the peak grows by, of which allocators explain the last MiB. The exponent k of
+n^k is the slope of a straight line through the logarithms of all sizes; `last` is that between the
+two largest sizes, where a fixed part hides nothing. A growth in proportion has 1.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from benchmarks.pairing import describe_generated, fit_exponent, in_fresh_processes
+from PIL import Image
+
+from fsbench.backbones import load_backbone
+from fsbench.backbones.features import FeatureStore
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec
+from fsbench.data.base import TargetDataset
+from fsbench.results import ResultStore
+from leaderboard.board.board import Board
+from leaderboard.board.tables import rank_tracks
+from protocols.base import Inputs
+from protocols.episodic.linear import block_size, evaluate_block
+
+MEBIBYTE = 2**20
+DIM, CLASSES, IMAGES = 64, 8, 40
+
+
+class Use(NamedTuple):
+    """Processor seconds, and bytes by which the peak memory grew."""
+
+    seconds: float
+    memory: float
+
+
+class Growth(NamedTuple):
+    """The uses of several sizes of one kind of work."""
+
+    what: str
+    sizes: tuple[int, ...]
+    uses: tuple[Use, ...]
+
+    def exponent(self, part: str, last: int = 0) -> float:
+        """Return the exponent of a part of Use over all sizes, or over the last so many."""
+        values = [getattr(use, part) for use in self.uses]
+        return fit_exponent(self.sizes[-last:], values[-last:])
+
+
+def use_of(work: Callable[[], object]) -> Use:
+    """Return what the work takes in this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    work()
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+    return Use(time.process_time() - started, max(1024 * grown, MEBIBYTE))
+
+
+class Generated(TargetDataset):
+    """One image in memory, for every index."""
+
+    def image(self, index: int) -> Image.Image:
+        return Image.new("RGB", (36, 36), (index % 256, index // 256 % 256, 9))
+
+
+def generate_dataset(n_classes: int, images: int) -> TargetDataset:
+    facts = describe_generated(n_classes, images)
+    ids = tuple(f"class{c}/{i}" for c, i in product(range(n_classes), range(images)))
+    labels = np.repeat(np.arange(n_classes), images)
+    return Generated("bench", facts, Path(), ids, ids, labels, facts.classes)
+
+
+def use_episodes(episodes: int) -> Use:
+    """Evaluate so many 5-way 1-shot episodes with the head `linear` and write their result."""
+    from support import fakes
+
+    torch.set_num_threads(1)
+    dataset = generate_dataset(CLASSES, IMAGES)
+    rows = np.random.default_rng(0).random((len(dataset), DIM), np.float32)
+    inputs = Inputs(None, dataset, rows)
+    record = fakes.official("eurosat").model_copy(
+        update={
+            "name": "bench",
+            "class_ids": tuple(range(CLASSES)),
+            "class_names": dataset.class_names,
+            "class_counts": (IMAGES,) * CLASSES,
+        }
+    )
+
+    def evaluate(n: int, folder: str) -> None:
+        spec = EpisodicSpec(episode=EpisodeSpec(k_shot=1), n_episodes=n)
+        cell = ResultStore(Path(folder)).cell(fakes.facts("growth"), record, spec)
+        size = block_size(spec, DIM)
+        for block in range(-(-n // size)):
+            if not cell.holds(range(block * size, min(n, (block + 1) * size))):
+                records = evaluate_block(inputs, spec, block)
+                cell.write_block(block, records.take(records.index < n))
+        cell.finish(np.arange(n), provenance=fakes.provenance())
+
+    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as folder:
+        evaluate(50, small)
+        return use_of(lambda: evaluate(episodes, folder))
+
+
+def use_extraction(images: int) -> Use:
+    """Extract the features of so many images of 32 px."""
+    torch.set_num_threads(1)
+    backbone = load_backbone("fsbench/toy_resnet", random_init=0)
+    small, dataset = generate_dataset(1, 256), generate_dataset(1, images)
+    with tempfile.TemporaryDirectory() as folder:
+        store, image = FeatureStore(Path(folder), workers=1), ImageSpec(input_size=32)
+        store.get(backbone, small, image, "small")
+        return use_of(lambda: store.get(backbone, dataset, image, "whole"))
+
+
+def use_board(entries: int, folder: Path) -> Use:
+    """Read so many entries of one result for the first time, and rank them."""
+    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as cache:
+        add_entries(Path(small), ["small-0", "small-1"])
+        read_and_rank(Path(small), Path(cache))
+        return use_of(lambda: read_and_rank(folder, Path(cache)))
+
+
+def read_and_rank(folder: Path, cache: Path) -> None:
+    board = Board.open(folder)
+    rank_tracks(board.file, board.entries(cache))
+
+
+def add_entries(folder: Path, names: list[str]) -> None:
+    """Add entries of one result of 100 episodes."""
+    from support import board as generated_board
+
+    place = {"targets": ("eurosat",), "shots": (5,), "adaptations": ("linear",)}
+    generated_board.board(folder, names, n_episodes=100, **place)
+
+
+def measure_episodes(sizes: tuple[int, ...]) -> Growth:
+    uses = [in_fresh_processes(use_episodes, (n,), 1)[0] for n in sizes]
+    return Growth("episodic task, 5-way 1-shot linear, D 64 (episodes)", sizes, tuple(uses))
+
+
+def measure_extraction(sizes: tuple[int, ...]) -> Growth:
+    uses = [in_fresh_processes(use_extraction, (n,), 1)[0] for n in sizes]
+    return Growth("extraction, toy_resnet, 32 px (images)", sizes, tuple(uses))
+
+
+def measure_boards(sizes: tuple[int, ...]) -> Growth:
+    """Measure a board that grows: entries of the size before stay."""
+    uses = []
+    with tempfile.TemporaryDirectory() as folder:
+        for before, size in zip((0, *sizes), sizes, strict=False):
+            add_entries(Path(folder), [f"entry-{i:05}" for i in range(before, size)])
+            uses += in_fresh_processes(use_board, (size, Path(folder)), 1)
+    return Growth("board, first read and rank, one result each (entries)", sizes, tuple(uses))
+
+
+SIZES = {
+    "episodes": (100, 1_000, 10_000, 100_000),
+    "extraction": (1_000, 10_000, 100_000),
+    "boards": (10, 100, 1_000, 10_000),
+}
+MEASURES: dict[str, Callable[[tuple[int, ...]], Growth]] = {
+    "episodes": measure_episodes,
+    "extraction": measure_extraction,
+    "boards": measure_boards,
+}
+
+
+def describe(growth: Growth) -> str:
+    """Return the sizes with their uses, and the exponents, as lines."""
+    lines = [growth.what]
+    lines += [
+        f"{size:>9,} {use.seconds:10.2f} s {use.memory / MEBIBYTE:9.0f} MiB"
+        for size, use in zip(growth.sizes, growth.uses, strict=True)
+    ]
+    exponents = [f"{part} {growth.exponent(part):.2f}" for part in Use._fields]
+    last = [f"{part} {growth.exponent(part, 2):.2f}" for part in Use._fields]
+    return "\n".join([*lines, f"exponents: {', '.join(exponents)}; last: {', '.join(last)}"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--kinds", nargs="+", choices=SIZES, default=[*SIZES])
+    parser.add_argument("--quick", action="store_true", help="without the largest size")
+    options = parser.parse_args()
+    for kind in options.kinds:
+        sizes = SIZES[kind][: -1 if options.quick else None]
+        print(describe(MEASURES[kind](sizes)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

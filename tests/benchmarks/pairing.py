@@ -1,0 +1,156 @@
+"""Paired timing: sides of a comparison in turns, an A/A ratio beside, verdicts on quiet machines.
+
+A side is a function that does its work and returns seconds per unit of it (`timer`). A round times
+every side once; `ours` and `again` are the same work, so `again / ours` (A/A) is noise. A ratio is
+the median over fresh processes of the median of their rounds: where memory comes to lie differs
+between processes, and a machine's pace from second to second.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from fsbench.core.process import keep_freed_memory
+from fsbench.core.schema import DatasetFacts
+
+OURS, AGAIN, PLAIN = "ours", "again", "plain"
+Round = Mapping[str, float]
+"""Side -> seconds per unit of work."""
+STEADY = (0.9, 1.1)
+"""Range of A/A ratios of a machine that is quiet enough for a verdict."""
+MOST_LOAD = 1.0
+"""Load average of a quiet machine before the work starts."""
+
+
+class NoVerdict(Exception):
+    """A measurement that proves nothing, and why."""
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long the work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def timer(work: Callable[[], object], units: float = 1) -> Callable[[], float]:
+    """Return a side that does the work and returns its seconds per unit."""
+    return lambda: seconds(work) / units
+
+
+def take_rounds(
+    sides: Mapping[str, Callable[[], float]], rounds: int = 2, at_least: float = 0.0
+) -> list[Round]:
+    """Warm every side, then time all in turns: so many rounds, and for so many seconds."""
+    for name, side in sides.items():
+        if name != AGAIN:
+            side()
+    taken: list[Round] = []
+    started = time.perf_counter()
+    while len(taken) < rounds or time.perf_counter() - started < at_least:
+        taken.append({name: side() for name, side in sides.items()})
+    return taken
+
+
+def take_paired_rounds(
+    plain: Callable[[], float], ours: Callable[[], float], rounds: int, at_least: float = 0.0
+) -> list[Round]:
+    """Time ours, plain, ours: a steady drift of the machine's pace leaves the ratio alone."""
+    return take_rounds({OURS: ours, PLAIN: plain, AGAIN: ours}, rounds, at_least)
+
+
+def in_fresh_processes(
+    take: Callable[..., Any], arguments: Sequence[Any], processes: int
+) -> list[Any]:
+    """Return take(*arguments) of so many new processes, one after the other."""
+    with get_context("spawn").Pool(1, initializer=keep_freed_memory, maxtasksperchild=1) as fresh:
+        return fresh.starmap(take, [tuple(arguments)] * processes, chunksize=1)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The rounds of one comparison, by process."""
+
+    processes: Sequence[Sequence[Round]]
+
+    def values(self, quantity: Callable[[Round], float]) -> list[float]:
+        """Return the median over its rounds for every process, sorted."""
+        return sorted(median(map(quantity, rounds)) for rounds in self.processes)
+
+    def seconds(self, side: str) -> float:
+        """Return the typical seconds per unit of a side; those of `ours` include `again`."""
+        return median(self.values(lambda taken: mean_seconds(taken, side)))
+
+    def ratios(self, slow: str = PLAIN, fast: str = OURS) -> list[float]:
+        """Return how many times faster `fast` is than `slow` in every process, sorted."""
+        return self.values(lambda taken: mean_seconds(taken, slow) / mean_seconds(taken, fast))
+
+    def ratio(self, slow: str = PLAIN, fast: str = OURS) -> float:
+        """Return how many times faster `fast` is than `slow`."""
+        return median(self.ratios(slow, fast))
+
+    @property
+    def noise(self) -> float:
+        """The A/A ratio: the second time of ours over its first."""
+        return median(self.values(lambda taken: taken[AGAIN] / taken[OURS]))
+
+
+def mean_seconds(taken: Round, side: str) -> float:
+    """Return the seconds of a side in a round: for `ours` the mean of both times."""
+    if side == OURS and AGAIN in taken:
+        return (taken[OURS] + taken[AGAIN]) / 2
+    return taken[side]
+
+
+def judge(measurement: Measurement, bound: float | None) -> str:
+    """Return whether the ratio reaches the bound ('' without one). Raise NoVerdict for noise."""
+    require_steady(measurement.noise)
+    if bound is None:
+        return ""
+    return "holds" if measurement.ratio() >= bound else "missed"
+
+
+def require_steady(noise: float) -> None:
+    """Raise NoVerdict if an A/A ratio shows that something else ran too."""
+    low, high = STEADY
+    if not low <= noise <= high:
+        raise NoVerdict(
+            f"no verdict: the same work took {noise:.2f} times as long again, allowed are {low} to "
+            f"{high}; stop other programs and measure again"
+        )
+
+
+def require_quiet(load: float | None = None) -> None:
+    """Raise NoVerdict if other programs keep this machine busy. load: for tests."""
+    load = os.getloadavg()[0] if load is None else load
+    if load > MOST_LOAD:
+        raise NoVerdict(
+            f"no verdict: the load average is {load:.1f}, allowed is {MOST_LOAD:.0f}; stop other "
+            "programs, wait a minute and start again"
+        )
+
+
+def fit_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """Return k of values ~ sizes^k: the slope of a straight line through their logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+def describe_generated(
+    n_classes: int, images: int, domain: str = "target", folders: tuple[str, ...] = ("bench",)
+) -> DatasetFacts:
+    """Return the facts of a generated data set of so many images per class."""
+    texts = ("title", "label_rule", "layout", "download", "license", "citation", "homepage")
+    return DatasetFacts(
+        name="bench",
+        domain=domain,
+        classes=tuple(f"class{c}" for c in range(n_classes)),
+        images_per_class=(images,) * n_classes,
+        folders=folders,
+        **dict.fromkeys(texts, "bench"),
+    )

@@ -1,0 +1,152 @@
+"""Benchmarks judge only what they can: ratios, refusals and rows; never how long anything takes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks import __main__ as command
+from benchmarks import growth, pairing
+from benchmarks.comparisons import Case, Settings, Unavailable
+from benchmarks.pairing import Measurement, NoVerdict, Round
+
+from fsbench import readme
+
+STEADY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.0}]
+NOISY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.2}]
+
+
+def make_case(rounds: list[Round] | None, bound: float | None = None) -> Case:
+    def take(settings: Settings) -> list[Round]:
+        if rounds is None:
+            raise Unavailable("easyfsl is not installed")
+        return rounds
+
+    return Case("work", "a loop", "fsbench work", "images/s", bound, 3, take)
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Pretend that nothing else runs, stay in this process, and write to a folder of the test."""
+    monkeypatch.setattr(pairing.os, "getloadavg", lambda: (0.1, 0.1, 0.1))
+    monkeypatch.setattr(command, "in_fresh_processes", lambda take, args, n: [take(*args)] * n)
+    monkeypatch.setattr(command, "measure_growth", lambda quick: [{"work": "growth"}])
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: speed -->\n<!-- end -->\n")
+    for module in (command, readme):
+        monkeypatch.setattr(module, "MEASURED", tmp_path / "measured.json")
+    monkeypatch.setattr(command, "PAGE", page)
+    return page
+
+
+def run(monkeypatch: pytest.MonkeyPatch, cases: dict[str, Case], *words: str) -> int:
+    monkeypatch.setattr(command, "CASES", cases)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--threads", "1", *words])
+    return command.main()
+
+
+def test_a_ratio_is_the_median_over_processes_of_medians_of_rounds() -> None:
+    def rounds(*plain: float) -> list[Round]:
+        return [{"ours": 1.0, "plain": seconds, "again": 3.0} for seconds in plain]
+
+    measured = Measurement([rounds(2, 4, 40), rounds(8), rounds(6)])
+    assert measured.ratios() == [2, 3, 4]
+    assert (measured.ratio(), measured.seconds("plain"), measured.seconds("ours")) == (3, 6, 2)
+    assert measured.noise == 3
+    assert measured.ratio("ours", "plain") == pytest.approx(1 / 3)
+
+
+def test_sides_are_warmed_and_take_turns_with_ours_around_the_plain_one() -> None:
+    calls: list[str] = []
+
+    def side(name: str) -> pairing.Callable[[], float]:
+        return lambda: float(calls.append(name) is None)
+
+    rounds = pairing.take_paired_rounds(side("plain"), side("ours"), 2)
+    assert calls == ["ours", "plain", *2 * ["ours", "plain", "ours"]]
+    assert rounds == [{"ours": 1.0, "plain": 1.0, "again": 1.0}] * 2
+
+
+@pytest.mark.parametrize("noise", [0.89, 1.11, 2.0])
+def test_no_verdict_where_the_same_work_takes_another_time(noise: float) -> None:
+    measured = Measurement([[{"ours": 1.0, "plain": 9.0, "again": noise}]])
+    with pytest.raises(NoVerdict, match=rf"{noise:.2f} times as long again, allowed are 0.9 to"):
+        pairing.judge(measured, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("plain", "noise", "bound", "verdict"),
+    [(0.96, 1.0, 0.95, "holds"), (0.94, 1.0, 0.95, "missed"), (0.5, 1.1, None, "")],
+)
+def test_a_verdict_compares_the_ratio_with_its_bound(
+    plain: float, noise: float, bound: float | None, verdict: str
+) -> None:
+    rounds = [{"ours": 1.0, "plain": plain, "again": noise}]
+    assert pairing.judge(Measurement([rounds]), bound) == verdict
+
+
+def test_no_verdict_on_a_busy_machine() -> None:
+    pairing.require_quiet(1.0)
+    with pytest.raises(NoVerdict, match=r"the load average is 1.4, allowed is 1"):
+        pairing.require_quiet(1.4)
+
+
+def test_exponents_of_growth() -> None:
+    sizes = (10, 100, 1000)
+    assert pairing.fit_exponent(sizes, [3 * n for n in sizes]) == pytest.approx(1)
+    assert pairing.fit_exponent(sizes, [n * n / 7 for n in sizes]) == pytest.approx(2)
+    uses = tuple(growth.Use(float(n), 5.0 + (n > 100) * 45) for n in sizes)
+    grown = growth.Growth("work", sizes, uses)
+    assert grown.exponent("seconds") == pytest.approx(1)
+    assert grown.exponent("memory", last=2) == pytest.approx(1)
+    assert command.make_growth_row(grown)["sizes"] == "10 to 1,000"
+
+
+def test_a_busy_machine_writes_nothing_and_says_why(
+    quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pairing.os, "getloadavg", lambda: (3.2, 0.1, 0.1))
+    assert run(monkeypatch, {"a": make_case(STEADY)}) == 1
+    assert "the load average is 3.2" in capsys.readouterr().err
+    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
+
+
+def test_a_noisy_row_has_no_verdict_and_nothing_is_written(
+    quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9)}
+    assert run(monkeypatch, cases) == 1
+    shown = capsys.readouterr()
+    assert "noisy: no verdict" in shown.err
+    assert "bound >= 0.9: no verdict" in shown.out
+    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
+
+
+def test_a_whole_run_writes_rows_machine_and_table(
+    quiet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = {"a": make_case(STEADY, 5.0), "missing": make_case(None)}
+    assert run(monkeypatch, cases) == 0
+    record = json.loads(readme.MEASURED.read_text())
+    assert {"processor", "cores", "threads", "torch", "date"} <= record["machine"].keys()
+    first, second = record["rows"]
+    assert (first["theirs"], first["fsbench"]) == ("0.25 images/s", "1 images/s")
+    assert (first["ratio"], first["bound"]) == ("4.00 (4.00 to 4.00)", ">= 5: missed")
+    assert (second["compared with"], second["ratio"]) == ("easyfsl is not installed", "")
+    page = quiet.read_text()
+    assert "`fsbench work`" in page
+    assert readme.fill(page) == page
+
+
+@pytest.mark.parametrize("words", [("--quick",), ("--rows", "a")])
+def test_a_trial_writes_nothing(
+    words: tuple[str, ...], quiet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(monkeypatch, {"a": make_case(STEADY)}, *words) == 0
+    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
+
+
+def test_a_trial_judges_nothing(
+    quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, {"a": make_case(NOISY, 0.9)}, "--quick") == 0
+    assert "bound >= 0.9: not judged" in capsys.readouterr().out
