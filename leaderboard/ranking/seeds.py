@@ -19,8 +19,12 @@ three rows or more have several seeds, a row of one seed has the pooled variance
 a row of several seeds the larger one of the pooled variance and its own, with the pooled degrees of
 freedom. The larger one, since pooling alone fails where seeds of some rows differ more than those
 of others. Below three such rows each has its own variance, and a gap the degrees of freedom of the
-side with fewer seeds: Satterthwaite's sum is too many for two seeds. `tests/benchmarks/tiers.py`
-prints levels.
+side with fewer seeds: Satterthwaite's sum is too many for two seeds. A row of one seed beside a row
+of several takes the variance of a single run of that row, and the gap has the degrees of freedom
+whose t quantile is the mean of those of seeds and episodes, weighted by their variances (Cochran's
+approximation to the Behrens-Fisher test: Snedecor, Cochran, Statistical Methods, comparison of two
+means with unequal variances). A gap of two rows of one seed covers episodes only.
+`tests/benchmarks/tiers.py` prints levels.
 """
 
 import math
@@ -59,11 +63,21 @@ class PooledSpread(NamedTuple):
 
 
 class SeedPart(NamedTuple):
-    """Seed variance of a row's mean; residual: how much of it the error over episodes contains."""
+    """Seed variance of a row's mean; residual: how much of it the error over episodes contains.
+
+    freedom: degrees of freedom, infinite for a row without an estimate; seeds: of the row.
+    """
 
     variance: float
     residual: float = 0.0
     freedom: float = math.inf
+    seeds: int = 1
+
+    def fill(self, other: "SeedPart") -> "SeedPart":
+        """Return the part of a single run of the other row if this row has no estimate."""
+        run = other.variance * other.seeds, other.residual * other.seeds, other.freedom
+        lacks = np.isinf(self.freedom)
+        return SeedPart(*(np.where(lacks, a, b) for a, b in zip(run, self, strict=False)))
 
 
 def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
@@ -203,7 +217,7 @@ class SeedErrors:
         residual = estimate_residual(side, self.list_draws(row))
         between = estimate_between(side, residual)
         if pooled is None:
-            return SeedPart(between, residual, len(side) - 1)
+            return SeedPart(between, residual, len(side) - 1, len(side))
         least = pooled.variance / len(side) + residual
         return SeedPart(max(between, least), residual, pooled.freedom)
 
@@ -236,6 +250,10 @@ def add_seed_variance(
 
     error, freedom: over episodes. Arrays are taken element by element.
     """
+    from scipy.special import stdtridf, stdtrit
+
+    filled = np.isinf(a.freedom) != np.isinf(b.freedom)
+    a, b = a.fill(b), b.fill(a)
     between = np.asarray(a.variance + b.variance, np.float64)
     episodes = np.maximum(0.0, error**2 - a.residual - b.residual)
     seeds = np.minimum(
@@ -244,6 +262,9 @@ def add_seed_variance(
     )
     variance = between + episodes
     combined = variance**2 / (between**2 / seeds + episodes**2 / max(freedom, 1.0))
+    if filled.any():
+        tails = between * stdtrit(seeds, 0.975) + episodes * stdtrit(max(freedom, 1.0), 0.975)
+        combined = np.where(filled, stdtridf(0.975, tails / variance), combined)
     return np.sqrt(variance), np.asarray(combined, np.float64)
 
 

@@ -28,8 +28,9 @@ POOLED_NOTE = (
     "in tiers."
 )
 SINGLE_NOTE = (
-    "± and tiers of rows of one seed cover episodes or images only, not pretraining seeds: fewer "
-    "than three rows have several seeds, too few for a pooled spread."
+    "± of rows of one seed and tiers among them cover episodes or images only, not pretraining "
+    "seeds: fewer than three rows have several seeds, too few for a pooled spread. Beside a row of "
+    "several seeds, tiers give them the seed variance of its runs."
 )
 TIER_NOTES: dict[RankingRule, str] = {
     "leader-tiers-1": "Entries of one tier are not significantly worse than its leader (paired "

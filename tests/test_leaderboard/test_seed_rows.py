@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 from support import fakes, site
 from support.methods import facts, outcomes, random_init, run
 
@@ -175,6 +176,19 @@ def test_below_three_rows_with_seeds_one_seed_covers_episodes() -> None:
     both = PairwiseGaps(rows).behind("a", ["b"])["b"]
     assert both.freedom < 2.5, "the fewer seeds of both sides, less one"
     assert both.p > 0.05
+
+
+def test_a_row_of_one_seed_takes_the_variance_of_runs_of_the_row_beside_it() -> None:
+    rows = {"two": [seeds_of(2, 0.05, 0)], "one": [seeds_of(1, 0, 8)]}
+    errors = SeedErrors(rows)
+    part = errors.find_part("two")
+    plain = paired([rows["two"][0].values], [rows["one"][0].values])
+    gap = errors.widen_gap(plain, "two", "one")
+    between, residual = 3 * part.variance, 3 * part.residual  # of the mean of two runs, and of one
+    assert gap.se**2 == pytest.approx(between + plain.se**2 - residual)
+    quantiles = stdtrit(1, 0.975) * between + stdtrit(199, 0.975) * (gap.se**2 - between)
+    assert gap.ci95 == pytest.approx(quantiles / gap.se)
+    assert errors.widen_gap(plain, "one", "two").ci95 == pytest.approx(gap.ci95)
 
 
 def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
