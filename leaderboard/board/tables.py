@@ -65,8 +65,9 @@ class BoardTable:
     over episodes, for rows with several. The next ones know rows and entries. flags: why
     the numbers are not official; sources: in-domain accuracy, mean over seeds; links: code or
     paper; contenders: column -> outcomes; cell_flags: column -> why that number is not official, or
-    that its submitter alone vouches for it. backbones and results: by entry, its facts and column
-    -> its result. published: published entries on the same data sets.
+    that its submitter alone vouches for it. backbones, owners and results: by entry, its facts,
+    its key or else its authors, and column -> its result. published: published entries on the same
+    data sets.
     """
 
     name: str
@@ -79,6 +80,7 @@ class BoardTable:
     contenders: Contenders = field(default_factory=dict, repr=False, compare=False)
     track: Track | None = None
     backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
+    owners: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
     results: ResultsByEntry = field(default_factory=dict, repr=False, compare=False)
     seeds: Mapping[str, Mapping[int, RankedEntry]] = field(default_factory=dict)
@@ -185,13 +187,9 @@ def rank_table(
         exclude_entries(rows, results, labels, file.episodes) if newest and table.columns else {}
     )
     columns = list(labels.values())
+    owners = {entry.name: entry.file.key or entry.file.declaration.authors for entry in entries}
     runs = [
-        MethodRun(
-            entry.name,
-            find_backbone(entry),
-            contenders[entry.name],
-            entry.file.key or entry.file.declaration.authors,
-        )
+        MethodRun(entry.name, find_backbone(entry), contenders[entry.name], owners[entry.name])
         for entry in rows
         if entry.name not in excluded and len(results[entry.name]) == len(columns)
     ]
@@ -210,6 +208,7 @@ def rank_table(
         published=select_published(table, entries),
         contenders=contenders,
         backbones={entry.name: find_backbone(entry) for entry in entries},
+        owners=owners,
         cell_flags={
             entry.name: {
                 column: (

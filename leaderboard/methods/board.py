@@ -69,7 +69,9 @@ def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
     track, boards = view.track.label if view.track else "", []
     for label, entries in split_conditions(outcomes, view.backbones).items():
         part = {name: outcomes[name] for name in entries}
-        board = build_method_board(view.name, view.ranking.columns, part, view.backbones, trusted)
+        board = build_method_board(
+            view.name, view.ranking.columns, part, view.backbones, trusted, view.owners
+        )
         rows = (
             row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
             for row in board.rows
@@ -114,15 +116,21 @@ def build_method_board(
     contenders: Contenders,
     backbones: Mapping[str, BackboneFacts],
     trusted: Collection[str] = (),
+    owners: Mapping[str, str] | None = None,
 ) -> MethodBoard:
     """Build the record from the outcomes and backbone facts of the entries.
 
     contenders: entry -> column -> outcomes; backbones: entry -> facts; trusted: the entries with a
-    signed badge.
+    signed badge; owners: entry -> owner.
     """
-    runs = (MethodRun(entry, backbones[entry], o) for entry, o in contenders.items() if o)
+    owners = owners or {}
+    runs = (
+        MethodRun(entry, backbones[entry], outcomes, owners.get(entry, ""))
+        for entry, outcomes in contenders.items()
+        if outcomes
+    )
     groups, left_out = group_runs(runs, trusted)
-    among = index_controls(groups)
+    among = index_controls(groups, trusted)
     matches = {group.name: match_controls(group, among) for group in groups}
     gains = adjust_gains(compute_gains(groups, matches, columns))
     in_domain = compute_in_domain_gains(groups, matches)

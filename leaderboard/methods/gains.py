@@ -1,8 +1,9 @@
 """Matched-compute controls of a row, and its gains over them, per column and overall.
 
 A row and its control share everything but their methods (`Training.conditions`), have common seeds,
-and took the same number of steps and images. No other rows are compared. Gains are over the
-outcomes that both have.
+and took the same number of steps and images. No other rows are compared. Of several such controls,
+the one of the row's own owner counts, then one with signed badges, then the one with the most
+common seeds. Gains are over the outcomes that both have.
 
 With two or more seeds on both sides the interval covers seeds and episodes (ranking/seeds.py). With
 fewer it covers episodes (`fsbench.core.statistics.paired`) and, if three rows or more have several
@@ -12,7 +13,7 @@ random initializations are not.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,15 +37,34 @@ OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 
 
 class ControlIndex(NamedTuple):
-    """Possible controls: plain training by conditions, random initializations by shape."""
+    """Possible controls: plain training by conditions, random initializations by shape.
 
-    plain: dict[str, SeedGroup]
-    random: dict[str, SeedGroup]
+    trusted: entries with a signed badge.
+    """
+
+    plain: dict[str, list[SeedGroup]]
+    random: dict[str, list[SeedGroup]]
+    trusted: Collection[str] = ()
+
+    def choose(self, group: SeedGroup, controls: Sequence[SeedGroup]) -> SeedGroup | None:
+        """Return the control of a row among those that match it; None if there is none."""
+
+        def prefer(control: SeedGroup) -> tuple[bool, bool, int]:
+            is_trusted = all(run.entry in self.trusted for run in control.runs)
+            shared = len(set(group.seeds) & set(control.seeds))
+            return control.owner == group.owner, is_trusted, shared
+
+        return max(controls, key=prefer, default=None)
 
 
-def index_controls(groups: Sequence[SeedGroup]) -> ControlIndex:
-    plain = {t.conditions(): group for group in groups if (t := group.training) and t.plain}
-    return ControlIndex(plain, {g.runs[0].shape: g for g in groups if g.training is None})
+def index_controls(groups: Sequence[SeedGroup], trusted: Collection[str] = ()) -> ControlIndex:
+    index = ControlIndex({}, {}, trusted)
+    for group in groups:
+        if group.training is None:
+            index.random.setdefault(group.runs[0].shape, []).append(group)
+        elif group.training.plain:
+            index.plain.setdefault(group.training.conditions(), []).append(group)
+    return index
 
 
 class MatchedControl(NamedTuple):
@@ -71,8 +91,8 @@ def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, M
         other = MatchedControl(reason="one round: nothing restarts")
     else:
         other = match_conditions(group, training.conditions(OTHER[schedule]), among)
-    if first.shape in among.random:
-        random_init = MatchedControl(among.random[first.shape], group.seeds)
+    if control := among.choose(group, among.random.get(first.shape, [])):
+        random_init = MatchedControl(control, group.seeds)
     else:
         random_init = MatchedControl(
             reason=f"no random init of {first.facts.architecture} on this board"
@@ -82,7 +102,7 @@ def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, M
 
 def match_conditions(group: SeedGroup, conditions: str, among: ControlIndex) -> MatchedControl:
     """Return plain training under these conditions, with the seeds of equal steps and images."""
-    other = among.plain.get(conditions)
+    other = among.choose(group, among.plain.get(conditions, []))
     if other is None:
         return MatchedControl(reason="no normal under the same plan and settings on this board")
     both = sorted(set(group.seeds) & set(other.seeds))

@@ -1,4 +1,4 @@
-"""Rows of a method board: runs of the same methods under the same recipe, one run per seed."""
+"""Rows of a method board: one owner's runs of the same methods under one recipe, a run per seed."""
 
 import json
 import re
@@ -69,6 +69,10 @@ class SeedGroup:
         return self.runs[0].training
 
     @property
+    def owner(self) -> str:
+        return self.runs[0].owner
+
+    @property
     def method(self) -> str:
         return "+".join(self.training.methods) if self.training else RANDOM
 
@@ -111,8 +115,9 @@ def group_runs(
 ) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
     """Return the rows, and the reason for every entry that is in no row.
 
-    A recipe and seed give one network. Entries that claim both with other weights contradict each
-    other, so that none of them counts, unless one of them alone is trusted.
+    The runs of a row have one recipe and one owner, so that nobody lowers another's row by a bad
+    seed. A recipe and seed give one network. Entries that claim both with other weights contradict
+    each other, so that none of them counts, unless one of them alone is trusted.
     """
     claims: dict[tuple[str, int], list[MethodRun]] = {}
     left_out: dict[str, str] = {}
@@ -121,13 +126,13 @@ def group_runs(
             left_out[run.entry] = NO_RECIPE if run.facts.source == "run" else NO_RUN
         else:
             claims.setdefault((run.row, run.seed), []).append(run)
-    rows: dict[str, dict[int, MethodRun]] = {}
+    rows: dict[tuple[str, str], dict[int, MethodRun]] = {}
     for (row, seed), claimed in claims.items():
         genuine = [run for run in claimed if run.entry in trusted] or claimed
         agreed = len({run.facts.weights_hash for run in genuine}) == 1
         chosen = genuine[0] if agreed else None
         if chosen:
-            rows.setdefault(row, {})[seed] = chosen
+            rows.setdefault((row, chosen.owner), {})[seed] = chosen
         left_out |= {r.entry: explain_claim(r, chosen, claimed) for r in claimed if r is not chosen}
     groups = [SeedGroup("", tuple(r[seed] for seed in sorted(r))) for r in rows.values()]
     twins: dict[str, list[SeedGroup]] = {}
@@ -141,9 +146,9 @@ def group_seeds(
 ) -> dict[str, tuple[MethodRun, ...]]:
     """Return the rows of a tier table that have two or more seeds, by name.
 
-    The runs of a row have one recipe and one owner, so that nobody lowers another's row by a bad
-    seed; the same features and the same episodes. All others are rows of their own, also networks
-    without a recipe and two runs that claim one seed with other weights.
+    The runs of a row have one recipe and owner, the same features and the same episodes. All others
+    are rows of their own, also networks without a recipe and two runs that claim one seed with
+    other weights.
     """
     runs, columns = tuple(runs), tuple(columns)
     parts: dict[tuple[object, ...], list[MethodRun]] = {}
@@ -197,8 +202,9 @@ def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
         best = min(
             names, key=lambda n: (-len(apart[n]), n not in preferred, PRIORITY.get(n, 99), n)
         )
-        if not apart[best]:  # only the source images differ
-            shown.append(group.runs[0].row[-6:])
+        if not apart[best]:  # only the source images differ, or the owner
+            same_recipe = any(rival.runs[0].row == group.runs[0].row for rival in rivals)
+            shown.append(group.runs[0].entry if same_recipe else group.runs[0].row[-6:])
             break
         shown.append(f"{best}={group.fields.get(best, 'none')}"[:60])
         rivals = [rival for rival in rivals if rival not in apart[best]]

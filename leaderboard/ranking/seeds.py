@@ -30,7 +30,7 @@ means with unequal variances). A gap of two rows of one seed covers episodes onl
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,8 @@ class SeedPart(NamedTuple):
         """Return the part of a single run of the other row if this row has no estimate."""
         run = other.variance * other.seeds, other.residual * other.seeds, other.freedom
         lacks = np.isinf(self.freedom)
-        return SeedPart(*(np.where(lacks, a, b) for a, b in zip(run, self, strict=False)))
+        parts: list[Any] = [np.where(lacks, a, b) for a, b in zip(run, self, strict=False)]
+        return SeedPart(*parts)
 
 
 def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
@@ -94,9 +95,19 @@ def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
 
     Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`.
     """
-    center, seeds = average_seeds(side), len(side)
-    errors = [statistics.paired(one, center, draws).se for one in side]
-    return sum(error**2 for error in errors) / (seeds * (seeds - 1))
+    groups: dict[str, list[Numbers]] = {}
+    for draw, column in zip(draws, zip(*side, strict=True), strict=True):
+        values = np.stack(column)
+        groups.setdefault(draw, []).append(values - values.mean(axis=0))
+    total, seeds = 0.0, len(side)
+    for group in groups.values():
+        equal_length = len({part.shape for part in group}) == 1
+        parts = [np.sum(group, axis=0)] if equal_length else group
+        if any(part.shape[1] < 2 for part in parts):
+            return math.nan
+        errors = sum(part.std(axis=1, ddof=1) / math.sqrt(part.shape[1]) for part in parts)
+        total += float((errors**2).sum())
+    return total / len(draws) ** 2 / (seeds * (seeds - 1))
 
 
 def estimate_between(side: Sequence[Columns], residual: float) -> float:
@@ -253,7 +264,8 @@ def add_seed_variance(
     from scipy.special import stdtridf, stdtrit
 
     filled = np.isinf(a.freedom) != np.isinf(b.freedom)
-    a, b = a.fill(b), b.fill(a)
+    if filled.any():
+        a, b = a.fill(b), b.fill(a)
     between = np.asarray(a.variance + b.variance, np.float64)
     episodes = np.maximum(0.0, error**2 - a.residual - b.residual)
     seeds = np.minimum(

@@ -1,5 +1,7 @@
 """Which entries are one row, what it is called, and which row is its matched-compute control."""
 
+from dataclasses import replace
+
 from support import fakes
 from support.methods import facts, groups, random_init, run
 
@@ -67,6 +69,32 @@ def test_a_control_cannot_be_taken_by_other_weights() -> None:
         "a-normal": "the recipe and seed of normal with other weights, which has a signed badge"
     }
     assert not group_runs(claims, trusted={"normal", "a-normal"})[0][1:]
+
+
+def test_a_row_and_its_control_are_of_one_owner() -> None:
+    """A stranger's bad seeds join no row and take no control's place."""
+    names = ("normal", "swr")
+    runs = [
+        replace(run(f"{owner}-{name}{seed}", facts(name, seed), a=[0.5]), owner=owner)
+        for owner, seeds in (("alice", (0, 1)), ("bob", (2, 3, 4)))
+        for name in names
+        for seed in seeds
+    ]
+    guest = [replace(run("guest", facts("llf", seed)), owner="carol") for seed in (0, 1, 2, 3, 4)]
+    grouped, left_out = group_runs([*runs, *guest])
+    assert left_out == {}
+    rows = {(group.method, group.owner): group for group in grouped}
+    assert rows["normal", "alice"].seeds == (0, 1)
+    assert rows["normal", "bob"].name == "normal (bob-normal2)"
+    assert len({group.name for group in grouped}) == len(grouped) == 5
+    index = index_controls(grouped)
+    for owner in ("alice", "bob"):
+        control = match_controls(rows["swr", owner], index)["normal"]
+        assert (control.group, control.seeds) == (rows["normal", owner], rows["swr", owner].seeds)
+    of_guest = rows["llf", "carol"]
+    assert match_controls(of_guest, index)["normal"].group is rows["normal", "bob"]
+    trusted = index_controls(grouped, {"alice-normal0", "alice-normal1"})
+    assert match_controls(of_guest, trusted)["normal"].group is rows["normal", "alice"]
 
 
 def test_the_control_is_the_plain_row_under_equal_conditions() -> None:

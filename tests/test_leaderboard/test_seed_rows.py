@@ -17,7 +17,7 @@ from fsbench.core.statistics import paired, score
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import BoardTable, rank_tracks
-from leaderboard.methods.board import build_method_board
+from leaderboard.methods.board import build_from_table, build_method_board
 from leaderboard.methods.runs import MethodRun, group_seeds, name_row
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
@@ -239,6 +239,14 @@ def test_the_method_board_reads_the_seeds() -> None:
     measured = table.seed_errors.measure_row("swr")
     assert measured.mean == pytest.approx(swr.overall.mean)
     assert measured.ci95 == pytest.approx(swr.overall.ci95_seeds)
+
+
+def test_a_stranger_joins_no_row_of_the_method_board() -> None:
+    _, table = rank(recipes(), {"swr-s2": "B. Other", "normal-s2": "B. Other"})
+    (board,) = build_from_table(table)
+    rows = {row.entries: row for row in board.rows}
+    assert ("swr-s0", "swr-s1") in rows
+    assert rows["swr-s2",].controls["normal"].row == rows["normal-s2",].name
 
 
 def test_a_table_prints_the_seeds_below_their_row() -> None:

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.tiers import KINDS, Setting, measure
+from benchmarks.tiers import KINDS, Setting, contend, measure, rank, simulate_board
 from scipy.stats import studentized_range, t
 from support.pairs import outcomes
 
 from fsbench.core.statistics import Paired, paired
 from leaderboard.ranking.simultaneous import adjust_gaps, exceed_range
-from leaderboard.ranking.tiers import Ranking, rank_entries
+from leaderboard.ranking.tiers import Ranking, RankingRule, rank_entries
 
 
 @pytest.mark.parametrize("rows", [2, 3, 10, 100, 1000])
@@ -76,6 +76,13 @@ def test_seeds_are_needed_and_leave_power() -> None:
     setting = Setting("equal", 5, 600, 3, 0.5)
     assert measure(setting, "leader-tiers-1", 40, 0.0).wrong > 0.3
     assert measure(setting, "simultaneous-tiers-2", 40, 6.0).power > 0.8
+
+
+@pytest.mark.parametrize("rule", ["leader-tiers-1", "simultaneous-tiers-2"])
+def test_the_simulation_has_the_tiers_of_the_board(rule: RankingRule) -> None:
+    board = simulate_board(Setting("unequal", 8, 100, 0, 0.5), np.random.default_rng(0), gap=6.0)
+    ranking = rank_entries(contend(board, rule == "simultaneous-tiers-2"), ["c"], rule=rule)
+    assert rank(board, rule) == {int(e.name) for tier in ranking.tiers[1:] for e in tier} != set()
 
 
 def test_the_older_rule_splits_equal_rows_and_the_newest_one_has_power() -> None:
