@@ -161,7 +161,7 @@ class ResultPlace:
         self.journal = BlockJournal(self.path.parent, file_stem(spec), key, episode, report)
         self.environment = dict(environment)
         self._lock: BaseFileLock | None = None
-        self._computed: NDArray[np.int64] | None = None
+        self._computed: frozenset[int] | None = None
 
     def earlier(self) -> Loaded | None:
         """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
@@ -177,10 +177,11 @@ class ResultPlace:
         assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
 
-    def computed(self) -> NDArray[np.int64]:
-        """Return the episode numbers in the result and in the journal, in no order; read once."""
+    def computed(self) -> frozenset[int]:
+        """Return the episode numbers in the result and in the journal; read once."""
         if self._computed is None:
-            self._computed = np.concatenate([episode_numbers(self.earlier()), self.journal.index()])
+            stored = [episode_numbers(self.earlier()), self.journal.index()]
+            self._computed = frozenset(np.concatenate(stored).tolist())
         return self._computed
 
     @property
@@ -208,7 +209,7 @@ class ResultPlace:
 
     def holds(self, episodes: ArrayLike) -> bool:
         """Return whether these episodes were computed, in a finished or an unfinished run."""
-        return bool(np.isin(episodes, self.computed()).all())
+        return self.computed().issuperset(np.asarray(episodes).tolist())
 
     def blocks_done(self) -> set[int]:
         """Return the numbers of the blocks in the journal."""
@@ -263,9 +264,13 @@ class ResultPlace:
 
     def parts(self, episodes: ArrayLike) -> dict[Path, EpisodeRecords]:
         """Return the requested episodes of every block, and all of a result being replaced."""
-        blocks = {}
-        for file, records in self.journal.read().items():
-            rows = np.isin(records.index, episodes) | file.name.startswith(EARLIER)
+        read, blocks = self.journal.read(), {}
+        numbers = [np.empty(0, np.int64), *(records.index for records in read.values())]
+        chosen = np.isin(np.concatenate(numbers), episodes)  # one search for all blocks
+        start = 0
+        for file, records in read.items():
+            rows = chosen[start : start + len(records.index)] | file.name.startswith(EARLIER)
+            start += len(records.index)
             if rows.any():
                 blocks[file] = records.take(rows)
         return blocks

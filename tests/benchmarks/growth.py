@@ -12,7 +12,6 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,18 +20,15 @@ import torch
 from benchmarks.pairing import describe_generated, fit_exponent, in_fresh_processes
 from PIL import Image
 
+import fsbench
 from fsbench.backbones import load_backbone
 from fsbench.backbones.features import FeatureStore
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec
+from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-from fsbench.results import ResultStore
 from leaderboard.board.board import Board
 from leaderboard.board.tables import rank_tracks
-from protocols.base import Inputs
-from protocols.episodic.linear import block_size, evaluate_block
 
 MEBIBYTE = 2**20
-DIM, CLASSES, IMAGES = 64, 8, 40
 
 
 class Use(NamedTuple):
@@ -71,50 +67,37 @@ class Generated(TargetDataset):
         return Image.new("RGB", (36, 36), (index % 256, index // 256 % 256, 9))
 
 
-def generate_dataset(n_classes: int, images: int) -> TargetDataset:
-    facts = describe_generated(n_classes, images)
-    ids = tuple(f"class{c}/{i}" for c, i in product(range(n_classes), range(images)))
-    labels = np.repeat(np.arange(n_classes), images)
-    return Generated("bench", facts, Path(), ids, ids, labels, facts.classes)
+def generate_images(images: int) -> TargetDataset:
+    """Return so many images of one class."""
+    facts, ids = describe_generated(1, images), tuple(f"class0/{i}" for i in range(images))
+    return Generated("bench", facts, Path(), ids, ids, np.zeros(images, np.int64), facts.classes)
 
 
 def use_episodes(episodes: int) -> Use:
-    """Evaluate so many 5-way 1-shot episodes with the head `linear` and write their result."""
-    from support import fakes
+    """Evaluate so many 5-way 1-shot episodes on cached features and write their result."""
+    backbone = load_backbone("fsbench/toy_resnet", random_init=0)
 
-    torch.set_num_threads(1)
-    dataset = generate_dataset(CLASSES, IMAGES)
-    rows = np.random.default_rng(0).random((len(dataset), DIM), np.float32)
-    inputs = Inputs(None, dataset, rows)
-    record = fakes.official("eurosat").model_copy(
-        update={
-            "name": "bench",
-            "class_ids": tuple(range(CLASSES)),
-            "class_names": dataset.class_names,
-            "class_counts": (IMAGES,) * CLASSES,
-        }
-    )
+    def evaluate(n: int, cache: str) -> None:
+        fsbench.evaluate(
+            backbone,
+            "toy_photo:5w1s",
+            episodes=n,
+            input_size=32,
+            threads=1,
+            cache=cache,
+            progress=False,
+        )
 
-    def evaluate(n: int, folder: str) -> None:
-        spec = EpisodicSpec(episode=EpisodeSpec(k_shot=1), n_episodes=n)
-        cell = ResultStore(Path(folder)).cell(fakes.facts("growth"), record, spec)
-        size = block_size(spec, DIM)
-        for block in range(-(-n // size)):
-            if not cell.holds(range(block * size, min(n, (block + 1) * size))):
-                records = evaluate_block(inputs, spec, block)
-                cell.write_block(block, records.take(records.index < n))
-        cell.finish(np.arange(n), provenance=fakes.provenance())
-
-    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as folder:
-        evaluate(50, small)
-        return use_of(lambda: evaluate(episodes, folder))
+    with tempfile.TemporaryDirectory() as cache:
+        evaluate(50, cache)
+        return use_of(lambda: evaluate(episodes, cache))
 
 
 def use_extraction(images: int) -> Use:
     """Extract the features of so many images of 32 px."""
     torch.set_num_threads(1)
     backbone = load_backbone("fsbench/toy_resnet", random_init=0)
-    small, dataset = generate_dataset(1, 256), generate_dataset(1, images)
+    small, dataset = generate_images(256), generate_images(images)
     with tempfile.TemporaryDirectory() as folder:
         store, image = FeatureStore(Path(folder), workers=1), ImageSpec(input_size=32)
         store.get(backbone, small, image, "small")
@@ -144,7 +127,11 @@ def add_entries(folder: Path, names: list[str]) -> None:
 
 def measure_episodes(sizes: tuple[int, ...]) -> Growth:
     uses = [in_fresh_processes(use_episodes, (n,), 1)[0] for n in sizes]
-    return Growth("episodic task, 5-way 1-shot linear, D 64 (episodes)", sizes, tuple(uses))
+    return Growth(
+        "episodic task on cached features, 5-way 1-shot linear, toy_resnet (episodes)",
+        sizes,
+        tuple(uses),
+    )
 
 
 def measure_extraction(sizes: tuple[int, ...]) -> Growth:

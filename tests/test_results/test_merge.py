@@ -1,6 +1,7 @@
 """Shards merge to what one process writes, or are refused by name."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from support import fakes
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import merge
+from fsbench.results.assembly import union_episodes
 
 ALL = range(fakes.N_EPISODES)
 
@@ -117,3 +119,18 @@ def test_a_merge_of_short_parts_is_short(tmp_path: Path) -> None:
 def test_one_part_is_no_merge(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two parts"):
         merge([shard(tmp_path / "a", range(5))], tmp_path / "out")
+
+
+def test_the_first_part_that_differs_is_named() -> None:
+    """Of four parts that share episodes, equal ones count once and the third is wrong."""
+    whole = fakes.episodes(fakes.episodic(), fakes.dataset(), ALL, 0.6)
+    wrong = replace(whole, collapsed=~whole.collapsed)
+    parts = [
+        ("a", whole.take(whole.index < 9)),
+        ("b", whole.take(whole.index > 4)),
+        ("c", wrong.take((whole.index > 6) & (whole.index < 12))),
+        ("d", wrong),
+    ]
+    assert (union_episodes(parts[1::-1]).index == whole.index).all()
+    with pytest.raises(ValidationFailed, match=r"^episodes 7-11 differ between a and c"):
+        union_episodes(parts)
