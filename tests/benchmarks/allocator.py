@@ -1,9 +1,8 @@
-"""What keeping freed memory brings to extraction: `python tests/benchmarks/allocator.py`.
+"""What keeping freed memory brings to extraction: `python -m benchmarks.allocator`.
 
 Fresh processes, with the choice of fsbench/core/process.py and without it in turns, each extract
-the
-same features; the table shows for both the median and the range of images a second, and the page
-faults an image.
+the same features; the table shows for both the median and the range of images a second, and the
+page faults an image.
 """
 
 import argparse
@@ -15,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import torch
-from features import ROWS, Case, seconds
+from benchmarks.features import ROWS, Case
+from benchmarks.pairing import seconds
 
 from fsbench.core.process import keep_freed_memory
 

@@ -1,22 +1,15 @@
-"""What feature extraction costs beside the bare network: `python tests/benchmarks/features.py`.
+"""What feature extraction costs beside the bare network: `python -m benchmarks.features`.
 
 Bare: the network alone on blocks of ready float images. Ours: FeatureStore.get into a fresh cache,
 with cropping, normalising, checks and writing. Rows `arrays`: images are decoded and resized
 already, on all threads; ours should reach 0.9 of the bare throughput. Rows `files`: JPEG files on
 one decoding thread beside one torch thread, so that reading them first and then running the network
 takes the sum of both times, and overlapped at best the longer one; on a GPU the network leaves the
-threads alone. All are warmed and taken in turns, in several fresh processes, which keep freed
-memory as the command does: a network's pace depends on where its activations come to lie, and a
-machine's changes from second to second. A ratio is the median over processes of the median of their
-rounds, with its range; A/A (ours against ours) shows the noise that is left. Rows for GPUs are
-skipped where none is.
+threads alone. Rows for GPUs are skipped where none is.
 """
 
 import argparse
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -24,12 +17,22 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from benchmarks.pairing import (
+    AGAIN,
+    OURS,
+    PLAIN,
+    Measurement,
+    Round,
+    describe_generated,
+    in_fresh_processes,
+    mean_seconds,
+    take_rounds,
+    timer,
+)
 from PIL import Image
 
 from fsbench import backbones
 from fsbench.backbones.features import FeatureStore, blocks, feature_block_size
-from fsbench.core.process import keep_freed_memory
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
@@ -80,27 +83,17 @@ def noise(number: int, side: int) -> Image.Image:
 
 def dataset(row: Row, n: int, folder: Path) -> TargetDataset:
     """n images of one class, in memory or as files in `folder`."""
-    text = dict.fromkeys(
-        ("title", "label_rule", "layout", "download", "license", "citation", "homepage"), "bench"
-    )
-    facts = DatasetFacts(
-        name="bench",
-        domain="target",
-        classes=("a",),
-        images_per_class=(n,),
-        folders=("bench",),
-        **text,
-    )
-    ids = tuple(f"a/{i:06}.jpg" for i in range(n))
+    facts = describe_generated(1, n)
+    ids = tuple(f"class0/{i:06}.jpg" for i in range(n))
     labels = np.zeros(n, np.int64)
     if row.images == "arrays":
         side = ImageSpec(input_size=row.side).resize
         ready = tuple(noise(i, side) for i in range(min(n, DISTINCT)))
-        return Decoded("bench", facts, folder, ids, ids, labels, ("a",), images=ready)
-    (folder / "a").mkdir()
+        return Decoded("bench", facts, folder, ids, ids, labels, facts.classes, images=ready)
+    (folder / "class0").mkdir()
     for i, name in enumerate(ids):
         noise(i % DISTINCT, FILE_SIDE).save(folder / name, quality=90)
-    return TargetDataset("bench", facts, folder, ids, ids, labels, ("a",))
+    return TargetDataset("bench", facts, folder, ids, ids, labels, facts.classes)
 
 
 class Case:
@@ -134,58 +127,31 @@ class Case:
         store.get(self.backbone, self.dataset, self.spec, f"run {self.runs}")
 
 
-def seconds(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-class Turn(NamedTuple):
-    """Seconds an image of the bare network, of decoding, and of ours, twice."""
-
-    bare: float
-    decode: float
-    first: float
-    again: float
-
-    @property
-    def ours(self) -> float:
-        return (self.first + self.again) / 2
-
-
-def take_turns(row: Row, device: str, threads: int, at_least: float) -> list[Turn]:
-    """Two turns or more for so many seconds at least; in a fresh process."""
-    keep_freed_memory()
+def take_row(row: Row, device: str, threads: int, at_least: float) -> list[Round]:
+    """Seconds per image of two rounds or more, for so many seconds at least."""
     torch.set_num_threads(1 if row.images == "files" else threads)
     with TemporaryDirectory() as folder:
         case = Case(row, device, Path(folder))
-        works = (case.bare, case.decode, case.ours, case.ours)
-        for work in works[:-1]:
-            work()
-        turns: list[Turn] = []
-        started = time.perf_counter()
-        while len(turns) < 2 or time.perf_counter() - started < at_least:
-            turns.append(Turn(*(seconds(work) / case.images for work in works)))
-        return turns
+        works = {PLAIN: case.bare, "decode": case.decode, OURS: case.ours, AGAIN: case.ours}
+        sides = {name: timer(work, case.images) for name, work in works.items()}
+        return take_rounds(sides, at_least=at_least)
 
 
-def line(row: Row, processes: list[list[Turn]]) -> str:
-    def typical(ratio: Callable[[Turn], float]) -> list[float]:
-        return sorted(median(map(ratio, turns)) for turns in processes)
+def line(row: Row, measured: Measurement) -> str:
+    rates = " ".join(f"{1 / measured.seconds(side):9.1f}" for side in (PLAIN, "decode", OURS))
+    ratios, noise = measured.ratios(), f"A/A {measured.noise:.2f}"
+    text = f"{row.ref:>22} {row.side:4} {row.images:>7} {rates} {measured.ratio():9.2f}"
+    text += f" {ratios[0]:5.2f} to {ratios[-1]:.2f}"
+    if row.images != "files":
+        return f"{text} {'-':>7} {'-':>7}   {noise}"
+    overlap = median(measured.values(lambda r: both(r) / mean_seconds(r, OURS)))
+    best = median(measured.values(lambda r: both(r) / max(r[PLAIN], r["decode"])))
+    return f"{text} {overlap:6.2f}x {best:6.2f}x   {noise}"
 
-    def rate(part: str) -> float:
-        return 1 / median(typical(lambda turn: getattr(turn, part)))
 
-    text = f"{row.ref:>22} {row.side:4} {row.images:>7}"
-    text += f" {rate('bare'):9.1f} {rate('decode'):9.1f} {rate('ours'):9.1f}"
-    ratios = typical(lambda turn: turn.bare / turn.ours)
-    text += f" {median(ratios):9.2f} {ratios[0]:5.2f} to {ratios[-1]:.2f}"
-    noise = median(typical(lambda turn: turn.again / turn.first))
-    if row.images == "files":
-        overlap = median(typical(lambda turn: (turn.bare + turn.decode) / turn.ours))
-        best = median(typical(lambda turn: (turn.bare + turn.decode) / max(turn.bare, turn.decode)))
-        return f"{text} {overlap:6.2f}x {best:6.2f}x   A/A {noise:.2f}"
-    return f"{text} {'-':>7} {'-':>7}   A/A {noise:.2f}"
+def both(taken: Round) -> float:
+    """Seconds of decoding and of the network, one after the other."""
+    return taken[PLAIN] + taken["decode"]
 
 
 def main() -> None:
@@ -210,10 +176,9 @@ def main() -> None:
         if row.gpu and device == "cpu":
             print(f"{row.ref:>22} {row.side:4} {row.images:>7}   skipped: needs a GPU")
             continue
-        given_all = (row, device if row.gpu else "cpu", options.threads, options.seconds)
-        with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-            processes = fresh.starmap(take_turns, [given_all] * options.processes, chunksize=1)
-        print(line(row, processes), flush=True)
+        arguments = (row, device if row.gpu else "cpu", options.threads, options.seconds)
+        processes = in_fresh_processes(take_row, arguments, options.processes)
+        print(line(row, Measurement(processes)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a step costs under every method, beside `normal`: `python tests/benchmarks/methods.py`.
+"""What a step costs under every method, beside `normal`: `python -m benchmarks.methods`.
 
 A step is the loop's own, from batch to weights, on generated images in memory. Every method has its
 own copy of the same network and takes the same batch again and again, in the first epoch of a later

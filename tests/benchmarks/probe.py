@@ -1,4 +1,4 @@
-"""Three learning rates of the linear probe in one pass: `python tests/benchmarks/probe.py`.
+"""Three learning rates of the linear probe in one pass: `python -m benchmarks.probe`.
 
 All start from cached features and end with the outcomes of every epoch on the test images. Plain:
 for each learning rate a pass of nn.Linear and torch.optim.SGD, one step a mini-batch, as published
@@ -9,28 +9,30 @@ passes, so plain over products (`bound`) is what this layout of the heads would 
 cost nothing. Shapes are those of the transfer targets, cut to fewer images, and of EuroSAT's ten
 classes.
 
-All are warmed and taken in turns, in several fresh processes, which keep freed memory as the
-command does: where the weights come to lie, and in which cache, differs between processes, and
-plain passes at D 2048 and 200 classes run in half the time in some. A ratio is the median over
-processes of the median of their rounds; the one asked for, plain over ours, with its range. A/A
-(ours against ours) shows the noise that is left.
+Plain passes at D 2048 and 200 classes run in half the time in some processes, by where the weights
+come to lie.
 """
 
 import argparse
-import time
 from collections.abc import Callable
-from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 import torch
+from benchmarks.pairing import (
+    AGAIN,
+    OURS,
+    PLAIN,
+    Measurement,
+    Round,
+    describe_generated,
+    in_fresh_processes,
+    take_rounds,
+    timer,
+)
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fsbench.core.process import keep_freed_memory
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.base import TargetDataset
@@ -43,21 +45,15 @@ CLASSES = (10, 67, 100, 102, 120, 200)
 TRAIN, TEST = 960, 960
 """Images; the time of an epoch grows in proportion to them."""
 EPOCHS = 6
-PARTS = ("plain", "apart", "ours", "products")
+PARTS = (PLAIN, "apart", OURS, "products")
 
 
 def inputs(dim: int, n_classes: int) -> Inputs:
     """Rectified features of TRAIN + TEST images."""
-    text = dict.fromkeys(
-        ("title", "label_rule", "layout", "download", "license", "citation", "homepage"), "bench"
-    )
-    names = tuple(f"class{c}" for c in range(n_classes))
-    facts = DatasetFacts(
-        name="bench", domain="target", classes=names, images_per_class=(), folders=("b",), **text
-    )
+    facts = describe_generated(n_classes, 0)
     ids = tuple(map(str, range(TRAIN + TEST)))
     labels = np.arange(TRAIN + TEST) % n_classes
-    dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, names)
+    dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, facts.classes)
     return Inputs(None, dataset, uniforms((len(ids), dim), "bench", dim).astype(np.float32))
 
 
@@ -92,53 +88,30 @@ def ours(data: Inputs, spec: ProbeSpec) -> None:
     evaluate_linear_probe(data, spec, np.arange(TRAIN), np.arange(TRAIN, TRAIN + TEST))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-class Turn(NamedTuple):
-    """Seconds of three plain passes, three of ours, one of ours, its products, one of ours."""
-
-    plain: float
-    apart: float
-    ours: float
-    products: float
-    again: float
-
-
-def take_turns(dim: int, n_classes: int, threads: int, repeats: int) -> list[Turn]:
-    """So many rounds; in a fresh process."""
-    keep_freed_memory()
+def take_shape(dim: int, n_classes: int, threads: int, repeats: int) -> list[Round]:
+    """So many rounds of one shape."""
     torch.set_num_threads(threads)
     data, spec = inputs(dim, n_classes), ProbeSpec(epochs=EPOCHS)
     single = [spec.model_copy(update={"lrs": (lr,)}) for lr in spec.lrs]
-    ways: tuple[Callable[[], object], ...] = (
-        lambda: [plain(data, spec, lr) for lr in spec.lrs],
-        lambda: [ours(data, rate) for rate in single],
-        lambda: ours(data, spec),
-        lambda: products(data, spec),
-        lambda: ours(data, spec),
-    )
-    for way in ways:
-        way()
-    return [Turn(*(seconds(way) for way in ways)) for _ in range(repeats)]
+    works: dict[str, Callable[[], object]] = {
+        PLAIN: lambda: [plain(data, spec, lr) for lr in spec.lrs],
+        "apart": lambda: [ours(data, rate) for rate in single],
+        OURS: lambda: ours(data, spec),
+        "products": lambda: products(data, spec),
+        AGAIN: lambda: ours(data, spec),
+    }
+    return take_rounds({name: timer(work) for name, work in works.items()}, repeats)
 
 
-def line(dim: int, n_classes: int, processes: list[list[Turn]]) -> str:
-    def typical(of: Callable[[Turn], float]) -> list[float]:
-        return sorted(median(map(of, turns)) for turns in processes)
-
-    times = [median(typical(lambda turn, part=part: getattr(turn, part))) for part in PARTS]
-    gains = typical(lambda turn: turn.plain / turn.ours)
-    others = (lambda turn: turn.apart / turn.ours, lambda turn: turn.plain / turn.products)
+def line(dim: int, n_classes: int, measured: Measurement) -> str:
+    ratios = measured.ratios()
+    others = (measured.ratio("apart"), measured.ratio(fast="products"))
     return (
         f"{dim:5} {n_classes:7} "
-        + " ".join(f"{1e3 * t:13.1f} ms" for t in times)
-        + f" {median(gains):6.1f}x {gains[0]:6.1f}x to {gains[-1]:4.1f}x"
-        + "".join(f" {median(typical(of)):6.1f}x" for of in others)
-        + f"   A/A {median(typical(lambda turn: turn.again / turn.ours)):.2f}"
+        + " ".join(f"{1e3 * measured.seconds(part):13.1f} ms" for part in PARTS)
+        + f" {measured.ratio():6.1f}x {ratios[0]:6.1f}x to {ratios[-1]:4.1f}x"
+        + "".join(f" {ratio:6.1f}x" for ratio in others)
+        + f"   A/A {measured.noise:.2f}"
     )
 
 
@@ -160,9 +133,8 @@ def main() -> None:
     for dim in options.dims:
         for n_classes in options.classes:
             job = (dim, n_classes, options.threads, options.repeats)
-            with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-                processes = fresh.starmap(take_turns, [job] * options.processes, chunksize=1)
-            print(line(dim, n_classes, processes), flush=True)
+            processes = in_fresh_processes(take_shape, job, options.processes)
+            print(line(dim, n_classes, Measurement(processes)), flush=True)
 
 
 if __name__ == "__main__":
