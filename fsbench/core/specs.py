@@ -137,7 +137,9 @@ class FeatureSpec(Frozen):
     """
 
     pool: Pooling = Field("native", exclude_if=lambda value: value == "native")
-    layers: str = Field("last", pattern=r"^[\w.-]{1,200}$", exclude_if=lambda v: v == "last")
+    layers: str = Field(
+        "last", max_length=200, pattern=r"^[\w.-]+$", exclude_if=lambda v: v == "last"
+    )
     head: bool = Field(False, exclude_if=lambda value: not value)
     mean: Triple | None = Field(None, exclude_if=lambda value: value is None)
     std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = Field(
@@ -312,14 +314,16 @@ class FittedSpec(Frozen):
 
 CUSTOM_CODE = "custom-code-"
 """Start of the word that marks a variant as computed by a file of the user."""
-Setting = bool | int | float | Annotated[str, Field(pattern=r"^[\w.+=-]{1,40}$")]
+Setting = bool | int | float | Annotated[str, Field(max_length=40, pattern=r"^[\w.+=-]+$")]
 
 
 class UnreadSettings(FittedSpec):
     """Settings in a result of a head whose file was not loaded: readable, but not usable."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,39}$")], Setting]
+    __pydantic_extra__: dict[
+        Annotated[str, Field(max_length=40, pattern=r"^[A-Za-z_]\w*$")], Setting
+    ]
     transductive: bool
     code: str = Field(pattern=SHA256)
 

@@ -39,7 +39,10 @@ def read_pages(data: bytes, start: int, end: int) -> Iterator[Page]:
     for _ in range(MAX_PAGES):
         if start == end:
             return
-        header, body = _struct(data, start, 0)
+        try:
+            header, body = _struct(data, start, 0)
+        except IndexError as error:
+            raise ValueError("a page header is cut off") from error
         kind, unpacked, packed = (_count(header, field) for field in (1, 2, 3))
         if kind not in KNOWN or body + packed > end:
             raise ValueError("a page leaves its column or is of an unknown kind")
@@ -60,14 +63,17 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
     """Return the fields of a struct by id, and where it ends."""
     fields: Struct = {}
     field = 0
-    while kind := _byte(data, at):
-        delta, kind = kind >> 4, kind & 15
+    while head := data[at]:
+        delta, kind = head >> 4, head & 15
         at += 1
         if delta:
             field += delta
         else:
             field, at = _integer(data, at)
-        fields[field], at = _value(data, at, kind, depth)
+        if kind in INTEGERS:  # most fields
+            fields[field], at = _integer(data, at)
+        else:
+            fields[field], at = _value(data, at, kind, depth)
     return fields, at + 1
 
 
@@ -87,7 +93,7 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
 
 
 def _list(data: bytes, at: int, depth: int) -> tuple[None, int]:
-    size, kind = _byte(data, at) >> 4, _byte(data, at) & 15
+    size, kind = data[at] >> 4, data[at] & 15
     at += 1
     if size == 15:
         size, at = _varint(data, at)
@@ -96,12 +102,15 @@ def _list(data: bytes, at: int, depth: int) -> tuple[None, int]:
             at += 1
         else:
             _, at = _value(data, at, kind, depth)
-        _byte(data, at - 1)
+        data[at - 1]  # IndexError ends a list that claims more than the file holds
     return None, at
 
 
 def _integer(data: bytes, at: int) -> tuple[int, int]:
     """Return a zigzag number, and where it ends."""
+    raw = data[at]
+    if raw < 128:
+        return raw >> 1 ^ -(raw & 1), at + 1
     raw, at = _varint(data, at)
     return raw >> 1 ^ -(raw & 1), at
 
@@ -109,18 +118,12 @@ def _integer(data: bytes, at: int) -> tuple[int, int]:
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 70, 7):
-        byte = _byte(data, at)
+        byte = data[at]
         at += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, at
     raise ValueError("a page header holds an endless number")
-
-
-def _byte(data: bytes, at: int) -> int:
-    if at >= len(data):
-        raise ValueError("a page header is cut off")
-    return data[at]
 
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -39,7 +39,9 @@ from leaderboard.submission import chain as chains
 from leaderboard.submission import result_cache
 from leaderboard.submission.chain import HashChain
 from leaderboard.submission.result_cache import ResultCache
-from leaderboard.submission.submission import Submission
+
+if TYPE_CHECKING:
+    from leaderboard.submission.submission import Submission
 
 STAGING_PREFIX = ".staging-"
 NEW, OLD = "new", "old"
@@ -115,13 +117,12 @@ class Board:
         With a cache folder a result is verified once per content (submission/result_cache.py).
         """
         names, entries = self.names(), []
-        with (
-            result_cache.open_cache(self.folder, cache, report) as results,
-            report.task(f"read {self.file.name}", len(names), "entries") as advance,
-        ):
-            for name in names:
-                entries.append(self.entry(name, results))
-                advance(1)
+        with result_cache.open_cache(self.folder, cache, report) as results:
+            results.verify_missing([self.folder / name for name in names])
+            with report.task(f"read {self.file.name}", len(names), "entries") as advance:
+                for name in names:
+                    entries.append(self.entry(name, results))
+                    advance(1)
         return entries
 
     def entry(self, name: str, results: ResultCache | None = None) -> BoardEntry:
@@ -134,14 +135,16 @@ class Board:
                 fix="name the folder after the entry",
             )
         verified = (results or ResultCache(self.folder)).read_results(folder)
-        if file.chain and (changes := [*chains.find_changes(file.chain, verified, str(folder))]):
-            raise ValidationFailed("\n  ".join(map(str, changes)))
+        chain = chains.build_chain(verified)
+        if file.chain is not None and file.chain != chain:
+            changes = [*chains.find_changes(file.chain, verified, str(folder))]
+            if changes:
+                raise ValidationFailed("\n  ".join(map(str, changes)))
         columns = [str(loaded.result.column) for loaded in verified]
-        end = chains.build_chain(verified).end
-        verification = badges.read_verification(folder, columns, end, self.file.signers)
+        verification = badges.read_verification(folder, columns, chain.end, self.file.signers)
         return BoardEntry(file, verified, verification)
 
-    def select_columns(self, submission: Submission) -> Submission:
+    def select_columns(self, submission: "Submission") -> "Submission":
         """Return the submission without results that belong to no column of this board."""
         if self.file.columns is None:
             return submission
@@ -151,7 +154,7 @@ class Board:
 
     def add(
         self,
-        submissions: Sequence[Submission],
+        submissions: "Sequence[Submission]",
         replace: bool = False,
         sign_with: Path | None = None,
     ) -> list[Path]:
@@ -189,7 +192,7 @@ class Board:
                 f"'{taken}' is signed by another key", fix="give its owner's key: --sign-with KEY"
             )
 
-    def store(self, submission: Submission, sign_with: Path | None = None) -> Path:
+    def store(self, submission: "Submission", sign_with: Path | None = None) -> Path:
         """Write an entry beside the board's others, then move it into place.
 
         Badges stay if the results are equal: a failed verification is not lost that way.
@@ -213,7 +216,7 @@ class Board:
             yield
 
 
-def write_entry(folder: Path, submission: Submission, sign_with: Path | None = None) -> None:
+def write_entry(folder: Path, submission: "Submission", sign_with: Path | None = None) -> None:
     """Write an entry folder from parsed records; no submitted file is copied.
 
     sign_with: the SSH key that signs entry.json, whose chain covers all results.

@@ -6,7 +6,7 @@ every field, so that every reader detects a later change. A new version is a new
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -54,10 +54,13 @@ class Column(Frozen):
 
 
 def identify_column(result: Result) -> Column:
-    """Return the column that a result belongs to."""
-    return Column(
-        name=result.column, spec_digest=result.spec_digest, fingerprint=result.dataset.identity
-    )
+    """Return the column that a result belongs to, one object for all of its results."""
+    return _make_column(result.column, result.spec_digest, result.dataset.identity)
+
+
+@lru_cache(maxsize=4096)
+def _make_column(name: ColumnId, spec_digest: str, fingerprint: str) -> Column:
+    return Column(name=name, spec_digest=spec_digest, fingerprint=fingerprint)
 
 
 RANKING_RULES: dict[RankingRule, str] = {
@@ -139,6 +142,11 @@ class BoardFile(Frozen):
     def named(self) -> dict[ColumnId, Column]:
         """Name -> column; the last one if a board without a version repeats a name."""
         return {column.name: column for column in self.columns or ()}
+
+    @cached_property
+    def compared(self) -> frozenset[Column]:
+        """The columns that the file names."""
+        return frozenset(self.columns or ())
 
     def digests(self) -> dict[str, str]:
         """Return field -> sha-256 of its canonical JSON, for all frozen fields."""

@@ -25,8 +25,6 @@ from fsbench.core.specs import (
     Spec,
 )
 from fsbench.core.tasks import ColumnId, TaskId, Track
-from fsbench.data.assembly import StartupLists
-from fsbench.data.catalog import TARGETS, all_facts, dataset_groups
 from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, find_differing_keys
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
@@ -124,6 +122,8 @@ def draft_cdfsl() -> BoardFile:
     Linear heads and affine tuning are those of SEAL, Tables 4 and 5; both depend on the scale of
     features. Logistic regression on features of length 1 does not. Soft k-means is transductive.
     """
+    from fsbench.data.catalog import all_facts, dataset_groups
+
     columns = []
     for head, protocol, size, dataset, k_shot in product(
         HEADS, PROTOCOLS, SIZES, dataset_groups()["cdfsl"], SHOTS
@@ -152,6 +152,8 @@ def draft_transfer() -> BoardFile:
 
     The learning rate is selected on the test images, like in the paper, or on held-out images.
     """
+    from fsbench.data.catalog import dataset_groups
+
     probes = (ProbeSpec(held_out=0.1), ProbeSpec(held_out=0.1, select="held_out"))
     columns = [
         draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
@@ -169,6 +171,9 @@ def draft_transfer() -> BoardFile:
 
 def draft_column(dataset: str, spec: Spec) -> Column:
     """Return a column with the number of official images and the hash of their ids, if known."""
+    from fsbench.data.assembly import StartupLists
+    from fsbench.data.catalog import TARGETS, all_facts
+
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
     named = getattr(TARGETS.load(dataset), "LISTS", None)
     lists = named if isinstance(named, StartupLists) else None

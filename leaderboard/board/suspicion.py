@@ -58,10 +58,13 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tu
 
 
 def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, str, str]]:
-    """Yield two entries and the reason, for every column in which they are suspicious."""
+    """Yield two entries and a reason, in the first column in which it holds for them."""
     columns: dict[tuple[str, str, int, bytes], list[OutcomeRow]] = defaultdict(list)
+    numbers: dict[str, int] = {}
     for row in rows:
         columns[row.column].append(row)
+        numbers.setdefault(row.entry, len(numbers))
+    done = np.zeros((2, len(numbers), len(numbers)), np.bool_)
     for group in columns.values():
         right = np.array([row.outcomes.right for row in group], dtype=np.float64)
         queries = right.shape[1] * group[0].outcomes.out_of
@@ -72,9 +75,13 @@ def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, 
         expected = 2 * accuracies * (1 - accuracies) * queries
         is_near = (differences <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
         differs = differences > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
-        for i, j in np.argwhere(np.triu(is_near | differs, 1)):
-            first, second = group[i], group[j]
-            if first.weights != second.weights and is_near[i, j]:
-                yield first.entry, second.entry, "near copy of"
-            elif first.weights == second.weights and differs[i, j]:
-                yield first.entry, second.entry, "other outcomes than the same weights in"
+        _, weights = np.unique([row.weights for row in group], return_inverse=True)
+        is_same = weights == weights[:, None]
+        suspicious = np.stack([~is_same & is_near, is_same & differs])
+        members = [numbers[row.entry] for row in group]
+        places = np.ix_((0, 1), members, members)
+        new = np.triu(suspicious & ~done[places], 1)
+        for i, j in np.argwhere(new.any(axis=0)):
+            reason = "near copy of" if new[0, i, j] else "other outcomes than the same weights in"
+            yield group[i].entry, group[j].entry, reason
+        done[places] |= suspicious

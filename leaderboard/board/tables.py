@@ -46,8 +46,8 @@ class TrackColumns:
     columns: tuple[Column, ...]
 
     @cached_property
-    def names(self) -> frozenset[ColumnId]:
-        return frozenset(column.name for column in self.columns)
+    def members(self) -> frozenset[Column]:
+        return frozenset(self.columns)
 
     def mark(self, deviating: bool) -> "TrackColumns":
         """Return the table, named by its first column if its images deviate from the main ones."""
@@ -171,9 +171,9 @@ def rank_table(
     newest = file.ranking != "leader-tiers-1"
     results = {
         entry.name: {
-            labels[identify_column(loaded.result)]: loaded
+            labels[column]: loaded
             for loaded in entry.cells
-            if is_ranked(file, table, loaded.result)
+            if (column := find_ranked_column(file, table, loaded.result))
         }
         for entry in entries
     }
@@ -364,8 +364,9 @@ def split_by_head(
     """
     networks_by_head: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        if identify_column(result) in table.columns and (newest or not result.task.probe):
-            networks_by_head[result.column.adaptation].add(result.backbone.identity)
+        column = identify_column(result)
+        if column in table.members and (newest or not result.task.probe):
+            networks_by_head[column.name.adaptation].add(result.backbone.identity)
     networks = set().union(*networks_by_head.values())
     if table.track is None or all(some == networks for some in networks_by_head.values()):
         return [table]
@@ -420,7 +421,7 @@ def match_column(file: BoardFile, result: Result) -> Column | None:
     """Return the column of a result, with the result's images; None if the board has none."""
     column = identify_column(result)
     if file.version is None:
-        return column if file.columns is None or column in file.columns else None
+        return column if file.columns is None or column in file.compared else None
     named = file.named.get(column.name)
     if named is None or not named.has_spec_of(result):
         return None
@@ -432,12 +433,13 @@ def classify_data(result: Result) -> Data:
     return "subset" if result.flags else "official"
 
 
-def is_ranked(file: BoardFile, table: TrackColumns, result: Result) -> bool:
-    """Return whether a result is ranked in a table."""
+def find_ranked_column(file: BoardFile, table: TrackColumns, result: Result) -> Column | None:
+    """Return the column in which a table ranks a result; None if it does not rank it."""
     data = table.track and table.track.data
-    if result.column not in table.names or data not in {None, classify_data(result)}:
-        return False
-    return match_column(file, result) in table.columns
+    if data not in {None, classify_data(result)}:
+        return None
+    column = match_column(file, result)
+    return column if column in table.members else None
 
 
 def best_on_test(loaded: Loaded) -> Score | None:

@@ -1,7 +1,7 @@
 """Cache of the verified results of a board: one file per board, one row per result.
 
     fsbench-results <code version> <sha-256 of the rest>
-    <Parquet>
+    <8 bytes: size of the text><text: a line of SharedParts, a line per CacheRow><outcomes>
 
 A row is valid for the path of the result, the sha-256 of its two files and the version of the code
 that verified it. It holds the result and the outcomes that ranking needs, so a second reading opens
@@ -9,25 +9,35 @@ one file. While size and times of both files stay the same, they are not hashed 
 is damaged or of another version is ignored: its results are verified again. The digest protects
 against damage, not against the owner of the cache folder, who can change the code as well: never
 use a cache file of another user.
+
+Many results that are not cached are verified by several processes, which hand them over in the same
+format.
 """
 
 import hashlib
+import io
+import json
+import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pydantic
+from pydantic import create_model
 
+from fsbench.core.errors import FsbenchError
 from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import Result
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
+from fsbench.core.specs import Frozen, Spec
 from fsbench.results.verification import read_verified, result_files
 from leaderboard.ranking.outcomes import (
     Outcomes,
@@ -41,30 +51,50 @@ from leaderboard.ranking.outcomes import (
 FOLDER = "board-results"
 """Name below the cache folder, which `fsbench cache` lists."""
 MAGIC = b"fsbench-results"
-GROUP = 1024
-"""Rows per Parquet row group, which bounds the memory for reading and writing."""
+RECORDS = ".parquet"
 SHARED = ("backbone", "dataset", "spec")
 """Parts of a Result that many results of a board have in common; equal ones are stored once."""
 PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "protocols")
 """Packages that read and check results; the files of the protocols declare valid settings."""
+BATCH = 64
+"""Results that a process verifies and hands over at once."""
+MANY = 8 * BATCH
+"""From so many results on, several processes verify them."""
+OTHER_FIELDS: dict[str, Any] = {
+    name: (field.annotation, field)
+    for name, field in Result.model_fields.items()
+    if name not in SHARED
+}
+OtherFields = create_model("OtherFields", __base__=Frozen, **OTHER_FIELDS)
+"""The fields of a Result that are not SHARED."""
 
 
-class CacheRow(NamedTuple):
+class CacheRow(Frozen):
     """One verified result on disk.
 
     name: path relative to the board; stamps: size, mtime and ctime (ns) of the JSON file and of the
-    Parquet file; key: sha-256 of both; result: as JSON; numbers, right, out_of: its Outcomes, as
-    bytes; numbers is empty for 0..n-1; held_out: `right` by a probe's second rule, empty without.
+    Parquet file; key: sha-256 of both; shared: place of each SHARED part; fields: all others;
+    numbers, right, held_out: bytes of these parts of its Outcomes, which follow those of the row
+    before; numbers is 0 for 0..n-1; held_out is `right` by a probe's second rule, 0 without.
     """
 
     name: str
     stamps: tuple[int, ...]
-    key: bytes
-    result: bytes
-    numbers: bytes
-    right: bytes
-    held_out: bytes
+    key: str
+    shared: tuple[int, int, int]
+    fields: OtherFields
+    numbers: int
+    right: int
+    held_out: int
     out_of: int
+
+
+class SharedParts(Frozen):
+    """The SHARED parts of all results, each once."""
+
+    backbone: tuple[BackboneFacts, ...]
+    dataset: tuple[DatasetRecord, ...]
+    spec: tuple[Spec, ...]
 
 
 @dataclass(frozen=True)
@@ -72,7 +102,7 @@ class CachedResult:
     """A verified result with the stamps and the key of its CacheRow."""
 
     stamps: tuple[int, ...]
-    key: bytes
+    key: str
     verified: VerifiedResult
 
 
@@ -83,7 +113,8 @@ class UnusableCache(Exception):
 class ResultCache:
     """Verified results of a board folder; without a cache folder nothing is stored.
 
-    previous: results read from the cache file, by name; current: results read or verified since.
+    previous: results read from the cache file, by name; fresh: results that other processes
+    verified; current: results read or verified since.
     """
 
     def __init__(self, board: Path, folder: Path | None = None, report: Reporter = SILENT) -> None:
@@ -92,6 +123,7 @@ class ResultCache:
         self.file = folder / FOLDER / name if folder else None
         self.parts: dict[tuple[str, str], Any] = {}
         self.previous = self.read()
+        self.fresh: dict[str, CachedResult] = {}
         self.current: dict[str, CachedResult] = {}
 
     def read_results(self, folder: Path) -> tuple[VerifiedResult, ...]:
@@ -103,7 +135,7 @@ class ResultCache:
         if self.file is None:
             return self.verify(path)
         name = path.relative_to(self.board).as_posix()
-        cached, stamps = self.previous.get(name), read_stamps(path)
+        cached, stamps = self.fresh.get(name) or self.previous.get(name), read_stamps(path)
         if cached is None or cached.stamps != stamps:
             key = hash_files(path)
             if cached is not None and cached.key == key:
@@ -118,46 +150,86 @@ class ResultCache:
     def verify(self, path: Path) -> VerifiedResult:
         loaded = read_verified(path)
         held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
-        result = self.share_parts(loaded.result)
+        shared = {name: self.share(name, getattr(loaded.result, name)) for name in SHARED}
+        result = loaded.result.model_copy(update=shared)
         return VerifiedResult(path, result, extract_outcomes(loaded), held_out)
 
-    def share_parts(self, result: Result) -> Result:
-        """Return an equal result whose SHARED parts are one object for all equal results."""
-        shared = {}
-        for name in SHARED:
-            part = getattr(result, name)
-            shared[name] = self.parts.setdefault((name, part.model_dump_json()), part)
-        return result.model_copy(update=shared)
+    def share(self, name: str, part: Frozen) -> Any:
+        """Return one object for all equal parts of this name."""
+        return self.parts.setdefault((name, part.model_dump_json()), part)
+
+    def verify_missing(self, folders: Iterable[Path]) -> None:
+        """Verify what is not cached below these folders by several processes, if it is much.
+
+        Wrong results are left to `read_result`, which says what is wrong.
+        """
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        workers = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+        if self.file is None or workers == 1:
+            return
+        paths = [path for folder in folders for path in folder.glob(f"*/*/*/*{RECORDS}")]
+        results = [path.with_suffix(".json") for path in paths]
+        names = [path.relative_to(self.board).as_posix() for path in results]
+        missing = [p for p, n in zip(results, names, strict=True) if n not in self.previous]
+        if len(missing) < MANY:
+            return
+        batches = [missing[i : i + BATCH] for i in range(0, len(missing), BATCH)]
+        pool = ProcessPoolExecutor(workers, get_context("fork"), ignore_interrupts)
+        try:
+            with self.report.task("verify", len(missing), "results") as advance:
+                verified = pool.map(partial(verify_batch, self.board), batches)
+                for batch, content in zip(batches, verified, strict=True):
+                    self.fresh |= self.decode(content)
+                    advance(len(batch))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def read(self) -> dict[str, CachedResult]:
         """Read the cache file; log why if it cannot be used."""
         if self.file is None:
             return {}
         try:
-            rows = read_cache(self.file, compute_code_version())
-            return {row.name: self.parse(row) for row in rows}
+            content = read_payload(self.file, compute_code_version())
+            return self.decode(content) if content is not None else {}
         except (UnusableCache, ValueError) as error:
             reason = error if isinstance(error, UnusableCache) else "is not a result cache"
             self.report.log(f"{self.file} {reason}: every result is verified again")
             return {}
 
-    def parse(self, row: CacheRow) -> CachedResult:
-        result = self.share_parts(Result.model_validate_json(row.result))
-        right = np.frombuffer(row.right, np.min_scalar_type(row.out_of))
-        index = np.frombuffer(row.numbers, np.int64) if row.numbers else count_up(right.size)
-        outcomes = Outcomes(index, right, identify_draws(result), row.out_of)
-        second = np.frombuffer(row.held_out, np.uint8)
-        held_out = replace(outcomes, right=second) if second.size else None
-        verified = VerifiedResult(self.board / row.name, result, outcomes, held_out)
-        return CachedResult(tuple(row.stamps), row.key, verified)
+    def decode(self, content: bytes | memoryview) -> dict[str, CachedResult]:
+        """Return the results of a cache file, by name. Raises ValueError."""
+        start = 8 + int.from_bytes(content[:8])
+        lines, outcomes = io.BytesIO(content[8:start]), io.BytesIO(content[start:])
+        shared = SharedParts.model_validate_json(lines.readline())
+        parts = [[self.share(name, part) for part in getattr(shared, name)] for name in SHARED]
+        results = {}
+        for line in lines:
+            row = CacheRow.model_validate_json(line)
+            results[row.name] = self.parse(row, parts, outcomes)
+        return results
+
+    def parse(
+        self, row: CacheRow, parts: Sequence[Sequence[Any]], outcomes: io.BytesIO
+    ) -> CachedResult:
+        """Return the result of a row, whose outcomes come next."""
+        shared = {n: part[i] for n, part, i in zip(SHARED, parts, row.shared, strict=True)}
+        result = Result.model_construct(**shared, **vars(row.fields))
+        numbers, right, second = map(outcomes.read, (row.numbers, row.right, row.held_out))
+        counts = np.frombuffer(right, np.min_scalar_type(row.out_of))
+        index = np.frombuffer(numbers, np.int64) if numbers else count_up(counts.size)
+        whole = Outcomes(index, counts, identify_draws(result), row.out_of)
+        held_out = replace(whole, right=np.frombuffer(second, np.uint8)) if second else None
+        verified = VerifiedResult(self.board / row.name, result, whole, held_out)
+        return CachedResult(row.stamps, row.key, verified)
 
     def write(self, results: Mapping[str, CachedResult]) -> None:
         """Write the cache file if it changed; log an error, e.g. a full disk."""
         if self.file is None or results == self.previous:
             return
-        rows = (make_row(name, result) for name, result in sorted(results.items()))
         try:
-            write_cache(self.file, compute_code_version(), rows)
+            write_cache(self.file, compute_code_version(), encode(results))
         except OSError as error:
             self.report.log(f"results are not cached: {self.file}: {error.strerror}")
 
@@ -179,57 +251,68 @@ def open_cache(
     results.write(results.current)
 
 
-def make_row(name: str, cached: CachedResult) -> CacheRow:
-    result, outcomes = cached.verified.result, cached.verified.outcomes
-    held_out = cached.verified.held_out
-    is_plain = outcomes.index is count_up(outcomes.index.size)
-    return CacheRow(
-        name=name,
-        stamps=cached.stamps,
-        key=cached.key,
-        result=result.model_dump_json().encode(),
-        numbers=b"" if is_plain else outcomes.index.tobytes(),
-        right=outcomes.right.tobytes(),
-        held_out=held_out.right.tobytes() if held_out else b"",
-        out_of=outcomes.out_of,
-    )
+def encode(results: Mapping[str, CachedResult]) -> bytes:
+    """Return the content of a cache file of these results."""
+    places: dict[str, dict[int, int]] = {name: {} for name in SHARED}
+    parts: dict[str, list[str]] = {name: [] for name in SHARED}
+    lines, outcomes = [""], io.BytesIO()
+    for name, cached in sorted(results.items()):
+        verified = cached.verified
+        shared = []
+        for kind in SHARED:
+            part = getattr(verified.result, kind)
+            if id(part) not in places[kind]:
+                places[kind][id(part)] = len(parts[kind])
+                parts[kind].append(part.model_dump_json())
+            shared.append(places[kind][id(part)])
+        whole, held_out = verified.outcomes, verified.held_out
+        is_plain = whole.index is count_up(whole.index.size)
+        row = {
+            "name": name,
+            "stamps": cached.stamps,
+            "key": cached.key,
+            "shared": shared,
+            "numbers": 0 if is_plain else outcomes.write(whole.index.tobytes()),
+            "right": outcomes.write(whole.right.tobytes()),
+            "held_out": outcomes.write(held_out.right.tobytes()) if held_out else 0,
+            "out_of": whole.out_of,
+        }
+        fields = verified.result.model_dump_json(exclude=set(SHARED))
+        lines.append(f'{json.dumps(row)[:-1]},"fields":{fields}}}')
+    lines[0] = "{" + ",".join(f'"{name}":[{",".join(parts[name])}]' for name in SHARED) + "}"
+    text = "\n".join(lines).encode()
+    return len(text).to_bytes(8) + text + outcomes.getvalue()
 
 
-def write_cache(path: Path, version: str, rows: Iterable[CacheRow]) -> None:
+def write_cache(path: Path, version: str, content: bytes) -> None:
     """Write a cache file by rename. Raises OSError."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = (pa.string(), pa.list_(pa.int64(), 6), *[pa.binary()] * 5, pa.int64())
-    schema = pa.schema(list(zip(CacheRow._fields, kinds, strict=True)))
-    sink, remaining = pa.BufferOutputStream(), iter(rows)
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        while group := list(islice(remaining, GROUP)):
-            columns = [list(column) for column in zip(*group, strict=True)]
-            writer.write_table(pa.Table.from_arrays([*map(pa.array, columns)], schema=schema))
-    content = memoryview(sink.getvalue())
     head = b" ".join([MAGIC, version.encode(), hashlib.sha256(content).hexdigest().encode()])
     with replacing(path) as temporary, temporary.open("wb") as out:
         out.write(head + b"\n")
         out.write(content)
 
 
-def read_cache(path: Path, version: str) -> Iterator[CacheRow]:
-    """Yield the rows, none if there is no file. Raises UnusableCache before the first row."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def ignore_interrupts() -> None:
+    """Leave signals to the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    content = read_payload(path, version)
-    if content is not None:
-        with pq.ParquetFile(pa.BufferReader(pa.py_buffer(content))) as file:
-            for group in range(file.metadata.num_row_groups):
-                columns = file.read_row_group(group).to_pydict()
-                for values in zip(*(columns[name] for name in CacheRow._fields), strict=True):
-                    yield CacheRow(*values)
+
+def verify_batch(board: Path, paths: Sequence[Path]) -> bytes:
+    """Return the right ones of these results as the content of a cache file."""
+    results = ResultCache(board)
+    verified = {}
+    for path in paths:
+        stamps, key = read_stamps(path), hash_files(path)
+        with suppress(FsbenchError, OSError):
+            cached = CachedResult(stamps, key, results.verify(path))
+            if stamps and read_stamps(path) == stamps:
+                verified[path.relative_to(board).as_posix()] = cached
+    return encode(verified)
 
 
 def read_payload(path: Path, version: str) -> memoryview | None:
-    """Return the Parquet part, None if there is no file. Raises UnusableCache."""
+    """Return all behind the first line, None if there is no file. Raises UnusableCache."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -250,23 +333,23 @@ def read_payload(path: Path, version: str) -> memoryview | None:
 def read_stamps(path: Path) -> tuple[int, ...]:
     """Return size, mtime and ctime of a result and of its records; () if one is missing."""
     try:
-        stats = [file.stat() for file in (path, path.with_suffix(".parquet"))]
+        stats = [file.stat() for file in (path, path.with_suffix(RECORDS))]
     except OSError:
         return ()
     return tuple(n for stat in stats for n in (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
 
 
-def hash_files(path: Path) -> bytes:
-    """Return the sha-256 of a result and of its records, 64 bytes; b"" if one is unreadable."""
+def hash_files(path: Path) -> str:
+    """Return the sha-256 of a result and of its records, in hexadecimal; "" if unreadable."""
     try:
-        return b"".join(hash_file(file) for file in (path, path.with_suffix(".parquet")))
+        return "".join(hash_file(file) for file in (path, path.with_suffix(RECORDS)))
     except OSError:
-        return b""
+        return ""
 
 
-def hash_file(file: Path) -> bytes:
+def hash_file(file: Path) -> str:
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @cache

@@ -15,8 +15,7 @@ from support.fakes import Heard
 from fsbench.core.errors import ValidationFailed
 from leaderboard.ranking.outcomes import VerifiedResult, extract_outcomes
 from leaderboard.submission import result_cache
-from leaderboard.submission import result_cache as verdict_file
-from leaderboard.submission.result_cache import list_sources, open_cache
+from leaderboard.submission.result_cache import ResultCache, list_sources, open_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -210,13 +209,39 @@ def test_a_broken_entry_costs_the_others_nothing(
 def test_what_left_the_board_leaves_the_cache(tmp_path: Path) -> None:
     folder = board(tmp_path / "board")
     read(folder, tmp_path / "cache")
-    file = next((tmp_path / "cache" / "board-results").iterdir())
     gone = next(folder.rglob("5w*.json"))
     gone.unlink()
     read(folder, tmp_path / "cache")
-    rows = {row.name for row in verdict_file.read_cache(file, result_cache.compute_code_version())}
-    assert len(rows) == 3
-    assert gone.relative_to(folder).as_posix() not in rows
+    names = ResultCache(folder, tmp_path / "cache").previous.keys()
+    assert len(names) == 3
+    assert gone.relative_to(folder).as_posix() not in names
+
+
+def test_processes_verify_what_is_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Several processes change no result, and leave a wrong one to the reader."""
+    for name, value in (("MANY", 2), ("BATCH", 1)):
+        monkeypatch.setattr(result_cache, name, value)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
+    folder = board(tmp_path / "board")
+    uncached = facts(read(folder, None))
+    last = sorted(folder.rglob("*.parquet"))[-1]
+    whole = last.read_bytes()
+    last.write_bytes(b"no")
+    with open_cache(folder, tmp_path / "cache", Heard()) as results:
+        results.verify_missing([folder])
+        assert len(results.fresh) == (3 if sys.platform == "linux" else 0)
+        with pytest.raises(ValidationFailed, match=last.name):
+            results.read_results(folder)
+        results.current |= results.fresh
+    last.write_bytes(whole)
+    last.with_suffix(".json").unlink()
+    last.unlink()
+    request.getfixturevalue("unverified")
+    assert facts(read(folder, tmp_path / "cache")) == [
+        fact for fact in uncached if fact[0].with_suffix(".parquet") != last
+    ]
 
 
 def test_no_place_for_a_cache_is_said_and_costs_nothing_else(plain: Path, tmp_path: Path) -> None:

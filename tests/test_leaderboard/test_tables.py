@@ -16,7 +16,7 @@ from fsbench.core.tasks import ColumnId, Data, TaskId, Track
 from fsbench.data.catalog import all_facts
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.official import find_official_board
-from leaderboard.board.tables import classify_data, is_ranked, split_by_track
+from leaderboard.board.tables import classify_data, find_ranked_column, split_by_track
 from leaderboard.ranking.tiers import RankingRule
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
@@ -115,7 +115,7 @@ def facts(result: Result) -> tuple[object, ...]:
 def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
     file = board(name)
     for table in split_by_track(file, results):
-        standing = [result for result in results if is_ranked(file, table, result)]
+        standing = [result for result in results if find_ranked_column(file, table, result)]
         episodes = {facts(result) for result in standing if isinstance(result.spec, EpisodicSpec)}
         assert len(episodes) <= 1
         assert len({result.spec.image.input_size for result in standing}) <= 1
@@ -140,7 +140,7 @@ def test_every_result_of_a_column_stands_somewhere_and_no_other(
     file = board(name)
     tables = split_by_track(file, results)
     for result in results:
-        places = [table.track for table in tables if is_ranked(file, table, result)]
+        places = [table.track for table in tables if find_ranked_column(file, table, result)]
         belongs = file.version is None or result.column in file.named
         assert bool(places) == belongs
         if isinstance(result.spec, EpisodicSpec) or file.version is not None:
@@ -173,10 +173,16 @@ def test_networks_of_an_open_table_have_the_same_adaptations(results: list[Resul
     for table in split_by_track(board("free"), results):
         tuned: dict[str, set[str]] = {}
         for result in results:
-            if is_ranked(board("free"), table, result):
+            if find_ranked_column(board("free"), table, result):
                 heads = tuned.setdefault(result.backbone.weights_hash, set())
                 heads.add(result.task.mode)
         assert len({*map(frozenset, tuned.values())}) <= 1
+
+
+def name_columns(kind: str, results: Sequence[Result]) -> dict[str, set[ColumnId]]:
+    """Track -> names of its columns."""
+    tables = split_by_track(board(kind), results)
+    return {t.track.label: {c.name for c in t.columns} for t in tables if t.track}
 
 
 def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
@@ -187,22 +193,22 @@ def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
     )
     probed, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
     both = [linear, affine, probed, linear_b, affine_b]
-    networks = {t.track.label: t.names for t in split_by_track(board("older"), both) if t.track}
+    networks = name_columns("older", both)
     assert networks == {"ibm 224px": {linear.column, affine.column, probed.column}}
-    networks = {t.track.label: t.names for t in split_by_track(board("free"), both) if t.track}
+    networks = name_columns("free", both)
     assert networks == {
         "ibm 224px": {linear.column, affine.column},
         "probes 224px": {probed.column},
     }
     some = [*both, result(episodic(), "isic", network="c"), other_size]
-    networks = {t.track.label: t.names for t in split_by_track(board("free"), some) if t.track}
+    networks = name_columns("free", some)
     assert networks == {
         "ibm 64px": {other_size.column},
         "linear ibm 224px": {linear.column},
         "affine ibm 224px": {affine.column},
         "probes 224px": {probed.column},
     }
-    networks = {t.track.label: t.names for t in split_by_track(board("older"), some) if t.track}
+    networks = name_columns("older", some)
     assert networks == {
         "ibm 64px": {other_size.column},
         "linear ibm 224px": {linear.column, probed.column},
@@ -211,7 +217,7 @@ def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
     assert list(networks).index("linear ibm 224px") < list(networks).index("affine ibm 224px")
     named = BoardFile(name="free", columns=(identify_column(linear), identify_column(affine)))
     (table,) = split_by_track(named, some)
-    assert table.names == {linear.column, affine.column}
+    assert {c.name for c in table.columns} == {linear.column, affine.column}
 
 
 def test_tables_of_an_official_board_by_hand() -> None:
