@@ -397,6 +397,27 @@ class PowerAnalysis(Frozen):
     overall: EpisodesNeeded
     dense: tuple[EpisodesNeeded, ...]
 
+    def table(self) -> TextTable:
+        """Return the lines as a table, in percent points."""
+        tasks = (*self.cells, *self.dense)
+        short = shorten_columns([line.task for line in tasks])[0]
+        lines = (*self.cells, self.overall, *self.dense)
+        names = (*short[: len(self.cells)], self.overall.task, *short[len(self.cells) :])
+        rows = tuple(
+            (
+                name,
+                str(line.episodes),
+                *(f"{100 * v:.2f}" for v in (line.gap, line.sd, line.detectable)),
+                f"{100 * line.detectable_600:.2f}",
+                str(line.needed),
+            )
+            for name, line in zip(names, lines, strict=True)
+        )
+        needed = f"episodes for {100 * self.goal.gap:g}"
+        columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
+        title = f"A: {self.a}, B: {self.b}, {self.track}"
+        return TextTable(title, columns, rows, optional=(DENSE, "sd of A - B"))
+
 
 def analyze_power(
     a: Comparable,

@@ -37,22 +37,23 @@ def rows(what: str = "", text: str = "") -> list[Row]:
         return [{"what": name, "lists": summary(f.__doc__)} for name, f in LISTINGS.items()]
     if what not in LISTINGS:
         raise UnknownName("listing", what, LISTINGS)
-    listed = models(text) if what == MODELS else LISTINGS[what]()
-    return [row for row in listed if text.lower() in str(next(iter(row.values()))).lower()]
+    if what == MODELS:
+        return models(text)
+    return [row for row in LISTINGS[what]() if text.lower() in str(next(iter(row.values()))).lower()]
 
 
 def models(text: str = "") -> list[Row]:
-    """Models of timm; fsbench ls models TEXT searches their names."""
+    """Models of timm; fsbench ls models TEXT searches their names, e.g. resnet5*."""
     import timm
 
     tags: dict[str, list[str]] = {}
-    for name in timm.list_models(f"*{text}*", pretrained=True):
+    text = text.lower().removeprefix("timm/")
+    pattern = text if "*" in text else f"*{text}*"
+    for name in timm.list_models(pattern, pretrained=True):
         architecture, _, tag = name.partition(".")
         tags.setdefault(architecture, []).append(tag)
-    return [
-        {"model": f"timm/{name}", "weights": tags.get(name, [])}
-        for name in timm.list_models(f"*{text.partition('.')[0]}*")
-    ]
+    names = tags if "." in text else timm.list_models(pattern)
+    return [{"model": f"timm/{name}", "weights": tags.get(name, [])} for name in names]
 
 
 def recipe_fields(name: str) -> Row:

@@ -58,15 +58,7 @@ def power(
     if as_json:
         console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
         return
-    needed = f"episodes for {100 * goal.gap:g}"
-    columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
-    for analysis in analyses:
-        rows = []
-        for line in (*analysis.cells, analysis.overall, *analysis.dense):
-            fractions = (line.gap, line.sd, line.detectable, line.detectable_600)
-            points = (f"{100 * value:.2f}" for value in fractions)
-            rows.append((line.task, str(line.episodes), *points, str(line.needed)))
-        console.table(f"A: {analysis.a}, B: {analysis.b}, {analysis.track}", columns, rows)
+    console.show_tables([analysis.table() for analysis in analyses])
     console.log(
         "Percent points, paired over shared episodes; two-sided z test, alpha "
         f"{goal.alpha:g}, power {goal.power:g}. The overall line counts episodes per task. Among "

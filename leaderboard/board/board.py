@@ -116,7 +116,10 @@ class Board:
 
         With a cache folder a result is verified once per content (submission/result_cache.py).
         """
-        names, entries = self.names(), []
+        names = self.names()
+        if not names:
+            return []
+        entries: list[BoardEntry] = []
         with result_cache.open_cache(self.folder, cache, report) as results:
             results.verify_missing([self.folder / name for name in names])
             with report.task(f"read {self.file.name}", len(names), "entries") as advance:

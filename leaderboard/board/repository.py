@@ -27,7 +27,7 @@ from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import BOARD_FILE, find_official_board
 from leaderboard.board.tables import rank_board
-from leaderboard.reports.render import escape_markdown, make_measured_table, render_table
+from leaderboard.reports.render import escape_markdown, make_overview_table, render_table
 from leaderboard.submission.changes import check_changes, compare_with_base, run_git
 from leaderboard.submission.checks import submit_results
 from leaderboard.submission.submission import Submission
@@ -116,8 +116,7 @@ key (`--replace`). The tables of the README are rendered after the merge.
 """
 ABOUT = (
     "A leaderboard of frozen vision backbones, made with fsbench: every number is recomputed from "
-    "stored outcomes, and every comparison is paired over the same episodes. (Edit 'about' in "
-    "board.json: what this board compares, why, and who may submit.)"
+    "stored outcomes, and every comparison is paired over the same episodes."
 )
 """Template of `about`, which opens the README and the page."""
 BEGIN, END = "<!-- tables: fsbench leaderboard readme -->", "<!-- end -->"
@@ -221,8 +220,9 @@ def render_readme(
             f"{path} has no place for the tables", fix=f"add the lines {BEGIN} and {END} to it"
         )
     views = [view for view in rank_board(folder, cache, report) if view.ranking.entries]
-    tables = [render_table(make_measured_table(view)) for view in views] or [NO_ENTRIES]
-    filled = "\n\n".join([before + BEGIN, *tables, END + after])
+    tables = [make_overview_table(view) for view in views]
+    texts = [render_table(table.complete or table) for table in tables] or [NO_ENTRIES]
+    filled = "\n\n".join([before + BEGIN, *texts, END + after])
     write_atomic(path, filled.encode())
     return path, filled != text
 

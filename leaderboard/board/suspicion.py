@@ -57,6 +57,18 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tu
     return {name: tuple(dict.fromkeys(texts)) for name, texts in suspicions.items()}
 
 
+def shorten_suspicions(suspicions: Iterable[str]) -> tuple[str, ...]:
+    """Return one text per reason, with the first entry and the number of others."""
+    entries: dict[str, list[str]] = defaultdict(list)
+    for text in suspicions:
+        reason, _, entry = text.rpartition(" ")
+        entries[reason].append(entry)
+    return tuple(
+        f"{reason} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        for reason, names in entries.items()
+    )
+
+
 def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, str, str]]:
     """Yield two entries and a reason, in the first column in which it holds for them."""
     columns: dict[tuple[str, str, int, bytes], list[OutcomeRow]] = defaultdict(list)

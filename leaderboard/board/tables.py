@@ -22,7 +22,7 @@ from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.eligibility import exclude_entries
 from leaderboard.board.published import PublishedEntry, load_published
-from leaderboard.board.suspicion import OutcomeRow, find_suspicions
+from leaderboard.board.suspicion import OutcomeRow, find_suspicions, shorten_suspicions
 from leaderboard.methods.runs import MethodRun, group_seeds
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
@@ -200,7 +200,10 @@ def rank_table(
         track=table.track,
         ranking=Ranking((), (), ()),
         flags={
-            entry.name: (*list_flags(entry, table.track), *suspicions.get(entry.name, ()))
+            entry.name: (
+                *list_flags(entry, table.track),
+                *shorten_suspicions(suspicions.get(entry.name, ())),
+            )
             for entry in entries
         },
         sources={entry.name: entry.cells[0].result.backbone.source_accuracy for entry in entries},

@@ -1,20 +1,29 @@
 """Heat map of gains over the control: methods down, targets across."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core import plotting
-from fsbench.core.plotting import FONT_SIZE, GAIN, INK, LOSS, Drawing, fit_text, signed
+from fsbench.core.plotting import (
+    FONT_SIZE,
+    GAIN,
+    INK,
+    LINE_HEIGHT,
+    LOSS,
+    Drawing,
+    fit_text,
+    signed,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW, HEAD, LONGEST_HEAD, FOOT = 26.0, 20.0, 150.0, 46.0
-"""Heights in pixels: of a row, of the names of the columns, and of the legend."""
+"""Heights in pixels: of a row, of the names of the columns, and of a legend with one line."""
 LABEL_SHARE = 0.36
 """Share of the width that row labels may take."""
-SLIMMEST, WIDEST, ROOM_FOR_NUMBERS = 16.0, 84.0, 46.0
+SLIMMEST, WIDEST, ROOM_FOR_NUMBERS, ROOM_FOR_DECIMALS = 16.0, 132.0, 46.0, 56.0
 """Widths of a cell."""
 RIM = 3.0
 """Width of the outline of a hollow cell."""
@@ -46,6 +55,23 @@ class HeatMap:
         return plotting.clip_range(sizes)[1] or 0.01
 
     @property
+    def has_outliers(self) -> bool:
+        """Whether gains lie beyond the end of the colour scale."""
+        return any(v is not None and abs(v) > self.largest for row in self.values for v in row)
+
+    def fold_notes(self, room: float) -> list[str]:
+        """Return what the marks mean, on lines of this width where each note fits one."""
+        lines = ["95 % interval excludes 0"]
+        notes = ["hollow: one seed"] if self.single else []
+        for note in [*notes, *(["triangle: off scale"] if self.has_outliers else [])]:
+            longer = f"{lines[-1]}; {note}"
+            if plotting.text_width(longer) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(note)
+        return lines
+
+    @property
     def description(self) -> str:
         return (
             f"Gain over the control in points: {len(self.rows)} methods by {len(self.columns)} "
@@ -69,10 +95,13 @@ def draw(chart: HeatMap, width: float = 720) -> Drawing:
     upright = longest + 6 > cell
     top = min(longest, LONGEST_HEAD) + 12 if upright else HEAD
     right_end = left + cell * max(len(chart.columns), 1)
-    height = top + ROW * max(len(chart.rows), 1) + FOOT
     wide = max(width, right_end + 1)
+    legend = left if wide - left > 330 else 8.0
+    notes = chart.fold_notes(wide - legend - 14)
+    foot = FOOT + LINE_HEIGHT * (len(notes) - 1)
+    height = top + ROW * max(len(chart.rows), 1) + foot
     drawing = Drawing.create(chart.title, chart.description, wide, height)
-    axes = drawing.add_axes(left, top, wide - right_end, FOOT)
+    axes = drawing.add_axes(left, top, wide - right_end, foot)
     axes.set_xlim(-0.5, max(len(chart.columns), 1) - 0.5)
     plotting.label_rows(drawing, axes, chart.rows, left - 12)
     axes.spines.bottom.set_visible(False)
@@ -89,10 +118,8 @@ def draw(chart: HeatMap, width: float = 720) -> Drawing:
     corner = cell >= ROOM_FOR_NUMBERS
     dots = [(j + (0.5 - 5 / cell) * corner, i - 0.27 * corner) for i, j in chart.significant()]
     axes.plot([x for x, _ in dots], [y for _, y in dots], "o", color=INK, markersize=4.4)
-    clipped = add_clipped(axes, chart, corner, cell)
-    notes = ["95 % interval excludes 0", *(["hollow: one seed"] if chart.single else [])]
-    notes += ["triangle: off scale"] if clipped else []
-    add_scale(drawing, chart.largest, left if wide - left > 330 else 8.0, "; ".join(notes))
+    add_clipped(axes, chart, corner, cell)
+    add_scale(drawing, chart.largest, legend, foot, notes)
     return drawing
 
 
@@ -121,33 +148,36 @@ def add_cell(
         f"{plotting.interval(chart.low[i][j], chart.high[i][j])}",
     )
     if cell >= ROOM_FOR_NUMBERS:
-        text = signed(value, 1 if cell < 56 else 2)
+        text = signed(value, 1 if cell < ROOM_FOR_DECIMALS else 2)
         axes.text(j, i + 0.36 * FONT_SIZE / ROW, text, ha="center", va="baseline")
 
 
-def add_clipped(axes: "Axes", chart: HeatMap, corner: bool, cell: float) -> bool:
-    """Mark the gains beyond the colour scale by triangles; return whether there are any."""
+def add_clipped(axes: "Axes", chart: HeatMap, corner: bool, cell: float) -> None:
+    """Mark the gains beyond the colour scale by triangles."""
     for i, row in enumerate(chart.values):
         for j, value in enumerate(row):
             if value is not None and abs(value) > chart.largest:
                 x, y = j - (0.5 - 6 / cell) * corner, i + (0 if corner else 0.27)
                 marker = "^" if value > 0 else "v"
                 axes.plot(x, y, marker, color=INK, markersize=5)
-    return any(v is not None and abs(v) > chart.largest for row in chart.values for v in row)
 
 
-def add_scale(drawing: Drawing, largest: float, left: float, note: str) -> None:
-    """Draw the colour scale below the map, from the largest loss to the largest gain."""
+def add_scale(
+    drawing: Drawing, largest: float, left: float, foot: float, notes: Sequence[str]
+) -> None:
+    """Draw the colour scale below the map, and notes under it, in the lowest `foot` pixels."""
     steps, size = 11, 10.0
     _, height = drawing.size
-    axes = drawing.add_axes(left, height - FOOT + 10, drawing.size[0] - left - 120, FOOT - 20)
+    axes = drawing.add_axes(left, height - foot + 10, drawing.size[0] - left - 120, foot - 20)
     axes.set_axis_off()
     shares = [2 * k / (steps - 1) - 1 for k in range(steps)]
     colours = [(GAIN if share > 0 else LOSS, STRONGEST * abs(share)) for share in shares]
     axes.bar(range(steps), 1, 1, color=colours)
     axes.set(xlim=(-0.5, 12 - 0.5), ylim=(0, 1))
-    y = height - FOOT + 19
+    y = height - foot + 19
     ends = f"{signed(-largest, 1)} to {signed(largest, 1)} points"
     drawing.write(left + size * steps + 8, y, ends)
     axes.plot(-0.2, -1.4, "o", color=INK, markersize=4.4, clip_on=False)
-    drawing.write(left + 12, y + 19, fit_text(note, drawing.size[0] - left - 14))
+    for i, note in enumerate(notes):
+        room = drawing.size[0] - left - 14
+        drawing.write(left + 12, y + 19 + LINE_HEIGHT * i, fit_text(note, room))

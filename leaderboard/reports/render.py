@@ -77,16 +77,12 @@ def make_overview_tables(views: Sequence[BoardTable], seeds: bool = False) -> li
 
 def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
     """Return tier, entry, overall and one column per data set; `complete` has every column."""
-    lead, complete, shared = (
-        describe_ranking(view),
-        make_measured_table(view, seeds),
-        SharedMarks.of(view),
-    )
+    complete, shared = make_measured_table(view, seeds), SharedMarks.of(view)
     marked = [
         (tier, mark_single_seed(view, name) if name in view.names else name, *rest)
         for tier, name, *rest in complete.rows
     ]
-    complete = replace(complete, rows=tuple(marked), lead=lead, keys=2)
+    complete = replace(complete, rows=tuple(marked), keys=2)
     columns_by_dataset: dict[str, list[str]] = {}
     for column in view.ranking.columns:
         columns_by_dataset.setdefault(ColumnId.parse(column).task.dataset, []).append(column)
@@ -104,7 +100,7 @@ def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
         ("tier", "entry", "seeds", "overall", *columns_by_dataset, "in-domain", "flags"),
         rows,
         note + complete.note,
-        lead,
+        complete.lead,
         keys=2,
         optional=("in-domain", "flags", "seeds"),
         complete=complete,
@@ -187,10 +183,11 @@ def mark_single_seed(view: BoardTable, name: str) -> str:
 
 
 def describe_ranking(view: BoardTable) -> tuple[str, ...]:
-    """Return the finding of a table in a sentence, and what it does not show."""
+    """Return the finding of a table in a sentence, what it does not show, and any warning."""
     ranked = [entry for entry in view.ranking.entries if entry.tier is not None]
+    warnings = [f"Warning: {view.warning}"] if view.warning else []
     if not ranked:
-        return ()
+        return tuple(warnings)
     best = [entry for entry in ranked if entry.tier == 1]
     leader = f"{best[0].name} ({to_percent(best[0].overall or 0.0)} %)"
     if len(ranked) == 1:
@@ -202,7 +199,6 @@ def describe_ranking(view: BoardTable) -> tuple[str, ...]:
             f"{len(best)} of {len(ranked)} ranked entries share tier 1: which of them is best is "
             f"not decided; {leader} has the highest mean."
         )
-    warnings = [f"Warning: {view.warning}"] if view.warning else []
     return (finding, *describe_single_seeds(view), *warnings)
 
 
@@ -211,7 +207,7 @@ def describe_single_seeds(view: BoardTable) -> list[str]:
     if all(entry.name in view.seeds for entry in view.ranking.entries):
         return []
     covers = "± and tiers cover the draw of episodes or test images, not another seed."
-    if view.pooled_spread is not None:
+    if view.seeds and view.pooled_spread is not None:
         covers = "± and tiers take the seed spread of the rows with several seeds."
     return [f"{ONE_SEED} one pretraining seed: {covers}"]
 
@@ -229,7 +225,7 @@ def describe_coverage(view: BoardTable) -> str:
 
 
 def make_measured_table(view: BoardTable, seeds: bool = False) -> TextTable:
-    """Return one line per row: tier, overall and every column in percent.
+    """Return one line per row: tier, overall and every column in percent, below the finding.
 
     seeds: whether the seeds of a row are lines below it.
     """
@@ -248,13 +244,12 @@ def make_measured_table(view: BoardTable, seeds: bool = False) -> TextTable:
     notes = [TIER_NOTES[view.ranking.rule], describe_coverage(view), *list_unranked(view.ranking)]
     notes += [HELD_OUT_NOTE] if any(view.best_on_test.values()) else []
     note = " ".join(notes) if rows else "No entries yet: fsbench submit RESULTS --board DIR"
-    note += f" Warning: {view.warning}" if view.warning else ""
     if any(SELF_MARK in text for row in rows for text in row):
         note = f"{note} {SELF_NOTE}"
     header = ("tier", "entry", "overall", *short, "source", "flags")
     if view.seeds:
         header = ("tier", "entry", "seeds", *header[2:])
-    return TextTable(title, header, tuple(rows), note)
+    return TextTable(title, header, tuple(rows), note, describe_ranking(view))
 
 
 def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
@@ -374,11 +369,14 @@ def render_board(views: Sequence[BoardTable], seeds: bool = False) -> str:
 
 
 def render_table(table: TextTable) -> str:
+    """Return a heading, the sentences under the title, the table and its note."""
     head = "| " + " | ".join(map(escape_markdown, table.columns)) + " |"
     rule = "|" + "|".join(" --- " for _ in table.columns) + "|"
     body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
-    title, note = escape_markdown(table.title), escape_markdown(" ".join([*table.lead, table.note]))
-    return "\n".join([f"### {title}", "", head, rule, *body, "", note])
+    texts = [escape_markdown(text) for text in (" ".join(table.lead), table.note)]
+    lead, note = ([text, ""] if text else [] for text in texts)
+    lines = [f"### {escape_markdown(table.title)}", "", *lead, head, rule, *body, "", *note]
+    return "\n".join(lines).rstrip("\n")
 
 
 def escape_markdown(text: str) -> str:

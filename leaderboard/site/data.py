@@ -208,12 +208,15 @@ def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
             name for (_, name), gain in gains.items() if gain.gap > 0 and gain.is_significant(ALPHA)
         ]
         several = sum(len(gain.seeds) > 1 for gain in gains.values())
-        words = f"{len(gains)} method{'s' * (len(gains) > 1)}"
-        text += (
-            f"; of {words}, {join_words(winners or ['none'])} gain"
-            f"{'s' * (len(winners) < 2)} significantly over plain training of equal compute "
-            f"({several or 'none'} with the several seeds that this needs)"
-        )
+        gain_words = "significantly over plain training of equal compute"
+        if len(gains) == 1:
+            text += f"; {next(iter(gains))} {'gains' if winners else 'does not gain'} {gain_words}"
+            text += "" if several else " (it has one seed, and this needs several)"
+        else:
+            verb = "gains" if len(winners) < 2 else "gain"
+            names = join_words(winners or ["none"])
+            text += f"; of {len(gains)} methods, {names} {verb} {gain_words}"
+            text += f" ({several or 'none'} with the several seeds that this needs)"
     return f"{text}."
 
 

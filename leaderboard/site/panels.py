@@ -111,7 +111,7 @@ def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
             "Overall accuracy in percent; the line is the Pareto front (best for its cost). "
             "Hollow: one pretraining seed. Methods of equal cost lie side by side."
         )
-        yield draw_chart(chart.title, note, partial(scatter.draw, chart), track=board.track)
+        yield draw_chart(chart.title, note, partial(scatter.draw, chart), WHOLE, board.track)
 
 
 def draw_shots(table: BoardTable) -> Iterator[ChartRecord]:

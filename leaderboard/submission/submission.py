@@ -129,7 +129,7 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
         "targets_seen": ("Of them, targets of the evaluation, or none.", "none"),
         "statement": (
             "How the numbers came about, in one sentence.",
-            describe_origin(submissions[0]),
+            " ".join(dict.fromkeys(map(describe_origin, submissions))),
         ),
     }
     if not stated:
@@ -155,7 +155,7 @@ def find_link(backbones: Sequence[BackboneFacts]) -> str | None:
 
 
 def describe_origin(submission: "Submission") -> str:
-    """Return one sentence on weights and evaluation, from what the results record."""
+    """Return a sentence on weights and evaluation, from what the results record."""
     facts, made = submission.facts, submission.cells[0].result.provenance
     weights = f"Weights {facts.ref}"
     if facts.random_init is not None:

@@ -55,6 +55,21 @@ def test_the_spread_of_the_records_gives_the_analytic_number(
     assert overall["gap"] == pytest.approx(0.02)
 
 
+def test_the_table_keeps_its_labels_and_numbers_whole_at_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = [write(tmp_path / s, [9, 3] * 20, s, dense=[6, 8] * 20) for s in "ab"]
+    for side in sides:
+        write(side, [5] * N, side.name, shots=5)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert call("power", "--like", *map(str, sides)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    labels = [line[:24].strip() for line in lines if line.startswith("folder")]
+    shown = [f"folder-blobs:5w{shots}s n_query=5" for shots in (1, 5)]
+    assert labels == [name[:24].strip() for name in (*shown, f"{shown[0]} dense")]
+    assert not any("linear@" in line or len(line) > 80 for line in lines)
+
+
 def test_dense_queries_have_a_line_of_their_own_outside_the_mean(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

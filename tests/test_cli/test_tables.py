@@ -207,3 +207,8 @@ def test_models_of_timm_are_searched(capsys: pytest.CaptureFixture[str]) -> None
     assert call("ls", "models", "resnet10t", "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row == {"model": "timm/resnet10t", "weights": ["c3_in1k"]}
+    for text in ("timm/resnet10*", "resnet10t.c3_in1k", "RESNET10t"):
+        assert call("ls", "models", text, "--json") == 0
+        assert row in json.loads(capsys.readouterr().out)
+    assert call("ls", "models", "esnet10*", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == []

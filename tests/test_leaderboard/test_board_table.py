@@ -1,17 +1,36 @@
 """What columns share: the same episodes under other adaptations, the same test images of probes."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 from support import fakes
 
+from fsbench.core.progress import Silent
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.verification import read_cells
+from leaderboard.board.board import Board
+from leaderboard.board.repository import init_board
+from leaderboard.board.suspicion import shorten_suspicions
 from leaderboard.board.tables import extract_outcomes
 
 
 def draws(root: Path) -> dict[str, str]:
     return {str(cell.result.task): extract_outcomes(cell).draws for cell in read_cells(root)}
+
+
+def test_many_suspicions_of_one_reason_are_counted() -> None:
+    texts = [f"suspicious: near copy of e{i}" for i in range(22)]
+    same = "suspicious: other outcomes than the same weights in x"
+    assert shorten_suspicions([*texts, same]) == ("suspicious: near copy of e0 and 21 more", same)
+    assert shorten_suspicions(texts[:1]) == tuple(texts[:1])
+
+
+def test_reading_a_board_without_entries_reports_no_progress(tmp_path: Path) -> None:
+    report = Mock(spec=Silent)
+    init_board(tmp_path / "board")
+    assert Board.open(tmp_path / "board").entries(None, report) == []
+    report.task.assert_not_called()
 
 
 def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path) -> None:

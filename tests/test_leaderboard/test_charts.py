@@ -573,6 +573,26 @@ def test_the_colours_of_a_heat_map_ignore_an_outlier_and_mark_it() -> None:
     assert any("triangle: off scale" in text for text in texts(drawing))
 
 
+def test_notes_of_a_heat_map_fold_on_a_phone_and_are_not_cut() -> None:
+    values = (*(0.001 * i for i in range(1, 11)), -0.9)
+    none = ((None,) * 11,)
+    chart = heat_map.HeatMap("g", ("a",), TASKS[:11], (values,), none, none, frozenset({0}))
+    notes = ["95 % interval excludes 0", "hollow: one seed", "triangle: off scale"]
+    wide, phone = heat_map.draw(chart, 1180), heat_map.draw(chart, 358)
+    assert "; ".join(notes) in texts(wide)
+    assert not [text for text in texts(phone) if "scale" in text and "…" in text]
+    assert {"; ".join(notes[:2]), notes[2]} <= set(texts(phone))
+
+
+def test_a_heat_map_of_few_columns_takes_the_width_of_a_desk() -> None:
+    chart = heat_map.HeatMap(
+        "g", ("a",), TASKS[:8], ((0.01,) * 8,), ((0.0,) * 8,), ((0.02,) * 8,)
+    )
+    drawing = heat_map.draw(chart, 1180)
+    cells = drawing.figure.axes[0].get_window_extent().width / drawing.figure.dpi * 72
+    assert cells > 0.8 * 1180
+
+
 def test_one_seed_is_drawn_hollow() -> None:
     rows = (gaps.GapRow("one", 0.01, 0, 0.02, single=True), gaps.GapRow("many", 0.01, 0, 0.02))
     drawing = gaps.draw(gaps.GapChart("g", "A", "B", rows))

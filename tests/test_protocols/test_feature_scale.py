@@ -96,7 +96,9 @@ def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) ->
     assert not any("feature_norm" in json.loads(text) for text in texts)
 
 
-def test_a_board_warns(tmp_path: Path, results: Path) -> None:
+def test_a_board_warns(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("0.1", "1.0"):
         for file in (results / name).rglob("5w5s-linear-*"):
             target = tmp_path / name / file.relative_to(results / name)
@@ -110,7 +112,11 @@ def test_a_board_warns(tmp_path: Path, results: Path) -> None:
         assert not stop.value.code
     (table,) = rank_board(tmp_path / "board")
     assert "for scale1.0" in table.warning
-    assert (
-        "Warning: Feature norms differ 10 times"
-        in fsbench.leaderboard(tmp_path / "board").to_markdown()
-    )
+    warning = "Warning: Feature norms differ 10 times"
+    assert fsbench.leaderboard(tmp_path / "board").to_markdown().count(warning) == 1
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        run(["leaderboard", "show", "--board", str(tmp_path / "board")])
+    shown = capsys.readouterr()
+    assert f"{shown.out} {shown.err}".count(warning) == 1
+    assert shown.out.index(warning) < shown.out.index("tier  entry")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -296,6 +297,24 @@ def test_published_numbers_say_what_their_spread_is(opened: Any) -> None:
     assert shown[0].get_attribute("title").startswith("Table 1: ± over seeds as printed")
 
 
+def test_published_rows_stand_where_they_have_numbers(
+    driver: Any, source: fakes_site.SiteBoard, tmp_path: Path
+) -> None:
+    printed = tuple(e for e in load_published() if e.name.startswith(("seal-", "swr-")))
+    tables = [replace(table, published=printed) for table in source.tables]
+    written = tmp_path / "index.html"
+    made = data.build_page_data(*source._replace(tables=tables))
+    written.write_text(page.render_page(made), encoding="utf8")
+    driver.get(f"{written.as_uri()}#/t/0")
+    transfer, in_domain = find(driver, "#published .box")
+    assert "seal-paper-seal" in transfer.text
+    assert "swr-paper-swr" in in_domain.text
+    assert not find(driver, "#published .absent")
+    heads = [head.text for head in transfer.find_elements("css selector", "thead th")]
+    assert heads[1].startswith("isic:5w1s") or heads[1].startswith("eurosat:5w1s")
+    assert heads[-1] == "tinyimagenet:in-domain"
+
+
 def test_text_of_every_colour_is_readable(opened: Any) -> None:
     """What the browser computes, not only what the palette says."""
     for is_dark in (False, True):
@@ -452,3 +471,25 @@ def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
     driver.execute_script("location.hash = '#/m'")
     wait(driver, '.methods [data-expand$="seal"]').click()
     assert len(find(driver, ".methods .seed")) == 2
+
+
+def test_a_seed_of_a_row_is_compared_as_an_independent_sample(driver: Any, seeded: str) -> None:
+    driver.get("about:blank")
+    driver.get(f"{seeded}#/t/0/c/seal-s0/swr-s0")
+    assert "columns are not paired here (a seed of a row" in wait(driver, ".pair .note").text
+    assert "swr-s0" in wait(driver, ".pair .verdict").text + wait(driver, ".pair h3").text
+    assert driver.get_log("browser") == []
+
+
+def test_a_phone_shows_gains_and_commands_without_scrolling(driver: Any, seeded: str) -> None:
+    browser.resize(driver, browser.PHONE)
+    driver.get("about:blank")
+    driver.get(f"{seeded}#/m")
+    right = "return arguments[0].getBoundingClientRect().right"
+    gains = find(driver, ".methods tbody .gain:nth-of-type(3)") or find(driver, ".methods .gain")
+    assert max(driver.execute_script(right, gain) for gain in gains[:1]) <= browser.PHONE[0]
+    names_of_rows = [head.text for head in find(driver, ".methods tbody th")]
+    assert all("○" in text or "●" in text for text in names_of_rows)
+    wait(driver, "#submit summary").click()
+    for block in find(driver, "#submit pre"):
+        assert block.get_property("scrollWidth") <= block.get_property("clientWidth")

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import methods as fakes_methods
 from support import site as fakes_site
 
 from fsbench.core.schema import DatasetRecord
@@ -120,6 +121,20 @@ def test_an_official_board_says_what_it_measures_before_any_entry() -> None:
         "(25,848 images), CropDisease (43,456 images), EuroSAT (27,000 images) and ISIC "
         "(10,015 images)."
     )
+
+
+def test_the_template_of_about_asks_nothing_of_a_reader() -> None:
+    text = page.render_page(data.build_page_data(*fakes_site.source(["a"])))
+    assert "every number is recomputed from stored outcomes" in text
+    assert "board.json" not in data.build_page_data(*fakes_site.source(["a"]))["about"]
+
+
+def test_the_finding_names_the_only_method() -> None:
+    runs = {"seal-s0": fakes_methods.facts("seal"), "normal-s0": fakes_methods.facts("normal")}
+    _, _, (table,) = fakes_site.source(list(runs), backbones=runs)
+    text = data.describe_finding(table, build_from_table(table))
+    assert "; seal does not gain significantly over plain training of equal compute" in text
+    assert text.endswith("(it has one seed, and this needs several).")
 
 
 def test_a_subset_and_the_finding_are_said_in_words() -> None:

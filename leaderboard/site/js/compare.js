@@ -22,8 +22,7 @@ function comparePage(track, rows, on) {
 }
 
 function pairSection(track, bytes, a, b) {
-  const [i, j] = [a, b].map((row) => track.rows.indexOf(row));
-  const found = (column) => gapOf(bytes, track, i, j, column);
+  const found = (column) => gapOf(bytes, track, a, b, column);
   const rows = track.columns
     .map((column, c) => ({ label: column.label, ...found(c) }))
     .filter((row) => row.gap !== undefined);
@@ -35,7 +34,7 @@ function pairSection(track, bytes, a, b) {
     el("p", { class: "verdict" }, verdict(a, b, overall, rows)),
     el("p", { class: "note" },
       "Gap in points with its paired 95 % interval (its width within 0.7 %); colour where it excludes 0. ",
-      apart ? `${plural(apart, "column is", "columns are")} not paired here (other episodes, or beyond the entries that the page pairs): as independent samples. ` : "",
+      apart ? `${plural(apart, "column is", "columns are")} not paired here (a seed of a row, other episodes, or beyond the entries that the page pairs): as independent samples. ` : "",
       [a, b].some((row) => !(row.seeds?.length > 1)) ? "This speaks of these networks: with one seed on a side it says nothing about the methods. " : "",
       "Several columns are several tests: ", el("code", {}, `fsbench compare ${a.name} ${b.name}`), " corrects for that."),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "gaps by column" },

@@ -37,6 +37,10 @@ function show({ focus = true } = {}) {
   else if (view === "c" && rows.length > 1) root.append(...comparePage(track, rows, on).filter(Boolean));
   else showBoard(track, index, on);
   const here = rows.map((row) => row.name).join(" against ");
+  for (const box of document.querySelectorAll(".box")) {
+    edges(box);
+    box.addEventListener("scroll", () => edges(box), { passive: true });
+  }
   document.title = `${here || (view === "m" ? "Methods" : track.title)} · ${board.board}`;
   document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (focus && rows.length) {
@@ -47,8 +51,7 @@ function show({ focus = true } = {}) {
 
 function showBoard(track, index, on) {
   const box = el("div", { class: "box", id: "board", tabindex: 0, role: "region", "aria-label": `${track.title}, scrolls sideways` });
-  box.addEventListener("scroll", () => edges(box), { passive: true });
-  const warning = track.warning && el("p", { class: "note" }, `Warning: ${track.warning}`);
+  const warning = track.warning && el("p", { class: "note" }, prose(`Warning: ${track.warning}`));
   const opening = [
     track.finding && el("p", { class: "finding" }, track.finding),
     el("p", { class: "note" }, `${track.data} ${track.coverage}`),
@@ -137,5 +140,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   root.scrollIntoView();
 });
 addEventListener("hashchange", () => show());
-addEventListener("resize", () => document.getElementById("board") && edges(document.getElementById("board")));
+addEventListener("resize", () => document.querySelectorAll(".box").forEach(edges));
 show({ focus: false });

@@ -23,7 +23,7 @@ function methodsPage() {
 function methodTable(page) {
   const on = actions(page.track);
   const ranges = new Map(page.kinds.map(([kind]) => [kind, gainRange(page.rows.map((row) => row.gains[kind]).filter(Boolean))]));
-  const heads = ["method", "seeds", "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
+  const heads = ["method", el("span", { class: "wide-only" }, "seeds"), "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
   const table = el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, heads.map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, page.rows.map((row) => methodRows(page, row, ranges, on))));
@@ -49,16 +49,18 @@ function methodRows(page, row, ranges, on) {
   const open = openMethods.has(key);
   const several = row.seeds.length > 1;
   const only = several ? null : row.entries[0];
+  const dots = several ? "●".repeat(row.seeds.length) : "○";
   const line = el("tr", { class: several ? null : "single" },
     el("th", { scope: "row" },
-      only ? el("a", { href: on.address(only), class: "name" }, row.name) : row.name,
+      only ? el("a", { href: on.address(only), class: "name" }, breakable(row.name)) : breakable(row.name),
+      el("span", { class: "dots narrow-only" }, ` ${dots}`),
       row.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null,
       several ? el("button", {
         type: "button", class: "expander", "aria-expanded": String(open), "data-expand": key,
         "aria-label": `${row.seeds.length} seeds of ${row.name}`,
       }, open ? "▾ seeds" : "▸ seeds") : null,
       only ? shortLinks(board.entries[only]?.link) : null),
-    el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, several ? "●".repeat(row.seeds.length) : "○"),
+    el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, el("span", { class: "wide-only" }, dots)),
     el("td", {}, row.overall === null ? "–" : `${percent(row.overall)}${plusMinus(row.ci95)}`, row.self_reported && row.overall !== null ? selfMark({ self_reported: [0] }, -1) : null),
     page.kinds.map(([kind]) => gainCell(row.gains[kind], ranges.get(kind))),
     el("td", {}, percent(row.source)),
@@ -66,7 +68,7 @@ function methodRows(page, row, ranges, on) {
   const rows = new Map(board.tracks[page.track].rows.flatMap((r) => [r, ...(r.seeds ?? [])]).map((r) => [r.name, r]));
   const seeds = open ? row.entries.map((name, i) => el("tr", { class: "seed single" },
     el("th", { scope: "row" }, el("a", { href: on.address(name), class: "name" }, `seed ${row.seeds[i]}`)),
-    el("td", { class: "dots" }, "○"),
+    el("td", { class: "dots" }, el("span", { class: "wide-only" }, "○")),
     el("td", {}, rows.has(name) ? `${percent(rows.get(name).overall)}${plusMinus(rows.get(name).ci95)}` : "–"),
     page.kinds.map(() => el("td")),
     el("td", {}, percent(rows.get(name)?.source)), el("td"))) : [];

@@ -12,17 +12,16 @@ function ratioOf(code, scale) {
 
 // Ratio of the paired to the independent standard error; block 0 is overall, then the columns.
 function pairedRatio(bytes, track, a, b, block) {
-  const high = Math.max(a, b);
-  const low = Math.min(a, b);
-  if (high >= track.paired) return null;
+  const [low, high] = [a, b].map((row) => track.rows.indexOf(row)).sort((i, j) => i - j);
+  if (low < 0 || high >= track.paired) return null;
   const place = (block * track.paired * (track.paired - 1)) / 2 + (high * (high - 1)) / 2 + low;
   return ratioOf(bytes[place], track.pair_scale ?? 1);
 }
 
-// Gap of A over B in a column (or overall, column -1), with its 95 % half-width; `paired` tells
-// whether the two hold the same episodes, else samples count as independent.
+// Gap of row A over row B in a column (or overall, column -1), with its 95 % half-width; `paired`
+// tells whether the page pairs their episodes, else samples count as independent: seeds of a row.
 function gapOf(bytes, track, a, b, column) {
-  const [x, y] = [a, b].map((row) => scoreOf(track.rows[row], column));
+  const [x, y] = [a, b].map((row) => scoreOf(row, column));
   if (!x || !y) return null;
   const ratio = pairedRatio(bytes, track, a, b, column + 1);
   const gap = x.mean - y.mean;

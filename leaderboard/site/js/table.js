@@ -68,7 +68,7 @@ function tableRow(track, row, columns, ranges, state, on) {
       }))),
     el("td", { class: "tier" }, badge(row)),
     el("th", { class: "entry", scope: "row" },
-      el("a", { href: on.address(row.name), class: "name", title: row.name }, row.name),
+      el("a", { href: on.address(row.name), class: "name", title: row.name }, breakable(row.name)),
       expander(row.name, row.seeds?.length, state, on),
       shortLinks(board.entries[row.name]?.link)),
     measured(row, -1, ranges.get(-1), track),
