@@ -39,7 +39,9 @@ def rows(what: str = "", text: str = "") -> list[Row]:
         raise UnknownName("listing", what, LISTINGS)
     if what == MODELS:
         return models(text)
-    return [row for row in LISTINGS[what]() if text.lower() in str(next(iter(row.values()))).lower()]
+    return [
+        row for row in LISTINGS[what]() if text.lower() in str(next(iter(row.values()))).lower()
+    ]
 
 
 def models(text: str = "") -> list[Row]:

@@ -585,9 +585,7 @@ def test_notes_of_a_heat_map_fold_on_a_phone_and_are_not_cut() -> None:
 
 
 def test_a_heat_map_of_few_columns_takes_the_width_of_a_desk() -> None:
-    chart = heat_map.HeatMap(
-        "g", ("a",), TASKS[:8], ((0.01,) * 8,), ((0.0,) * 8,), ((0.02,) * 8,)
-    )
+    chart = heat_map.HeatMap("g", ("a",), TASKS[:8], ((0.01,) * 8,), ((0.0,) * 8,), ((0.02,) * 8,))
     drawing = heat_map.draw(chart, 1180)
     cells = drawing.figure.axes[0].get_window_extent().width / drawing.figure.dpi * 72
     assert cells > 0.8 * 1180

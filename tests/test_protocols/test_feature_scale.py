@@ -96,9 +96,7 @@ def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) ->
     assert not any("feature_norm" in json.loads(text) for text in texts)
 
 
-def test_a_board_warns(
-    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_board_warns(tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("0.1", "1.0"):
         for file in (results / name).rglob("5w5s-linear-*"):
             target = tmp_path / name / file.relative_to(results / name)
