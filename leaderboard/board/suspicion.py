@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsbench.results.verification import Loaded
 from leaderboard.board.definition import BoardFile
@@ -27,6 +28,10 @@ SAME_WEIGHTS = {"affine": 0.05}
 OTHER_HEADS = 0.01
 """Share of queries in which two evaluations of one network may differ, affine tuning being chaotic;
 on another machine 0.002 and 0.02 are usual."""
+
+
+ROWS = 256
+"""Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
 
 
 class OutcomeRow(NamedTuple):
@@ -76,24 +81,33 @@ def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, 
     for row in rows:
         columns[row.column].append(row)
         numbers.setdefault(row.entry, len(numbers))
-    done = np.zeros((2, len(numbers), len(numbers)), np.bool_)
+    done = np.empty(0, np.int64)
     for group in columns.values():
-        right = np.array([row.outcomes.right for row in group], dtype=np.float64)
-        queries = right.shape[1] * group[0].outcomes.out_of
-        products = right @ right.T
-        differences = products.diagonal() + products.diagonal()[:, None] - 2 * products
-        sums = right.sum(axis=1)
-        accuracies = (sums + sums[:, None]) / (2 * queries)
+        pairs, same = find_suspicious_pairs(group)
+        first, second = np.sort(np.array([numbers[row.entry] for row in group])[pairs], axis=1).T
+        keys = (same * len(numbers) + first) * len(numbers) + second
+        for number in np.flatnonzero(~np.isin(keys, done)):
+            i, j = pairs[number]
+            reason = "other outcomes than the same weights in" if same[number] else "near copy of"
+            yield group[i].entry, group[j].entry, reason
+        done = np.union1d(done, keys)
+
+
+def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the suspicious pairs (P, 2) of a column, and whether their weights are equal (P,)."""
+    right = np.array([row.outcomes.right for row in group], dtype=np.float64)
+    weights = np.unique([row.weights for row in group], return_inverse=True)[1]
+    queries = right.shape[1] * group[0].outcomes.out_of
+    sums, squares = right.sum(axis=1), np.einsum("ke,ke->k", right, right)
+    pairs = [np.empty((0, 2), np.int64)]
+    for low in range(0, len(group), ROWS):
+        part = slice(low, low + ROWS)
+        differences = squares[part, None] + squares[low:] - 2 * (right[part] @ right[low:].T)
+        accuracies = (sums[part, None] + sums[low:]) / (2 * queries)
         expected = 2 * accuracies * (1 - accuracies) * queries
         is_near = (differences <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
         differs = differences > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
-        _, weights = np.unique([row.weights for row in group], return_inverse=True)
-        is_same = weights == weights[:, None]
-        suspicious = np.stack([~is_same & is_near, is_same & differs])
-        members = [numbers[row.entry] for row in group]
-        places = np.ix_((0, 1), members, members)
-        new = np.triu(suspicious & ~done[places], 1)
-        for i, j in np.argwhere(new.any(axis=0)):
-            reason = "near copy of" if new[0, i, j] else "other outcomes than the same weights in"
-            yield group[i].entry, group[j].entry, reason
-        done[places] |= suspicious
+        suspicious = np.where(weights[part, None] == weights[low:], differs, is_near)
+        pairs.append(np.argwhere(np.triu(suspicious, 1)) + low)
+    whole = np.concatenate(pairs)
+    return whole, weights[whole[:, 0]] == weights[whole[:, 1]]

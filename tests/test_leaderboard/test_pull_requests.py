@@ -24,9 +24,11 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
+from leaderboard.board import suspicion
 from leaderboard.board.repository import init_board
 from leaderboard.board.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
 from leaderboard.board.tables import BoardTable, rank_board
+from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.submission.checks import submit_results
 
 Edit = Callable[[Path], object]
@@ -734,3 +736,28 @@ def test_names_that_a_spreadsheet_would_run_are_escaped(
     fields = [field for line in capsys.readouterr().out.splitlines() for field in line.split(",")]
     assert f"'{name}" in fields
     assert name not in fields
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 256])
+def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries 0 and 4 are near copies, 1 and 3 differ under equal weights, in two columns."""
+    right = np.random.default_rng(0).binomial(75, 0.6, (5, 100))
+    right[4] = right[0]
+    group = [
+        suspicion.OutcomeRow(
+            f"e{i}",
+            "linear",
+            (column, "", 75, b""),
+            ("w0", "w1", "w2", "w1", "w4")[i],
+            Outcomes(np.arange(100), right[i], "draws", 75),
+        )
+        for column, order in (("a", range(5)), ("b", range(4, -1, -1)))
+        for i in order
+    ]
+    monkeypatch.setattr(suspicion, "ROWS", rows)
+    assert sorted(suspicion.iterate_suspicious_pairs(group)) == [
+        ("e0", "e4", "near copy of"),
+        ("e1", "e3", "other outcomes than the same weights in"),
+    ]
