@@ -191,7 +191,7 @@ def test_a_failed_badge_vouches_for_no_control(
     build = method_board.build_method_board
 
     def spy(*args: Any) -> MethodBoard:
-        trusted.append(set(args[-1]))
+        trusted.append(set(args[4]))
         return build(*args)
 
     monkeypatch.setattr(method_board, "build_method_board", spy)
