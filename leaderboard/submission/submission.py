@@ -129,7 +129,7 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
         "targets_seen": ("Of them, targets of the evaluation, or none.", "none"),
         "statement": (
             "How the numbers came about, in one sentence.",
-            " ".join(dict.fromkeys(map(describe_origin, submissions))),
+            describe_origin(submissions),
         ),
     }
     if not stated:
@@ -154,15 +154,20 @@ def find_link(backbones: Sequence[BackboneFacts]) -> str | None:
     return links.pop() if len(links) == 1 else None
 
 
-def describe_origin(submission: "Submission") -> str:
-    """Return a sentence on weights and evaluation, from what the results record."""
-    facts, made = submission.facts, submission.cells[0].result.provenance
-    weights = f"Weights {facts.ref}"
-    if facts.random_init is not None:
-        weights = f"Random weights of {facts.ref}, seed {facts.random_init}"
-    elif facts.recipe:
-        weights = f"Trained by the recipe {facts.recipe}"
-    return f"{weights}, evaluated by fsbench {made.fsbench}."
+def describe_origin(submissions: "Sequence[Submission]") -> str:
+    """Return one sentence on weights and evaluation, from what the results record."""
+    origins, versions = [], []
+    for submission in submissions:
+        facts = submission.facts
+        origin = f"weights {facts.ref}"
+        if facts.random_init is not None:
+            origin = f"random weights of {facts.ref}, seed {facts.random_init}"
+        elif facts.recipe:
+            origin = f"trained by the recipe {facts.recipe}"
+        origins.append(origin)
+        versions.append(submission.cells[0].result.provenance.fsbench)
+    origin, version = ("; ".join(dict.fromkeys(texts)) for texts in (origins, versions))
+    return f"{origin[0].upper()}{origin[1:]}, evaluated by fsbench {version}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,7 +220,10 @@ def test_a_template_says_what_the_results_say(
     assert call("submit", tmp_path / "two", "--init") == 0
     text = (tmp_path / "two" / "declaration.yaml").read_text()
     assert "The name of each model is appended." in text
-    assert yaml.safe_load(text)["name"] == "two"
+    values = yaml.safe_load(text)
+    assert values["name"] == "two"
+    both = "Weights hf-hub:lab/net@0a1; weights run:runs/seen, evaluated by fsbench 0.1.0."
+    assert values["statement"] == both
 
 
 def test_results_lie_in_results_unless_said_otherwise(
