@@ -210,7 +210,8 @@ def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
         several = sum(len(gain.seeds) > 1 for gain in gains.values())
         gain_words = "significantly over plain training of equal compute"
         if len(gains) == 1:
-            text += f"; {next(iter(gains))} {'gains' if winners else 'does not gain'} {gain_words}"
+            ((_, name),) = gains
+            text += f"; {name} {'gains' if winners else 'does not gain'} {gain_words}"
             text += "" if several else " (it has one seed, and this needs several)"
         else:
             verb = "gains" if len(winners) < 2 else "gain"
