@@ -1,22 +1,20 @@
-"""How much faster affine tuning is than a plain loop: `python tests/benchmarks/affine.py`.
+"""How much faster affine tuning is than a plain loop: `python -m benchmarks.affine`.
 
 Both train whole mini-batches of decoded images, head and affine parameters, kernels frozen. Plain:
 one episode after the other on a deep copy of the network, with autograd and torch.optim.SGD as the
 published code does, on one torch thread and on all of them; the faster counts. Ours: one block of
-the suite's protocol, cut into its pieces as the suite does. Both are warmed and taken in turns; the
-table shows medians a step and episode, and an A/A row (ours against ours) for the noise.
+the suite's protocol, cut into its pieces as the suite does. Times are per step and episode.
 
 Rows for GPUs are skipped with the reason where none is; --rows asks for any row on the CPU.
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from copy import deepcopy
-from statistics import median
 from typing import NamedTuple
 
 import torch
+from benchmarks.pairing import OURS, PLAIN, Measurement, seconds, take_paired_rounds
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -108,11 +106,12 @@ class Case:
             tuning.step(stacked[rows], labels[rows])
 
     def seconds(self, work: Callable[[], None]) -> float:
-        started = time.perf_counter()
-        work()
-        if self.device != "cpu":
-            torch.cuda.synchronize()
-        return time.perf_counter() - started
+        def finish() -> None:
+            work()
+            if self.device != "cpu":
+                torch.cuda.synchronize()
+
+        return seconds(finish)
 
     def plain_seconds(self) -> float:
         """A step and episode, at the faster number of threads."""
@@ -131,15 +130,9 @@ def channels_last(images: Tensor) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last)
 
 
-def compare(case: Case, repeats: int) -> tuple[float, float, float]:
-    """Median seconds a step and episode: the plain loop, ours, ours again (A/A)."""
-    case.plain_seconds()
-    case.ours_seconds()
-    rounds = [
-        (case.plain_seconds(), case.ours_seconds(), case.ours_seconds()) for _ in range(repeats)
-    ]
-    a, b, c = (median(column) for column in zip(*rounds, strict=True))
-    return a, b, c
+def compare(case: Case, repeats: int) -> Measurement:
+    """Seconds per step and episode: the plain loop, ours, ours again."""
+    return Measurement([take_paired_rounds(case.plain_seconds, case.ours_seconds, repeats)])
 
 
 def main() -> None:
@@ -161,9 +154,9 @@ def main() -> None:
         if row.gpu and options.device == "cpu" and options.rows is None:
             print(f"{label} skipped: meant for a GPU; --rows {number} runs it here")
             continue
-        slow, fast, again = compare(Case(row, options.device, options.steps), options.repeats)
-        figures = f"{1e3 * slow:9.2f} {1e3 * fast:8.2f} {slow / fast:6.1f}x"
-        print(f"{label} {figures}   A/A {again / fast:.2f}", flush=True)
+        measured = compare(Case(row, options.device, options.steps), options.repeats)
+        times = f"{1e3 * measured.seconds(PLAIN):9.2f} {1e3 * measured.seconds(OURS):8.2f}"
+        print(f"{label} {times} {measured.ratio():6.1f}x   A/A {measured.noise:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How a board grows: `python tests/benchmarks/board.py`; time against entries, and peak memory.
+"""How a board grows: `python -m benchmarks.board`; time against entries, and peak memory.
 
 Entries of 32 cells of 600 episodes and 75 queries. For every size three processes of one thread:
 one reads the board for the first time and verifies all of it; one reads it again from the cache and
@@ -10,7 +10,6 @@ the processor time between two sizes: n log n is 1.23 from 50 to 100 entries and
 
 import argparse
 import json
-import math
 import os
 import resource
 import subprocess
@@ -21,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
+
+from benchmarks.pairing import fit_exponent
 
 from leaderboard.board.board import Board
 from leaderboard.board.tables import rank_tracks
@@ -34,7 +35,6 @@ Seconds = dict[str, tuple[float, float]]
 
 def make(folder: Path, entries: int) -> None:
     """Add what is missing to so many entries."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from support import board as fakes_board
 
     names = [f"entry-{i:04}" for i in range(entries)]
@@ -112,7 +112,7 @@ def growth(before: tuple[int, Seconds] | None, size: int, stage: str, busy: floa
     """The exponent k of time ~ n^k since the size before."""
     if before is None:
         return "-"
-    return f"{math.log(busy / before[1][stage][0]) / math.log(size / before[0]):.2f}"
+    return f"{fit_exponent((before[0], size), (before[1][stage][0], busy)):.2f}"
 
 
 def main() -> None:

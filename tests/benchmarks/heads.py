@@ -1,27 +1,32 @@
-"""How much faster the batched heads are than a plain loop: `python tests/benchmarks/heads.py`.
+"""How much faster the batched heads are than a plain loop: `python -m benchmarks.heads`.
 
 Both start from cached features and end with predictions; init and permutations are drawn inside.
 Plain: for each episode, nn.Linear and torch.optim.SGD, one step a mini-batch, as published code
 does on cached features. It is timed on a few epochs of one episode, with one torch thread and with
 all of them, and the faster counts. Ours: one whole block of the suite's protocol without dense
 queries, which the loop has not; the column `dense` says what they add: the time with them over the
-time without. Both are warmed and taken in turns; the table shows medians, and an A/A row (ours
-against ours) for the noise.
+time without.
 """
 
 import argparse
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from statistics import median
 from unittest.mock import patch
 
 import numpy as np
 import torch
+from benchmarks.pairing import (
+    AGAIN,
+    OURS,
+    PLAIN,
+    Measurement,
+    describe_generated,
+    seconds,
+    take_rounds,
+)
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.base import TargetDataset
@@ -39,21 +44,10 @@ PLAIN_EPOCHS = {1: 100, 5: 40, 20: 10, 50: 4}
 
 def inputs(dim: int) -> Inputs:
     """Ten classes of 300 images with rectified features."""
-    text = dict.fromkeys(
-        ("title", "label_rule", "layout", "download", "license", "citation", "homepage"), "bench"
-    )
-    names = tuple(f"class{c}" for c in range(N_CLASSES))
-    facts = DatasetFacts(
-        name="bench",
-        domain="target",
-        classes=names,
-        images_per_class=(IMAGES,) * N_CLASSES,
-        folders=("bench",),
-        **text,
-    )
-    ids = tuple(f"{name}/{i}" for name in names for i in range(IMAGES))
+    facts = describe_generated(N_CLASSES, IMAGES)
+    ids = tuple(f"{name}/{i}" for name in facts.classes for i in range(IMAGES))
     labels = np.repeat(np.arange(N_CLASSES), IMAGES)
-    dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, names)
+    dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, facts.classes)
     features = uniforms((len(ids), dim), "bench", dim).astype(np.float32)
     return Inputs(None, dataset, features)
 
@@ -75,12 +69,6 @@ def plain_epochs(data: Inputs, spec: EpisodicSpec, epochs: int) -> None:
             optimizer.step()
     with torch.no_grad():
         head(query).argmax(dim=1)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def plain(data: Inputs, spec: EpisodicSpec) -> float:
@@ -106,14 +94,12 @@ def batched(data: Inputs, spec: EpisodicSpec) -> float:
         return dense(data, spec)
 
 
-def compare(dim: int, k_shot: int, repeats: int) -> list[float]:
-    """Median seconds an episode: the plain loop, ours, ours again (A/A), ours with dense ones."""
+def compare(dim: int, k_shot: int, repeats: int) -> Measurement:
+    """Seconds per episode: the plain loop, ours, ours again, ours with dense queries."""
     data, spec = inputs(dim), EpisodicSpec(episode=EpisodeSpec(k_shot=k_shot))
-    plain_epochs(data, spec, 2)
-    dense(data, spec)
-    kinds = (plain, batched, batched, dense)
-    rounds = [[kind(data, spec) for kind in kinds] for _ in range(repeats)]
-    return [median(column) for column in zip(*rounds, strict=True)]
+    kinds = {PLAIN: plain, OURS: batched, AGAIN: batched, "dense": dense}
+    sides = {name: partial(kind, data, spec) for name, kind in kinds.items()}
+    return Measurement([take_rounds(sides, repeats)])
 
 
 def main() -> None:
@@ -131,10 +117,11 @@ def main() -> None:
     print(f"{'D':>5} {'shots':>5} {'plain ms/episode':>17} {'ours ms/episode':>16} {'ratio':>8}")
     for dim in options.dims:
         for k_shot in options.shots:
-            slow, fast, again, whole = compare(dim, k_shot, options.repeats)
+            measured = compare(dim, k_shot, options.repeats)
+            slow, fast = measured.seconds(PLAIN), measured.seconds(OURS)
             row = f"{dim:5} {k_shot:5} {1e3 * slow:17.1f} {1e3 * fast:16.3f}"
-            noise = f"A/A {again / fast:.2f}   dense {whole / fast:.2f}"
-            print(f"{row} {slow / fast:7.1f}x   {noise}", flush=True)
+            notes = f"A/A {measured.noise:.2f}   dense {measured.ratio('dense'):.2f}"
+            print(f"{row} {measured.ratio():7.1f}x   {notes}", flush=True)
 
 
 if __name__ == "__main__":

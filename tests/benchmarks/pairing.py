@@ -9,6 +9,7 @@ between processes, and a machine's pace from second to second.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from statistics import median
@@ -69,8 +70,12 @@ def in_fresh_processes(
     take: Callable[..., Any], arguments: Sequence[Any], processes: int
 ) -> list[Any]:
     """Return take(*arguments) of so many new processes, one after the other."""
-    with get_context("spawn").Pool(1, initializer=keep_freed_memory, maxtasksperchild=1) as fresh:
-        return fresh.starmap(take, [tuple(arguments)] * processes, chunksize=1)
+    outcomes = []
+    for _ in range(processes):  # a Pool's processes could not start the workers of a DataLoader
+        spawn = get_context("spawn")
+        with ProcessPoolExecutor(1, spawn, initializer=keep_freed_memory) as fresh:
+            outcomes.append(fresh.submit(take, *arguments).result())
+    return outcomes
 
 
 @dataclass(frozen=True)

@@ -150,3 +150,10 @@ def test_a_trial_judges_nothing(
 ) -> None:
     assert run(monkeypatch, {"a": make_case(NOISY, 0.9)}, "--quick") == 0
     assert "bound >= 0.9: not judged" in capsys.readouterr().out
+
+
+def test_a_fresh_process_may_start_processes() -> None:
+    """The loops of other tools decode in worker processes."""
+    arguments = (growth.use_of, (int,), 1)
+    (use,) = pairing.in_fresh_processes(pairing.in_fresh_processes, arguments, 1)[0]
+    assert use.memory == growth.MEBIBYTE
