@@ -6,6 +6,8 @@ once.
 """
 
 import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 import typer
@@ -50,8 +52,11 @@ class OrderedGroup(TyperGroup):
         return sorted(self.commands, key=lambda n: ORDER.index(n) if n in ORDER else len(ORDER))
 
 
-def build() -> typer.Typer:
-    """Return the application with all commands, each in its help panel."""
+def build(listing: bool = False) -> typer.Typer:
+    """Return the application with all commands, each in its help panel.
+
+    listing: leave all options of commands out, which `fsbench --help` does not show.
+    """
     app = typer.Typer(
         name="fsbench",
         cls=OrderedGroup,
@@ -72,9 +77,21 @@ def build() -> typer.Typer:
     groups = {f"{group.name} ": group.typer_instance for group in app.registered_groups}
     for prefix, group in {"": app, **groups}.items():
         for leaf in group.registered_commands if group else ():
-            if leaf.callback and not hasattr(leaf.callback, "__wrapped__"):  # a group built again
+            if leaf.callback and listing:
+                leaf.callback = drop_options(leaf.callback)
+            elif leaf.callback and not hasattr(leaf.callback, "__wrapped__"):  # a group built again
                 leaf.callback = with_output_options(f"{prefix}{leaf.name}", leaf.callback)
     return app
+
+
+def drop_options(command: Callable[..., Any]) -> Callable[[], None]:
+    """Return a command of the same name and help that takes no option and does nothing."""
+
+    def listed() -> None:
+        return None
+
+    listed.__name__, listed.__doc__ = command.__name__, command.__doc__
+    return listed
 
 
 def show_version(is_set: bool) -> None:
@@ -96,7 +113,11 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     keep_freed_memory()
     try:
         with handled():
-            build()(args=arguments, prog_name="fsbench")
+            listing = arguments is None and {*sys.argv[1:]} <= {"-h", "--help"}
+            if listing:  # typer imports a parser of Markdown, which takes longer than the list
+                unused = sys.modules.setdefault("rich.markdown", ModuleType("rich.markdown"))
+                vars(unused)["Markdown"] = None
+            build(listing)(args=arguments, prog_name="fsbench")
     except Stopped as stopped:
         typer.echo(stopped, err=True)
         sys.exit(stopped.exit_code)
