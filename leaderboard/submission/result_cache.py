@@ -255,7 +255,7 @@ def encode(results: Mapping[str, CachedResult]) -> bytes:
     """Return the content of a cache file of these results."""
     places: dict[str, dict[int, int]] = {name: {} for name in SHARED}
     parts: dict[str, list[str]] = {name: [] for name in SHARED}
-    lines, outcomes = [""], io.BytesIO()
+    rows, outcomes = io.BytesIO(), io.BytesIO()
     for name, cached in sorted(results.items()):
         verified = cached.verified
         shared = []
@@ -278,10 +278,11 @@ def encode(results: Mapping[str, CachedResult]) -> bytes:
             "out_of": whole.out_of,
         }
         fields = verified.result.model_dump_json(exclude=set(SHARED))
-        lines.append(f'{json.dumps(row)[:-1]},"fields":{fields}}}')
-    lines[0] = "{" + ",".join(f'"{name}":[{",".join(parts[name])}]' for name in SHARED) + "}"
-    text = "\n".join(lines).encode()
-    return len(text).to_bytes(8) + text + outcomes.getvalue()
+        rows.write(f'{json.dumps(row)[:-1]},"fields":{fields}}}\n'.encode())
+    shared_parts = ",".join(f'"{name}":[{",".join(parts[name])}]' for name in SHARED)
+    head = f"{{{shared_parts}}}\n".encode()
+    size = (len(head) + rows.tell()).to_bytes(8)
+    return b"".join([size, head, rows.getbuffer(), outcomes.getbuffer()])
 
 
 def write_cache(path: Path, version: str, content: bytes) -> None:
