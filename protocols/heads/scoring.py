@@ -3,7 +3,8 @@
 The queries of an episode are a uniform draw from the images of its classes that the support leaves
 (`Episode.query_candidates`), the same number per class. The accuracy over all of these images, with
 classes weighted equally, is therefore the expectation of the query accuracy given support and head:
-the same quantity without the noise of the draw. The sampled queries are among these images.
+the same quantity without the noise of the draw. The sampled queries are among these images and
+count as they were scored: another matrix product may break a tie of logits in another way.
 
 One matrix product per class: its features, stored side by side, times all heads that know the
 class.
@@ -52,12 +53,14 @@ def score_dense_queries(
     records: EpisodeRecords, inputs: Inputs, episodes: Sequence[Episode], heads: UntrainedHeads
 ) -> EpisodeRecords:
     """Add the dense counts of correct and possible queries to the records of these episodes."""
-    correct = np.zeros(records.class_ids.shape, dtype=np.int64)
+    correct = records.correct.sum(axis=2, dtype=np.int64)
     for class_id, images in inputs.dataset.by_class.items():
         places = np.argwhere(records.class_ids == class_id)
         if places.size:
             free = np.stack([episodes[e].query_candidates[label] for e, label in places])
-            correct[tuple(places.T)] = count_correct(inputs, images, heads, places, free)
+            sampled = np.stack([episodes[e].query[label] for e, label in places])
+            np.put_along_axis(free, sampled, False, axis=1)
+            correct[tuple(places.T)] += count_correct(inputs, images, heads, places, free)
     total = np.array([[free.sum() for free in episode.query_candidates] for episode in episodes])
     return replace(records, dense_correct=correct, dense_total=total)
 

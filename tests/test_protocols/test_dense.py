@@ -19,7 +19,7 @@ from protocols.base import Inputs
 from protocols.episodic import linear
 from protocols.episodic.linear import evaluate_block
 from protocols.heads import scoring
-from protocols.heads.gram import draw_linear_init
+from protocols.heads.gram import UntrainedHeads, draw_linear_init, gather_features
 
 EPISODE = EpisodeSpec(k_shot=2, n_query=6)
 SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
@@ -94,6 +94,23 @@ def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str) ->
             assert total[row, label] == len(left)
             assert right[row, label] == (predicted[left] == label).sum()
     assert 0.3 < (right / total).mean() < 0.95, "too easy or too hard to tell anything"
+
+
+def test_sampled_queries_count_as_they_were_scored() -> None:
+    """Ties broken otherwise in another product make no query right that was scored wrong."""
+    inputs = blobs()
+    sampler = EpisodeSampler.of(EPISODE, inputs.dataset)
+    episodes = [sampler.episode(i) for i in range(3)]
+    correct = np.random.default_rng(0).random((3, EPISODE.n_way, EPISODE.n_query)) < 0.5
+    flags = np.zeros(3, dtype=bool)
+    classes = np.stack([episode.class_ids for episode in episodes])
+    records = EpisodeRecords(np.arange(3), classes, correct, flags, ~flags)
+    padded = gather_features(inputs.features, np.arange(1), torch.empty(0)).shape[1]
+    tied = UntrainedHeads(torch.zeros(3, padded, EPISODE.n_way), torch.zeros(3, EPISODE.n_way))
+    right, total = counts(scoring.score_dense_queries(records, inputs, episodes, tied))
+    others = total - EPISODE.n_query
+    first = np.arange(EPISODE.n_way) == 0  # argmax of equal logits
+    np.testing.assert_array_equal(right, correct.sum(axis=2) + others * first)
 
 
 @pytest.mark.usefixtures("small_pieces")
