@@ -93,10 +93,13 @@ def average_columns(columns: Columns) -> float:
 def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """Return MS_r / (S E), the unexplained variance of a mean over seeds.
 
-    Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`.
+    Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`;
+    without names each is its own.
     """
     groups: dict[str, list[Numbers]] = {}
-    for draw, column in zip(draws, zip(*side, strict=True), strict=True):
+    columns = list(zip(*side, strict=True))
+    names = draws or list(map(str, range(len(columns))))
+    for draw, column in zip(names, columns, strict=True):
         values = np.stack(column)
         groups.setdefault(draw, []).append(values - values.mean(axis=0))
     total, seeds = 0.0, len(side)
@@ -107,7 +110,7 @@ def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
             return math.nan
         errors = sum(part.std(axis=1, ddof=1) / math.sqrt(part.shape[1]) for part in parts)
         total += float((errors**2).sum())
-    return total / len(draws) ** 2 / (seeds * (seeds - 1))
+    return total / len(columns) ** 2 / (seeds * (seeds - 1))
 
 
 def estimate_between(side: Sequence[Columns], residual: float) -> float:

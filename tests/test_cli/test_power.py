@@ -115,8 +115,8 @@ def test_the_table_has_a_line_a_cell_and_the_mean(
 ) -> None:
     assert call("power", "--like", *pair) == 0
     shown = capsys.readouterr()
-    (line,) = (text for text in shown.out.splitlines() if TASK in text)
-    assert line.split()[3:] == ["40", "2.00", "6.08", "2.69", "0.69", "1160"]
+    (line,) = (text for text in shown.out.splitlines() if text.startswith("folder-blobs:5w1s"))
+    assert line.split()[2:] == ["40", "2.00", "6.08", "2.69", "0.69", "1160"]
     assert "overall, 2 tasks" in shown.out
     assert "two-sided z test" in shown.err
 

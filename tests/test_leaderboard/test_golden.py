@@ -14,6 +14,11 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "boards_1"
 BOARDS = ("free", "images", "named", "transductive")
 
 
+def without_findings(text: str) -> str:
+    """The tables as they were before the finding stood below the title."""
+    return re.sub(r"(###[^\n]+)\n\n[^|\n][^\n]+\n\n\|", r"\1\n\n|", text)
+
+
 def without_marks(text: str) -> str:
     """The tables as they were before numbers without a signed badge were marked."""
     return text.replace(f" {render.SELF_NOTE}", "").replace(render.SELF_MARK, "")
@@ -24,7 +29,7 @@ def test_an_old_board_reads_as_it_did(name: str) -> None:
     board = Board.open(GOLDEN / name)
     older = board.file.model_copy(update={"ranking": "leader-tiers-1"})
     views = rank_tracks(older, board.entries())
-    text = render.render_board(views)
+    text = without_findings(render.render_board(views))
     assert without_marks(text) == (GOLDEN / f"{name}.md").read_text()
     for number in re.findall(r"\d\d\.\d\d(?: ± \d+\.\d\d)?(.)", text.partition("### published")[0]):
         assert number == render.SELF_MARK, "no entry of these boards has a signed badge"
