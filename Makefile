@@ -61,6 +61,8 @@ readme: $(STAMP)  ## write the generated tables and figures of the documents ane
 	$(BIN)/python -m fsbench.readme
 	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
 		--figures leaderboard/pilot/figures >/dev/null
+	$(BIN)/fsbench leaderboard methods --board leaderboard/regime/entries --format json \
+		--figures leaderboard/regime/figures >/dev/null
 
 # EuroSAT is below FSBENCH_DATA. QUICK=1 tries everything in a few minutes and writes nothing.
 benchmarks: .venv/.benchmarks  ## measure fsbench beside other tools; write the table of protocols/README.md

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
-from leaderboard.reports.render import render_table
 
 DOCUMENTS = (
     "README.md",
@@ -23,12 +22,24 @@ DOCUMENTS = (
     "protocols/README.md",
     "leaderboard/README.md",
     "leaderboard/pilot/README.md",
+    "leaderboard/regime/README.md",
 )
 """Documents with generated tables, relative to the root of the repository."""
 
 MEASURED = Path(__file__).resolve().parents[1] / "tests/benchmarks/measured.json"
 """What `make benchmarks` measured last; it writes this file and the table of it."""
 
+STUDIES = (
+    "pilot",
+    "inside",
+    "regime_gains",
+    "regime_carry",
+    "regime_power",
+    "regime_images",
+    "regime_rounds",
+    "regime_analyses",
+    "regime_search",
+)
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {
     "methods": ("method", "does", "source"),
@@ -58,14 +69,6 @@ COLUMNS = {
     "claims": ("claim", "statement", "source", "says", "condition", "seeds", "verdict"),
     "published": ("source", "entries", "results"),
 }
-MEASURES = {
-    "mean prediction depth (blocks)": "prediction depth (of 4 blocks)",
-    "accuracy behind block 2 (layer2.0)": "5-NN behind block 2",
-    "accuracy behind block 4 (layer4.0)": "behind block 4",
-    "train loss": "train loss",
-    "loss increase at sigma 0.01": "increase at sigma .01",
-}
-"""Measures of the pilot study's analyses, and the column headers that its page uses for them."""
 
 
 def fill(text: str) -> str:
@@ -128,31 +131,16 @@ def published_table() -> str:
     return markdown(COLUMNS["published"], table)
 
 
-def pilot_gains() -> str:
-    """Draw the gains of the pilot study's runs over their controls, one table per track."""
-    from leaderboard.board.published import ENTRIES
-    from leaderboard.methods import tables
-    from leaderboard.methods.board import read_method_boards
+def study(name: str) -> Callable[[], str]:
+    """Return a function that draws a table of a study's page."""
 
-    boards = [b.model_copy(update={"board": "pilot study"}) for b in read_method_boards(ENTRIES)]
-    return "\n\n".join(render_table(tables.make_gain_table(board)) for board in boards)
+    def draw() -> str:
+        from fsbench import studies
 
+        table = studies.TABLES[name]()
+        return table if isinstance(table, str) else markdown(*table)
 
-def pilot_analyses() -> str:
-    """Draw what the analyses measured in the runs of the pilot study, one row per run."""
-    from fsbench.api.analyze import analysis_table
-    from fsbench.core.io import read_record
-    from fsbench.core.schema import Analysis
-    from leaderboard.board.published import ENTRIES
-
-    files = sorted(ENTRIES.parent.glob("pilot/analyses/*/*/analyses/*.json"))
-    (_, _, *runs), body = analysis_table([read_record(file, Analysis) for file in files])
-    values = {measure: dict(zip(runs, row, strict=True)) for _, measure, *row in body}
-    lines = [
-        {"run": run} | {header: values[measure][run] for measure, header in MEASURES.items()}
-        for run in runs
-    ]
-    return markdown(("run", *MEASURES.values()), lines)
+    return draw
 
 
 def speed_tables() -> str:
@@ -176,9 +164,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "analyses": listing("analyses"),
     "claims": claims,
     "published": published_table,
-    "pilot": pilot_gains,
-    "inside": pilot_analyses,
     "speed": speed_tables,
+    **{name: study(name) for name in STUDIES},
 }
 
 

@@ -92,6 +92,21 @@ def paired(
     return z_test(gap, se, int(sum(sizes)), freedom, min(sizes))
 
 
+def paired_by_seed(gaps: Sequence[float]) -> Paired:
+    """Return the mean of gaps, one per seed, with Student's t test.
+
+    Below two seeds, and if all gaps are equal, their spread is unknown: nan errors, and p = 1.
+    """
+    gap, n = float(np.mean(gaps)), len(gaps)
+    if np.ptp(gaps) < 1e-9:
+        return Paired(gap, math.nan, 1.0, n)
+    from scipy.stats import ttest_1samp
+
+    test = ttest_1samp(gaps, 0.0)
+    half = float(test.confidence_interval(0.95).high) - gap
+    return Paired(gap, gap / float(test.statistic), float(test.pvalue), n, n - 1, n, half)
+
+
 def combine_freedom(squares: NDArray[np.float64], sizes: Sequence[int]) -> NDArray[np.float64]:
     """Return Welch's and Satterthwaite's degrees of freedom of sums of squared errors (G, N).
 

@@ -276,16 +276,11 @@ def compute_in_domain_gain(group: SeedGroup, control: MatchedControl) -> InDomai
     gaps = [x - y for x, y in zip(ours, theirs, strict=True) if x is not None and y is not None]
     if len(gaps) < len(control.seeds):
         return None
-    gap, ci95, p = float(np.mean(gaps)), math.nan, math.nan
-    if np.ptp(gaps) > 1e-9:  # equal gaps say nothing of their spread
-        from scipy.stats import ttest_1samp
-
-        test = ttest_1samp(gaps, 0.0)
-        ci95, p = float(test.confidence_interval(0.95).high) - gap, float(test.pvalue)
+    paired = statistics.paired_by_seed(gaps)
     return InDomainGain(
-        gap=gap,
-        ci95=None if math.isnan(ci95) else ci95,
-        p=1.0 if math.isnan(p) else p,
+        gap=paired.gap,
+        ci95=None if math.isnan(paired.ci95) else paired.ci95,
+        p=paired.p,
         seeds=control.seeds,
         by_seed=tuple(gaps),
     )

@@ -24,7 +24,7 @@ from leaderboard.pilot.checks import correlate_transfer
 from pretrain.recipes.registry import RECIPES
 
 ROOT = Path(__file__).resolve().parents[2]
-PILOT = ROOT / "leaderboard" / "pilot"
+PILOT, REGIME = ROOT / "leaderboard" / "pilot", ROOT / "leaderboard" / "regime"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
 KINDS = ("methods", "heads", "datasets", "pretraining_datasets", "sources", "analyses")
@@ -98,10 +98,15 @@ def test_every_table_stands_in_one_document() -> None:
     assert sorted(names) == sorted(TABLES)
 
 
-def test_figures_of_the_pilot_study_are_those_of_its_entries(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("study", "entries"), [(PILOT, ENTRIES), (REGIME, REGIME / "entries")], ids=["pilot", "regime"]
+)
+def test_figures_of_a_study_are_those_of_its_entries(
+    study: Path, entries: Path, tmp_path: Path
+) -> None:
     """By their texts, which hold every number: releases of matplotlib write lines differently."""
-    write_figures(read_method_boards(ENTRIES), tmp_path)
-    folders = (PILOT / "figures", tmp_path)
+    write_figures(read_method_boards(entries), tmp_path)
+    folders = (study / "figures", tmp_path)
     stored, drawn = ({p.name: texts_of(p) for p in folder.iterdir()} for folder in folders)
     assert stored == drawn, "run `make readme`"
 
@@ -156,7 +161,9 @@ def test_commands_and_options_exist(line: str) -> None:
     assert not getattr(command, "commands", {}), f"no such command: {line}"
     flags = {flag for parameter in command.params for flag in parameter.opts}
     assert {word for word in arguments if word.startswith("-")} <= flags, line
-    recipes = {word for word in arguments if re.fullmatch(r"(paper|pilot|toy)/\w+", word)}
+    recipes = {
+        word for word in arguments if re.fullmatch(r"(paper|full|pilot|regime|toy)/\w+", word)
+    }
     assert recipes <= set(RECIPES.names()), line
 
 

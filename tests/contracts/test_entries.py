@@ -19,6 +19,7 @@ from leaderboard.board.published import ENTRIES, PublishedEntry, load_published,
 from leaderboard.submission.chain import build_chain
 from leaderboard.submission.inspection import inspect_board
 
+REGIME = ENTRIES.parent / "regime" / "entries"
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
 
 
@@ -44,8 +45,9 @@ def test_every_file_is_a_published_entry_and_every_folder_a_measured_one() -> No
     assert sorted(path.name for path in folders) == Board.open(ENTRIES).names()
 
 
-def test_the_measured_entries_keep_every_rule_of_a_board() -> None:
-    inspection = inspect_board(ENTRIES)
+@pytest.mark.parametrize("board", [ENTRIES, REGIME], ids=["pilot", "regime"])
+def test_the_measured_entries_keep_every_rule_of_a_board(board: Path) -> None:
+    inspection = inspect_board(board)
     assert not inspection.problems
     assert inspection.entries > 0
 

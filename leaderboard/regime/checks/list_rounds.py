@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 FIELDS = (
-    "network", "width", "images_per_class", "epochs", "lr", "schedule", "method", "settings",
+    "network", "width", "images_per_class", "epochs", "lr", "weight_decay", "label_smoothing",
+    "schedule", "method", "settings",
     "seed", "rounds", "training", "ascents",
 )  # fmt: skip
 ASCENT = re.compile(r"before the ascent, ([\d.]+)% after")
@@ -43,6 +44,8 @@ def describe_run(folder: Path) -> dict[str, object]:
         "images_per_class": recipe["source_subset"]["images_per_class"],
         "epochs": recipe["plan"]["epochs"],
         "lr": recipe["lr"],
+        "weight_decay": recipe["weight_decay"],
+        "label_smoothing": recipe["label_smoothing"],
         "schedule": recipe["schedule"],
         "method": method.pop("name"),
         "settings": " ".join(f"{k}={v}" for k, v in method.items() if v is not None),
