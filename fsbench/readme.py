@@ -27,7 +27,7 @@ DOCUMENTS = (
 """Documents with generated tables, relative to the root of the repository."""
 
 MEASURED = Path(__file__).resolve().parents[1] / "tests/benchmarks/measured.json"
-"""What `make benchmarks` measured last; it writes this file and the table of it."""
+"""File of the last `make benchmarks`, which fills the table of speed."""
 
 STUDIES = (
     "pilot",

@@ -56,7 +56,7 @@ class HeatMap:
 
     @property
     def has_outliers(self) -> bool:
-        """Whether gains lie beyond the end of the colour scale."""
+        """Return whether gains lie beyond the end of the colour scale."""
         return any(v is not None and abs(v) > self.largest for row in self.values for v in row)
 
     def fold_notes(self, room: float) -> list[str]:

@@ -59,7 +59,7 @@ PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "p
 BATCH = 64
 """Results that a process verifies and hands over at once."""
 MANY = 8 * BATCH
-"""From so many results on, several processes verify them."""
+"""Fewest results that several processes verify."""
 OTHER_FIELDS: dict[str, Any] = {
     name: (field.annotation, field)
     for name, field in Result.model_fields.items()
