@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -105,6 +105,14 @@ class Images(Dataset[tuple[Tensor, int]]):
             return self.transform(image.convert("RGB")), self.labels[index]
 
 
+def load_batches(images: Images, **batches: Any) -> DataLoader[tuple[Tensor, int]]:
+    """Return a loader whose workers are forks: new interpreters would start for two seconds each.
+
+    A fresh process of a benchmark was spawned, and a DataLoader would start its workers likewise.
+    """
+    return DataLoader(images, num_workers=WORKERS, multiprocessing_context="fork", **batches)
+
+
 def load_eurosat(settings: Settings) -> TargetDataset:
     return load_target("eurosat", DataRoots.parse([settings.data] if settings.data else []))
 
@@ -145,7 +153,7 @@ def take_episodes(settings: Settings) -> list[Round]:
 
     def plain() -> None:
         batches = list(draw_episodes(dataset, timed))
-        for x, _ in DataLoader(images, batch_sampler=batches, num_workers=WORKERS):
+        for x, _ in load_batches(images, batch_sampler=batches):
             with torch.no_grad():
                 features = network(x)
             plain_head(features.unflatten(0, (N_WAY, -1)))
@@ -331,10 +339,9 @@ def take_extraction(settings: Settings, side: int, most: int) -> list[Round]:
     images = Images(dataset, side)
 
     def plain() -> None:
-        loader = DataLoader(images, batch_size=size, num_workers=WORKERS)
         outputs = []
         with torch.inference_mode():
-            for x, _ in loader:
+            for x, _ in load_batches(images, batch_size=size):
                 outputs.append(backbone.module(x.contiguous(memory_format=torch.channels_last)))
         torch.cat(outputs)
 
