@@ -4,6 +4,7 @@ Source: Tian et al. 2020 ("Rethinking Few-Shot Image Classification", eval/meta_
 scaled to length 1, scikit-learn's default C = 1, at most 1000 iterations.
 """
 
+from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -26,11 +27,18 @@ class LogisticSettings(FittedSpec):
     max_iter: int = Field(1000, ge=1)
 
 
+ONE_AT_A_TIME = Lock()
+"""Threads that fit at once wait for the interpreter's lock longer than they gain."""
+
+
 def fit(settings: LogisticSettings, support: "Tensor") -> LinearClassifier:
     import torch
+    from sklearn import config_context
 
     labels = one_hot_labels(support).argmax(dim=1)
-    heads = [fit_logistic(settings, episode.flatten(0, 1), labels) for episode in support]
+    checked = config_context(assume_finite=True, skip_parameter_validation=True)
+    with ONE_AT_A_TIME, checked:
+        heads = [fit_logistic(settings, episode.flatten(0, 1), labels) for episode in support]
     weight, bias = (torch.stack(part) for part in zip(*heads, strict=True))
     return LinearClassifier(weight.mT, bias)
 
