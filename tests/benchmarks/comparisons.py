@@ -12,6 +12,8 @@ same network and the same images:
     logistic     scikit-learn: draw, fit and predict, one episode after the other, on features
     pretrain     a bare training loop on images in memory: random crop and flip of the batch, SGD
     extraction   a loop as in timm's validate.py: DataLoader, channels last, inference mode
+    heads        nn.Linear and torch.optim.SGD, one episode after the other (benchmarks/heads.py)
+    affine       autograd and torch.optim.SGD on a copy of the network (benchmarks/affine.py)
 
 fsbench's side is the whole command with an empty cache for `episodes`, the public function with
 cached features and results written for the heads, epochs of the training loop with its logs, and
@@ -23,7 +25,7 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,6 +33,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from benchmarks import affine, heads
 from benchmarks.methods import generated, recipe
 from benchmarks.pairing import Round, take_paired_rounds, timer
 from PIL import Image
@@ -362,6 +365,19 @@ def take_large_extraction(settings: Settings) -> list[Round]:
     return take_extraction(settings, 224, 250)
 
 
+def take_heads(settings: Settings, dim: int, k_shot: int) -> list[Round]:
+    """Seconds per episode of a plain loop over cached features and of the batched heads."""
+    torch.set_num_threads(settings.threads)
+    return list(heads.compare(dim, k_shot, 1 if settings.quick else 3).processes[0])
+
+
+def take_affine(settings: Settings, row: affine.Row) -> list[Round]:
+    """Seconds per step and episode of a plain loop and of the batched tuning."""
+    torch.set_num_threads(settings.threads)
+    case = affine.Case(row, "cpu", steps=2 if settings.quick else 8)
+    return list(affine.compare(case, 1 if settings.quick else 3).processes[0])
+
+
 EPISODIC_COMMAND = f"fsbench episodic -m {MODEL} -t {TASK}"
 CASES = {
     "episodes": Case(
@@ -427,4 +443,35 @@ CASES = {
         3,
         take_large_extraction,
     ),
+}
+HEADS_BOUNDS = {1: 100, 5: 100, 20: 100, 50: 60}
+"""Shots -> least ratio of the batched heads."""
+AFFINE_BOUNDS = {32: 5, 64: 2, 224: 1}
+"""Side (px) -> least ratio of affine tuning."""
+CASES |= {
+    f"heads-{dim}-{k_shot}": Case(
+        f"linear heads on cached features of {dim} dimensions, {k_shot} shots",
+        "plain loop: nn.Linear and SGD for every episode",
+        f"{EPISODIC_COMMAND.replace(f'w{K_SHOT}s', f'w{k_shot}s')} --adapt linear",
+        "episodes/s",
+        bound,
+        1,
+        partial(take_heads, dim=dim, k_shot=k_shot),
+    )
+    for dim in heads.DIMS
+    for k_shot, bound in HEADS_BOUNDS.items()
+}
+CASES |= {
+    f"affine-{row.ref.partition('/')[2]}-{row.side}-{row.k_shot}": Case(
+        f"affine tuning, {row.ref.partition('/')[2]}, {row.side} px, {row.k_shot} shots",
+        "plain loop: a copy of the network for every episode, autograd, SGD",
+        f"fsbench episodic -m {row.ref} -t eurosat:{N_WAY}w{row.k_shot}s --adapt affine "
+        f"--input-size {row.side}",
+        "steps/s",
+        AFFINE_BOUNDS[row.side],
+        1,
+        partial(take_affine, row=row),
+    )
+    for row in affine.ROWS
+    if not row.gpu
 }
