@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -53,11 +54,11 @@ class Episode:
 
         by_class: official class id -> image indices in rank order (`TargetDataset.by_class`).
         """
-        lists = [by_class[int(c)] for c in self.class_ids]
-        support = np.stack(
-            [images[ranks] for images, ranks in zip(lists, self.support, strict=True)]
+        lists = [by_class[c] for c in self.class_ids.tolist()]
+        support, query = (
+            np.array([images[ranks] for images, ranks in zip(lists, side, strict=True)])
+            for side in (self.support, self.query)
         )
-        query = np.stack([images[ranks] for images, ranks in zip(lists, self.query, strict=True)])
         return support, query
 
 
@@ -99,16 +100,19 @@ class EpisodeSampler:
         spec = self.spec
         keys = words(len(self._ids), *self._name, i, "classes")
         class_ids = self._ids[smallest_keys(spec.n_way, keys)]
-        counts = [self.class_counts[int(c)] for c in class_ids]
-        keys = words(sum(counts), *self._name, i, "images")
-        parts = np.split(keys, np.cumsum(counts)[:-1])
-        support = np.stack([smallest_keys(spec.k_shot, part) for part in parts])
-        askable = self._query_candidates(class_ids, support)
-        query = [
-            np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
-            for free, part in zip(askable, parts, strict=True)
-        ]
-        return Episode(i, class_ids, support, np.stack(query), askable)
+        ends = list(accumulate(self.class_counts[c] for c in class_ids.tolist()))
+        keys = words(ends[-1], *self._name, i, "images")
+        parts = [keys[low:high] for low, high in pairwise([0, *ends])]
+        drawn = np.array([smallest_keys(spec.k_shot + spec.n_query, part) for part in parts])
+        support, query = drawn[:, : spec.k_shot], drawn[:, spec.k_shot :]
+        candidates = self._query_candidates(class_ids, support)
+        if self.groups is not None:
+            ranks = [
+                np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
+                for free, part in zip(candidates, parts, strict=True)
+            ]
+            query = np.stack(ranks)
+        return Episode(i, class_ids, support, query, candidates)
 
     def _query_candidates(
         self, class_ids: Indices, support: Indices
@@ -264,8 +268,8 @@ def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
 
     Equal to `np.argsort(keys, kind="stable")[:m]`, but faster: only the smallest are sorted.
     """
-    near = np.flatnonzero(keys <= np.partition(keys, m - 1)[m - 1])
-    return near[np.argsort(keys[near], kind="stable")][:m]
+    near: Indices = (keys <= np.partition(keys, m - 1)[m - 1]).nonzero()[0]
+    return near[keys[near].argsort(kind="stable")][:m]
 
 
 def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
