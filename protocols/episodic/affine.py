@@ -92,7 +92,8 @@ def build_tuning(inputs: Inputs, spec: EpisodicSpec, indices: Sequence[int]) -> 
     reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=inputs.device)
     names = (e.stream, inputs.dataset.name)
     start = gram.draw_untrained_heads(names, indices, dim, e.n_way, reference)
-    return AffineTuning(backbone, spec, UntrainedHeads(start.weight[:, :dim], start.bias))
+    heads = UntrainedHeads(start.weight[:, :dim].contiguous(), start.bias)
+    return AffineTuning(backbone, spec, heads)
 
 
 def iterate_batches(

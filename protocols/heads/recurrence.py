@@ -69,50 +69,63 @@ def gradient_gains(spec: HeadSpec, n: int) -> Array:
 
 
 CHUNK_STEPS = 16
-"""Steps between two dense updates; at batch size 4 the products of the rows stay in cache."""
+"""Most steps between two dense updates; at batch size 4 the products of the rows stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepChunk:
     """Consecutive steps, which use m rows; a row may come again in another epoch.
 
-    rows: their places in the orders of all epochs, one after the other; batches: places of each
-    step's rows in the chunk; steps (m,): step of each row since the start of training.
+    batches: numbers of rows of the steps.
     mix (m, m): weight of row i's error in row j's logits; of use only where i's step precedes j's.
-    ageing (2, m, 1): weights of position and velocity at the chunk's start, for row j's logits.
-    arrival (m, 2, 1): weights of row i's error in position and velocity at the chunk's end.
+    ageing (2, m): weights of position and velocity at the chunk's start, for row j's logits.
+    arrival (2, 1, 1, m): weights of row i's error in position and velocity at the chunk's end.
     carry: 2 x 2 weights of position and velocity at the start in position and velocity at the end.
     """
 
-    rows: slice
-    batches: tuple[slice, ...]
-    steps: list[int]
+    batches: tuple[int, ...]
     mix: Tensor
     ageing: Tensor
     arrival: Tensor
     carry: list[list[float]]
 
 
-def split_into_chunks(spec: HeadSpec, n: int, reference: Tensor) -> Iterator[StepChunk]:
-    """Yield all steps of a training on n rows, in order; reference: sets dtype and device."""
-    ages, after = transition_powers(spec, CHUNK_STEPS), step_responses(spec, CHUNK_STEPS)
+def split_into_chunks(
+    spec: HeadSpec, n: int, reference: Tensor
+) -> Iterator[tuple[slice, StepChunk]]:
+    """Yield all steps of a training on n rows, in order, and the places of their rows.
+
+    Places count through the orders of all epochs; reference: sets dtype and device. A chunk is
+    whole epochs or an equal part of one, so a few chunks come again and again.
+    """
     step, gain = step_of_position(spec, n), gradient_gains(spec, n)
-    ends = np.flatnonzero(np.diff(step, append=-1)) + 1
-    for first in range(0, len(ends), CHUNK_STEPS):
-        bounds = np.r_[ends[first - 1] if first else 0, ends[first : first + CHUNK_STEPS]]
-        rows = slice(int(bounds[0]), int(bounds[-1]))
-        local = step[rows] - first
-        age = np.maximum(local[:, None] - local - 1, 0)
-        yield StepChunk(
-            rows=rows,
-            batches=_between(bounds - bounds[0]),
-            steps=step[rows].tolist(),
-            mix=reference.new_tensor(after[age, 0] * gain[rows]),
-            ageing=reference.new_tensor(ages[local, 0].T[..., None]),
-            arrival=reference.new_tensor((after[local[-1] - local] * gain[rows, None])[..., None]),
-            carry=ages[local[-1] + 1].tolist(),
-        )
+    per_epoch = -(-n // spec.batch_size)
+    if per_epoch < CHUNK_STEPS:
+        firsts = np.arange(0, spec.epochs * per_epoch, per_epoch * (CHUNK_STEPS // per_epoch))
+    else:
+        parts = -(-per_epoch // CHUNK_STEPS)
+        firsts = np.arange(spec.epochs * parts) * per_epoch // parts
+    chunks: dict[tuple[bytes, bytes], StepChunk] = {}
+    for low, high in pairwise([*np.searchsorted(step, firsts).tolist(), len(step)]):
+        local, gains = step[low:high] - step[low], gain[low:high]
+        key = local.tobytes(), gains.tobytes()
+        if key not in chunks:
+            chunks[key] = weigh_steps(spec, local, gains, reference)
+        yield slice(low, high), chunks[key]
 
 
-def _between(bounds: NDArray[np.int64]) -> tuple[slice, ...]:
-    return tuple(slice(low, high) for low, high in pairwise(bounds.tolist()))
+def weigh_steps(
+    spec: HeadSpec, step: NDArray[np.int64], gain: Array, reference: Tensor
+) -> StepChunk:
+    """Return the chunk of m rows with these gains (m,), used at these steps (m,) from 0 on."""
+    last = int(step[-1])
+    ages, after = transition_powers(spec, last + 1), step_responses(spec, last)
+    age = np.maximum(step[:, None] - step - 1, 0)
+    arrival = (after[last - step].T * gain)[:, None, None]
+    return StepChunk(
+        batches=tuple(np.bincount(step).tolist()),
+        mix=reference.new_tensor(after[age, 0] * gain),
+        ageing=reference.new_tensor(ages[step, 0].T).contiguous(),
+        arrival=reference.new_tensor(arrival).contiguous(),
+        carry=ages[-1].tolist(),
+    )

@@ -74,14 +74,14 @@ def count_correct(
     images that count as queries.
     """
     episode, label = (torch.from_numpy(part).to(inputs.device) for part in places.T.copy())
-    weight = heads.weight[episode].transpose(0, 1).flatten(1)
+    weight = heads.weight.mT[episode].flatten(0, 1)
     bias = heads.bias[episode].flatten()
     correct = np.zeros(len(places), dtype=np.int64)
     for low in range(0, len(images), IMAGES_AT_ONCE):
         features = gather_features(
             inputs.features, images[low : low + IMAGES_AT_ONCE], heads.weight
         )
-        logits = torch.addmm(bias, features, weight).view(len(features), len(places), -1)
+        logits = torch.addmm(bias, features, weight.T).view(len(features), len(places), -1)
         hit = (logits.argmax(dim=2) == label).T.cpu().numpy()
         correct += (hit & free[:, low : low + IMAGES_AT_ONCE]).sum(axis=1)
     return correct
@@ -95,5 +95,5 @@ def reconstruct_heads(
     for e, episode in enumerate(episodes):
         support, _ = episode.images(inputs.dataset.by_class)
         features: Tensor = gather_features(inputs.features, support.ravel(), start.weight)
-        weight[e].addmm_(features.T, trained.position[e])
-    return UntrainedHeads(weight, start.bias * trained.share + trained.position.sum(dim=1))
+        weight.mT[e].addmm_(trained.position[e], features)
+    return UntrainedHeads(weight, start.bias * trained.share + trained.position.sum(dim=2))

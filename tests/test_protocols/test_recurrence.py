@@ -6,8 +6,10 @@ import torch
 
 from fsbench.core.specs import HeadSpec
 from protocols.heads.recurrence import (
+    CHUNK_STEPS,
     gradient_gains,
     initial_weight_share,
+    split_into_chunks,
     step_of_position,
     step_responses,
     transition_powers,
@@ -59,3 +61,18 @@ def test_gains_hold_the_mean_over_the_batch_as_large_as_it_is() -> None:
     np.testing.assert_array_equal(step_of_position(spec, 6), [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3])
     first, later = [1 / 4] * 4 + [0.1 / 2] * 2, [0.1 / 4] * 4 + [0.1 / 2] * 2
     np.testing.assert_allclose(gradient_gains(spec, 6), first + later)
+
+
+@pytest.mark.parametrize("n", [3, 5, 25, 65, 100, 250])
+def test_chunks_are_whole_epochs_or_equal_parts_of_one_and_repeat(n: int) -> None:
+    spec = HeadSpec(epochs=40)
+    rows, chunks = zip(*split_into_chunks(spec, n, torch.empty(0)), strict=True)
+    assert [part.start for part in rows] == [0, *(part.stop for part in rows[:-1])]
+    assert rows[-1].stop == 40 * n
+    step = step_of_position(spec, n)
+    for part, chunk in zip(rows, chunks, strict=True):
+        assert chunk.batches == tuple(np.unique(step[part], return_counts=True)[1])
+        assert len(chunk.batches) <= CHUNK_STEPS
+        whole = part.start % n == 0 and part.stop % n == 0
+        assert whole or part.start // n == (part.stop - 1) // n
+    assert len(set(map(id, chunks))) <= 6
