@@ -254,13 +254,16 @@ class AffineSpec(Frozen):
 
     Without momentum, as in evaluation/finetune_resnet18.py of
     https://github.com/MuawizChaudhary/STARTUP (branch ResNet10-no-adapt), the one public code of
-    it. The head's epochs, batches and dtype hold for both.
+    it. The head's epochs, batches and dtype hold for both. dtype: of the backbone's kernels and
+    activations, where it differs: bfloat16 sums products in float32, and keeps what is trained in
+    the head's dtype.
     """
 
     lr: float = Field(0.01, gt=0)
     momentum: float = Field(0.0, ge=0, lt=1)
     dampening: float = Field(0.0, ge=0, le=1)
     weight_decay: float = Field(0.0, ge=0)
+    dtype: Literal["bfloat16"] | None = Field(None, exclude_if=lambda value: value is None)
 
 
 SHA256 = r"^[0-9a-f]{64}$"
@@ -436,6 +439,7 @@ class EpisodicSpec(Frozen):
     def variant(self) -> tuple[str, ...]:
         """Words that a reader must see besides task and size; none for the defaults."""
         tuned = () if self.bn_mode == "eval" else (f"bn-{self.bn_mode}",)
+        tuned += (self.affine.dtype,) if self.affine and self.affine.dtype else ()
         return (*tuned, *(self.fitted.variant if self.fitted else ()), *self.image.variant)
 
     @property

@@ -5,17 +5,22 @@ each, so a kernel is read once for all of them; no gradient of a kernel is compu
 normalization layer becomes `standardize`, then one scale and shift per channel and episode, then
 what timm fuses into the layer (dropout, activation). BatchNorm with the source's statistics is
 itself affine and is folded into scale and shift.
+
+On a CPU kernels are reordered for oneDNN once (FrozenConvolution). Modules that end before the
+first normalization begins depend on no tuned parameter: their outputs are computed once per support
+image and read in later epochs (StoredOutput).
 """
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from itertools import product
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import batch_norm
+from torch.nn.functional import batch_norm, pad
 
-from fsbench.backbones.architectures import affine_layers, has_channels_first
+from fsbench.backbones.architectures import affine_layers, has_channels_first, record_outputs
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import BnMode
 
@@ -26,11 +31,12 @@ class ScaleShift(torch.autograd.Function):
     """x (E * b, ...) * scale + shift; both (E, 1 or b, ...) and broadcast over each episode's x.
 
     One pass over x forward. Autograd's own chain of a product and a sum would take two, and keep
-    their intermediate results.
+    their intermediate results. Computes in the dtype of x; sums over x have that of scale.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        ctx.dtype, scale, shift = scale.dtype, scale.to(x.dtype), shift.to(x.dtype)
         ctx.save_for_backward(x, scale)
         out = torch.empty_like(x)
         torch.addcmul(shift, _stacked(x, scale), scale, out=_stacked(out, scale))
@@ -41,8 +47,8 @@ class ScaleShift(torch.autograd.Function):
         x, scale = ctx.saved_tensors
         grad = _stacked(gradients[0], scale)
         axes = [i for i in range(1, scale.ndim) if scale.shape[i] == 1]
-        to_shift = grad.sum(axes, keepdim=True)
-        to_scale = (grad * _stacked(x, scale)).sum(axes, keepdim=True)
+        to_shift = grad.sum(axes, keepdim=True, dtype=ctx.dtype)
+        to_scale = (grad * _stacked(x, scale)).sum(axes, keepdim=True, dtype=ctx.dtype)
         to_x = (grad * scale).flatten(0, 1) if ctx.needs_input_grad[0] else None
         return to_x, to_scale, to_shift
 
@@ -63,7 +69,9 @@ class EpisodeNorm:
     scale: Tensor
     shift: Tensor
 
-    def __init__(self, layer: nn.Module, episodes: int, batch_statistics: bool) -> None:
+    def __init__(
+        self, layer: nn.Module, episodes: int, batch_statistics: bool, dtype: torch.dtype
+    ) -> None:
         bias = getattr(layer, "bias", None)
         self.weight = layer.get_parameter("weight").detach()
         self.bias = torch.zeros_like(self.weight) if bias is None else bias.detach()
@@ -73,7 +81,7 @@ class EpisodeNorm:
         self.mean, self.inverse = torch.zeros_like(self.weight), torch.ones_like(self.weight)
         self.standardize: Callable[[Tensor], Tensor] = nn.Identity()
         if not isinstance(layer, BATCH_NORM):
-            self.standardize = strip_affine(layer)
+            self.standardize = strip_affine(layer, dtype)
         elif batch_statistics or layer.running_mean is None or layer.running_var is None:
             self.standardize = BatchStatistics(layer, episodes)
         else:
@@ -94,9 +102,9 @@ class EpisodeNorm:
         return parameters.view(-1, *middle)
 
 
-def strip_affine(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return the layer without scale, shift and fused parts."""
-    copy = deepcopy(layer).requires_grad_(False)
+def strip_affine(layer: nn.Module, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+    """Return the layer without scale, shift and fused parts, for inputs of this dtype."""
+    copy = deepcopy(layer).to(dtype).requires_grad_(False)
     nn.init.ones_(copy.weight)  # type: ignore[arg-type]
     if isinstance(getattr(copy, "bias", None), Tensor):
         nn.init.zeros_(copy.bias)  # type: ignore[arg-type]
@@ -136,43 +144,275 @@ class BatchStatistics:
         return z.view(stacked.shape).transpose(0, 1).flatten(0, 1)
 
 
+ONEDNN = torch.ops.mkldnn
+
+
+class FrozenConvolution:
+    """Takes the place of the `forward` of a frozen convolution on a CPU.
+
+    PyTorch reorders a kernel for oneDNN on every call, forward and backward, which takes longer
+    than a convolution of small maps itself. Here it is done once per size of the maps, with equal
+    bits. The gradient is that of the input alone, and no activation is saved for it.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        self.layer = cast("nn.Conv2d", layer)
+        self.operations: dict[tuple[int, ...], PackedConvolution | PackedProduct] = {}
+
+    @staticmethod
+    def replaces(layer: nn.Module) -> bool:
+        """Return whether the layer is one that this class computes."""
+        return (
+            type(layer) is nn.Conv2d
+            and layer.weight.device.type == "cpu"
+            and layer.weight.dtype in (torch.float32, torch.bfloat16)
+            and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+            and (layer.groups, layer.padding_mode) == (1, "zeros")
+            and not isinstance(layer.padding, str)
+        )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = x.contiguous(memory_format=torch.channels_last)
+        side = tuple(x.shape[2:])
+        if side not in self.operations:
+            self.operations[side] = pack(self.layer, x)
+        out: Tensor = FrozenOperation.apply(x, self.operations[side])
+        return out
+
+
+class FrozenOperation(torch.autograd.Function):
+    """Call an operation forward, and backward with the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, operation: "PackedConvolution | PackedProduct") -> Tensor:
+        ctx.operation = operation
+        return operation.forward(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        grad = gradients[0].contiguous(memory_format=torch.channels_last)
+        return ctx.operation.backward(grad), None
+
+
+def pack(layer: nn.Conv2d, x: Tensor) -> "PackedConvolution | PackedProduct":
+    """Return the layer as an operation on maps like x.
+
+    Where the window covers the map from all its places (3x3 on 1x1 or 2x2), the convolution is a
+    product of the whole map and a matrix, without a number for the padding.
+    """
+    weight, bias = layer.weight.detach(), layer.bias
+    side = list(nn.Conv2d.forward(layer, x[:1].detach()).shape[2:])
+    padding = [int(p) for p in layer.padding]
+    geometry = zip(x.shape[2:], side, layer.kernel_size, layer.stride, padding, strict=True)
+    axes = list(zip(geometry, layer.dilation, strict=True))
+    if all(d == 1 and (m - 1) * s <= p and n - 1 + p < k for (n, m, k, s, p), d in axes):
+        matrix = weight.new_empty(*side, len(weight), *x.shape[2:], x.shape[1])
+        for place in product(*(range(m) for m in side)):
+            top, left = (p - s * o for o, s, p in zip(place, layer.stride, padding, strict=True))
+            window = weight[:, :, top : top + x.shape[2], left : left + x.shape[3]]
+            matrix[place] = window.permute(0, 2, 3, 1)
+        bias = None if bias is None else bias.repeat(side[0] * side[1])
+        return PackedProduct(matrix, bias, len(x))
+    rest = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for (n, m, k, s, p), d in axes]
+    return PackedConvolution(layer, x, side, rest)
+
+
+class PackedConvolution:
+    """A convolution of maps x (., C, H, W), and of its gradient (., K, *side).
+
+    rest: rows and columns of x that no window reaches.
+    """
+
+    def __init__(self, layer: nn.Conv2d, x: Tensor, side: list[int], rest: list[int]) -> None:
+        weight, self.bias = layer.weight.detach(), layer.bias
+        padding, strides = [int(p) for p in layer.padding], (layer.stride, layer.dilation, 1)
+        self.geometry, self.transposed_geometry = (padding, *strides), (padding, rest, *strides)
+        self.kernel = ONEDNN._reorder_convolution_weight(weight, *self.geometry, x.shape)
+        self.transposed = ONEDNN._reorder_convolution_transpose_weight(
+            weight, *self.transposed_geometry, [len(x), len(weight), *side]
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return convolve(x, self.kernel, self.bias, self.geometry)
+
+    def backward(self, grad: Tensor) -> Tensor:
+        out: Tensor = ONEDNN._convolution_transpose_pointwise(
+            grad, self.transposed, None, *self.transposed_geometry, "none", [], ""
+        )
+        return out
+
+
+class PackedProduct:
+    """A product of each whole map, channels last, and a matrix (*outputs, *inputs).
+
+    Images are the width of one map for oneDNN, which uses a number of the matrix for several places
+    of the width at a time. The order of the matrix is for exactly `rows` images; others would have
+    it reordered on every call, so smaller batches are padded and larger ones cut.
+    """
+
+    GEOMETRY = ([0, 0], [1, 1], [1, 1], 1)
+    """Padding, stride, dilation and groups."""
+
+    def __init__(self, matrix: Tensor, bias: Tensor | None, rows: int) -> None:
+        self.bias, self.rows, self.sizes = bias, rows, (matrix.shape[:3], matrix.shape[3:])
+        flat = matrix.flatten(3).flatten(0, 2)
+        self.matrix, self.transposed = (
+            ONEDNN._reorder_convolution_weight(
+                m[:, :, None, None].contiguous(memory_format=torch.channels_last),
+                *(*self.GEOMETRY, [1, m.shape[1], rows, 1]),
+            )
+            for m in (flat, flat.t())
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.multiply(x, self.matrix, self.bias, self.sizes[0])
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return self.multiply(grad, self.transposed, None, self.sizes[1])
+
+    def multiply(
+        self, x: Tensor, matrix: Tensor, bias: Tensor | None, size: tuple[int, ...]
+    ) -> Tensor:
+        rows = pad(x.permute(0, 2, 3, 1).flatten(1), (0, 0, 0, -len(x) % self.rows))
+        parts = [
+            convolve(part.t()[None, :, :, None], matrix, bias, self.GEOMETRY)[0, :, :, 0].t()
+            for part in rows.split(self.rows)
+        ]
+        out = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return out[: len(x)].reshape(len(x), *size).permute(0, 3, 1, 2)
+
+
+def convolve(x: Tensor, kernel: Tensor, bias: Tensor | None, geometry: tuple[Any, ...]) -> Tensor:
+    """Return the convolution of x and a kernel in oneDNN's order."""
+    out: Tensor = ONEDNN._convolution_pointwise(x, kernel, bias, *geometry, "none", [], "")
+    return out
+
+
+STORED_BYTES = 2**28
+"""Most memory of the stored outputs of a network; what does not fit is computed in every step."""
+
+
+class StoredOutput:
+    """Takes the place of the `forward` of a module whose output no tuned parameter changes.
+
+    Keeps a row for every support image, and reads them once all are there. rows: those of the
+    images in the forward pass that begins, None for other images.
+    """
+
+    def __init__(self, layer: nn.Module, images: int) -> None:
+        self.forward: Callable[..., Tensor] = layer.forward
+        self.images, self.missing, self.stored = images, set(range(images)), torch.empty(0)
+        self.rows: Tensor | None = None
+
+    def __call__(self, *inputs: Any, **options: Any) -> Tensor:
+        rows, self.rows = self.rows, None  # a second call in this pass has other inputs
+        if rows is not None and not self.missing:
+            return self.stored[rows]
+        output = self.forward(*inputs, **options)
+        if rows is not None:
+            if not len(self.stored):
+                self.stored = output[rows.new_zeros(self.images)]  # laid out like the output
+            self.stored[rows] = output
+            self.missing.difference_update(rows.tolist())
+        return output
+
+
+def store_outputs(
+    module: nn.Module, batch: Tensor, images: int
+) -> tuple[Tensor, list[StoredOutput]]:
+    """Return the module's output for a batch, and replace what can be stored from now on.
+
+    What ends before the first normalization with a scale begins depends on no tuned parameter. Of
+    these modules, the largest that have parameters and return one row per image are replaced.
+    """
+
+    tuned_calls: list[nn.Module] = []
+
+    def image_bytes(output: object) -> int:
+        if tuned_calls or not isinstance(output, Tensor) or len(output) != len(batch):
+            return 0
+        return output.nbytes // len(batch)
+
+    handles = [
+        layer.register_forward_pre_hook(lambda layer, inputs: tuned_calls.append(layer))
+        for layer in affine_layers(module).values()
+    ]
+    parts = [n for n, m in module.named_modules() if n and next(m.parameters(), None) is not None]
+    with record_outputs(module, parts, image_bytes, prepend=True) as sizes:
+        result: Tensor = module(batch)
+    for handle in handles:
+        handle.remove()
+    room, stored = STORED_BYTES, []
+    constant = [name for name, size in sizes.items() if size]
+    for name in constant:
+        is_inner = any(name.startswith(f"{outer}.") for outer in constant)
+        if not is_inner and images * sizes[name] <= room:
+            room -= images * sizes[name]
+            layer = module.get_submodule(name)
+            stored.append(StoredOutput(layer, images))
+            layer.forward = stored[-1]
+    return result, stored
+
+
 class EpisodeNetwork:
     """A copy of a backbone's module for E episodes.
 
     weight, bias (E, P): scales and shifts of all layers, one after the other, as they are trained;
     both start at the source's. A layer without shift keeps 0 there. bn_mode: whether BatchNorm
     keeps the source's statistics (eval) or goes by each episode's batches while it trains (train).
-    reference: sets dtype and device.
+    reference: sets device and dtype; dtype: of kernels and activations, where it differs. images:
+    number of support images of all episodes.
     """
 
     def __init__(
-        self, module: nn.Module, episodes: int, bn_mode: BnMode, reference: Tensor
+        self,
+        module: nn.Module,
+        episodes: int,
+        bn_mode: BnMode,
+        reference: Tensor,
+        images: int = 0,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        self.episodes = episodes
+        self.episodes, self.images, self.dtype = episodes, images, dtype or reference.dtype
         self.module = deepcopy(module).to(reference.dtype)
+        self.stored: list[StoredOutput] | None = None
         layers = affine_layers(self.module).values()
-        self.norms = [EpisodeNorm(layer, episodes, bn_mode == "train") for layer in layers]
-        for layer, norm in zip(layers, self.norms, strict=True):
-            layer.forward = norm
+        by_batch = bn_mode == "train"
+        self.norms = [EpisodeNorm(layer, episodes, by_batch, self.dtype) for layer in layers]
         self.sizes = [norm.weight.numel() for norm in self.norms]
         self.weight = self.tuned(_flat([norm.weight for norm in self.norms], reference))
         self.bias = self.tuned(_flat([norm.bias for norm in self.norms], reference))
         self.mean = _flat([norm.mean for norm in self.norms], reference)
         self.inverse = _flat([norm.inverse for norm in self.norms], reference)
         self.shifted = _flat([norm.shifted for norm in self.norms], reference)
+        self.module.to(self.dtype)
+        for layer, norm in zip(layers, self.norms, strict=True):
+            layer.forward = norm
+        for layer in self.module.modules():
+            if FrozenConvolution.replaces(layer):
+                layer.forward = FrozenConvolution(layer)
 
     def tuned(self, start: Tensor) -> Tensor:
         return start.repeat(self.episodes, 1).requires_grad_()
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Features (E, b, D) of images (E * b, ...), episode by episode."""
+    def __call__(self, images: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Features (E, b, D) of images (E * b, ...), episode by episode.
+
+        rows: the places of the images among all support images, in training.
+        """
         scale = self.weight * self.inverse
         shift = torch.addcmul(self.bias * self.shifted, self.mean, scale, value=-1)
         parts = (torch.split_with_sizes(p, self.sizes, 1) for p in (scale, shift))
         for norm, of_scale, of_shift in zip(self.norms, *parts, strict=True):
             norm.scale, norm.shift = of_scale, of_shift
-        features: Tensor = self.module(images)
-        return features.view(self.episodes, -1, features.shape[1])
+        images = images.to(self.dtype)
+        if rows is not None and self.stored is None:
+            features, self.stored = store_outputs(self.module, images, self.images)
+        else:
+            for output in self.stored or ():
+                output.rows = rows
+            features = self.module(images)
+        return features.view(self.episodes, -1, features.shape[1]).to(self.weight.dtype)
 
     def finish(self) -> None:
         """End training: queries are scored with fixed statistics in both modes."""

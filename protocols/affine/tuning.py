@@ -38,18 +38,29 @@ class AffineTuning:
         self.backbone, self.dtype = backbone, start.weight.dtype
         module = nn.Identity() if backbone is None else backbone.module
         self.episodes = len(start.weight)
-        self.network = EpisodeNetwork(module, self.episodes, spec.bn_mode, start.weight)
+        affine = spec.affine or AffineSpec()
+        self.network = EpisodeNetwork(
+            module,
+            self.episodes,
+            spec.bn_mode,
+            start.weight,
+            self.episodes * spec.episode.n_way * spec.episode.k_shot,
+            torch.bfloat16 if affine.dtype else None,
+        )
         self.weight = start.weight.clone().requires_grad_()
         self.bias = start.bias.clone().requires_grad_()
-        affine = spec.affine or AffineSpec()
         self.optimizers = [
             make_optimizer([self.weight, self.bias], spec.head),
             make_optimizer([self.network.weight, self.network.bias], affine),
         ]
 
-    def step(self, images: Tensor, labels: Tensor) -> None:
-        """One mini-batch of each episode: images (E * b, ...) and labels (E * b,) in 0..n_way-1."""
-        logits = self.forward(images).flatten(0, 1)
+    def step(self, images: Tensor, labels: Tensor, rows: Tensor | None = None) -> None:
+        """One mini-batch of each episode: images (E * b, ...) and labels (E * b,) in 0..n_way-1.
+
+        rows (E * b,): the places of the images in the stacked support, so that what no step changes
+        is computed once; None computes all.
+        """
+        logits = self.forward(images, rows).flatten(0, 1)
         loss = cross_entropy(logits, labels, reduction="sum") * (self.episodes / len(labels))
         for optimizer in self.optimizers:
             optimizer.zero_grad()
@@ -57,10 +68,11 @@ class AffineTuning:
         for optimizer in self.optimizers:
             optimizer.step()
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits (E, b, n_way) of images (E * b, ...)."""
         inputs = images if self.backbone is None else self.backbone.normalised(images)
-        return torch.baddbmm(self.bias[:, None], self.network(inputs.to(self.dtype)), self.weight)
+        features = self.network(inputs.to(self.dtype), rows)
+        return torch.baddbmm(self.bias[:, None], features, self.weight)
 
     def logits(self, images: Tensor) -> Tensor:
         """Logits (E, q, n_way) of queries (E * q, ...), after the last step."""

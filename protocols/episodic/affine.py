@@ -19,7 +19,7 @@ from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import AffineSpec, EpisodicSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
 from protocols.affine.tuning import DTYPES, AffineTuning, read_episode_images
 from protocols.base import Inputs
@@ -31,7 +31,7 @@ from protocols.heads.scoring import make_episode_records
 ADAPTATION = "affine"
 FEATURES = False
 
-BLOCKS = (20, 10, 4)
+BLOCKS = (50, 20, 10, 4)
 BLOCK_PIXELS = 2**19
 PIECES = 2
 """Pieces of a block on a CPU: two halves side by side, one thread each."""
@@ -42,7 +42,8 @@ TIMED_STEPS = 3
 def block_size(spec: EpisodicSpec, dim: int) -> int:
     """Return the largest of BLOCKS whose steps take at most BLOCK_PIXELS pixels, else the smallest.
 
-    20 episodes of 4 images up to 80 px, 10 up to 114 px, then 4: every one divides 100 and 600.
+    50 episodes of 4 images up to 51 px, 20 up to 80 px, 10 up to 114 px, then 4: every one divides
+    100 and 600.
     """
     pixels = spec.head.batch_size * spec.image.input_size**2
     return next((size for size in BLOCKS if size * pixels <= BLOCK_PIXELS), BLOCKS[-1])
@@ -59,9 +60,10 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
     """Evaluate the episodes of one block; without a backbone, features replace images and only the
     classifier is trained.
 
-    Raise DataError if the data set is too small, UsageError if there is nothing affine to tune.
+    Raise DataError if the data set is too small, UsageError if there is nothing affine to tune or
+    the device lacks bfloat16.
     """
-    require_affine_layers(inputs.backbone)
+    require_tunable(inputs.backbone, spec, inputs.device)
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
     episodes = [sampler.episode(i) for i in range(block * size, (block + 1) * size)]
     step = tuned_piece_size(spec, inputs.device, inputs.halvings)
@@ -81,7 +83,7 @@ def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) 
     labels = torch.arange(spec.episode.n_way, device=inputs.device)
     labels = labels.repeat_interleave(spec.episode.k_shot).repeat(len(episodes))
     for rows in iterate_batches(inputs, spec, episodes):
-        tuning.step(images.support[rows], labels[rows])
+        tuning.step(images.support[rows], labels[rows], rows)
     return make_episode_records(episodes, tuning.logits(images.query), spec.episode.n_query)
 
 
@@ -111,13 +113,25 @@ def iterate_batches(
             yield epoch[:, low : low + h.batch_size].flatten()
 
 
-def require_affine_layers(backbone: Backbone | None) -> None:
-    """Raise UsageError for a backbone without normalization layers."""
+def require_tunable(backbone: Backbone | None, spec: EpisodicSpec, device: str) -> None:
+    """Raise UsageError for a backbone without normalization layers, or bfloat16 without units."""
     if backbone is not None and not affine_layers(backbone.module):
         raise UsageError(
             f"{backbone.facts.ref} has no normalization layer with affine parameters",
             fix="use --adapt linear",
         )
+    if (spec.affine or AffineSpec()).dtype == "bfloat16" and not has_bfloat16(device):
+        raise UsageError(
+            f"affine.dtype bfloat16: {device} has no bfloat16 units",
+            fix="leave affine.dtype out, or use a CPU with avx512_bf16 or amx_bf16, or a GPU",
+        )
+
+
+def has_bfloat16(device: str) -> bool:
+    """Return whether the device multiplies bfloat16 numbers in hardware."""
+    if device == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 @contextmanager
@@ -135,9 +149,9 @@ def exact_kernels(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterato
 def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
     """Estimate the seconds of one block from a few timed steps on black images.
 
-    Raise UsageError for a backbone without normalization layers.
+    Raise UsageError for what cannot be tuned.
     """
-    require_affine_layers(backbone)
+    require_tunable(backbone, spec, device)
 
     def attempt(halvings: int) -> float:
         return time_pieces(backbone, spec, device, halvings)

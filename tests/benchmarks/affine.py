@@ -103,7 +103,7 @@ class Case:
         offsets = n * torch.arange(self.piece, device=self.device)[:, None]
         for batch in self.batches:
             rows = (offsets + batch).flatten()
-            tuning.step(stacked[rows], labels[rows])
+            tuning.step(stacked[rows], labels[rows], rows)
 
     def seconds(self, work: Callable[[], None]) -> float:
         def finish() -> None:

@@ -58,7 +58,7 @@ def ours(inputs: Inputs, setting: EpisodicSpec, indices: range, steps: int | Non
     )
     labels = torch.arange(5).repeat_interleave(setting.episode.k_shot).repeat(len(indices))
     for rows in islice(iterate_batches(inputs, setting, episodes), steps):
-        tuning.step(images.support[rows], labels[rows])
+        tuning.step(images.support[rows], labels[rows], rows)
     return tuning.logits(images.query)
 
 

@@ -1,7 +1,8 @@
 """Affine tuning against a plain loop over single episodes (tolerances: protocols/README.md)."""
 
+from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
+from protocols.affine import network
+from protocols.affine.network import FrozenConvolution
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic import affine
@@ -180,7 +183,7 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
     with torch.no_grad():
         tuning.network.weight[1] = 1e30
     for rows in iterate_batches(toy, setting, episodes):
-        tuning.step(images_.support[rows], labels[rows])
+        tuning.step(images_.support[rows], labels[rows], rows)
     records = make_episode_records(episodes, tuning.logits(images_.query), 3)
     assert records.finite.tolist() == [True, False, True]
     assert records.collapsed[1]
@@ -198,7 +201,7 @@ def test_sizes_are_functions_of_the_shapes() -> None:
         return block_size(setting, 512), cpu, gpu
 
     assert [sizes(s) for s in (32, 64, 84, 112, 224, 1024)] == [
-        (20, 10, 20),
+        (50, 25, 50),
         (20, 10, 20),
         (10, 5, 10),
         (10, 5, 10),
@@ -222,6 +225,107 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
         DataError, match="3 images in class 'class0'; 1-shot with 3 queries needs 4"
     ):
         evaluate_block(small, spec(), 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("side", [1, 2, 4, 7])
+@pytest.mark.parametrize(
+    "geometry",
+    [(3, 1, 1), (3, 2, 1), (1, 1, 0), (1, 2, 0), (7, 2, 3), (2, 2, 1), (3, 1, 2, 2)],
+    ids=str,
+)
+def test_frozen_convolutions_equal_those_of_torch(
+    geometry: tuple[int, ...], side: int, dtype: torch.dtype
+) -> None:
+    """Output and gradient, for as many images as the kernel was packed for, fewer and more."""
+    kernel, stride, padding, dilation = (*geometry, 1)[:4]
+    conv = nn.Conv2d(24, 40, kernel, stride, padding, dilation).to(dtype).requires_grad_(False)
+    frozen = FrozenConvolution(conv)
+    for images_ in (4, 3, 9):
+        x = torch.randn(images_, 24, side, side, dtype=dtype, requires_grad=True)
+        right, mine = conv(x), frozen(x)
+        gradient = torch.randn_like(right)
+        (to_right,) = torch.autograd.grad(right, x, gradient)
+        (to_mine,) = torch.autograd.grad(mine, x, gradient)
+        bound = 1e-5 if dtype == torch.float32 else 0.05
+        torch.testing.assert_close(mine, right, rtol=bound, atol=bound)
+        torch.testing.assert_close(to_mine, to_right, rtol=bound, atol=bound)
+
+
+class CountedConvolution(nn.Conv2d):
+    """A convolution that counts its calls and those of its copies, by name."""
+
+    calls: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self, name: str, *arguments: int) -> None:
+        super().__init__(*arguments)
+        self.name = name
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls[self.name] += torch.is_grad_enabled()
+        return super().forward(x)
+
+
+class Stem(nn.Module):
+    """A stem, a convolution that runs below and above the shared norm, one above it alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(CountedConvolution("stem", 3, 6, 4, 4), nn.ReLU(inplace=True))
+        self.shared, self.norm = CountedConvolution("shared", 6, 6, 1), nn.BatchNorm2d(6)
+        self.top = CountedConvolution("top", 6, 6, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm(self.shared(self.stem(x)).relu_())
+        return self.norm(self.top(self.shared(x).relu_())).mean((2, 3))
+
+
+@pytest.mark.parametrize("room", [2**28, 0])
+def test_what_no_step_changes_is_computed_once(
+    toy: Inputs, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """The five images of an episode are two steps an epoch; all are there after the second one."""
+    assert toy.backbone is not None
+    monkeypatch.setattr(network, "STORED_BYTES", room)
+    module = Stem().eval().requires_grad_(False)
+    facts = toy.backbone.facts.model_copy(update={"feature_dim": 6})
+    inputs = replace(toy, backbone=Backbone(facts, module))
+    setting = spec(head={"epochs": 5})
+    CountedConvolution.calls.clear()
+    scores = ours(inputs, setting, range(2))
+    assert CountedConvolution.calls == {"stem": 4 if room else 10, "shared": 20, "top": 10}
+    for i in range(2):
+        assert largest(scores[i], plain(inputs, setting, i)) <= 1e-6
+
+
+def test_bfloat16_is_a_spec_of_its_own(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = spec(dtype="float32", head={"epochs": 3})
+    low = spec(dtype="float32", head={"epochs": 3}, affine={"dtype": "bfloat16"})
+    assert "bfloat16" not in setting.canonical()
+    assert '"dtype":null' not in setting.canonical()
+    assert low.digest() != setting.digest()
+    assert (setting.variant, low.variant) == ((), ("bfloat16",))
+    monkeypatch.setattr(affine, "has_bfloat16", lambda device: False)
+    with pytest.raises(UsageError, match="cpu has no bfloat16 units"):
+        evaluate_block(toy, low, 0)
+    with pytest.raises(UsageError, match="cpu has no bfloat16 units"):
+        affine.block_seconds(toy.backbone, low, "cpu")
+
+
+@pytest.mark.parametrize("bn_mode", ["eval", "train"])
+def test_bfloat16_stays_near_float32(toy: Inputs, bn_mode: str) -> None:
+    """Parameters are trained in float32: updates smaller than a bfloat16 step are not lost."""
+    settings = [
+        spec(k_shot=2, dtype="float32", bn_mode=bn_mode, affine={"lr": 1e-4, "dtype": dtype})
+        for dtype in (None, "bfloat16")
+    ]
+    full, low = (ours(toy, setting, range(3), steps=10) for setting in settings)
+    assert low.dtype == torch.float32
+    assert 0 < largest(low, full) <= 0.1
+    tuning = build_tuning(toy, settings[1], range(2))
+    before = tuning.network.weight.detach().clone()
+    tuning.step(torch.randint(0, 256, (4, 3, SIDE, SIDE), dtype=torch.uint8), torch.arange(4))
+    assert (tuning.network.weight != before).double().mean() > 0.5
 
 
 def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
