@@ -439,8 +439,8 @@ class EpisodicSpec(Frozen):
     def variant(self) -> tuple[str, ...]:
         """Words that a reader must see besides task and size; none for the defaults."""
         tuned = () if self.bn_mode == "eval" else (f"bn-{self.bn_mode}",)
-        tuned += (self.affine.dtype,) if self.affine and self.affine.dtype else ()
-        return (*tuned, *(self.fitted.variant if self.fitted else ()), *self.image.variant)
+        dtype = (self.affine.dtype,) if self.affine and self.affine.dtype else ()
+        return (*tuned, *dtype, *(self.fitted.variant if self.fitted else ()), *self.image.variant)
 
     @property
     def transductive(self) -> bool:

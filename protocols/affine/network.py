@@ -276,7 +276,7 @@ class PackedProduct:
         rows = pad(x.permute(0, 2, 3, 1).flatten(1), (0, 0, 0, -len(x) % self.rows))
         parts = [
             convolve(part.t()[None, :, :, None], matrix, bias, self.GEOMETRY)[0, :, :, 0].t()
-            for part in rows.split(self.rows)
+            for part in torch.split(rows, self.rows)
         ]
         out = parts[0] if len(parts) == 1 else torch.cat(parts)
         return out[: len(x)].reshape(len(x), *size).permute(0, 3, 1, 2)
