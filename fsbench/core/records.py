@@ -5,6 +5,7 @@ values never enter them.
 """
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,17 @@ class EpisodeRecords:
     dense_correct: NDArray[np.int64] | None = None
     dense_total: NDArray[np.int64] | None = None
 
+    @cached_property
+    def right(self) -> NDArray[np.int64]:
+        """Right queries (E, n_way) of each class."""
+        ones = np.ones(self.correct.shape[2], np.float32)  # exact, and faster than a sum of bools
+        return (self.correct @ ones).astype(np.int64)
+
     @property
     def accuracy(self) -> NDArray[np.float64]:
         """Per-episode accuracy (E,), a fraction of n_way * n_query."""
-        right: NDArray[np.float64] = self.correct.mean(axis=(1, 2), dtype=np.float64)
-        return right
+        _, n_way, n_query = self.correct.shape
+        return np.asarray(self.right.sum(axis=1) / (n_way * n_query), np.float64)
 
     @property
     def dense_accuracy(self) -> NDArray[np.float64] | None:

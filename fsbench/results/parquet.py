@@ -5,6 +5,7 @@ before it decodes it. Bits are numpy.packbits (big-endian) over (class, query), 
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,6 +145,7 @@ DENSE = ("dense_correct", "dense_total")
 FIX = "restore the file from where it was computed, or evaluate the task again"
 
 
+@lru_cache
 def episode_schema(n_way: int, n_query: int, dense: bool = False) -> "pa.Schema":
     """Return the schema; dense: with the outcomes of all possible queries, class by class."""
     import pyarrow as pa
@@ -162,6 +164,7 @@ def episode_schema(n_way: int, n_query: int, dense: bool = False) -> "pa.Schema"
     )
 
 
+@lru_cache
 def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> "pa.Schema":
     """Return the schema; held_out: with the accuracy on the held-out part of train."""
     import pyarrow as pa
@@ -178,6 +181,7 @@ def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> "pa.Schema
     )
 
 
+@lru_cache
 def image_schema() -> "pa.Schema":
     import pyarrow as pa
 
@@ -227,13 +231,13 @@ def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
     """Raise ValidationFailed for a file that is missing, foreign, damaged or too large."""
     raw = read_columns(path, *(episode_schema(n_way, n_query, dense) for dense in (True, False)))
     bits = np.unpackbits(raw["correct"], axis=1, count=n_way * n_query)
-    right, total = (raw.get(name, np.ones((1, 1))) for name in DENSE)
-    if not ((right >= 0) & (right <= total) & (total > 0)).all():
+    right, total = map(raw.get, DENSE)
+    if right is not None and total is not None and not ((right >= 0) & (right <= total) & (total > 0)).all():
         raise ValidationFailed(f"{path} has more dense queries right than there are", fix=FIX)
     return EpisodeRecords(
         raw["index"].astype(np.int64),
         raw["class_ids"].astype(np.int64),
-        bits.astype(np.bool_).reshape(-1, n_way, n_query),
+        bits.view(np.bool_).reshape(-1, n_way, n_query),
         raw["collapsed"],
         raw["finite"],
         *(raw[name].astype(np.int64) for name in DENSE if name in raw),
@@ -250,7 +254,7 @@ def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
         path, *(probe_schema(n_test, epochs, held_out) for held_out in (True, False))
     )
     last, best = (
-        np.unpackbits(raw[name], axis=1, count=n_test).astype(np.bool_) for name in ("last", "best")
+        np.unpackbits(raw[name], axis=1, count=n_test).view(np.bool_) for name in ("last", "best")
     )
     return ProbeRecords(raw["lr"], raw["curve"], last, best, raw.get("held_out"))
 
@@ -271,17 +275,19 @@ def read_columns(path: Path, *schemas: "pa.Schema") -> dict[str, NDArray[Any]]:
         data = read_contents(path)
         with pq.ParquetFile(
             pa.BufferReader(data),
+            pre_buffer=False,  # no other thread
             thrift_string_size_limit=MAX_STRING,
             thrift_container_size_limit=MAX_ITEMS,
         ) as file:
             schema = check_header(path, file, schemas)
             check_pages(data, file.metadata, [values_per_row(field.type) for field in schema])
-            table = file.read(use_threads=False).combine_chunks()
+            table = file.read(use_threads=False)
+            arrays = {name: table.column(name).combine_chunks() for name in schema.names}
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
-    if any(has_nulls(table.column(name)) for name in schema.names):
+    if any(map(has_nulls, arrays.values())):
         raise ValidationFailed(f"{path} holds empty values", fix=FIX)
-    return {name: to_numpy(table.column(name), len(table)) for name in schema.names}
+    return {name: to_numpy(array) for name, array in arrays.items()}
 
 
 def read_contents(path: Path) -> bytes:
@@ -345,25 +351,24 @@ def bytes_per_value(kind: "pa.DataType") -> int:
     return max(1, inner.bit_width // 8)
 
 
-def has_nulls(column: Any) -> bool:
-    """Return whether a value of an Arrow column is empty, or one inside a list."""
+def has_nulls(array: Any) -> bool:
+    """Return whether a value of an Arrow array is empty, or one inside a list."""
     import pyarrow as pa
 
-    array = column.combine_chunks()
     inner = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
     return bool(array.null_count or inner.null_count)
 
 
-def to_numpy(column: Any, rows: int) -> NDArray[Any]:
-    """Convert an Arrow column to numpy: bits as bytes (rows, width), lists as (rows, width)."""
+def to_numpy(array: Any) -> NDArray[Any]:
+    """Convert an Arrow array to numpy: bits as bytes (rows, width), lists as (rows, width)."""
     import pyarrow as pa
 
-    array = column.combine_chunks()
     if pa.types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
-        joined = b"".join(array.to_pylist())
-        return np.frombuffer(joined, np.uint8).reshape(rows, width)
+        values = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+        start = array.offset * width
+        return values[start : start + len(array) * width].reshape(len(array), width)
     if pa.types.is_fixed_size_list(array.type):
         flat = np.asarray(array.flatten().to_numpy(zero_copy_only=False))
-        return flat.reshape(rows, array.type.list_size)
+        return flat.reshape(len(array), array.type.list_size)
     return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -139,9 +139,10 @@ def check_rows(cell: Loaded) -> Iterator[Problem]:
     if not isinstance(records, EpisodeRecords):
         return
     index, classes = records.index, records.class_ids
-    if index.min() < 0 or (np.diff(index) <= 0).any():
+    if index.min() < 0 or (index[1:] <= index[:-1]).any():
         yield cell.problem("rows", "episodes unsorted or twice", "increasing episode numbers")
-    distinct = (np.diff(np.sort(classes, axis=1), axis=1) > 0).all()
+    ordered = np.sort(classes, axis=1)
+    distinct = (ordered[:, 1:] > ordered[:, :-1]).all()
     if not (distinct and np.isin(classes, result.dataset.class_ids).all()):
         yield cell.problem("rows", "repeated or foreign class ids", "n_way classes of the data set")
 
@@ -175,7 +176,7 @@ def check_consistency(cell: Loaded) -> Iterator[Problem]:
     if not isinstance(records, EpisodeRecords):
         return
     n_way, n_query = records.correct.shape[1:]
-    right = records.correct.sum(axis=2)
+    right = records.right
     if records.dense_correct is not None and records.dense_total is not None:
         wrong = records.dense_total - records.dense_correct
         if (right > records.dense_correct).any() or (n_query - right > wrong).any():
