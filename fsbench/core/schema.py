@@ -295,7 +295,7 @@ class BackboneFacts(Frozen):
         description="choices about features, where they differ from the source's",
     )
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Return the sha-256 that backbones share if and only if weights and features are equal.
 
@@ -417,7 +417,7 @@ class Result(Frozen):
     )
     provenance: Provenance
 
-    @property
+    @cached_property
     def column(self) -> ColumnId:
         """The board column, e.g. eurosat:5w1s/affine@ibm 224px bn-train."""
         return ColumnId.of(self.task, self.spec)

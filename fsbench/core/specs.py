@@ -95,6 +95,13 @@ class Frozen(BaseModel):
         """Return the sha-256 of the canonical text, 64 hexadecimal digits."""
         return digest(self.model_dump(mode="json"))
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values, without cached properties of the old ones."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in vars(copied).keys() - type(self).model_fields.keys():
+            del vars(copied)[name]
+        return copied
+
 
 class ImageSpec(Frozen):
     """Image geometry: resize to int(resize_factor * s) square, centre crop s (px).

@@ -62,6 +62,18 @@ def score(values: ArrayLike) -> Score:
     return Score(float(x.mean()), half, int(x.size))
 
 
+def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
+    """Return the `score` of each row of outcomes (n,), of equally long rows at once."""
+    scores: dict[int, Score] = {}
+    for n in {row.size for row in rows if row.size > 1}:
+        places = [i for i, row in enumerate(rows) if row.size == n]
+        x = np.stack([rows[i] for i in places])
+        halves = Z95 * x.std(axis=1, ddof=1) / math.sqrt(n)
+        numbers = zip(x.mean(axis=1).tolist(), halves.tolist(), strict=True)
+        scores |= {i: Score(*pair, n) for i, pair in zip(places, numbers, strict=True)}
+    return [scores.get(i) or score(row) for i, row in enumerate(rows)]
+
+
 def paired(
     a: Sequence[NDArray[np.float64]],
     b: Sequence[NDArray[np.float64]],
@@ -83,6 +95,11 @@ def paired(
     gaps = [
         np.asarray(x, np.float64) - np.asarray(y, np.float64) for x, y in zip(a, b, strict=True)
     ]
+    return measure_columns(gaps, draws)
+
+
+def measure_columns(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> Paired:
+    """Return the unweighted mean over columns (n,) with its error. draws: as in `paired`."""
     gap = float(np.mean([g.mean() for g in gaps]))
     groups = _grouped(gaps, draws)
     squares = [_error(group) ** 2 for group in groups]

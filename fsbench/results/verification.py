@@ -4,6 +4,7 @@ Reading raises on the first file with a Problem; a submission collects all of th
 """
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -260,19 +261,21 @@ def result_files(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    files = [
-        file
-        for file in sorted(path.rglob("*.json"))
-        if file.name not in NOT_RESULTS
-        and file.parent.name != BADGES
-        and not any(p.startswith(".") or p == ANALYSES for p in file.relative_to(path).parts)
-    ]
+    files = []
+    for folder, folders, names in os.walk(path):  # faster than Path.rglob
+        folders[:] = [name for name in folders if not name.startswith(".") and name != ANALYSES]
+        if Path(folder).name != BADGES:
+            files += [
+                f"{folder}{os.sep}{name}"
+                for name in (*names, *folders)
+                if name.endswith(".json") and name[0] != "." and name not in NOT_RESULTS
+            ]
     if not files:
         what = "holds no results" if path.is_dir() else "does not exist"
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )
-    return files
+    return [Path(file) for file in sorted(files, key=lambda file: file.split(os.sep))]
 
 
 def load_result(path: Path) -> Loaded:

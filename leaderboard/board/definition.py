@@ -38,6 +38,9 @@ class Column(Frozen):
         None, exclude_if=lambda value: value is None, description="of the official ids"
     )
 
+    def __hash__(self) -> int:
+        return hash((self.spec_digest, self.fingerprint))  # texts remember their hashes
+
     def has_spec_of(self, result: Result) -> bool:
         """Return whether a result is of this task and spec; its images may differ."""
         return (self.name, self.spec_digest) == (result.column, result.spec_digest)

@@ -39,14 +39,14 @@ class OutcomeRow(NamedTuple):
 
     entry: str
     head: str
-    column: tuple[str, str, int, bytes]
+    column: tuple[str, str, int, int | bytes]
     weights: str
     outcomes: Outcomes
 
     @classmethod
     def of(cls, entry: str, loaded: Loaded) -> "OutcomeRow":
         result, outcomes = loaded.result, extract_outcomes(loaded)
-        episodes = (outcomes.draws, outcomes.out_of, outcomes.index.tobytes())
+        episodes = (outcomes.draws, outcomes.out_of, outcomes.numbering)
         column = (result.spec_digest, *episodes)
         return cls(entry, result.column.adaptation, column, result.backbone.identity, outcomes)
 
@@ -76,7 +76,7 @@ def shorten_suspicions(suspicions: Iterable[str]) -> tuple[str, ...]:
 
 def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, str, str]]:
     """Yield two entries and a reason, in the first column in which it holds for them."""
-    columns: dict[tuple[str, str, int, bytes], list[OutcomeRow]] = defaultdict(list)
+    columns: dict[tuple[str, str, int, int | bytes], list[OutcomeRow]] = defaultdict(list)
     numbers: dict[str, int] = {}
     for row in rows:
         columns[row.column].append(row)
@@ -95,19 +95,27 @@ def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, 
 
 def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the suspicious pairs (P, 2) of a column, and whether their weights are equal (P,)."""
-    right = np.array([row.outcomes.right for row in group], dtype=np.float64)
+    out_of = group[0].outcomes.out_of
+    right = np.array([row.outcomes.right for row in group])
+    queries = right.shape[1] * out_of
+    # sums of products of counts are exact in either type
+    right = right.astype(np.float32 if 2 * queries * out_of < 2**24 else np.float64)
     weights = np.unique([row.weights for row in group], return_inverse=True)[1]
-    queries = right.shape[1] * group[0].outcomes.out_of
-    sums, squares = right.sum(axis=1), np.einsum("ke,ke->k", right, right)
+    sums, squares = right.sum(axis=1, dtype=np.float64), np.einsum("ke,ke->k", right, right)
     pairs = [np.empty((0, 2), np.int64)]
     for low in range(0, len(group), ROWS):
         part = slice(low, low + ROWS)
         differences = squares[part, None] + squares[low:] - 2 * (right[part] @ right[low:].T)
-        accuracies = (sums[part, None] + sums[low:]) / (2 * queries)
+        same = weights[part, None] == weights[low:]
+        # no pair has more than queries / 2 expected differences
+        places = np.nonzero(np.triu(same | (differences <= NEAR_COPY * queries / 2), 1))
+        first, second = np.stack(places) + low
+        accuracies = (sums[first] + sums[second]) / (2 * queries)
         expected = 2 * accuracies * (1 - accuracies) * queries
-        is_near = (differences <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
-        differs = differences > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
-        suspicious = np.where(weights[part, None] == weights[low:], differs, is_near)
-        pairs.append(np.argwhere(np.triu(suspicious, 1)) + low)
+        differing = differences[places].astype(np.float64)
+        is_near = (differing <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
+        differs = differing > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
+        suspicious = np.where(same[places], differs, is_near)
+        pairs.append(np.stack([first, second], axis=1)[suspicious])
     whole = np.concatenate(pairs)
     return whole, weights[whole[:, 0]] == weights[whole[:, 1]]

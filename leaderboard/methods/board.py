@@ -219,8 +219,7 @@ def score_runs(
     if not all(column.size for column in ours[0]):
         return None
     center = average_seeds(ours)
-    # paired with zeros: the error of a mean, adding columns of equal draws as for gaps
-    paired = statistics.paired(center, [np.zeros_like(column) for column in center], draws)
+    paired = statistics.measure_columns(center, draws)
     several = len(runs) > 1
     if len(columns) == 1:
         spread = estimate_components(np.stack([column for (column,) in ours]))

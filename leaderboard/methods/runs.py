@@ -156,7 +156,7 @@ def group_seeds(
         if run.training is None:
             continue
         features = (run.facts.features, run.facts.feature_spec)
-        episodes = ((run.outcomes[c].draws, run.outcomes[c].index.tobytes()) for c in columns)
+        episodes = ((run.outcomes[c].draws, run.outcomes[c].numbering) for c in columns)
         parts.setdefault((run.owner, features, *episodes), []).append(run)
     taken = {run.entry.casefold() for run in runs}
     rows: dict[str, tuple[MethodRun, ...]] = {}

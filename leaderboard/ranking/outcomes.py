@@ -46,6 +46,12 @@ class Outcomes:
         return cls(first.index, right, first.draws, first.out_of * len(seeds), tuple(seeds))
 
     @property
+    def numbering(self) -> int | bytes:
+        """What equal numbers have in common: their count for 0..n-1, else their bytes."""
+        index = share_numbers(self.index)
+        return index.size if index is count_up(index.size) else index.tobytes()
+
+    @property
     def n_seeds(self) -> int:
         return max(1, len(self.seeds))
 
@@ -126,7 +132,7 @@ def digest_episodes(spec: EpisodeSpec) -> str:
 def share_numbers(index: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return equal numbers; 0..n-1, which most results have, is one array for all of them."""
     plain = count_up(index.size)
-    return plain if np.array_equal(index, plain) else index
+    return plain if index is plain or np.array_equal(index, plain) else index
 
 
 @cache

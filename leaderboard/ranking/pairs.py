@@ -142,7 +142,7 @@ class PairwiseGaps:
         self.seed_errors = SeedErrors(outcomes)
         groups: dict[tuple[object, ...], dict[str, Sequence[Outcomes]]] = {}
         for name, columns in outcomes.items():
-            key = tuple((o.draws, o.out_of, o.index.tobytes()) for o in columns)
+            key = tuple((o.draws, o.out_of, o.numbering) for o in columns)
             groups.setdefault(key, {})[name] = columns
         self.fields = [AlignedEntries(entries) for entries in groups.values()]
         self.home = {name: field for field in self.fields for name in field.outcomes}

@@ -92,7 +92,7 @@ def join_columns(
     Raise UsageError if the entries share fewer than two episodes.
     """
     by_column = [[contenders[name][column] for name in names] for column in columns]
-    numberings = {o.index.tobytes(): o.index for row in by_column for o in row}  # mostly one
+    numberings = {o.numbering: o.index for row in by_column for o in row}  # mostly one
     shared = reduce(np.intersect1d, numberings.values())
     if shared.size < 2:
         raise UsageError(

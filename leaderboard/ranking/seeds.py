@@ -189,6 +189,7 @@ class SeedErrors:
         self.outcomes = outcomes
         self.sides = {n: split_seeds(o) for n, o in outcomes.items() if o and o[0].n_seeds > 1}
         self.parts: dict[str, SeedPart] = {}
+        self.scores: dict[str, Score] = {}
 
     def list_draws(self, row: str) -> list[str]:
         return [column.draws for column in self.outcomes[row]]
@@ -207,9 +208,13 @@ class SeedErrors:
 
     def measure_row(self, row: str) -> Score:
         """Return the mean over seeds and columns, with the interval of the row's own seeds."""
+        if row not in self.scores:
+            self.scores[row] = self.score_row(row)
+        return self.scores[row]
+
+    def score_row(self, row: str) -> Score:
         columns, draws = [o.values for o in self.outcomes[row]], self.list_draws(row)
-        # paired with zeros: the error of a mean, adding columns of equal draws as for gaps
-        mean = statistics.paired(columns, [np.zeros_like(values) for values in columns], draws)
+        mean = statistics.measure_columns(columns, draws)
         half = mean.ci95
         if row in self.sides:
             half = compute_seed_interval(mean.gap, [self.sides[row]], mean.se, draws).ci95

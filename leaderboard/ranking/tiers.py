@@ -141,12 +141,11 @@ def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, d
     scores: dict[str, dict[str, Score]] = {name: {} for name in contenders}
     for column in columns:
         errors = SeedErrors({n: [o[column]] for n, o in contenders.items() if column in o})
-        for name, (outcomes,) in errors.outcomes.items():
-            scores[name][column] = (
-                statistics.score(outcomes.values)
-                if errors.find_coverage(name) == "episodes"
-                else errors.measure_row(name)
-            )
+        plain = [name for name in errors.outcomes if errors.find_coverage(name) == "episodes"]
+        of_plain = statistics.score_rows([errors.outcomes[name][0].values for name in plain])
+        measured = dict(zip(plain, of_plain, strict=True))
+        for name in errors.outcomes:
+            scores[name][column] = measured.get(name) or errors.measure_row(name)
     return scores
 
 
@@ -161,9 +160,9 @@ def exclude_incomparable(contenders: Contenders, columns: Sequence[str]) -> dict
     than two outcomes of a column with a group that joined is left out, so a deviating entry is left
     out itself and never leaves out the others. A lone entry is ranked.
     """
-    groups: dict[tuple[tuple[str, bytes], ...], list[str]] = {}
+    groups: dict[tuple[tuple[str, int | bytes], ...], list[str]] = {}
     for name, outcomes in contenders.items():
-        numbering = tuple((outcomes[c].draws, outcomes[c].index.tobytes()) for c in columns)
+        numbering = tuple((outcomes[c].draws, outcomes[c].numbering) for c in columns)
         groups.setdefault(numbering, []).append(name)
     sizes = {key: (-len(names), min(names)) for key, names in groups.items()}
     joined: list[str] = []

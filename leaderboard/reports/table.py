@@ -132,7 +132,7 @@ class ReportTable:
     def has_source(self) -> bool:
         return any(row.source is not None for row in self.rows)
 
-    @property
+    @cached_property
     def compares(self) -> bool:
         """Return whether there are several models, of which one can be the best."""
         return sum(not row.is_seed for row in self.rows) > 1

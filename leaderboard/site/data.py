@@ -284,7 +284,7 @@ def build_entry_data(entry: BoardEntry) -> JsonObject:
         **{name: getattr(backbone, name) for name in BACKBONE_FIELDS},
         "feature_choices": ", ".join(backbone.feature_spec.words) or None,
         "images": drop_repeats([str(loaded.result.spec.image) for loaded in entry.cells]),
-        "chain": build_chain(entry.cells).end,
+        "chain": (entry.file.chain or build_chain(entry.cells)).end,
         "badge": {"verdict": verification.verdict, "words": verification.words}
         if verification.words
         else None,
@@ -379,8 +379,8 @@ def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> Jso
     """Return a row of this table, without unknown fields; seeds: its seeds, rows without a tier."""
     name, gap = entry.name, entry.behind
     outcomes, columns = table.contenders[name], table.ranking.columns
-    words = {verification.words for verification in badges.values()}
     seeds = table.seeds.get(name, {})
+    words = {badges[n].words for n in [seed.name for seed in seeds.values()] or [name]}
     half = None
     if entry.tier is not None:
         half = table.seed_errors.measure_row(name).ci95

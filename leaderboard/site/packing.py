@@ -14,6 +14,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,17 @@ def pack_json(value: Any) -> str:
 
 def count_accuracies(outcomes: Outcomes | None) -> NDArray[np.uint16]:
     """Return the episodes per bin (25,); all zero without outcomes and for a probe's 0 / 1."""
-    if outcomes is None or np.isin(outcomes.values, (0.0, 1.0)).all():
+    if outcomes is None or not np.any(outcomes.right % outcomes.out_of):
         return np.zeros(BINS, np.uint16)
-    places = np.floor(outcomes.values * BINS + ROUNDING).astype(np.int64)
-    bins = np.bincount(np.minimum(places, BINS - 1), minlength=BINS)
+    bins = np.bincount(find_bins(outcomes.out_of)[outcomes.right], minlength=BINS)
     return np.minimum(bins, 0xFFFF).astype("<u2")
+
+
+@lru_cache
+def find_bins(out_of: int) -> NDArray[np.int64]:
+    """Return the bins (out_of + 1,) of all accuracies of so many queries."""
+    places = np.floor(np.arange(out_of + 1) / np.float64(out_of) * BINS + ROUNDING)
+    return np.minimum(places, BINS - 1).astype(np.int64)
 
 
 def pack_histograms(rows: Sequence[Sequence[Outcomes | None]]) -> bytes:

@@ -119,6 +119,7 @@ class ResultCache:
 
     def __init__(self, board: Path, folder: Path | None = None, report: Reporter = SILENT) -> None:
         self.board, self.report = board, report
+        self.root = f"{board.as_posix()}/"
         name = hashlib.sha256(str(board.resolve()).encode()).hexdigest()[:16]
         self.file = folder / FOLDER / name if folder else None
         self.parts: dict[tuple[str, str], Any] = {}
@@ -134,7 +135,7 @@ class ResultCache:
         """Return one result, from the cache if its files are unchanged."""
         if self.file is None:
             return self.verify(path)
-        name = path.relative_to(self.board).as_posix()
+        name = path.as_posix().removeprefix(self.root)
         cached, stamps = self.fresh.get(name) or self.previous.get(name), read_stamps(path)
         if cached is None or cached.stamps != stamps:
             key = hash_files(path)
@@ -171,7 +172,7 @@ class ResultCache:
             return
         paths = [path for folder in folders for path in folder.glob(f"*/*/*/*{RECORDS}")]
         results = [path.with_suffix(".json") for path in paths]
-        names = [path.relative_to(self.board).as_posix() for path in results]
+        names = [path.as_posix().removeprefix(self.root) for path in results]
         missing = [p for p, n in zip(results, names, strict=True) if n not in self.previous]
         if len(missing) < MANY:
             return
@@ -308,7 +309,7 @@ def verify_batch(board: Path, paths: Sequence[Path]) -> bytes:
         with suppress(FsbenchError, OSError):
             cached = CachedResult(stamps, key, results.verify(path))
             if stamps and read_stamps(path) == stamps:
-                verified[path.relative_to(board).as_posix()] = cached
+                verified[path.as_posix().removeprefix(results.root)] = cached
     return encode(verified)
 
 
