@@ -42,9 +42,9 @@ def cache_folder(folder: str | Path | None = None) -> Path:
     """Return the cache folder: the given one, else FSBENCH_CACHE, else the user's."""
     if name := folder or os.environ.get("FSBENCH_CACHE"):
         return Path(name).expanduser()
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("fsbench"))
+    return platformdirs.user_cache_path("fsbench")
 
 
 @contextmanager

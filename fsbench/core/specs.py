@@ -85,7 +85,7 @@ SAMPLING: dict[Protocol, Sampling] = {
 class Frozen(BaseModel):
     """A record: immutable, no unknown field, no NaN or infinity."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def canonical(self) -> str:
         """Return JSON with sorted keys and no spaces: equal records give equal text."""

@@ -373,6 +373,13 @@ def list_sources() -> list[Path]:
     """Return the modules of PACKAGES and of their subpackages, and fsbench/__init__.py."""
     specs = [find_spec(name) for name in PACKAGES]
     folders = [Path(p) for spec in specs if spec for p in spec.submodule_search_locations or ()]
-    modules = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+    modules = [file for folder in folders for file in list_modules(folder)]
     package = find_spec("fsbench")
     return [Path(package.origin), *modules] if package and package.origin else modules
+
+
+def list_modules(package: Path) -> Iterator[Path]:
+    """Yield the modules of a package, then those of its subpackages; other folders hold data."""
+    yield from sorted(package.glob("*.py"))
+    for init in sorted(package.glob("*/__init__.py")):
+        yield from list_modules(init.parent)
