@@ -231,9 +231,10 @@ def read_episodes(path: Path, n_way: int, n_query: int) -> EpisodeRecords:
     """Raise ValidationFailed for a file that is missing, foreign, damaged or too large."""
     raw = read_columns(path, *(episode_schema(n_way, n_query, dense) for dense in (True, False)))
     bits = np.unpackbits(raw["correct"], axis=1, count=n_way * n_query)
-    right, total = map(raw.get, DENSE)
-    if right is not None and total is not None and not ((right >= 0) & (right <= total) & (total > 0)).all():
-        raise ValidationFailed(f"{path} has more dense queries right than there are", fix=FIX)
+    if raw.keys() >= set(DENSE):
+        right, total = (raw[name] for name in DENSE)
+        if not ((right >= 0) & (right <= total) & (total > 0)).all():
+            raise ValidationFailed(f"{path} has more dense queries right than there are", fix=FIX)
     return EpisodeRecords(
         raw["index"].astype(np.int64),
         raw["class_ids"].astype(np.int64),

@@ -266,7 +266,7 @@ def result_files(path: Path) -> list[Path]:
         folders[:] = [name for name in folders if not name.startswith(".") and name != ANALYSES]
         if Path(folder).name != BADGES:
             files += [
-                f"{folder}{os.sep}{name}"
+                Path(f"{folder}{os.sep}{name}")
                 for name in (*names, *folders)
                 if name.endswith(".json") and name[0] != "." and name not in NOT_RESULTS
             ]
@@ -275,7 +275,7 @@ def result_files(path: Path) -> list[Path]:
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )
-    return [Path(file) for file in sorted(files, key=lambda file: file.split(os.sep))]
+    return sorted(files, key=lambda file: file.parts)
 
 
 def load_result(path: Path) -> Loaded:
