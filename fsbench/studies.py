@@ -42,6 +42,7 @@ REGIME_MEASURES = {
     "largest eigenvalue": "largest Hessian eigenvalue",
 }
 ROUNDS = 7
+USUAL_PLAN = " (schedule=constant, opt_reset=all)"
 HEADS = ("linear", "centroid", "logistic")
 SUBSET = 25
 """Images per class of the study, beside which others are compared."""
@@ -97,8 +98,10 @@ def regime_gains() -> Table:
 
 
 def describe_method(row: MethodRow) -> str:
-    """Return e.g. normal (single_cycle): the method, with what else its plan differs in."""
-    return row.name if row.recipe is None else row.name.replace("schedule=", "")
+    """Return e.g. normal (single_cycle): the method, with what differs from the study's plan."""
+    if row.recipe is None:
+        return row.name
+    return row.name.removesuffix(USUAL_PLAN).replace("schedule=", "")
 
 
 def format_head_gain(row: MethodRow, head: str) -> str:
@@ -114,10 +117,10 @@ def format_head_gain(row: MethodRow, head: str) -> str:
 def regime_images() -> Table:
     """Return gains of the methods that were trained on several numbers of images per class."""
     boards = {images: board for (name, images), board in read_regime().items() if name == "scnn"}
-    methods = [row.method for row in boards[min(boards)].rows if row.recipe]
+    methods = [describe_method(row) for row in boards[min(boards)].rows if row.recipe]
     lines: list[Row] = []
     for images, board in sorted(boards.items()):
-        rows = {row.method: row for row in reversed(board.rows) if row.schedule == "constant"}
+        rows = {describe_method(row): row for row in board.rows if row.recipe}
         lines += [
             {
                 "images per class": images,
@@ -126,7 +129,7 @@ def regime_images() -> Table:
                 "in-domain (gain)": format_in_domain(rows[method], board.alpha),
                 "gain on the targets": format_gain(rows[method].overall, "normal", board.alpha),
             }
-            for method in dict.fromkeys(methods)
+            for method in methods
         ]
     return tuple(lines[0]), lines
 
