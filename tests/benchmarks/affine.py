@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from benchmarks.pairing import OURS, PLAIN, Measurement, seconds, take_paired_rounds
@@ -57,12 +57,15 @@ ROWS = (
 class Case:
     """One row on one device: the same images and orders for both sides."""
 
-    def __init__(self, row: Row, device: str, steps: int) -> None:
+    def __init__(
+        self, row: Row, device: str, steps: int, dtype: Literal["bfloat16"] | None = None
+    ) -> None:
         self.backbone: Backbone = backbones.load_backbone(row.ref, random_init=0, device=device)
         self.spec = EpisodicSpec(
             adaptation="affine",
             episode=EpisodeSpec(k_shot=row.k_shot),
             image=ImageSpec(input_size=row.side),
+            affine=AffineSpec(dtype=dtype),
         )
         self.device, self.steps, n = device, steps, N_WAY * row.k_shot
         self.episodes, self.piece = block_size(self.spec, 0), tuned_piece_size(self.spec, device)
@@ -158,6 +161,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
+    parser.add_argument("--dtype", choices=["bfloat16"], help="of ours; float32 by default")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -170,7 +174,8 @@ def main() -> None:
         if row.gpu and options.device == "cpu" and options.rows is None:
             print(f"{label} skipped: meant for a GPU; --rows {number} runs it here")
             continue
-        measured = compare(Case(row, options.device, options.steps), options.repeats)
+        case = Case(row, options.device, options.steps, options.dtype)
+        measured = compare(case, options.repeats)
         times = f"{1e3 * measured.seconds(PLAIN):9.2f} {1e3 * measured.seconds(OURS):8.2f}"
         print(f"{label} {times} {measured.ratio():6.1f}x   A/A {measured.noise:.2f}", flush=True)
 
