@@ -13,6 +13,7 @@ once.
 """
 
 import ctypes
+import gc
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,18 @@ def keep_freed_memory() -> bool:
     except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
         return False
     return bool(choose(MMAP_THRESHOLD, LARGEST) and choose(TRIM_THRESHOLD, KEPT))
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Look for no garbage while the block makes many objects that stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -12,7 +12,7 @@ is an unsigned claim, whatever it says.
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -26,6 +26,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record, write_record
 from fsbench.core.schema import Sha256, Text
 from fsbench.core.specs import Frozen
+from fsbench.core.tasks import ColumnId
 from fsbench.results.names import BADGES
 from leaderboard.board.signatures import BADGE_NAMESPACE, is_signed, signature_path
 
@@ -203,20 +204,20 @@ class Verification:
 
 
 def read_verification(
-    entry: Path, columns: Iterable[str], chain: str, signers: Sequence[str]
+    entry: Path, columns: Collection[ColumnId], chain: str, signers: Sequence[str]
 ) -> Verification:
     """Return what the signed badges of these results say.
 
     A failed result stays failed; else the newest badge counts. Raises ValidationFailed for a
     changed badge.
     """
-    columns = set(columns)
     valid = [(path, badge) for path, badge in read_badges(entry) if badge.chain == chain]
     signed = [badge for path, badge in valid if is_trusted(path, badge, signers)]
     verdicts: dict[str, BadgeVerdict] = {}
+    names = {str(column) for column in columns} if signed else set()
     for badge in sorted(signed, key=lambda badge: badge.date):
         for cell in badge.cells:
-            if cell.cell in columns and verdicts.get(cell.cell) != "failed":
+            if cell.cell in names and verdicts.get(cell.cell) != "failed":
                 verdicts[cell.cell] = cell.verdict
     date = max((badge.date for badge in signed), default="")
     return Verification(len(columns), verdicts, date, len(valid) - len(signed))

@@ -24,6 +24,7 @@ from pydantic import Field
 from fsbench.core import __version__
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record, write_record
+from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import Frozen
@@ -120,7 +121,7 @@ class Board:
         if not names:
             return []
         entries: list[BoardEntry] = []
-        with result_cache.open_cache(self.folder, cache, report) as results:
+        with paused_collection(), result_cache.open_cache(self.folder, cache, report) as results:
             results.verify_missing([self.folder / name for name in names])
             with report.task(f"read {self.file.name}", len(names), "entries") as advance:
                 for name in names:
@@ -143,7 +144,7 @@ class Board:
             changes = [*chains.find_changes(file.chain, verified, str(folder))]
             if changes:
                 raise ValidationFailed("\n  ".join(map(str, changes)))
-        columns = [str(loaded.result.column) for loaded in verified]
+        columns = {loaded.result.column for loaded in verified}
         verification = badges.read_verification(folder, columns, chain.end, self.file.signers)
         return BoardEntry(file, verified, verification)
 

@@ -5,9 +5,10 @@ in board.json, e.g. [["a", "b"]]. Equal outcomes of other weights are refused by
 submission/inspection.py.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ on another machine 0.002 and 0.02 are usual."""
 
 ROWS = 256
 """Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
+Numbers = NDArray[Any]
 
 
 class OutcomeRow(NamedTuple):
@@ -101,21 +103,59 @@ def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], N
     # sums of products of counts are exact in either type
     right = right.astype(np.float32 if 2 * queries * out_of < 2**24 else np.float64)
     weights = np.unique([row.weights for row in group], return_inverse=True)[1]
-    sums, squares = right.sum(axis=1, dtype=np.float64), np.einsum("ke,ke->k", right, right)
+    sums = right.sum(axis=1, dtype=np.float64)
+    near, same = pair_near_rows(right, sums, NEAR_COPY * queries / 2), pair_equal(weights)
+    near = near[weights[near[:, 0]] != weights[near[:, 1]]]
+    expected = expect_differences(*sums[near.T], queries)
+    is_near = count_differences(right, near) <= NEAR_COPY * expected
+    differs = (
+        count_differences(right, same) > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
+    )
+    pairs = np.concatenate([near[is_near & (expected >= MIN_ERRORS)], same[differs]])
+    pairs = np.sort(pairs, axis=1)
+    pairs = pairs[np.lexsort(pairs.T[::-1])]
+    return pairs, weights[pairs[:, 0]] == weights[pairs[:, 1]]
+
+
+def pair_near_rows(right: Numbers, sums: Numbers, limit: float) -> NDArray[np.int64]:
+    """Return the pairs (P, 2) of rows (N, E) whose squared distance is at most `limit`.
+
+    Only rows with sums near each other are compared: the squared distance is at least the squared
+    difference of the sums divided by E.
+    """
+    order = np.argsort(sums, kind="stable")
+    squares = np.einsum("ke,ke->k", right, right)
+    reach = sums[order] + math.sqrt(limit * right.shape[1]) + 1
+    ends = np.searchsorted(sums[order], reach, side="right")
     pairs = [np.empty((0, 2), np.int64)]
-    for low in range(0, len(group), ROWS):
-        part = slice(low, low + ROWS)
-        differences = squares[part, None] + squares[low:] - 2 * (right[part] @ right[low:].T)
-        same = weights[part, None] == weights[low:]
-        # no pair has more than queries / 2 expected differences
-        places = np.nonzero(np.triu(same | (differences <= NEAR_COPY * queries / 2), 1))
-        first, second = np.stack(places) + low
-        accuracies = (sums[first] + sums[second]) / (2 * queries)
-        expected = 2 * accuracies * (1 - accuracies) * queries
-        differing = differences[places].astype(np.float64)
-        is_near = (differing <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
-        differs = differing > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
-        suspicious = np.where(same[places], differs, is_near)
-        pairs.append(np.stack([first, second], axis=1)[suspicious])
-    whole = np.concatenate(pairs)
-    return whole, weights[whole[:, 0]] == weights[whole[:, 1]]
+    for low in range(0, len(order), ROWS):
+        rows = order[low : low + ROWS]
+        others = order[low : ends[low + len(rows) - 1]]
+        differences = squares[rows, None] + squares[others] - 2 * (right[rows] @ right[others].T)
+        first, second = np.nonzero(np.triu(differences <= limit, 1))
+        pairs.append(np.stack([rows[first], others[second]], axis=1))
+    return np.concatenate(pairs)
+
+
+def pair_equal(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the pairs (P, 2) of places with equal values."""
+    order = np.argsort(values, kind="stable")
+    pairs = [np.empty((0, 2), np.int64)]
+    for apart in range(1, np.bincount(values).max()):
+        both = np.stack([order[:-apart], order[apart:]], axis=1)
+        pairs.append(both[values[both[:, 0]] == values[both[:, 1]]])
+    return np.concatenate(pairs)
+
+
+def count_differences(right: Numbers, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the squared distances (P,) of pairs of rows."""
+    parts = [pairs[low : low + ROWS] for low in range(0, len(pairs), ROWS)]
+    apart = (right[part[:, 0]] - right[part[:, 1]] for part in parts)
+    distances = [np.einsum("ke,ke->k", x, x).astype(np.float64) for x in apart]
+    return np.concatenate([np.empty(0), *distances])
+
+
+def expect_differences(a: Numbers, b: Numbers, queries: int) -> Numbers:
+    """Return the squared distance expected of independent models with so many queries right."""
+    accuracies = (a + b) / (2 * queries)
+    return 2 * accuracies * (1 - accuracies) * queries

@@ -95,14 +95,17 @@ class AlignedEntries:
         return self.whole if same and draws == self.draws else self.scale(rows, draws)
 
     def scale(self, rows: Positions, draws: Sequence[str]) -> StandardizedOutcomes:
-        means: list[NDArray[np.float64]] = []
-        groups: dict[str, list[NDArray[np.float64]]] = {}
-        for column, (counts, row) in enumerate(zip(self.right, rows, strict=True)):
-            values = counts[:, row] / np.float64(self.columns[column].out_of)
-            means.append(values.mean(axis=1))
-            groups.setdefault(draws[column], []).append(values)
-        blocks = tuple(map(standardize, groups.values()))
-        return StandardizedOutcomes(np.stack(means, axis=1), blocks)
+        groups: dict[str, list[int]] = {}
+        for column, draw in enumerate(draws):
+            groups.setdefault(draw, []).append(column)
+        means, blocks = np.empty((len(self.outcomes), len(draws))), []
+        for columns in groups.values():  # a group at a time, to save memory
+            values = [
+                self.right[c][:, rows[c]] / np.float64(self.columns[c].out_of) for c in columns
+            ]
+            means[:, columns] = np.stack([x.mean(axis=1) for x in values], axis=1)
+            blocks.append(standardize(values))
+        return StandardizedOutcomes(means, tuple(blocks))
 
     def shared(self, other: "AlignedEntries") -> tuple[Positions, Positions]:
         """Return the positions of the shared outcomes in both, column by column."""
@@ -116,7 +119,7 @@ class AlignedEntries:
 def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
     """Return columns (N, n) over the same draws as blocks of StandardizedOutcomes."""
     equal_length = len({values.shape for values in group}) == 1
-    blocks = [np.sum(group, axis=0)] if equal_length else group
+    blocks = [np.asarray(sum(group))] if equal_length else group
     # nan for one outcome, which has no spread
     scales = [math.sqrt(n * (n - 1)) if n > 1 else math.nan for _, n in (b.shape for b in blocks)]
     return tuple(

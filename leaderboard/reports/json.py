@@ -18,12 +18,18 @@ SUFFIX = "json"
 
 
 def make(tables: Sequence[ReportTable]) -> str:
-    """Return a JSON list with one object per table."""
-    data = [build_table_json(table) for table in tables]
-    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+    """Return a JSON list with one object per table, and in it one line per entry."""
+    return f"[{', '.join(map(make_table_json, tables))}]\n"
 
 
-def build_table_json(table: ReportTable) -> dict[str, Any]:
+def make_table_json(table: ReportTable) -> str:
+    head = json.dumps(build_head_json(table), indent=1)
+    rows = [build_row_json(row) for row in table.rows if not row.is_seed]
+    lines = ",\n  ".join(json.dumps(row, allow_nan=False) for row in rows)
+    return f'{head.removesuffix("}").rstrip()},\n "entries": [\n  {lines}\n ]\n}}'
+
+
+def build_head_json(table: ReportTable) -> dict[str, Any]:
     return {
         "table": table.title,
         "track": table.track,
@@ -32,7 +38,6 @@ def build_table_json(table: ReportTable) -> dict[str, Any]:
         "control": table.control,
         "alpha": ALPHA,
         "notes": write_caption(table),
-        "entries": [build_row_json(row) for row in table.rows if not row.is_seed],
     }
 
 

@@ -199,15 +199,17 @@ class ResultCache:
             self.report.log(f"{self.file} {reason}: every result is verified again")
             return {}
 
-    def decode(self, content: bytes | memoryview) -> dict[str, CachedResult]:
+    def decode(self, content: bytes) -> dict[str, CachedResult]:
         """Return the results of a cache file, by name. Raises ValueError."""
         start = 8 + int.from_bytes(content[:8])
-        lines, outcomes = io.BytesIO(content[8:start]), io.BytesIO(content[start:])
+        lines, outcomes = io.BytesIO(content), io.BytesIO(content)  # of the same bytes
+        lines.seek(8)
+        outcomes.seek(start)
         shared = SharedParts.model_validate_json(lines.readline())
         parts = [[self.share(name, part) for part in getattr(shared, name)] for name in SHARED]
         results = {}
-        for line in lines:
-            row = CacheRow.model_validate_json(line)
+        while lines.tell() < start:
+            row = CacheRow.model_validate_json(lines.readline())
             results[row.name] = self.parse(row, parts, outcomes)
         return results
 
@@ -230,7 +232,7 @@ class ResultCache:
         if self.file is None or results == self.previous:
             return
         try:
-            write_cache(self.file, compute_code_version(), encode(results))
+            write_cache(self.file, compute_code_version(), *encode(results))
         except OSError as error:
             self.report.log(f"results are not cached: {self.file}: {error.strerror}")
 
@@ -252,8 +254,8 @@ def open_cache(
     results.write(results.current)
 
 
-def encode(results: Mapping[str, CachedResult]) -> bytes:
-    """Return the content of a cache file of these results."""
+def encode(results: Mapping[str, CachedResult]) -> list[bytes | memoryview]:
+    """Return the content of a cache file of these results, in parts."""
     places: dict[str, dict[int, int]] = {name: {} for name in SHARED}
     parts: dict[str, list[str]] = {name: [] for name in SHARED}
     rows, outcomes = io.BytesIO(), io.BytesIO()
@@ -283,15 +285,18 @@ def encode(results: Mapping[str, CachedResult]) -> bytes:
     shared_parts = ",".join(f'"{name}":[{",".join(parts[name])}]' for name in SHARED)
     head = f"{{{shared_parts}}}\n".encode()
     size = (len(head) + rows.tell()).to_bytes(8)
-    return b"".join([size, head, rows.getbuffer(), outcomes.getbuffer()])
+    return [size, head, rows.getbuffer(), outcomes.getbuffer()]
 
 
-def write_cache(path: Path, version: str, content: bytes) -> None:
+def write_cache(path: Path, version: str, *content: bytes | memoryview) -> None:
     """Write a cache file by rename. Raises OSError."""
-    head = b" ".join([MAGIC, version.encode(), hashlib.sha256(content).hexdigest().encode()])
+    digest = hashlib.sha256()
+    for part in content:
+        digest.update(part)
+    head = b" ".join([MAGIC, version.encode(), digest.hexdigest().encode()])
     with replacing(path) as temporary, temporary.open("wb") as out:
         out.write(head + b"\n")
-        out.write(content)
+        out.writelines(content)
 
 
 def ignore_interrupts() -> None:
@@ -310,20 +315,20 @@ def verify_batch(board: Path, paths: Sequence[Path]) -> bytes:
             cached = CachedResult(stamps, key, results.verify(path))
             if stamps and read_stamps(path) == stamps:
                 verified[path.as_posix().removeprefix(results.root)] = cached
-    return encode(verified)
+    return b"".join(encode(verified))
 
 
-def read_payload(path: Path, version: str) -> memoryview | None:
+def read_payload(path: Path, version: str) -> bytes | None:
     """Return all behind the first line, None if there is no file. Raises UnusableCache."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            head, body = file.readline(200), file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UnusableCache(f"cannot be read ({error.strerror})") from error
-    head, newline, _ = content[:200].partition(b"\n")
-    words, body = head.split(b" "), memoryview(content)[len(head) + 1 :]
-    if not newline or len(words) != 3 or words[0] != MAGIC:
+    words = head.removesuffix(b"\n").split(b" ")
+    if not head.endswith(b"\n") or len(words) != 3 or words[0] != MAGIC:
         raise UnusableCache("is damaged")
     if words[1] != version.encode():
         raise UnusableCache("was written by another version of fsbench")
