@@ -58,7 +58,7 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tu
     cleared = {frozenset(pair) for pair in file.cleared}
     suspicions: dict[str, list[str]] = defaultdict(list)
     for first, second, reason in iterate_suspicious_pairs(rows):
-        if frozenset((first, second)) not in cleared:
+        if not cleared or frozenset((first, second)) not in cleared:
             suspicions[first].append(f"suspicious: {reason} {second}")
             suspicions[second].append(f"suspicious: {reason} {first}")
     return {name: tuple(dict.fromkeys(texts)) for name, texts in suspicions.items()}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired
-from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.outcomes import Outcomes, count_up
 from leaderboard.ranking.seeds import SeedErrors
 
 NOTHING = Paired(0.0, math.nan, 1.0, 0)
@@ -109,6 +109,9 @@ class AlignedEntries:
 
     def shared(self, other: "AlignedEntries") -> tuple[Positions, Positions]:
         """Return the positions of the shared outcomes in both, column by column."""
+        if other is self:
+            rows = [count_up(o.index.size) for o in self.columns]
+            return rows, rows
         positions = [
             np.intersect1d(a.index, b.index, assume_unique=True, return_indices=True)[1:]
             for a, b in zip(self.columns, other.columns, strict=True)

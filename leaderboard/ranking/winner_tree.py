@@ -93,7 +93,6 @@ def grow_tree(cells: Sequence[ColumnFacts], winners: Sequence[str]) -> WinnerTre
 
     Raise UsageError for fewer than eight cells, and for cells with equal facts.
     """
-    from sklearn.model_selection import LeaveOneOut, cross_val_score
     from sklearn.tree import DecisionTreeClassifier
 
     features = tuple(make_questions(cells))
@@ -102,9 +101,14 @@ def grow_tree(cells: Sequence[ColumnFacts], winners: Sequence[str]) -> WinnerTre
         raise UsageError(f"a tree of winners over {number}", fix=f"it needs {FEWEST} that differ")
     x, y = np.stack([question.numbers for question in features], axis=1), np.array(winners)
     seed = seed_for("winner tree") % 2**32
-    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=seed)
-    left_out = float(cross_val_score(tree, x, y, cv=LeaveOneOut()).mean())
-    tree.fit(x, y)
+
+    def grow(rows: NDArray[np.int64]) -> Any:
+        tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=seed)
+        return tree.fit(x[rows], y[rows])
+
+    rows = np.arange(len(cells))
+    left_out = float(np.mean([grow(rows[rows != i]).predict(x[[i]]) == y[i] for i in rows]))
+    tree = grow(rows)
     return WinnerTree(
         root=convert_node(tree.tree_, 0, features, x, y),
         cells=len(cells),

@@ -14,6 +14,7 @@ from typing import Any
 from fsbench.core.errors import UsageError
 from fsbench.core.io import replacing
 from fsbench.core.plotting import DARK, LIGHT, css_variables
+from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from leaderboard.board.board import Board
 from leaderboard.board.tables import rank_tracks
@@ -98,7 +99,8 @@ def build_site(
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
     entries = opened.entries(cache, report)
-    text = render_page(build_page_data(opened.file, entries, rank_tracks(opened.file, entries)))
+    with paused_collection():
+        text = render_page(build_page_data(opened.file, entries, rank_tracks(opened.file, entries)))
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from fsbench.core.errors import UsageError
-from fsbench.core.statistics import holm, overall_sd, paired, score
+from fsbench.core.statistics import holm, overall_sd, paired, score, score_rows
 
 accuracies = st.lists(st.integers(0, 75).map(lambda k: k / 75), min_size=2, max_size=60)
 
@@ -31,6 +31,14 @@ def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:
     assert math.isnan(score([0.5]).ci95)
     with pytest.raises(UsageError, match="no outcomes"):
         score([])
+
+
+def test_rows_at_once_have_the_scores_of_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 76, n) / 75 for n in (600, 1, 600, 129, 600, 129, 7)]
+    numbers = [s[:2] for s in score_rows(rows)]
+    np.testing.assert_array_equal(numbers, [score(row)[:2] for row in rows])  # nan included
+    assert [s.n for s in score_rows(rows)] == [row.size for row in rows]
 
 
 @given(accuracies, st.integers(0, 2**31))

@@ -29,6 +29,8 @@ def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
     assert training.methods == tuple(method.name for method in recipe.methods)
     assert training.view.seed == 3
     assert training.plan == "3 rounds x 4 epochs"
+    other = training.model_copy(update={"recipe": {**training.recipe, "seed": 4}})
+    assert (other.view.seed, training.view.seed) == (4, 3)  # nothing computed is copied
 
 
 def test_the_control_of_every_recipe_is_matched_and_plain() -> None:
