@@ -8,6 +8,7 @@ submission/inspection.py.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from sys import intern
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +60,8 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tu
     suspicions: dict[str, list[str]] = defaultdict(list)
     for first, second, reason in iterate_suspicious_pairs(rows):
         if not cleared or frozenset((first, second)) not in cleared:
-            suspicions[first].append(f"suspicious: {reason} {second}")
-            suspicions[second].append(f"suspicious: {reason} {first}")
+            suspicions[first].append(intern(f"suspicious: {reason} {second}"))
+            suspicions[second].append(intern(f"suspicious: {reason} {first}"))
     return {name: tuple(dict.fromkeys(texts)) for name, texts in suspicions.items()}
 
 
@@ -106,7 +107,8 @@ def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], N
     sums = right.sum(axis=1, dtype=np.float64)
     near, same = pair_near_rows(right, sums, NEAR_COPY * queries / 2), pair_equal(weights)
     near = near[weights[near[:, 0]] != weights[near[:, 1]]]
-    expected = expect_differences(*sums[near.T], queries)
+    accuracies = sums[near].sum(axis=1) / (2 * queries)
+    expected = 2 * accuracies * (1 - accuracies) * queries
     is_near = count_differences(right, near) <= NEAR_COPY * expected
     differs = (
         count_differences(right, same) > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
@@ -153,9 +155,3 @@ def count_differences(right: Numbers, pairs: NDArray[np.int64]) -> NDArray[np.fl
     apart = (right[part[:, 0]] - right[part[:, 1]] for part in parts)
     distances = [np.einsum("ke,ke->k", x, x).astype(np.float64) for x in apart]
     return np.concatenate([np.empty(0), *distances])
-
-
-def expect_differences(a: Numbers, b: Numbers, queries: int) -> Numbers:
-    """Return the squared distance expected of independent models with so many queries right."""
-    accuracies = (a + b) / (2 * queries)
-    return 2 * accuracies * (1 - accuracies) * queries
