@@ -198,7 +198,8 @@ def pack(layer: nn.Conv2d, x: Tensor) -> "PackedConvolution | PackedProduct":
     """Return the layer as an operation on maps like x.
 
     Where the window covers the map from all its places (3x3 on 1x1 or 2x2), the convolution is a
-    product of the whole map and a matrix, without a number for the padding.
+    product of the whole map and a matrix, without a number for the padding. Its sums may be rounded
+    in another order.
     """
     weight, bias = layer.weight.detach(), layer.bias
     side = list(nn.Conv2d.forward(layer, x[:1].detach()).shape[2:])
@@ -329,7 +330,7 @@ def store_outputs(
     tuned_calls: list[nn.Module] = []
 
     def image_bytes(output: object) -> int:
-        if tuned_calls or not isinstance(output, Tensor) or len(output) != len(batch):
+        if tuned_calls or not isinstance(output, Tensor) or output.shape[:1] != batch.shape[:1]:
             return 0
         return output.nbytes // len(batch)
 

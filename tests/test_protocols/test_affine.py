@@ -335,7 +335,7 @@ def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
 
 
 def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """20 episodes in two halves on one thread; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
+    """A block in two halves on one thread; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
     assert toy.backbone is not None
     monkeypatch.setattr(affine, "time_step", lambda *a: 0.5)
     for k_shot, steps in ((1, 200), (3, 400)):
