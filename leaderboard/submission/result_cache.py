@@ -65,6 +65,8 @@ OTHER_FIELDS: dict[str, Any] = {
     for name, field in Result.model_fields.items()
     if name not in SHARED
 }
+FIELDS = set(Result.model_fields)
+"""One set for all results, which would take as much memory as their outcomes."""
 OtherFields = create_model("OtherFields", __base__=Frozen, **OTHER_FIELDS)
 """The fields of a Result that are not SHARED."""
 
@@ -218,7 +220,7 @@ class ResultCache:
     ) -> CachedResult:
         """Return the result of a row, whose outcomes come next."""
         shared = {n: part[i] for n, part, i in zip(SHARED, parts, row.shared, strict=True)}
-        result = Result.model_construct(**shared, **vars(row.fields))
+        result = Result.model_construct(_fields_set=FIELDS, **shared, **vars(row.fields))
         numbers, right, second = map(outcomes.read, (row.numbers, row.right, row.held_out))
         counts = np.frombuffer(right, np.min_scalar_type(row.out_of))
         index = np.frombuffer(numbers, np.int64) if numbers else count_up(counts.size)
