@@ -16,8 +16,8 @@ from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
-from protocols.affine import network
-from protocols.affine.network import FrozenConvolution
+from protocols.affine import convolution, network
+from protocols.affine.convolution import FrozenConvolution
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic import affine
@@ -250,6 +250,15 @@ def test_frozen_convolutions_equal_those_of_torch(
         bound = 1e-5 if dtype == torch.float32 else 0.05
         torch.testing.assert_close(mine, right, rtol=bound, atol=bound)
         torch.testing.assert_close(to_mine, to_right, rtol=bound, atol=bound)
+
+
+def test_without_the_operators_convolutions_are_those_of_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conv = nn.Conv2d(2, 2, 3).requires_grad_(False)
+    assert FrozenConvolution.replaces(conv)
+    monkeypatch.setattr(convolution, "OPERATORS", ("operator_of_another_release",))
+    assert not FrozenConvolution.replaces(conv)
 
 
 class CountedConvolution(nn.Conv2d):
