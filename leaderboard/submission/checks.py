@@ -267,7 +267,8 @@ def check_same_training(submission: Submission, board: Board) -> Iterator[Proble
     ]
     for loaded, training in trained[1:]:
         first, expected = trained[0]
-        for name in sorted({*find_differing_keys(dict(training), dict(expected))} - OF_ITS_MACHINE):
+        differing = find_differing_keys(training.model_dump(), expected.model_dump())
+        for name in sorted({*differing} - OF_ITS_MACHINE):
             fix = "evaluate every task with one run"
             yield loaded.problem("training", f"another {name}", f"that of {first.path}", fix)
 

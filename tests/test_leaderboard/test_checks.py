@@ -138,6 +138,11 @@ def test_cells_tell_one_training(tmp_path: Path) -> None:
     for shots, backbone in ((1, trained), (5, older)):
         fakes.write(tmp_path / "older", shots=shots, backbone=backbone)
     assert codes(tmp_path / "older", board(tmp_path)) == set()
+    (submission,) = read_submissions(tmp_path / "same", DECLARATION)
+    first = submission.cells[0].result.backbone.training
+    assert first is not None
+    assert first.view.seed == 0  # from now on this training remembers a value, and no other does
+    assert {p.code for p in check_submission(submission, board(tmp_path))} == set()
 
 
 def test_forged_outcomes_of_undrawn_classes(tmp_path: Path) -> None:
