@@ -3,10 +3,10 @@
     FSBENCH_DATA=FOLDER make benchmarks         all rows, on a machine with nothing else running
     PYTHONPATH=tests python -m benchmarks --quick --rows pretrain-32
 
-A run without --quick and --rows writes tests/benchmarks/measured.json and the table made of it. It
-writes nothing and ends with 1 if the load average is above 1 at the start or if an A/A ratio leaves
-.9 to 1.1 three times. `--quick` takes the fewest rounds on any machine, gives no verdict and writes
-nothing.
+Rows go to tests/benchmarks/measured.json and the table made of it; `--rows` replaces those that it
+measures, if the rest is of the same machine. A row whose A/A ratio leaves .9 to 1.1 three times is
+not written and the run ends with 1, as it does at once if the load average is above 1 at the start.
+`--quick` takes the fewest rounds on any machine, gives no verdict and writes nothing.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import platform
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import torch
 from benchmarks import growth
@@ -32,6 +31,7 @@ from benchmarks.pairing import (
 )
 
 from fsbench import __version__
+from fsbench.api.listing import Row
 from fsbench.core.errors import FsbenchError
 from fsbench.readme import MEASURED, fill
 
@@ -55,7 +55,7 @@ def measure_case(case: Case, settings: Settings) -> Measurement:
     return measurement
 
 
-def make_row(case: Case, measurement: Measurement, verdict: str) -> dict[str, Any]:
+def make_row(case: Case, measurement: Measurement, verdict: str) -> Row:
     """Return a row of the table as text by column."""
     ratios = measurement.ratios()
     plain, ours = (1 / measurement.seconds(side) for side in (PLAIN, "ours"))
@@ -64,15 +64,20 @@ def make_row(case: Case, measurement: Measurement, verdict: str) -> dict[str, An
         "work": case.work,
         "compared with": case.plain,
         "command": f"`{case.command}`",
-        "theirs": f"{plain:.3g} {case.unit}",
-        "fsbench": f"{ours:.3g} {case.unit}",
+        "theirs": format_pace(plain, case.unit),
+        "fsbench": format_pace(ours, case.unit),
         "ratio": f"{measurement.ratio():.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
         "bound": bound,
         "A/A": f"{measurement.noise:.2f}",
     }
 
 
-def make_growth_row(grown: growth.Growth) -> dict[str, str]:
+def format_pace(pace: float, unit: str) -> str:
+    """Return e.g. 1,960 images/s: three digits, or all before the point."""
+    return f"{float(f'{pace:.3g}'):,.0f} {unit}" if pace >= 100 else f"{pace:.3g} {unit}"
+
+
+def make_growth_row(grown: growth.Growth) -> Row:
     """Return a row of the table of growth: the ends of its range and the exponents."""
     largest = grown.uses[-1]
     exponents = (
@@ -89,9 +94,10 @@ def make_growth_row(grown: growth.Growth) -> dict[str, str]:
     }
 
 
-def measure_rows(settings: Settings, names: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows, and why some have no verdict; print both as they come."""
-    rows, faults = [], []
+def measure_rows(settings: Settings, names: list[str]) -> tuple[list[Row], list[str]]:
+    """Return the rows to write, and why others have no verdict; print all as they come."""
+    rows: list[Row] = []
+    faults = []
     for name in names:
         case, verdict = CASES[name], ""
         try:
@@ -106,19 +112,33 @@ def measure_rows(settings: Settings, names: list[str]) -> tuple[list[dict[str, A
         except NoVerdict as error:
             faults.append(f"{name}: {error}")
             verdict = "no verdict"
-        rows.append(make_row(case, measurement, verdict))
+        row = make_row(case, measurement, verdict)
+        if verdict != "no verdict":
+            rows.append(row)
         shown = ("theirs", "fsbench", "ratio", "bound", "A/A")
-        print(f"{name}: " + ", ".join(f"{c} {rows[-1][c]}" for c in shown), flush=True)
+        print(f"{name}: " + ", ".join(f"{c} {row[c]}" for c in shown), flush=True)
     return rows, faults
 
 
-def measure_growth(quick: bool) -> list[dict[str, str]]:
-    rows = []
+def measure_growth(quick: bool) -> list[Row]:
+    rows: list[Row] = []
     for kind, sizes in growth.SIZES.items():
         grown = growth.MEASURES[kind](sizes[:-1] if quick else sizes)
         rows.append(make_growth_row(grown))
         print(growth.describe(grown), flush=True)
     return rows
+
+
+def write_record(machine: dict[str, str], rows: list[Row], grown: list[Row]) -> None:
+    """Write the rows, beside earlier ones of the same machine that were not measured again."""
+    earlier = json.loads(MEASURED.read_text(encoding="utf8")) if MEASURED.exists() else {}
+    if earlier.get("machine", {}) | {"date": ""} != machine | {"date": ""}:
+        earlier = {"rows": [], "growth": []}
+    by_work = {row["work"]: row for row in [*earlier["rows"], *rows]}
+    kept = [by_work[case.work] for case in CASES.values() if case.work in by_work]
+    record = {"machine": machine, "rows": kept, "growth": grown or earlier["growth"]}
+    MEASURED.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
+    PAGE.write_text(fill(PAGE.read_text(encoding="utf8")), encoding="utf8")
 
 
 def describe_machine(threads: int) -> dict[str, str]:
@@ -162,15 +182,12 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     grown = measure_growth(options.quick) if "growth" in (options.rows or ["growth"]) else []
-    if faults:
-        print("\n".join([*faults, "nothing was written"]), file=sys.stderr)
-        return 1
-    if not (options.quick or options.rows):
-        record = {"machine": describe_machine(options.threads), "rows": rows, "growth": grown}
-        MEASURED.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
-        PAGE.write_text(fill(PAGE.read_text(encoding="utf8")), encoding="utf8")
+    if not options.quick:
+        write_record(describe_machine(options.threads), rows, grown)
         print(f"wrote {MEASURED} and the table of {PAGE}")
-    return 0
+    if faults:
+        print("\n".join([*faults, "their rows were not written"]), file=sys.stderr)
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

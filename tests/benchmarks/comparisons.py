@@ -450,7 +450,7 @@ AFFINE_BOUNDS = {32: 5, 64: 2, 224: 1}
 """Side (px) -> least ratio of affine tuning."""
 CASES |= {
     f"heads-{dim}-{k_shot}": Case(
-        f"linear heads on cached features of {dim} dimensions, {k_shot} shots",
+        f"linear heads on cached features of {dim} dimensions, {k_shot}-shot",
         "plain loop: nn.Linear and SGD for every episode",
         f"{EPISODIC_COMMAND.replace(f'w{K_SHOT}s', f'w{k_shot}s')} --adapt linear",
         "episodes/s",
@@ -463,7 +463,7 @@ CASES |= {
 }
 CASES |= {
     f"affine-{row.ref.partition('/')[2]}-{row.side}-{row.k_shot}": Case(
-        f"affine tuning, {row.ref.partition('/')[2]}, {row.side} px, {row.k_shot} shots",
+        f"affine tuning, {row.ref.partition('/')[2]}, {row.side} px, {row.k_shot}-shot",
         "plain loop: a copy of the network for every episode, autograd, SGD",
         f"fsbench episodic -m {row.ref} -t eurosat:{N_WAY}w{row.k_shot}s --adapt affine "
         f"--input-size {row.side}",

@@ -110,21 +110,35 @@ def test_a_busy_machine_writes_nothing_and_says_why(
     assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
 
 
-def test_a_noisy_row_has_no_verdict_and_nothing_is_written(
+def test_a_noisy_row_has_no_verdict_and_is_not_written(
     quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9)}
+    cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9)._replace(work="noisy")}
     assert run(monkeypatch, cases) == 1
     shown = capsys.readouterr()
     assert "noisy: no verdict" in shown.err
     assert "bound >= 0.9: no verdict" in shown.out
-    assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
+    assert [row["work"] for row in json.loads(readme.MEASURED.read_text())["rows"]] == ["work"]
+
+
+def test_a_row_measured_again_replaces_its_figure_alone(
+    quiet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = make_case(STEADY), make_case(STEADY, 5.0)._replace(work="second")
+    assert run(monkeypatch, {"a": first, "b": second}) == 0
+    before = json.loads(readme.MEASURED.read_text())
+    faster = make_case([{"ours": 1.0, "plain": 9.0, "again": 1.0}], 5.0)._replace(work="second")
+    assert run(monkeypatch, {"a": first, "b": faster}, "--rows", "b") == 0
+    after = json.loads(readme.MEASURED.read_text())
+    assert after["rows"][0] == before["rows"][0]
+    assert after["rows"][1]["bound"] == ">= 5: holds"
+    assert after["growth"] == before["growth"]
 
 
 def test_a_whole_run_writes_rows_machine_and_table(
     quiet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases = {"a": make_case(STEADY, 5.0), "missing": make_case(None)}
+    cases = {"a": make_case(STEADY, 5.0), "missing": make_case(None)._replace(work="other")}
     assert run(monkeypatch, cases) == 0
     record = json.loads(readme.MEASURED.read_text())
     assert {"processor", "cores", "threads", "torch", "date"} <= record["machine"].keys()
@@ -137,11 +151,8 @@ def test_a_whole_run_writes_rows_machine_and_table(
     assert readme.fill(page) == page
 
 
-@pytest.mark.parametrize("words", [("--quick",), ("--rows", "a")])
-def test_a_trial_writes_nothing(
-    words: tuple[str, ...], quiet: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run(monkeypatch, {"a": make_case(STEADY)}, *words) == 0
+def test_a_trial_writes_nothing(quiet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, {"a": make_case(STEADY)}, "--quick") == 0
     assert [file.name for file in quiet.parent.iterdir()] == ["page.md"]
 
 
