@@ -47,7 +47,7 @@ class Outcomes:
 
     @property
     def numbering(self) -> int | bytes:
-        """What equal numbers have in common: their count for 0..n-1, else their bytes."""
+        """Key that equal numbers share: their count for 0..n-1, else their bytes."""
         index = share_numbers(self.index)
         return index.size if index is count_up(index.size) else index.tobytes()
 

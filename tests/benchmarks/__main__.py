@@ -135,8 +135,8 @@ def write_record(machine: dict[str, str], rows: list[Row], grown: list[Row]) -> 
     if earlier.get("machine", {}) | {"date": ""} != machine | {"date": ""}:
         earlier = {"rows": [], "growth": []}
     by_work = {row["work"]: row for row in [*earlier["rows"], *rows]}
-    kept = [by_work[case.work] for case in CASES.values() if case.work in by_work]
-    record = {"machine": machine, "rows": kept, "growth": grown or earlier["growth"]}
+    ordered = [by_work[case.work] for case in CASES.values() if case.work in by_work]
+    record = {"machine": machine, "rows": ordered, "growth": grown or earlier["growth"]}
     MEASURED.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
     PAGE.write_text(fill(PAGE.read_text(encoding="utf8")), encoding="utf8")
 
