@@ -25,6 +25,9 @@ ADAPTATION = "linear"
 
 BLOCK = 200
 PIECES = (100, 50, 25, 10, 5, 2)
+FEW_IMAGES = 10
+"""Most support images of an episode at which a block is one piece: operations on less than a block
+take microseconds then, and two threads would only wait for each other at Python's lock."""
 GRAM_BYTES = 16 * 2**20
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -35,8 +38,10 @@ def block_size(spec: EpisodicSpec, dim: int) -> int:
 
 
 def trained_piece_size(spec: EpisodicSpec) -> int:
-    """Return the largest of PIECES whose Gram matrices fit into GRAM_BYTES."""
+    """Return the largest of PIECES whose Gram matrices fit into GRAM_BYTES, or a whole block."""
     n = spec.episode.n_way * spec.episode.k_shot
+    if n <= FEW_IMAGES:
+        return BLOCK
     fits = GRAM_BYTES // (n * n * DTYPES[spec.head.dtype].itemsize)
     return next((size for size in PIECES if size <= fits), PIECES[-1])
 

@@ -84,7 +84,7 @@ def gather_features(
 ) -> Tensor:
     """Return features (*index.shape, padded D) of the images in `index`, as `reference` is
     stored."""
-    rows = torch.from_numpy(features[index]).to(reference)
+    rows = torch.from_numpy(np.take(features, index, axis=0)).to(reference)
     surplus = padded_dim(rows.shape[-1]) - rows.shape[-1]
     return pad(rows, (0, surplus)) if surplus else rows
 

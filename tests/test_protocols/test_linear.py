@@ -114,7 +114,9 @@ def test_sizes_are_functions_of_the_shapes() -> None:
         spec = EpisodicSpec(episode=EpisodeSpec(k_shot=k), head=head)
         return block_size(spec, 512), trained_piece_size(spec)
 
-    assert [sizes(k) for k in (1, 5, 20, 50, 1000)] == [
+    assert [sizes(k) for k in (1, 2, 3, 5, 20, 50, 1000)] == [
+        (200, 200),
+        (200, 200),
         (200, 100),
         (200, 100),
         (200, 100),
