@@ -15,16 +15,18 @@ Episodes = Annotated[
     int, Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
 ]
 
-GROUP = typer.Typer(help="List, verify, audit or download data sets.", no_args_is_help=True)
-EPISODES = typer.Typer(help="Export the episodes of a task, or hash them.", no_args_is_help=True)
-
 
 def register(app: typer.Typer) -> None:
-    app.add_typer(GROUP, name="data")
-    app.add_typer(EPISODES, name="episodes")
+    group = typer.Typer(help="List, verify, audit or download data sets.", no_args_is_help=True)
+    for command in (ls, verify, audit, download):
+        group.command(command.__name__)(command)
+    app.add_typer(group, name="data")
+    group = typer.Typer(help="Export the episodes of a task, or hash them.", no_args_is_help=True)
+    group.command("export")(export)
+    group.command("hash")(print_hash)
+    app.add_typer(group, name="episodes")
 
 
-@GROUP.command("ls")
 def ls(
     names: list[str] | None = Argument(None, help="Data set names or aliases; all by default."),
     data: options.Data = None,
@@ -81,7 +83,6 @@ def _text(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-@GROUP.command("verify")
 def verify(
     name: Name,
     data: options.Data = None,
@@ -114,7 +115,6 @@ def verify(
     typer.echo(f"{check.facts.name}: every image opens, {counts}", err=True)
 
 
-@GROUP.command("audit")
 def audit(
     name: Name,
     shots: list[str] | None = Option(None, help="Shots, e.g. 1,5; default 1,5,20,50."),
@@ -162,7 +162,6 @@ def audit(
             log(f"{leak.shots} shots: {leak.reason}")
 
 
-@GROUP.command("download")
 def download(
     name: str = Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer."),
     data: options.Data = None,
@@ -197,7 +196,6 @@ def download(
         )
 
 
-@EPISODES.command("export")
 def export(
     task: TaskText,
     output: Path = Option(..., "-o", "--output", help="JSON Lines file to write."),
@@ -216,7 +214,6 @@ def export(
     log(f"wrote {episodes} episodes to {output}; manifest {sampler.manifest_hash(range(episodes))}")
 
 
-@EPISODES.command("hash")
 def print_hash(
     task: TaskText,
     data: options.Data = None,

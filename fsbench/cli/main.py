@@ -1,42 +1,79 @@
-"""The `fsbench` command: register all commands and turn errors into exit codes.
+"""The `fsbench` command: find the command that a call names and turn errors into exit codes.
 
-Every file of this package adds the command of its own name, or those of its `register(app)`. Heavy
-modules (torch, pydantic, scipy) are imported inside commands, so that `fsbench --help` answers at
-once.
+PANELS lists all commands. A call imports the file of its command alone, `fsbench --help` none;
+heavy modules (torch, pydantic, scipy) are imported inside commands, so that the first line of every
+command comes at once.
 """
 
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
 
-from fsbench.cli.console import with_output_options
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, handled, keep_freed_memory
-from fsbench.core.registry import Registry
-
-GROUPS: Registry[Any] = Registry(
-    "command group", "fsbench.cli", lambda file: file, machinery=("main", "options", "console")
-)
+from fsbench.core.process import Stopped, handled, keep_freed_memory, paused_collection
 
 PANELS = {
-    "Evaluate": (
-        *("benchmark", "episodic", "probe", "analyze", "show", "report"),
-        *("results", "episodes", "protocols"),
-    ),
-    "Pretrain": ("pretrain", "sweep", "budget", "reproduce"),
-    "Leaderboard": ("submit", "export", "leaderboard", "compare", "power"),
-    "Data": ("data", "cache"),
-    "Tools": ("demo", "doctor", "ls"),
+    "Evaluate": {
+        "benchmark": "Run the whole benchmark: linear probe and CD-FSL episodes of one or more "
+        "backbones.",
+        "episodic": "Run few-shot episodes: choose ways, shots, heads and target data sets.",
+        "probe": "Run the linear probe on whole data sets; DATASET:knn is the k-NN probe.",
+        "analyze": "Analyze backbones: write records beside their results and one figure per "
+        "analysis.",
+        "show": "Verify results against their records and print them; several models become "
+        "columns.",
+        "report": "Write results or a board as tables of a paper, one per protocol and input size.",
+        "results": "Merge the parts of a sharded evaluation.",
+        "episodes": "Export the episodes of a task, or hash them.",
+        "protocols": "Compare evaluation protocols.",
+    },
+    "Pretrain": {
+        "pretrain": "Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its "
+        "reference.",
+        "sweep": "Run a sweep file: pretrain, evaluate, analyze and submit whatever is missing.",
+        "budget": "Train methods and their control at several steps per round; resume what was "
+        "stopped.",
+        "reproduce": "Test claims of the papers and compare with the published figures; or list "
+        "the claims.",
+    },
+    "Leaderboard": {
+        "submit": "Check results and add one entry per model; list all problems and write nothing "
+        "on any.",
+        "export": "Write results for the Hugging Face hub, or a run as a folder that timm loads.",
+        "leaderboard": "Make, show, check and verify leaderboards.",
+        "compare": "Compare two entries on shared episodes, per task and overall; one table per "
+        "head and size.",
+        "power": "Compute how many episodes distinguish two entries; one table per head and size.",
+    },
+    "Data": {
+        "data": "List, verify, audit or download data sets.",
+        "cache": "List or clear cached features and images.",
+    },
+    "Tools": {
+        "demo": "Pretrain methods on generated images, evaluate, submit and rank them, in a few "
+        "minutes.",
+        "doctor": "Check packages, devices, data sets and disk; exit 1 if a required package is "
+        "missing.",
+        "ls": "List methods, recipes, data sets, protocols, heads, timm's models and more.",
+    },
 }
-"""Panels of `fsbench --help` with their commands, in the order in which they are shown."""
-PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
-ORDER = list(PANEL_OF)
+"""Panels of `fsbench --help`: the first line of the help of every command, in this order."""
+FILES = {name: name for commands in PANELS.values() for name in commands} | {
+    **dict.fromkeys(("benchmark", "episodic", "probe"), "evaluate"),
+    **dict.fromkeys(("ls", "protocols", "results"), "show"),
+    "episodes": "data",
+    "budget": "pretrain",
+    "export": "submit",
+    "power": "compare",
+}
+"""File of this package that defines a command, in a function of its own name or by `register`."""
 
 SETTINGS = {
     "help_option_names": ["-h", "--help"],
@@ -45,53 +82,66 @@ SETTINGS = {
 }
 
 
-class OrderedGroup(TyperGroup):
-    """Lists commands in the order of PANELS, unlisted ones last."""
+def build(words: Sequence[str] | None = None) -> typer.Typer:
+    """Return the application with all commands, or with the one that the words of a call name.
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=lambda n: ORDER.index(n) if n in ORDER else len(ORDER))
-
-
-def build(listing: bool = False) -> typer.Typer:
-    """Return the application with all commands, each in its help panel.
-
-    listing: leave all options of commands out, which `fsbench --help` does not show.
+    If they name none (`--help`, a wrong name), its commands have a help line and do nothing.
     """
     app = typer.Typer(
         name="fsbench",
-        cls=OrderedGroup,
         no_args_is_help=True,
         add_completion=False,
         context_settings=SETTINGS,
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
-    for name, file in GROUPS.items():
-        if hasattr(file, "register"):
-            file.register(app)
-        else:
-            app.command(name)(getattr(file, name))
-    commands: list[Any] = [*app.registered_commands, *app.registered_groups]
-    for command in commands:
-        command.rich_help_panel = PANEL_OF.get(str(command.name), "Tools")
-    groups = {f"{group.name} ": group.typer_instance for group in app.registered_groups}
-    for prefix, group in {"": app, **groups}.items():
-        for leaf in group.registered_commands if group else ():
-            if leaf.callback and listing:
-                leaf.callback = drop_options(leaf.callback)
-            elif leaf.callback and not hasattr(leaf.callback, "__wrapped__"):  # a group built again
-                leaf.callback = with_output_options(f"{prefix}{leaf.name}", leaf.callback)
+    if words is None:
+        register_commands(app, FILES.values())
+    elif words and words[0] in FILES:
+        register_commands(app, [FILES[words[0]]])
+        choose_command(app, words)
+    else:
+        for panel, commands in PANELS.items():
+            for name, summary in commands.items():
+                app.command(name, help=summary, rich_help_panel=panel)(lambda: None)
+        return app
+    add_output_options(app)
     return app
 
 
-def drop_options(command: Callable[..., Any]) -> Callable[[], None]:
-    """Return a command of the same name and help that takes no option and does nothing."""
+def register_commands(app: typer.Typer, files: Iterable[str]) -> None:
+    """Add the commands and groups that these files of the package define."""
+    for file in dict.fromkeys(files):
+        module = import_module(f"fsbench.cli.{file}")
+        if hasattr(module, "register"):
+            module.register(app)
+        else:
+            app.command(file)(getattr(module, file))
 
-    def listed() -> None:
-        return None
 
-    listed.__name__, listed.__doc__ = command.__name__, command.__doc__
-    return listed
+def choose_command(app: typer.Typer, words: Sequence[str]) -> None:
+    """Remove all commands but the one that the words name; those of a group if none is named."""
+    app.registered_commands = [c for c in app.registered_commands if c.name == words[0]]
+    app.registered_groups = [group for group in app.registered_groups if group.name == words[0]]
+    for group in app.registered_groups:
+        if group.typer_instance and len(words) > 1:
+            commands = group.typer_instance.registered_commands
+            named = [command for command in commands if command.name == words[1]]
+            group.typer_instance.registered_commands = named or commands
+
+
+def add_output_options(app: typer.Typer, group: str = "") -> None:
+    """Add the options of its output to every command. group: the word before their names."""
+    from fsbench.cli.console import with_output_options
+
+    for command in app.registered_commands:
+        if command.callback:
+            command.callback = with_output_options(
+                f"{group} {command.name}".strip(), command.callback
+            )
+    for inner in app.registered_groups:
+        if inner.typer_instance:
+            add_output_options(inner.typer_instance, str(inner.name))
 
 
 def show_version(is_set: bool) -> None:
@@ -109,15 +159,20 @@ def root(
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number."""
+    """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number.
+
+    arguments: those of the process by default, which then ends without a search for garbage.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
     keep_freed_memory()
     try:
         with handled():
-            listing = arguments is None and {*sys.argv[1:]} <= {"-h", "--help"}
-            if listing:  # typer imports a parser of Markdown, which takes longer than the list
-                unused = sys.modules.setdefault("rich.markdown", ModuleType("rich.markdown"))
-                vars(unused)["Markdown"] = None
-            build(listing)(args=arguments, prog_name="fsbench")
+            with paused_collection():
+                if not words or {"-h", "--help"} & {*words}:
+                    import_help()
+                app = build(words)
+                command = typer.main.get_command(app)
+            command(args=words, prog_name="fsbench")
     except Stopped as stopped:
         typer.echo(stopped, err=True)
         sys.exit(stopped.exit_code)
@@ -127,7 +182,24 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     except OSError as error:
         typer.echo(f"error: {error}\n  fix: check the path, its rights and the disk", err=True)
         sys.exit(1)
+    finally:
+        if arguments is None:
+            gc.freeze()
     sys.exit(0)
+
+
+def import_help() -> None:
+    """Import what typer prints help with, without rich's parser of Markdown and its tracebacks.
+
+    Both take longer to import than the rest of the help, which has neither.
+    """
+    absent = [name for name in ("rich.markdown", "rich.traceback") if name not in sys.modules]
+    for name in absent:
+        sys.modules[name] = unused = ModuleType(name)
+        vars(unused).update(Markdown=None, Traceback=None)
+    import_module("typer.rich_utils")
+    for name in absent:
+        del sys.modules[name]
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,6 @@ loop) holds the first signal back until the loop has written a checkpoint; a sec
 once.
 """
 
-import ctypes
 import gc
 import signal
 from collections.abc import Iterator
@@ -31,6 +30,8 @@ KEPT, LARGEST = 256 * 2**20, 64 * 2**20
 
 def keep_freed_memory() -> bool:
     """Let this process reuse freed memory; False where the C library has no such choice."""
+    import ctypes
+
     try:
         choose = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # musl, macOS, Windows

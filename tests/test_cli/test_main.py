@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,10 @@ import pytest
 import typer
 
 from fsbench.cli import options
-from fsbench.cli.main import ORDER, SETTINGS, build, run
+from fsbench.cli.main import FILES, PANELS, SETTINGS, build, run
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("fsbench", "leaderboard", "pretrain", "protocols")
 
 
 def call(*arguments: str) -> int:
@@ -137,16 +140,61 @@ def test_a_config_file_may_not_name_code(
     assert "names code to run: py:os:getcwd" in capfd.readouterr().err
 
 
-def test_every_command_stands_in_a_panel_of_the_help() -> None:
-    app = build()
-    names = [command.name for command in app.registered_commands]
-    names += [group.name for group in app.registered_groups]
-    assert set(names) == set(ORDER)
+def test_the_panels_of_the_help_list_every_command_with_its_first_line() -> None:
+    program: Any = typer.main.get_command(build())
+    summaries = {
+        name: command.help.partition("\n\n")[0] for name, command in program.commands.items()
+    }
+    listed = {name: text for panel in PANELS.values() for name, text in panel.items()}
+    assert listed == summaries
+    files = {path.stem for path in (ROOT / "fsbench/cli").glob("*.py")}
+    assert files - {*FILES.values()} == {"__init__", "main", "options", "console"}
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Modules that a call of the program has imported when it ends."""
+    code = (
+        "import sys; from fsbench.cli.main import run\n"
+        "try: run()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    return {*done.stderr.splitlines()[-1].split()}
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    modules = imported_by("--help")
+    ours = {name for name in modules if name.split(".")[0] in PACKAGES}
+    assert ours == {
+        *("fsbench", "fsbench.cli", "fsbench.cli.main"),
+        *("fsbench.core", "fsbench.core.errors", "fsbench.core.process"),
+    }
+    assert not {"attr", "json", "numpy", "pydantic", "pygments", "rich.markdown"} & modules
+
+
+def test_the_help_of_a_command_imports_no_other_command() -> None:
+    modules = imported_by("leaderboard", "show", "--help")
+    ours = {name for name in modules if name.split(".")[0] in PACKAGES}
+    assert {name for name in ours if name.startswith("fsbench.cli.")} == {
+        f"fsbench.cli.{file}" for file in ("console", "leaderboard", "main", "options")
+    }
+    assert not {"numpy", "pygments", "rich.markdown", "scipy", "torch", "yaml"} & modules
+
+
+def test_after_help_the_rest_of_rich_can_be_imported() -> None:
+    code = (
+        "from fsbench.cli.main import import_help; import_help()\n"
+        "from rich.markdown import Markdown; from rich.traceback import Traceback\n"
+        "print(Markdown.__name__, Traceback.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Markdown", "Traceback"]
 
 
 def fix_texts() -> Iterator[tuple[str, str]]:
     """The literal texts of every `fix=`, with the place."""
-    for package in ("fsbench", "leaderboard", "pretrain", "protocols"):
+    for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
                 if isinstance(node, ast.keyword) and node.arg == "fix":
