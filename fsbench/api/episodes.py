@@ -10,13 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fsbench import data as datasets
 from fsbench.api.machine import data_texts
 from fsbench.core import tasks
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import ImageSpec
 from fsbench.data.catalog import DataRoots
-from fsbench.data.episodes import load_episodes
+from fsbench.data.episodes import load_episodes, parse_episodic_task
 from fsbench.data.images import crop_centres
 
 
@@ -133,12 +132,3 @@ class Episodes:
             crop_centres(map(self.dataset.image, flat), self.image, len(flat))
         )
         return pixels.contiguous() if self.transform is None else self.transform(pixels)
-
-
-def parse_episodic_task(text: str) -> tasks.TaskId:
-    """Return the one episodic task that an id names; raise UsageError if it names several."""
-    options = tasks.Options(kinds=("episodic",))
-    named = tasks.resolve([text], datasets.resolve_alias, datasets.dataset_groups(), options)
-    if len(named) != 1:
-        raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
-    return named[0]

@@ -36,9 +36,6 @@ __all__ = [
     "with_output_options",
 ]
 
-INSTANT = ("cache clear", "episodes hash", "leaderboard init", "protocols diff")
-"""Commands that answer before a first line would help."""
-
 
 @dataclass(frozen=True)
 class OutputOptions:
@@ -100,8 +97,7 @@ def with_output_options(path: str, command: Callable[..., None]) -> Callable[...
         settings = {name: values.pop(name) for name in kinds.keys() - taken if name in values}
         OUTPUT.set(settings)
         VERBOSITY.set(settings["verbose"] - settings["quiet"])
-        if path not in INSTANT:
-            log(f"fsbench {path}: starting")
+        log(f"fsbench {path}: starting")
         command(**values)
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

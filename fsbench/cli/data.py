@@ -204,10 +204,9 @@ def export(
     seed: options.Seed = 0,
 ) -> None:
     """Write one JSON object per episode: class ids, image paths relative to the data set."""
-    from fsbench.api.episodes import parse_episodic_task
     from fsbench.cli.console import log
     from fsbench.data import DataRoots
-    from fsbench.data.episodes import load_episodes, write_episodes
+    from fsbench.data.episodes import load_episodes, parse_episodic_task, write_episodes
 
     dataset, sampler = load_episodes(parse_episodic_task(task), DataRoots.parse(data or []), seed)
     write_episodes(output, sampler, dataset, episodes)
@@ -221,9 +220,8 @@ def print_hash(
     seed: options.Seed = 0,
 ) -> None:
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
-    from fsbench.api.episodes import parse_episodic_task
     from fsbench.data import DataRoots
-    from fsbench.data.episodes import make_sampler
+    from fsbench.data.episodes import make_sampler, parse_episodic_task
 
     sampler = make_sampler(parse_episodic_task(task), DataRoots.parse(data) if data else None, seed)
     typer.echo(sampler.manifest_hash(range(episodes)))

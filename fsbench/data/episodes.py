@@ -27,9 +27,17 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.core.io import replacing
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
-from fsbench.core.tasks import DEFAULT_PROTOCOL, DEFAULT_SHOTS, USER_DATA, TaskId, strip_digest
+from fsbench.core.tasks import (
+    DEFAULT_PROTOCOL,
+    DEFAULT_SHOTS,
+    USER_DATA,
+    Options,
+    TaskId,
+    resolve,
+    strip_digest,
+)
 from fsbench.data.base import Groups, Indices, TargetDataset
-from fsbench.data.catalog import TARGETS, DataRoots
+from fsbench.data.catalog import TARGETS, DataRoots, dataset_groups, resolve_alias
 from fsbench.data.loading import load_target
 
 
@@ -281,6 +289,15 @@ def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
         n_query=n_query,
         seed=seed,
     )
+
+
+def parse_episodic_task(text: str) -> TaskId:
+    """Return the one episodic task that an id names; raise UsageError if it names several."""
+    options = Options(kinds=("episodic",))
+    named = resolve([text], resolve_alias, dataset_groups(), options)
+    if len(named) != 1:
+        raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
+    return named[0]
 
 
 def load_episodes(

@@ -16,6 +16,7 @@ from fsbench.cli.main import FILES, PANELS, SETTINGS, build, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "leaderboard", "pretrain", "protocols")
+HEAVY = {"numpy", "pandas", "pyarrow", "pydantic", "scipy", "sklearn", "timm", "torch", "yaml"}
 
 
 def call(*arguments: str) -> int:
@@ -180,6 +181,23 @@ def test_the_help_of_a_command_imports_no_other_command() -> None:
         f"fsbench.cli.{file}" for file in ("console", "leaderboard", "main", "options")
     }
     assert not {"numpy", "pygments", "rich.markdown", "scipy", "torch", "yaml"} & modules
+
+
+def test_every_command_says_that_it_starts_before_it_does_anything() -> None:
+    program: Any = typer.main.get_command(build())
+    for words, command in leaves(program):
+        assert {"quiet", "verbose"} <= {parameter.name for parameter in command.params}, words
+
+
+def test_all_commands_together_import_nothing_heavy() -> None:
+    code = "import sys; from fsbench.cli.main import build; build(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & {*done.stdout.split()}
+
+
+def test_drawing_episodes_imports_no_torch() -> None:
+    modules = imported_by("episodes", "hash", "toy_tiles:5w1s", "--episodes", "1")
+    assert not {"pandas", "scipy", "torch"} & modules
 
 
 def test_after_help_the_rest_of_rich_can_be_imported() -> None:
