@@ -35,7 +35,6 @@ MAX_NUMBER = 1e30
 """Size of a number in a JSON file; the largest real ones are FLOPs of a pretraining."""
 
 Model = TypeVar("Model", bound=Frozen)
-Number = TypeVar("Number", int, float)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
@@ -187,13 +186,7 @@ def read_json(path: Path) -> Any:
         if path.stat().st_size > MAX_JSON:
             raise ValueError(f"it is larger than {MAX_JSON} bytes")
         text = path.read_text(encoding="utf8")
-        data = json.loads(
-            text,
-            parse_constant=refuse_constant,
-            parse_int=lambda digits: bound_number(int(digits)),
-            parse_float=lambda digits: bound_number(float(digits)),
-            object_pairs_hook=unique_keys,
-        )
+        data = DECODER.decode(text)
         if "\\ud" in text.lower():  # an escaped half of a character is no text (UnicodeEncodeError)
             json.dumps(data, ensure_ascii=False).encode()
         return data
@@ -208,11 +201,20 @@ def refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"the number {constant} is not finite")
 
 
-def bound_number(number: Number) -> Number:
+def parse_integer(digits: str) -> int:
     """Return the number. Raise ValueError if sums and plots of such numbers could overflow."""
-    if abs(number) > MAX_NUMBER:
-        raise ValueError(f"a number is larger than {MAX_NUMBER:g}")
-    return number
+    number = int(digits)
+    if -MAX_NUMBER <= number <= MAX_NUMBER:
+        return number
+    raise ValueError(f"a number is larger than {MAX_NUMBER:g}")
+
+
+def parse_fraction(digits: str) -> float:
+    """Return the number. Raise ValueError as `parse_integer`."""
+    number = float(digits)
+    if -MAX_NUMBER <= number <= MAX_NUMBER:
+        return number
+    raise ValueError(f"a number is larger than {MAX_NUMBER:g}")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -221,6 +223,14 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(data) != len(pairs):
         raise ValueError("duplicate key")
     return data
+
+
+DECODER = json.JSONDecoder(
+    parse_constant=refuse_constant,
+    parse_int=parse_integer,
+    parse_float=parse_fraction,
+    object_pairs_hook=unique_keys,
+)
 
 
 def read_mapping(file: Path, allowed: str, *, as_written: bool = False) -> dict[str, Any]:

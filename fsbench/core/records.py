@@ -36,8 +36,10 @@ class EpisodeRecords:
     @cached_property
     def right(self) -> NDArray[np.int64]:
         """Right queries (E, n_way) of each class."""
-        ones = np.ones(self.correct.shape[2], np.float32)  # exact, and faster than a sum of bools
-        return (self.correct @ ones).astype(np.int64)
+        episodes, n_way, n_query = self.correct.shape
+        flat = self.correct.reshape(episodes * n_way, n_query).astype(np.float32)
+        ones = np.ones(n_query, np.float32)  # exact, and faster than a sum of bools
+        return (flat @ ones).astype(np.int64).reshape(episodes, n_way)
 
     @property
     def accuracy(self) -> NDArray[np.float64]:

@@ -71,8 +71,9 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
             field += delta
         else:
             field, at = _integer(data, at)
-        if kind in INTEGERS:  # most fields
-            fields[field], at = _integer(data, at)
+        if kind in INTEGERS and (raw := data[at]) < 128:  # most fields
+            fields[field] = raw >> 1 ^ -(raw & 1)
+            at += 1
         else:
             fields[field], at = _value(data, at, kind, depth)
     return fields, at + 1
@@ -109,9 +110,6 @@ def _list(data: bytes, at: int, depth: int) -> tuple[None, int]:
 
 def _integer(data: bytes, at: int) -> tuple[int, int]:
     """Return a zigzag number, and where it ends."""
-    raw = data[at]
-    if raw < 128:
-        return raw >> 1 ^ -(raw & 1), at + 1
     raw, at = _varint(data, at)
     return raw >> 1 ^ -(raw & 1), at
 
@@ -281,9 +279,13 @@ def read_columns(path: Path, *schemas: "pa.Schema") -> dict[str, NDArray[Any]]:
             thrift_container_size_limit=MAX_ITEMS,
         ) as file:
             schema = check_header(path, file, schemas)
-            check_pages(data, file.metadata, [values_per_row(field.type) for field in schema])
+            check_pages(data, file.metadata, measure_row(schema).values)
             table = file.read(use_threads=False)
-            arrays = {name: table.column(name).combine_chunks() for name in schema.names}
+            columns = zip(schema.names, table.itercolumns(), strict=True)
+            arrays = {
+                name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+                for name, column in columns
+            }
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error
     if any(map(has_nulls, arrays.values())):
@@ -300,15 +302,16 @@ def read_contents(path: Path) -> bytes:
 
 def check_header(path: Path, file: "pq.ParquetFile", schemas: "Sequence[pa.Schema]") -> "pa.Schema":
     """Return the schema of the file. Raise ValidationFailed for others, and for too many rows."""
-    fits = [s for s in schemas if file.schema_arrow.equals(s, check_metadata=False)]
+    stated = file.schema_arrow
+    fits = [s for s in schemas if stated.equals(s, check_metadata=False)]
     if not fits:
-        present = ", ".join(f"{f.name} {f.type}" for f in file.schema_arrow)
+        present = ", ".join(f"{f.name} {f.type}" for f in stated)
         expected = ", ".join(f"{f.name} {f.type}" for f in schemas[-1])
         raise ValidationFailed(
             f"{path} has columns ({present[:500]}), expected ({expected})", fix=FIX
         )
     meta = file.metadata
-    size = meta.num_rows * sum(values_per_row(f.type) * bytes_per_value(f.type) for f in fits[0])
+    size = meta.num_rows * measure_row(fits[0]).size
     if meta.num_rows > MAX_ROWS or size > MAX_BYTES or meta.num_row_groups > MAX_GROUPS:
         raise ValidationFailed(
             f"{path} has {meta.num_rows} rows of {size} bytes in {meta.num_row_groups} groups, "
@@ -335,6 +338,20 @@ def check_pages(data: bytes, meta: "pq.FileMetaData", per_row: Sequence[int]) ->
                 raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
             if sum(page.values for page in chunk_pages) != n * group.num_rows:
                 raise ValueError(f"column {column} holds other values than {group.num_rows} rows")
+
+
+class RowSize(NamedTuple):
+    """Values of a row in each column, and the least number of bytes of all of them."""
+
+    values: tuple[int, ...]
+    size: int
+
+
+@lru_cache
+def measure_row(schema: "pa.Schema") -> RowSize:
+    values = tuple(values_per_row(field.type) for field in schema)
+    sizes = (bytes_per_value(field.type) for field in schema)
+    return RowSize(values, sum(n * size for n, size in zip(values, sizes, strict=True)))
 
 
 def values_per_row(kind: "pa.DataType") -> int:

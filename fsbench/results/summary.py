@@ -85,7 +85,7 @@ def digest_records(records: Records) -> str:
         values = np.ascontiguousarray(column)
         values = values.astype(values.dtype.newbyteorder("<"), copy=False)
         digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
-        digest.update(values.tobytes())
+        digest.update(values.reshape(-1).data)
     return digest.hexdigest()
 
 

@@ -22,7 +22,7 @@ import platform
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -33,12 +33,11 @@ import numpy as np
 import pydantic
 from pydantic import create_model
 
-from fsbench.core.errors import FsbenchError
 from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
 from fsbench.core.specs import Frozen, Spec
-from fsbench.results.verification import read_verified, result_files
+from fsbench.results.verification import Loaded, read_verified, result_files, select_verified
 from leaderboard.ranking.outcomes import (
     Outcomes,
     VerifiedResult,
@@ -58,6 +57,8 @@ PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "p
 """Packages that read and check results; the files of the protocols declare valid settings."""
 BATCH = 64
 """Results that a process verifies and hands over at once."""
+BLOCK = 2**16
+"""Bytes that are hashed at once; most files are smaller."""
 MANY = 8 * BATCH
 """Fewest results that several processes verify."""
 OTHER_FIELDS: dict[str, Any] = {
@@ -136,7 +137,7 @@ class ResultCache:
     def read_result(self, path: Path) -> VerifiedResult:
         """Return one result, from the cache if its files are unchanged."""
         if self.file is None:
-            return self.verify(path)
+            return self.compact(read_verified(path))
         name = path.as_posix().removeprefix(self.root)
         cached, stamps = self.fresh.get(name) or self.previous.get(name), read_stamps(path)
         if cached is None or cached.stamps != stamps:
@@ -144,18 +145,18 @@ class ResultCache:
             if cached is not None and cached.key == key:
                 cached = replace(cached, stamps=stamps)
             else:
-                cached = CachedResult(stamps, key, self.verify(path))
+                cached = CachedResult(stamps, key, self.compact(read_verified(path)))
             if not stamps or read_stamps(path) != stamps:
                 return cached.verified  # somebody is writing the files: do not store the result
         self.current[name] = cached
         return cached.verified
 
-    def verify(self, path: Path) -> VerifiedResult:
-        loaded = read_verified(path)
+    def compact(self, loaded: Loaded) -> VerifiedResult:
+        """Return a verified result with what ranking needs of its records."""
         held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
         shared = {name: self.share(name, getattr(loaded.result, name)) for name in SHARED}
         result = loaded.result.model_copy(update=shared)
-        return VerifiedResult(path, result, extract_outcomes(loaded), held_out)
+        return VerifiedResult(loaded.path, result, extract_outcomes(loaded), held_out)
 
     def share(self, name: str, part: Frozen) -> Any:
         """Return one object for all equal parts of this name."""
@@ -310,13 +311,13 @@ def ignore_interrupts() -> None:
 def verify_batch(board: Path, paths: Sequence[Path]) -> bytes:
     """Return the right ones of these results as the content of a cache file."""
     results = ResultCache(board)
+    before = {path: (read_stamps(path), hash_files(path)) for path in paths}
     verified = {}
-    for path in paths:
-        stamps, key = read_stamps(path), hash_files(path)
-        with suppress(FsbenchError, OSError):
-            cached = CachedResult(stamps, key, results.verify(path))
-            if stamps and read_stamps(path) == stamps:
-                verified[path.as_posix().removeprefix(results.root)] = cached
+    for loaded in select_verified(paths):
+        path, (stamps, key) = loaded.path, before[loaded.path]
+        if stamps and read_stamps(path) == stamps:
+            cached = CachedResult(stamps, key, results.compact(loaded))
+            verified[path.as_posix().removeprefix(results.root)] = cached
     return b"".join(encode(verified))
 
 
@@ -357,8 +358,11 @@ def hash_files(path: Path) -> str:
 
 
 def hash_file(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with file.open("rb", buffering=0) as stream:
+        while block := stream.read(BLOCK):  # file_digest clears a larger buffer for each file
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @cache

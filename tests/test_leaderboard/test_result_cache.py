@@ -63,10 +63,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on nothing can be verified, only known."""
 
-    def refuse(path: Path) -> None:
+    def refuse(path: object) -> None:
         raise AssertionError(f"{path} is verified again")
 
-    monkeypatch.setattr("leaderboard.submission.result_cache.read_verified", refuse)
+    for name in ("read_verified", "select_verified"):
+        monkeypatch.setattr(f"leaderboard.submission.result_cache.{name}", refuse)
 
 
 def test_none_cold_and_warm_are_one(plain: Path, tmp_path: Path) -> None:

@@ -138,7 +138,8 @@ def test_a_page_that_unpacks_to_more_than_allowed(
     read(path)
     sizes = sum(p.size for p in parquet.read_pages(*whole(path, 1)))
     monkeypatch.setattr(parquet, "MAX_BYTES", sizes)
-    monkeypatch.setattr(parquet, "bytes_per_value", lambda kind: 0)
+    measured = parquet.measure_row
+    monkeypatch.setattr(parquet, "measure_row", lambda schema: measured(schema)._replace(size=0))
     with pytest.raises(ValidationFailed, match="unpacks to more than"):
         read(path)
 

@@ -13,7 +13,7 @@ from support import fakes
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_json, read_record, replacing
 from fsbench.core.schema import BackboneFacts, Result
-from fsbench.results import episode_records, parquet, probe_records, read
+from fsbench.results import episode_records, parquet, probe_records, read, verification
 from fsbench.results.summary import digest_records
 
 
@@ -34,27 +34,27 @@ def test_result_records_survive_a_round_trip(file: Path) -> None:
     assert Result.model_validate_json(result.model_dump_json()) == result
 
 
-@pytest.mark.parametrize(
-    ("code", "change"),
-    [
-        ("score", lambda d: d["score"].update(mean=0.99)),
-        ("score", lambda d: d["score"].update(ci95=0.0)),
-        ("score", lambda d: d["score"].update(n=600)),
-        ("score", lambda d: d.update(collapsed=3)),
-        ("score", lambda d: d.update(non_finite=1)),
-        ("score", lambda d: d.update(details={"lr": 1.0})),
-        ("records-digest", lambda d: d.update(records_digest="0" * 64)),
-        ("spec-digest", lambda d: d.update(spec_digest="0" * 64)),
-        ("spec-digest", lambda d: d["spec"]["head"].update(lr=0.5)),
-        ("task", lambda d: d.update(task="eurosat:5w1s/linear@ibm")),
-        ("flags", lambda d: d.update(flags=[])),
-        ("flags", lambda d: d.update(flags=["custom", "limited"])),
-        ("pool", lambda d: d["dataset"].update(pool="labeled_80")),
-        ("dataset", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 4])),
-        ("dataset", lambda d: d["dataset"].update(class_counts=[30] * 5)),
-        ("rows", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 9])),
-    ],
-)
+EDITS: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
+    ("score", lambda d: d["score"].update(mean=0.99)),
+    ("score", lambda d: d["score"].update(ci95=0.0)),
+    ("score", lambda d: d["score"].update(n=600)),
+    ("score", lambda d: d.update(collapsed=3)),
+    ("score", lambda d: d.update(non_finite=1)),
+    ("score", lambda d: d.update(details={"lr": 1.0})),
+    ("records-digest", lambda d: d.update(records_digest="0" * 64)),
+    ("spec-digest", lambda d: d.update(spec_digest="0" * 64)),
+    ("spec-digest", lambda d: d["spec"]["head"].update(lr=0.5)),
+    ("task", lambda d: d.update(task="eurosat:5w1s/linear@ibm")),
+    ("flags", lambda d: d.update(flags=[])),
+    ("flags", lambda d: d.update(flags=["custom", "limited"])),
+    ("pool", lambda d: d["dataset"].update(pool="labeled_80")),
+    ("dataset", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 4])),
+    ("dataset", lambda d: d["dataset"].update(class_counts=[30] * 5)),
+    ("rows", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 9])),
+]
+
+
+@pytest.mark.parametrize(("code", "change"), EDITS)
 def test_an_edited_result_is_refused(
     code: str, change: Callable[[dict[str, Any]], object], file: Path
 ) -> None:
@@ -63,6 +63,32 @@ def test_an_edited_result_is_refused(
         read(file)
     assert f"[{code}] {file}" in str(caught.value)
     assert "fix:" in str(caught.value)
+
+
+@pytest.mark.parametrize("together", [0, 2**20])
+def test_many_at_a_time_keep_the_same_rules(
+    together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right ones are those that reading one by one accepts, whatever is wrong with others."""
+    monkeypatch.setattr(verification, "TOGETHER", together)
+    for i in range(8):
+        fakes.write(tmp_path, name=f"m{i}")
+    fakes.write_probe(tmp_path, 0.5, name="probed")
+    files = verification.result_files(tmp_path)
+    for file, change in zip(files, (EDITS[0], EDITS[7], EDITS[11], EDITS[15]), strict=False):
+        edit(file, change[1])
+    files[4].with_suffix(".parquet").write_bytes(b"no")
+    files[5].with_suffix(".parquet").unlink()
+    files[6].write_text("{")
+    accepted = list(verification.select_verified(files))
+    assert [cell.path for cell in accepted] == files[7:]
+    for cell in accepted:
+        alone = verification.read_verified(cell.path)
+        assert alone.result == cell.result
+        assert digest_records(alone.records) == digest_records(cell.records)
+    for file in files[:7]:
+        with pytest.raises(ValidationFailed):
+            verification.read_verified(file)
 
 
 @pytest.mark.parametrize(
