@@ -4,6 +4,7 @@ Options of all commands live here: -q and -v, and for tables --wide, --columns a
 """
 
 import csv
+import gc
 import inspect
 import io
 import json
@@ -65,6 +66,8 @@ class OutputOptions:
     )
 
 
+READERS = ("leaderboard show", "ls", "show")
+"""Commands that import, read and print, with too little garbage to search for it (`main.run`)."""
 OUTPUT: ContextVar[dict[str, Any]] = ContextVar("settings")
 """Output options of the running command; empty outside of one."""
 
@@ -98,6 +101,8 @@ def with_output_options(path: str, command: Callable[..., None]) -> Callable[...
         OUTPUT.set(settings)
         VERBOSITY.set(settings["verbose"] - settings["quiet"])
         log(f"fsbench {path}: starting")
+        if path not in READERS:
+            gc.enable()
         command(**values)
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

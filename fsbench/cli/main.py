@@ -17,7 +17,7 @@ from typer import Option
 
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, handled, keep_freed_memory, paused_collection
+from fsbench.core.process import Stopped, handled, keep_freed_memory
 
 PANELS = {
     "Evaluate": {
@@ -161,17 +161,18 @@ def root(
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number.
 
-    arguments: those of the process by default, which then ends without a search for garbage.
+    arguments: those of the process by default, in which garbage is collected from the start of a
+    command on (with_output_options) and not at the end.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        gc.disable()
     keep_freed_memory()
     try:
         with handled():
-            with paused_collection():
-                if not words or {"-h", "--help"} & {*words}:
-                    import_help()
-                app = build(words)
-                command = typer.main.get_command(app)
+            if not words or {"-h", "--help"} & {*words}:
+                import_help()
+            command = typer.main.get_command(build(words))
             command(args=words, prog_name="fsbench")
     except Stopped as stopped:
         typer.echo(stopped, err=True)
