@@ -130,13 +130,22 @@ def test_problems_exit_5_with_every_one_listed(
     assert not (tmp_path / "board").exists()
 
 
-def test_showing_a_board_loads_no_torch(results: Path, tmp_path: Path) -> None:
+HEAVY = {
+    *("datasets", "matplotlib", "numpy.f2py", "pandas", "pyarrow", "rich.console", "scipy.stats"),
+    *("sklearn", "timm", "torch"),
+}
+
+
+def test_showing_a_cached_board_imports_nothing_heavy(results: Path, tmp_path: Path) -> None:
     submit_results(results, tmp_path / "board", DECLARATION)
+    arguments = ("leaderboard", "show", "--board", "board", "--cache", "cache")
     script = (
-        "import sys; from pathlib import Path; from fsbench.cli.leaderboard import show\n"
-        "show(Path(sys.argv[1]), 'table')\n"
-        "print(sorted({'torch', 'timm', 'datasets', 'sklearn'} & set(sys.modules)))"
+        "import sys; from fsbench.cli.main import run\ntry: run()\nfinally: print(*sys.modules)"
     )
-    command = [sys.executable, "-c", script, str(tmp_path / "board")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    command = [sys.executable, "-c", script, *arguments]
+    loaded = [
+        {*subprocess.check_output(command, cwd=tmp_path, text=True).splitlines()[-1].split()}
+        for _ in ("first", "again")
+    ]
+    assert HEAVY & loaded[0] <= {"pandas", "pyarrow"}
+    assert not HEAVY & loaded[1]
