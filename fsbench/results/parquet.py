@@ -378,7 +378,10 @@ def has_nulls(array: Any) -> bool:
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
-    """Convert an Arrow array to numpy: bits as bytes (rows, width), lists as (rows, width)."""
+    """Convert an Arrow array to numpy: bits as bytes (rows, width), lists as (rows, width).
+
+    Arrow's own method imports pandas, which takes longer than reading a board.
+    """
     import pyarrow as pa
 
     if pa.types.is_fixed_size_binary(array.type):
@@ -387,6 +390,9 @@ def to_numpy(array: Any) -> NDArray[Any]:
         start = array.offset * width
         return values[start : start + len(array) * width].reshape(len(array), width)
     if pa.types.is_fixed_size_list(array.type):
-        flat = np.asarray(array.flatten().to_numpy(zero_copy_only=False))
-        return flat.reshape(len(array), array.type.list_size)
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+        return np.from_dlpack(array.flatten()).reshape(len(array), array.type.list_size)
+    if pa.types.is_boolean(array.type):
+        packed = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+        bits = np.unpackbits(packed, bitorder="little").view(np.bool_)
+        return bits[array.offset : array.offset + len(array)]
+    return np.from_dlpack(array)
