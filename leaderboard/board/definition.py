@@ -39,7 +39,7 @@ class Column(Frozen):
     )
 
     def __hash__(self) -> int:
-        return hash((self.spec_digest, self.fingerprint))  # texts remember their hashes
+        return hash((self.name.task.dataset, self.spec_digest, self.fingerprint))  # of texts only
 
     def has_spec_of(self, result: Result) -> bool:
         """Return whether a result is of this task and spec; its images may differ."""

@@ -8,7 +8,7 @@ submission/inspection.py.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from sys import intern
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,10 +58,11 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tu
     """Return entry -> what is suspicious about it, in words; pairs in `cleared` are left out."""
     cleared = {frozenset(pair) for pair in file.cleared}
     suspicions: dict[str, list[str]] = defaultdict(list)
+    describe = cache(lambda reason, name: f"suspicious: {reason} {name}")  # one text for all
     for first, second, reason in iterate_suspicious_pairs(rows):
         if not cleared or frozenset((first, second)) not in cleared:
-            suspicions[first].append(intern(f"suspicious: {reason} {second}"))
-            suspicions[second].append(intern(f"suspicious: {reason} {first}"))
+            suspicions[first].append(describe(reason, second))
+            suspicions[second].append(describe(reason, first))
     return {name: tuple(dict.fromkeys(texts)) for name, texts in suspicions.items()}
 
 
@@ -89,9 +90,9 @@ def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, 
         pairs, same = find_suspicious_pairs(group)
         first, second = np.sort(np.array([numbers[row.entry] for row in group])[pairs], axis=1).T
         keys = (same * len(numbers) + first) * len(numbers) + second
-        for number in np.flatnonzero(~np.isin(keys, done)):
-            i, j = pairs[number]
-            reason = "other outcomes than the same weights in" if same[number] else "near copy of"
+        fresh = ~np.isin(keys, done)
+        for (i, j), equal in zip(pairs[fresh].tolist(), same[fresh].tolist(), strict=True):
+            reason = "other outcomes than the same weights in" if equal else "near copy of"
             yield group[i].entry, group[j].entry, reason
         done = np.union1d(done, keys)
 

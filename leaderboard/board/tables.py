@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import ProbeSpec
@@ -151,6 +152,7 @@ def rank_board(
     return rank_tracks(board.file, board.entries(cache, report))
 
 
+@paused_collection()
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank verified entries, each track on its own."""
     results = [loaded.result for entry in entries for loaded in entry.cells]

@@ -172,11 +172,12 @@ class PairwiseGaps:
         if not all(rows.size for rows in left_rows):
             return iter([NOTHING] * len(others))
         left, right = home.at(left_rows, home.draws), field.at(right_rows, home.draws)
-        rows = [field.order[name] for name in others]
-        compared = left.ahead(home.order[leader], right, min(rows))
+        rows = np.array([field.order[name] for name in others])
+        first = int(rows.min())
+        compared = left.ahead(home.order[leader], right, first)
         fewest = min(left.sizes)
         comparisons = (
             statistics.z_test(gap, error, n, freedom, fewest)
-            for gap, error, freedom in compared[:, [row - min(rows) for row in rows]].T.tolist()
+            for gap, error, freedom in compared[:, rows - first].T.tolist()
         )
         return (gap if gap.p == gap.p else gap._replace(p=1.0) for gap in comparisons)

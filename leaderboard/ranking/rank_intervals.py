@@ -2,7 +2,7 @@
 
 Episodes are resampled with replacement, the same ones for all entries (paired) and for all columns
 over the same episodes; test images likewise. Entries are ranked by their overall mean in every
-resample (scipy.stats.bootstrap, percentile interval). It covers the sampling of episodes; seeds of
+resample (percentile interval). It covers the sampling of episodes; seeds of
 a row are averaged, not resampled.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
-from fsbench.core.seeding import seed_for
+from fsbench.core.seeding import numpy_generator
 from fsbench.core.specs import Frozen
 from leaderboard.ranking.tiers import Contenders, Ranking
 
@@ -94,50 +94,46 @@ def join_columns(
     by_column = [[contenders[name][column] for name in names] for column in columns]
     numberings = {o.numbering: o.index for row in by_column for o in row}  # mostly one
     shared = reduce(np.intersect1d, numberings.values())
+    places = {key: np.searchsorted(index, shared) for key, index in numberings.items()}
     if shared.size < 2:
         raise UsageError(
             f"all entries share {shared.size} episodes of {columns[0]}",
             fix="evaluate every entry on the same episodes",
         )
-    total = np.zeros((shared.size, len(names)))
+    total = np.zeros((len(names), shared.size))
     for row in by_column:
-        rows = [outcomes.values[np.searchsorted(outcomes.index, shared)] for outcomes in row]
-        total += np.stack(rows, axis=1)
-    return total
+        right = np.stack([outcomes.right[places[outcomes.numbering]] for outcomes in row])
+        total += right / np.array([[outcomes.out_of] for outcomes in row], np.float64)
+    return np.ascontiguousarray(total.T)
 
 
-def resample_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.float64]:
-    """Return the ranks (entries, resamples) of the overall mean."""
-    from scipy.stats import bootstrap
+def resample_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.int64]:
+    """Return the ranks (entries, resamples) of the overall mean.
 
-    def statistic(*rows: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        parts = [count_drawn(r) @ draw / len(draw) for r, draw in zip(rows, draws, strict=True)]
-        return rank_means(np.sum(parts, axis=0) / n_columns).T
-
+    The draws are those of scipy.stats.bootstrap, whose import would take half a second.
+    """
     sizes = [len(draw) for draw in draws]
-    sampled = bootstrap(
-        tuple(np.arange(n) for n in sizes),
-        statistic,
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, BLOCK // max(*sizes, draws[0].shape[1])),
-        method="percentile",
-        rng=seed_for("rank intervals", *sizes),
-    )
-    return np.asarray(sampled.bootstrap_distribution, np.float64)
+    rng = numpy_generator("rank intervals", *sizes)
+    batch = max(1, BLOCK // max(*sizes, draws[0].shape[1]))
+    ranks = []
+    for start in range(0, resamples, batch):
+        blocks = min(batch, resamples - start)
+        counts = [count_drawn(rng.integers(0, n, (blocks, n))) for n in sizes]
+        parts = [drawn @ draw / len(draw) for drawn, draw in zip(counts, draws, strict=True)]
+        ranks.append(rank_means(np.sum(parts, axis=0) / n_columns).T)
+    return np.concatenate(ranks, axis=1)
 
 
 def count_drawn(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how often each of n rows was drawn, (..., n)."""
-    flat = np.atleast_2d(rows)
-    blocks, n = flat.shape
-    apart = flat + n * np.arange(blocks)[:, None]
+    """Return how often each of n rows was drawn, (blocks, n)."""
+    blocks, n = rows.shape
+    apart = rows + n * np.arange(blocks)[:, None]
     drawn = np.bincount(apart.ravel(), minlength=blocks * n).astype(np.float64)
     return drawn.reshape(rows.shape)
 
 
-def rank_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
+def rank_means(means: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the ranks along the last axis, 1 for the highest; ties share the better rank."""
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(-np.round(means, DIGITS), method="min", axis=-1), np.float64)
+    rows = -np.atleast_2d(np.round(means, DIGITS))
+    ranks = [np.searchsorted(np.sort(row), row) + 1 for row in rows]
+    return np.stack(ranks).reshape(means.shape)

@@ -240,6 +240,8 @@ class SeedErrors:
 
     def widen_gap(self, gap: Paired, a: str, b: str) -> Paired:
         """Return the gap of rows a and b with the variance of their seeds, and p by Student's t."""
+        if not self.sides:
+            return gap
         parts = self.find_part(a), self.find_part(b)
         if not any(part.variance for part in parts) or math.isnan(gap.se):
             return gap

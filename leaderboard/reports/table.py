@@ -171,7 +171,7 @@ def build_report_table(
     # below two seeds no gap of a recipe is marked, as on the method board
     runs = {name for name, facts in view.backbones.items() if newest and is_run(facts)}
 
-    def build_row(entry: RankedEntry, parts: Mapping[int, RankedEntry]) -> ReportRow:
+    def build_row(entry: RankedEntry) -> ReportRow:
         name, flags = entry.name, view.cell_flags.get(entry.name, {})
         judged = control not in runs and name not in runs
         scores = {
@@ -183,10 +183,13 @@ def build_report_table(
         mean = overall.get(name)
         united = tuple(dict.fromkeys(chain(*flags.values())))
         mean = mean and replace(mean, flags=united, is_judged=judged)
-        by_entry = {e.name: replace(build_row(e, {}), is_seed=True) for e in parts.values()}
-        return ReportRow(name, entry.tier, scores, mean, view.sources[name], by_entry)
+        return ReportRow(name, entry.tier, scores, mean, view.sources[name])
 
-    rows = [build_row(entry, view.seeds.get(entry.name, {})) for entry in view.ranking.entries]
+    rows = []
+    for entry in view.ranking.entries:  # a recursive function would keep the whole board alive
+        parts = view.seeds.get(entry.name, {}).values()
+        by_entry = {seed.name: replace(build_row(seed), is_seed=True) for seed in parts}
+        rows.append(replace(build_row(entry), seeds=by_entry))
     lines = [line for row in rows for line in (row, *(row.seeds.values() if seeds else ()))]
     track = view.track
     title = f"{view.name} {track.data}" if track and track.data else view.name

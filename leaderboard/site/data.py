@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from fsbench.core import __version__
+from fsbench.core.errors import UsageError
 from fsbench.core.schema import Provenance
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
@@ -21,7 +23,7 @@ from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import list_compared_kinds, list_left_out
 from leaderboard.methods.tables import list_missing_controls as list_missing
-from leaderboard.ranking.summary import summarize_board
+from leaderboard.ranking.rank_intervals import bootstrap_ranks
 from leaderboard.ranking.tiers import ALPHA, RankedEntry
 from leaderboard.reports import FORMATS
 from leaderboard.reports.render import (
@@ -316,9 +318,10 @@ def build_table_data(
 ) -> JsonObject:
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
     names, columns = table.names, table.ranking.columns
-    statistics = summarize_board(table)
-    intervals = statistics.rank_intervals.entries if statistics.rank_intervals else ()
-    ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
+    ranks = {}
+    with suppress(UsageError):  # too few entries or episodes
+        intervals = bootstrap_ranks(table.ranking, table.contenders).entries
+        ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
     compared = names[: count_paired_entries(len(names), len(columns))]
     scale = find_scale(table.contenders, compared, columns)
     outcomes = [[table.contenders[name].get(c) for c in columns] for name in names]

@@ -98,9 +98,14 @@ def build_site(
     opened = Board.existing(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    entries = opened.entries(cache, report)
     with paused_collection():
-        text = render_page(build_page_data(opened.file, entries, rank_tracks(opened.file, entries)))
+        text = build_page(opened, cache, report)
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX
+
+
+def build_page(board: Board, cache: Path | None, report: Reporter) -> str:
+    """Return the HTML of a board; its entries are freed before garbage is looked for again."""
+    entries = board.entries(cache, report)
+    return render_page(build_page_data(board.file, entries, rank_tracks(board.file, entries)))

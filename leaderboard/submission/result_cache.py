@@ -33,10 +33,11 @@ import numpy as np
 import pydantic
 from pydantic import create_model
 
-from fsbench.core.io import replacing
+from fsbench.core.io import Model, replacing
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
+from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import Frozen, Spec
+from fsbench.core.tasks import ColumnId
 from fsbench.results.verification import Loaded, read_verified, result_files, select_verified
 from leaderboard.ranking.outcomes import (
     Outcomes,
@@ -53,6 +54,8 @@ MAGIC = b"fsbench-results"
 RECORDS = ".parquet"
 SHARED = ("backbone", "dataset", "spec")
 """Parts of a Result that many results of a board have in common; equal ones are stored once."""
+OF_ONE_RESULT = {"started", "seconds"}
+"""Fields of a Provenance that are of one result; the others are stored once as well."""
 PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "protocols")
 """Packages that read and check results; the files of the protocols declare valid settings."""
 BATCH = 64
@@ -61,30 +64,49 @@ BLOCK = 2**16
 """Bytes that are hashed at once; most files are smaller."""
 MANY = 8 * BATCH
 """Fewest results that several processes verify."""
-OTHER_FIELDS: dict[str, Any] = {
-    name: (field.annotation, field)
-    for name, field in Result.model_fields.items()
-    if name not in SHARED
+FIELDS: dict[type[Frozen], set[str]] = {
+    model: set(model.model_fields) for model in (Result, Provenance)
 }
-FIELDS = set(Result.model_fields)
-"""One set for all results, which would take as much memory as their outcomes."""
-OtherFields = create_model("OtherFields", __base__=Frozen, **OTHER_FIELDS)
-"""The fields of a Result that are not SHARED."""
+"""One set for all records of a model, which would take as much memory as their outcomes."""
+
+
+def select_fields(model: type[Frozen], names: Iterable[str]) -> dict[str, Any]:
+    """Return some fields of a model as `create_model` takes them."""
+    return {
+        name: (field.annotation, field)
+        for name, field in model.model_fields.items()
+        if name in names
+    }
+
+
+OtherFields = create_model(
+    "OtherFields",
+    __base__=Frozen,
+    **select_fields(Result, FIELDS[Result] - {*SHARED, "provenance"}),
+)
+"""The fields of a Result that are not SHARED, but for its provenance."""
+Origin = create_model(
+    "Origin", __base__=Frozen, **select_fields(Provenance, FIELDS[Provenance] - OF_ONE_RESULT)
+)
+"""What many results have in common of their Provenance."""
 
 
 class CacheRow(Frozen):
     """One verified result on disk.
 
     name: path relative to the board; stamps: size, mtime and ctime (ns) of the JSON file and of the
-    Parquet file; key: sha-256 of both; shared: place of each SHARED part; fields: all others;
-    numbers, right, held_out: bytes of these parts of its Outcomes, which follow those of the row
-    before; numbers is 0 for 0..n-1; held_out is `right` by a probe's second rule, 0 without.
+    Parquet file; key: sha-256 of both; shared: place of each SHARED part and of the origin;
+    started, seconds: of its provenance; fields: all others; numbers, right, held_out: bytes of
+    these parts of its Outcomes, which follow those of the row before; numbers is 0 for 0..n-1;
+    held_out is `right` by a probe's second rule, 0 without.
     """
 
     name: str
     stamps: tuple[int, ...]
     key: str
-    shared: tuple[int, int, int]
+    shared: tuple[int, int, int, int]
+    started: str
+    seconds: float
     fields: OtherFields
     numbers: int
     right: int
@@ -98,6 +120,7 @@ class SharedParts(Frozen):
     backbone: tuple[BackboneFacts, ...]
     dataset: tuple[DatasetRecord, ...]
     spec: tuple[Spec, ...]
+    origin: tuple[Origin, ...]
 
 
 @dataclass(frozen=True)
@@ -107,6 +130,28 @@ class CachedResult:
     stamps: tuple[int, ...]
     key: str
     verified: VerifiedResult
+
+
+def construct(model: type[Model], fields: Mapping[str, Any]) -> Model:
+    """Return a record of all its fields, validated before; `model_construct` takes longer."""
+    record = model.__new__(model)
+    slots = {
+        "__dict__": {name: fields[name] for name in model.model_fields},
+        "__pydantic_fields_set__": FIELDS[model],
+        "__pydantic_extra__": None,
+        "__pydantic_private__": None,
+    }
+    for name, value in slots.items():
+        object.__setattr__(record, name, value)
+    return record
+
+
+def list_results(folder: Path) -> Iterator[str]:
+    """Yield the results of an entry that have records."""
+    for home, _, names in os.walk(folder):
+        yield from (
+            f"{home}/{name.removesuffix(RECORDS)}.json" for name in names if name.endswith(RECORDS)
+        )
 
 
 class UnusableCache(Exception):
@@ -126,6 +171,7 @@ class ResultCache:
         name = hashlib.sha256(str(board.resolve()).encode()).hexdigest()[:16]
         self.file = folder / FOLDER / name if folder else None
         self.parts: dict[tuple[str, str], Any] = {}
+        self.described: dict[tuple[int, int], tuple[str, ColumnId]] = {}
         self.previous = self.read()
         self.fresh: dict[str, CachedResult] = {}
         self.current: dict[str, CachedResult] = {}
@@ -162,6 +208,13 @@ class ResultCache:
         """Return one object for all equal parts of this name."""
         return self.parts.setdefault((name, part.model_dump_json()), part)
 
+    def describe(self, result: Result) -> tuple[str, ColumnId]:
+        """Return draws and column, one object of each for all results of a data set and a spec."""
+        places = id(result.dataset), id(result.spec)  # of shared parts, which stay
+        if places not in self.described:
+            self.described[places] = identify_draws(result), result.column
+        return self.described[places]
+
     def verify_missing(self, folders: Iterable[Path]) -> None:
         """Verify what is not cached below these folders by several processes, if it is much.
 
@@ -173,10 +226,9 @@ class ResultCache:
         workers = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
         if self.file is None or workers == 1:
             return
-        paths = [path for folder in folders for path in folder.glob(f"*/*/*/*{RECORDS}")]
-        results = [path.with_suffix(".json") for path in paths]
-        names = [path.as_posix().removeprefix(self.root) for path in results]
-        missing = [p for p, n in zip(results, names, strict=True) if n not in self.previous]
+        found = (name for folder in folders for name in list_results(folder))
+        names = (name.removeprefix(self.root) for name in found)
+        missing = [self.board / name for name in names if name not in self.previous]
         if len(missing) < MANY:
             return
         batches = [missing[i : i + BATCH] for i in range(0, len(missing), BATCH)]
@@ -209,7 +261,7 @@ class ResultCache:
         lines.seek(8)
         outcomes.seek(start)
         shared = SharedParts.model_validate_json(lines.readline())
-        parts = [[self.share(name, part) for part in getattr(shared, name)] for name in SHARED]
+        parts = [[self.share(name, part) for part in list_] for name, list_ in shared]
         results = {}
         while lines.tell() < start:
             row = CacheRow.model_validate_json(lines.readline())
@@ -220,12 +272,16 @@ class ResultCache:
         self, row: CacheRow, parts: Sequence[Sequence[Any]], outcomes: io.BytesIO
     ) -> CachedResult:
         """Return the result of a row, whose outcomes come next."""
-        shared = {n: part[i] for n, part, i in zip(SHARED, parts, row.shared, strict=True)}
-        result = Result.model_construct(_fields_set=FIELDS, **shared, **vars(row.fields))
+        *shared, origin = (part[i] for part, i in zip(parts, row.shared, strict=True))
+        of_one = {"started": row.started, "seconds": row.seconds}
+        provenance = construct(Provenance, vars(origin) | of_one)
+        others = {"provenance": provenance, **dict(zip(SHARED, shared, strict=True))}
+        result = construct(Result, vars(row.fields) | others)
+        draws, vars(result)["column"] = self.describe(result)
         numbers, right, second = map(outcomes.read, (row.numbers, row.right, row.held_out))
         counts = np.frombuffer(right, np.min_scalar_type(row.out_of))
         index = np.frombuffer(numbers, np.int64) if numbers else count_up(counts.size)
-        whole = Outcomes(index, counts, identify_draws(result), row.out_of)
+        whole = Outcomes(index, counts, draws, row.out_of)
         held_out = replace(whole, right=np.frombuffer(second, np.uint8)) if second else None
         verified = VerifiedResult(self.board / row.name, result, whole, held_out)
         return CachedResult(row.stamps, row.key, verified)
@@ -261,6 +317,7 @@ def encode(results: Mapping[str, CachedResult]) -> list[bytes | memoryview]:
     """Return the content of a cache file of these results, in parts."""
     places: dict[str, dict[int, int]] = {name: {} for name in SHARED}
     parts: dict[str, list[str]] = {name: [] for name in SHARED}
+    origins: dict[str, int] = {}
     rows, outcomes = io.BytesIO(), io.BytesIO()
     for name, cached in sorted(results.items()):
         verified = cached.verified
@@ -271,6 +328,9 @@ def encode(results: Mapping[str, CachedResult]) -> list[bytes | memoryview]:
                 places[kind][id(part)] = len(parts[kind])
                 parts[kind].append(part.model_dump_json())
             shared.append(places[kind][id(part)])
+        provenance = verified.result.provenance
+        origin = provenance.model_dump_json(exclude=OF_ONE_RESULT)
+        shared.append(origins.setdefault(origin, len(origins)))
         whole, held_out = verified.outcomes, verified.held_out
         is_plain = whole.index is count_up(whole.index.size)
         row = {
@@ -278,14 +338,17 @@ def encode(results: Mapping[str, CachedResult]) -> list[bytes | memoryview]:
             "stamps": cached.stamps,
             "key": cached.key,
             "shared": shared,
+            "started": provenance.started,
+            "seconds": provenance.seconds,
             "numbers": 0 if is_plain else outcomes.write(whole.index.tobytes()),
             "right": outcomes.write(whole.right.tobytes()),
             "held_out": outcomes.write(held_out.right.tobytes()) if held_out else 0,
             "out_of": whole.out_of,
         }
-        fields = verified.result.model_dump_json(exclude=set(SHARED))
+        fields = verified.result.model_dump_json(exclude={*SHARED, "provenance"})
         rows.write(f'{json.dumps(row)[:-1]},"fields":{fields}}}\n'.encode())
-    shared_parts = ",".join(f'"{name}":[{",".join(parts[name])}]' for name in SHARED)
+    parts["origin"] = list(origins)
+    shared_parts = ",".join(f'"{name}":[{",".join(texts)}]' for name, texts in parts.items())
     head = f"{{{shared_parts}}}\n".encode()
     size = (len(head) + rows.tell()).to_bytes(8)
     return [size, head, rows.getbuffer(), outcomes.getbuffer()]
@@ -342,8 +405,9 @@ def read_payload(path: Path, version: str) -> bytes | None:
 
 def read_stamps(path: Path) -> tuple[int, ...]:
     """Return size, mtime and ctime of a result and of its records; () if one is missing."""
+    texts = str(path), str(path).removesuffix(path.suffix) + RECORDS
     try:
-        stats = [file.stat() for file in (path, path.with_suffix(RECORDS))]
+        stats = [os.stat(text) for text in texts]  # noqa: PTH116 - many; a Path takes as long again
     except OSError:
         return ()
     return tuple(n for stat in stats for n in (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, bootstrap, rankdata
 from support.pairs import contenders, outcomes
 
 from fsbench.core.errors import UsageError
-from leaderboard.ranking.rank_intervals import bootstrap_ranks
+from fsbench.core.seeding import seed_for
+from leaderboard.ranking import rank_intervals
+from leaderboard.ranking.rank_intervals import bootstrap_ranks, resample_ranks
 from leaderboard.ranking.tiers import Contenders, rank_entries
 
 FEW = settings(max_examples=10, deadline=None)
@@ -88,6 +90,28 @@ def test_identical_entries_tie(board: dict) -> None:  # type: ignore[type-arg]
     assert ranks["twin"] == ranks[min(board)]
     assert all(1 <= low <= rank <= high <= len(ranks) for low, rank, high in ranks.values())
     assert {rank for _, rank, _ in ranks.values()} >= {1}
+
+
+def test_the_resamples_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that intervals stay what they were when SciPy drew them; ties share the better rank."""
+    monkeypatch.setattr(rank_intervals, "BLOCK", 3000)
+    rng = np.random.default_rng(1)
+    draws = tuple(rng.integers(0, 4, (n, 5)) / 4 for n in (30, 21))
+
+    def statistic(*rows: np.ndarray, axis: int) -> np.ndarray:
+        means = [draw[r].mean(axis=axis - 1) for r, draw in zip(rows, draws, strict=True)]
+        return rankdata(-np.round(np.sum(means, axis=0) / 2, 12), method="min", axis=-1).T * 1.0
+
+    sampled = bootstrap(
+        tuple(np.arange(len(draw)) for draw in draws),
+        statistic,
+        vectorized=True,
+        n_resamples=300,
+        batch=100,
+        rng=seed_for("rank intervals", 30, 21),
+        method="percentile",
+    )
+    assert (resample_ranks(draws, 2, 300) == sampled.bootstrap_distribution).all()
 
 
 def test_false_separations_keep_to_alpha_and_known_gaps_are_found() -> None:
