@@ -1,10 +1,10 @@
 """The committed pilot board keeps its numbers, tiers and digests.
 
-`golden/pilot_board.json` was written by fsbench 0.1 before modules were renamed and merged: the
-tables of `fsbench leaderboard show --board leaderboard/entries --format json`, and of every result
-the task, spec digest, weights hash and score. Its tiers are those of the rule `leader-tiers-1`;
-those of `simultaneous-tiers-2`, by which the board is ranked, are in `golden/pilot_tiers_2.json`,
-with the seeds of a recipe as one row.
+`golden/pilot_board.json` was written by fsbench 0.1 before modules were renamed and merged, but for
+the rows of SEAL, which were made anew: the tables of `fsbench leaderboard show --board
+leaderboard/entries --format json`, and of every result the task, spec digest, weights hash and
+score. Its tiers are those of the rule `leader-tiers-1`; those of `simultaneous-tiers-2`, by which
+the board is ranked, are in `golden/pilot_tiers_2.json`, with the seeds of a recipe as one row.
 """
 
 import json
