@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -208,6 +208,10 @@ class ColumnId(_Identity):
         return cls(task.in_results, spec.image.input_size, words)
 
     def __str__(self) -> str:
+        return self._text  # the results of a board share their columns
+
+    @cached_property
+    def _text(self) -> str:
         return " ".join([str(self.task), self.size, *self.variant])
 
     def __lt__(self, other: "ColumnId") -> bool:

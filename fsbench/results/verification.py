@@ -285,14 +285,19 @@ def result_files(path: Path) -> list[Path]:
 
     Raises UsageError when the path does not exist or holds no result.
     """
+    return [Path(name) for name in list_results(path)]
+
+
+def list_results(path: Path) -> list[str]:
+    """Return the names of `result_files`; to make a Path takes as long as to find a file."""
     if path.is_file():
-        return [path]
+        return [str(path)]
     files = []
     for folder, folders, names in os.walk(path):  # faster than Path.rglob
         folders[:] = [name for name in folders if not name.startswith(".") and name != ANALYSES]
         if Path(folder).name != BADGES:
             files += [
-                Path(f"{folder}{os.sep}{name}")
+                f"{folder}{os.sep}{name}"
                 for name in (*names, *folders)
                 if name.endswith(".json") and name[0] != "." and name not in NOT_RESULTS
             ]
@@ -301,7 +306,7 @@ def result_files(path: Path) -> list[Path]:
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )
-    return sorted(files, key=lambda file: file.parts)
+    return sorted(files, key=lambda file: file.replace(os.sep, "\0"))  # as their parts
 
 
 def load_result(path: Path) -> Loaded:

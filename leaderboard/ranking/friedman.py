@@ -16,10 +16,13 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import Frozen
 from leaderboard.ranking.rank_intervals import DIGITS
+from leaderboard.ranking.simultaneous import tabulate_ranges
 from leaderboard.ranking.tiers import Ranking
 
 FEWEST = (3, 2)
 """Minimum numbers of entries and columns."""
+SURELY = 1.05
+"""How much more often than alpha equal entries must differ as widely to be surely undivided."""
 MOST_PAIRED = 50
 """Maximum number of entries for a table of all pairs, which grows with their square."""
 
@@ -53,6 +56,37 @@ class FriedmanTest(Frozen):
 
 def run_friedman(ranking: Ranking) -> FriedmanTest:
     """Test the ranked entries, which have every column. Raise UsageError if there are too few."""
+    means, average = average_over_columns(ranking)
+    columns, entries = means.shape
+    difference = compute_critical_difference(entries, columns, ranking.alpha)
+    chi2, p = compute_chi2(means)
+    return FriedmanTest(
+        chi2=chi2,
+        p=p,
+        columns=columns,
+        average_ranks=average,
+        critical_difference=difference,
+        alpha=ranking.alpha,
+        cliques=find_cliques(average, difference),
+        nemenyi=run_nemenyi(average, columns),
+    )
+
+
+def is_undivided(ranking: Ranking) -> bool:
+    """Return whether the critical difference surely separates none of the ranked entries.
+
+    It needs no scipy.stats, whose import takes longer than drawing a diagram. Raises UsageError if
+    there are too few entries.
+    """
+    means, average = average_over_columns(ranking)
+    columns, entries = means.shape
+    error = sqrt(entries * (entries + 1) / (6 * columns))
+    widest = (max(average.values()) - min(average.values())) / error * sqrt(2)
+    return bool(np.interp(widest, *tabulate_ranges(entries)) > SURELY * ranking.alpha)
+
+
+def average_over_columns(ranking: Ranking) -> tuple[NDArray[np.float64], dict[str, float]]:
+    """Return the means (columns, entries) and the mean rank of each ranked entry, best first."""
     scores = {s.name: s.scores for tier in ranking.tiers for s in tier}
     names, columns = sorted(scores), ranking.columns
     if len(names) < FEWEST[0] or len(columns) < FEWEST[1]:
@@ -62,26 +96,16 @@ def run_friedman(ranking: Ranking) -> FriedmanTest:
         )
     means = np.array([[scores[name][column].mean for name in names] for column in columns])
     means = means.round(DIGITS)
-    average = dict(sorted(average_ranks(names, means).items(), key=lambda item: item[1]))
-    difference = compute_critical_difference(len(names), len(columns), ranking.alpha)
-    chi2, p = compute_chi2(means)
-    return FriedmanTest(
-        chi2=chi2,
-        p=p,
-        columns=len(columns),
-        average_ranks=average,
-        critical_difference=difference,
-        alpha=ranking.alpha,
-        cliques=find_cliques(average, difference),
-        nemenyi=run_nemenyi(average, len(columns)),
-    )
+    ranks = np.stack([rank_column(column) for column in means]).mean(axis=0).tolist()
+    average = dict(zip(names, ranks, strict=True))
+    return means, dict(sorted(average.items(), key=lambda item: item[1]))
 
 
-def average_ranks(names: list[str], means: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean rank of each entry over means (columns, entries); ties share a mean rank."""
-    from scipy.stats import rankdata
-
-    return dict(zip(names, rankdata(-means, axis=1).mean(axis=0).tolist(), strict=True))
+def rank_column(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ranks (entries,), 1 for the highest; ties share a mean rank."""
+    ordered = np.sort(-means)
+    first, end = (np.searchsorted(ordered, -means, side) for side in ("left", "right"))
+    return (first + end + 1) / 2
 
 
 def compute_chi2(means: NDArray[np.float64]) -> tuple[float, float]:

@@ -29,6 +29,7 @@ UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "
 """Characters that end a script element or a line of it, and their JSON escapes."""
 BINS = 25
 """Bins of 4 %: three of 75 queries, so that all bins are equally wide."""
+NO_BINS = np.zeros(BINS, "<u2")
 ROUNDING = 1e-9
 SAME, UNKNOWN = 0, 255
 """Codes of entries whose gap is constant, and of entries with different episodes."""
@@ -62,9 +63,12 @@ def pack_json(value: Any) -> str:
 
 def count_accuracies(outcomes: Outcomes | None) -> NDArray[np.uint16]:
     """Return the episodes per bin (25,); all zero without outcomes and for a probe's 0 / 1."""
-    if outcomes is None or not np.any(outcomes.right % outcomes.out_of):
-        return np.zeros(BINS, np.uint16)
-    bins = np.bincount(find_bins(outcomes.out_of)[outcomes.right], minlength=BINS)
+    if outcomes is None:
+        return NO_BINS
+    counts = np.bincount(outcomes.right.astype(np.int64), minlength=outcomes.out_of + 1)
+    if not counts[1 : outcomes.out_of].any():
+        return NO_BINS
+    bins = np.bincount(find_bins(outcomes.out_of), weights=counts, minlength=BINS)
     return np.minimum(bins, 0xFFFF).astype("<u2")
 
 

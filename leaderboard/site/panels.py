@@ -18,7 +18,7 @@ from leaderboard.board.tables import BoardTable
 from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.figures import build_heat_map
 from leaderboard.methods.record import ControlKind, MethodBoard
-from leaderboard.ranking.friedman import run_friedman
+from leaderboard.ranking.friedman import is_undivided, run_friedman
 from leaderboard.ranking.summary import list_caveats
 from leaderboard.ranking.tiers import Ranking
 from leaderboard.site import packing
@@ -193,6 +193,8 @@ def draw_ranks(table: BoardTable) -> Iterator[ChartRecord]:
     """
     top = select_top_tiers(table.ranking)
     try:
+        if is_undivided(top):
+            return
         friedman = run_friedman(top)
     except UsageError:
         return

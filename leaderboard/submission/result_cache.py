@@ -22,7 +22,7 @@ import platform
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -33,12 +33,13 @@ import numpy as np
 import pydantic
 from pydantic import create_model
 
+from fsbench.core.errors import UsageError
 from fsbench.core.io import Model, replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import Frozen, Spec
 from fsbench.core.tasks import ColumnId
-from fsbench.results.verification import Loaded, read_verified, result_files, select_verified
+from fsbench.results.verification import Loaded, list_results, read_verified, select_verified
 from leaderboard.ranking.outcomes import (
     Outcomes,
     VerifiedResult,
@@ -146,14 +147,6 @@ def construct(model: type[Model], fields: Mapping[str, Any]) -> Model:
     return record
 
 
-def list_results(folder: Path) -> Iterator[str]:
-    """Yield the results of an entry that have records."""
-    for home, _, names in os.walk(folder):
-        yield from (
-            f"{home}/{name.removesuffix(RECORDS)}.json" for name in names if name.endswith(RECORDS)
-        )
-
-
 class UnusableCache(Exception):
     """Why a cache file cannot be used."""
 
@@ -178,21 +171,26 @@ class ResultCache:
 
     def read_results(self, folder: Path) -> tuple[VerifiedResult, ...]:
         """Return all results below a folder. Raises ValidationFailed for a wrong one."""
-        return tuple(self.read_result(path) for path in result_files(folder))
+        return tuple(self.read_result(file) for file in list_results(folder))
 
-    def read_result(self, path: Path) -> VerifiedResult:
+    def name_result(self, file: str) -> str:
+        """Return the path of a result file relative to the board."""
+        return file.replace(os.sep, "/").removeprefix(self.root)
+
+    def read_result(self, file: str) -> VerifiedResult:
         """Return one result, from the cache if its files are unchanged."""
         if self.file is None:
-            return self.compact(read_verified(path))
-        name = path.as_posix().removeprefix(self.root)
-        cached, stamps = self.fresh.get(name) or self.previous.get(name), read_stamps(path)
+            return self.compact(read_verified(Path(file)))
+        name, stamps = self.name_result(file), read_stamps(file)
+        cached = self.fresh.get(name) or self.previous.get(name)
         if cached is None or cached.stamps != stamps:
+            path = Path(file)
             key = hash_files(path)
             if cached is not None and cached.key == key:
                 cached = replace(cached, stamps=stamps)
             else:
                 cached = CachedResult(stamps, key, self.compact(read_verified(path)))
-            if not stamps or read_stamps(path) != stamps:
+            if not stamps or read_stamps(file) != stamps:
                 return cached.verified  # somebody is writing the files: do not store the result
         self.current[name] = cached
         return cached.verified
@@ -226,9 +224,11 @@ class ResultCache:
         workers = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
         if self.file is None or workers == 1:
             return
-        found = (name for folder in folders for name in list_results(folder))
-        names = (name.removeprefix(self.root) for name in found)
-        missing = [self.board / name for name in names if name not in self.previous]
+        listed: list[str] = []
+        for folder in folders:
+            with suppress(UsageError):
+                listed += list_results(folder)
+        missing = [Path(text) for text in listed if self.name_result(text) not in self.previous]
         if len(missing) < MANY:
             return
         batches = [missing[i : i + BATCH] for i in range(0, len(missing), BATCH)]
@@ -374,13 +374,13 @@ def ignore_interrupts() -> None:
 def verify_batch(board: Path, paths: Sequence[Path]) -> bytes:
     """Return the right ones of these results as the content of a cache file."""
     results = ResultCache(board)
-    before = {path: (read_stamps(path), hash_files(path)) for path in paths}
+    before = {path: (read_stamps(str(path)), hash_files(path)) for path in paths}
     verified = {}
     for loaded in select_verified(paths):
         path, (stamps, key) = loaded.path, before[loaded.path]
-        if stamps and read_stamps(path) == stamps:
+        if stamps and read_stamps(str(path)) == stamps:
             cached = CachedResult(stamps, key, results.compact(loaded))
-            verified[path.as_posix().removeprefix(results.root)] = cached
+            verified[results.name_result(str(path))] = cached
     return b"".join(encode(verified))
 
 
@@ -403,11 +403,11 @@ def read_payload(path: Path, version: str) -> bytes | None:
     return body
 
 
-def read_stamps(path: Path) -> tuple[int, ...]:
+def read_stamps(file: str) -> tuple[int, ...]:
     """Return size, mtime and ctime of a result and of its records; () if one is missing."""
-    texts = str(path), str(path).removesuffix(path.suffix) + RECORDS
+    files = file, file.removesuffix(".json") + RECORDS
     try:
-        stats = [os.stat(text) for text in texts]  # noqa: PTH116 - many; a Path takes as long again
+        stats = [os.stat(name) for name in files]  # noqa: PTH116 - many; a Path takes as long again
     except OSError:
         return ()
     return tuple(n for stat in stats for n in (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
