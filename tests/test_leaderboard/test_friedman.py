@@ -5,6 +5,7 @@ from math import nan, sqrt
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 from support.pairs import contenders
 
 from fsbench.core.errors import UsageError
@@ -13,6 +14,7 @@ from leaderboard.ranking.friedman import (
     MOST_PAIRED,
     compute_critical_difference,
     find_cliques,
+    is_undivided,
     run_friedman,
 )
 from leaderboard.ranking.tiers import RankedEntry, Ranking, rank_entries
@@ -114,6 +116,24 @@ def test_all_pairs_as_recorded_from_scikit_posthocs() -> None:
     assert len(p_of_pairs) == len(recorded)
     for names, p in recorded.items():
         assert p_of_pairs[frozenset(names)] == pytest.approx(p, rel=1e-9)
+
+
+def test_what_is_undivided_is_one_clique_and_hardly_another_ranking_is_missed() -> None:
+    means = np.array(DEMSAR.split(), float).reshape(14, 4)
+    assert is_undivided(ranking(means, NAMES))
+    assert not is_undivided(replace(ranking(means, NAMES), alpha=0.1))
+    rng, answers = np.random.default_rng(2), []
+    for _ in range(200):
+        entries, columns = rng.integers(3, 6), rng.integers(2, 12)
+        slope = rng.uniform(0, 0.6) * np.arange(entries)
+        means = rng.normal(slope, 1, (columns, entries)).round(1)
+        drawn = ranking(means, tuple("abcde"[:entries]))
+        test = run_friedman(drawn)
+        answers.append((is_undivided(drawn), tuple(test.average_ranks) in test.cliques))
+        ranks = rankdata(-means, axis=1).mean(axis=0)
+        assert sorted(test.average_ranks.values()) == sorted(ranks)
+    assert (True, False) not in answers
+    assert answers.count((False, True)) < 5 < answers.count((False, False))
 
 
 def test_entries_that_tie_everywhere_are_not_tested_and_order_does_not_matter() -> None:
