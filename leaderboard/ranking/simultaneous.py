@@ -49,7 +49,8 @@ def adjust_gaps(gaps: Sequence[Paired], rows: int) -> list[float]:
     tested = np.isfinite(t) & np.isfinite(se) & (t > 0)
     many = tested & (fewest >= FEW) & (freedom >= FEW - 1)
     few = tested & ~many
-    p[many] = exceed_range(t[many], rows, freedom[many])
+    if many.any():
+        p[many] = exceed_range(t[many], rows, freedom[many])
     if few.any():
         p[few] = exceed_student(t[few], rows, freedom[few])
     return [float(value) for value in p]
