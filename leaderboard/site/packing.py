@@ -134,9 +134,8 @@ def measure_blocks(
     for block in (columns, *([column] for column in columns)):
         whole = {n: contenders[n] for n in names if block and set(block) <= contenders[n].keys()}
         seeds = SeedErrors({name: [o[c] for c in block] for name, o in whole.items()})
-        joined = [sum_columns(contenders[name], block) for name in names]
         groups = []
-        for members in group_by_index(joined):
+        for members in group_by_episodes([contenders[name] for name in names], block):
             rows = [names[i] for i in members]
             paired, independent = measure_group([whole[row] for row in rows], block)
             if seeds.sides:
@@ -170,20 +169,18 @@ def estimate_overall_error(outcomes: Mapping[str, Outcomes], columns: Sequence[s
     return math.sqrt(total) / len(columns)
 
 
-def sum_columns(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Outcomes | None:
-    """Return the episode numbers of all columns of an entry; None if it lacks a column."""
-    if not columns or any(column not in outcomes for column in columns):
-        return None
-    index = np.concatenate([outcomes[column].index for column in columns])
-    return Outcomes(index, np.zeros(index.size), " ".join(outcomes[c].draws for c in columns))
+def group_by_episodes(
+    rows: Sequence[Mapping[str, Outcomes]], columns: Sequence[str]
+) -> list[list[int]]:
+    """Return positions of entries with all columns grouped by equal episodes, without single ones.
 
-
-def group_by_index(outcomes: Sequence[Outcomes | None]) -> list[list[int]]:
-    """Return positions of entries grouped by equal episodes, without single episodes."""
-    groups: dict[tuple[str, bytes], list[int]] = {}
-    for i, o in enumerate(outcomes):
-        if o is not None and o.values.size > 1:
-            groups.setdefault((o.draws, o.index.tobytes()), []).append(i)
+    Nothing is grouped without columns.
+    """
+    groups: dict[tuple[tuple[str, int | bytes], ...], list[int]] = {}
+    for i, outcomes in enumerate(rows):
+        of_block = [outcomes[column] for column in columns if column in outcomes]
+        if len(of_block) == len(columns) and sum(o.index.size for o in of_block) > 1:
+            groups.setdefault(tuple((o.draws, o.numbering) for o in of_block), []).append(i)
     return list(groups.values())
 
 
