@@ -200,6 +200,13 @@ def test_drawing_episodes_imports_no_torch() -> None:
     assert not {"pandas", "scipy", "torch"} & modules
 
 
+@pytest.mark.parametrize(("words", "collects"), [("cache ls", True), ("ls", False)])
+def test_garbage_is_collected_in_commands_that_may_make_much(words: str, collects: bool) -> None:
+    code = "import gc; from fsbench.cli.main import run\ntry: run()\nfinally: print(gc.isenabled())"
+    command = [sys.executable, "-c", code, *words.split()]
+    assert subprocess.check_output(command, cwd=ROOT, text=True).split()[-1] == str(collects)
+
+
 def test_after_help_the_rest_of_rich_can_be_imported() -> None:
     code = (
         "from fsbench.cli.main import import_help; import_help()\n"
