@@ -32,7 +32,9 @@ def test_measures_are_compared_over_the_seeds_that_both_have() -> None:
     }
 
 
-def test_rounds_are_listed_as_the_log_has_them(tmp_path: Path) -> None:
+def test_rounds_are_listed_as_the_log_has_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "runs" / "regime-seal-s3"
     run.mkdir(parents=True)
     recipe = {
@@ -47,9 +49,17 @@ def test_rounds_are_listed_as_the_log_has_them(tmp_path: Path) -> None:
     (run / "log.jsonl").write_text("\n".join(map(json.dumps, log)))
     note = "training accuracy 100.0% before the ascent, 31.8% after it"
     (run / "rewrites.jsonl").write_text(json.dumps({"note": note}))
-    with pytest.raises(SystemExit, match="has not ended"):
-        list(list_rounds.describe_runs(tmp_path / "runs"))
+    file = tmp_path / "rounds.csv"
+    file.write_text(f"{','.join(list_rounds.FIELDS)}\nregime-lw-s0,scnn\n")
+    list_rounds.update_list(tmp_path / "runs", file)
+    assert "regime-seal-s3 has not ended" in capsys.readouterr().err
+    assert [line[:14] for line in file.read_text().splitlines()[1:]] == ["regime-lw-s0,s"]
     (run / "run.json").write_text("{}")
+    list_rounds.update_list(tmp_path / "runs", file)
+    assert [line.partition(",")[0] for line in file.read_text().splitlines()[1:]] == [
+        "regime-lw-s0",
+        "regime-seal-s3",
+    ]
     (line,) = list_rounds.describe_runs(tmp_path / "runs")
     assert tuple(line) == list_rounds.FIELDS
     assert (line["rounds"], line["training"], line["ascents"]) == ("20.00 21.00", "99.0", "31.8")

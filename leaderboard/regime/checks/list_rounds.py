@@ -1,11 +1,11 @@
 """List what the runs of a sweep reached after every round, as CSV.
 
-    python leaderboard/regime/checks/list_rounds.py sweep/runs > leaderboard/regime/rounds.csv
+    python leaderboard/regime/checks/list_rounds.py sweep/runs leaderboard/regime/rounds.csv
 
-One line per run. settings: of the method, where they are not the defaults of its class; rounds:
-validation accuracy in percent at the end of every round; training: the least training accuracy of
-these; ascents: training accuracy in percent after each of SEAL's ascents. The script imports
-nothing of fsbench.
+One line per run; runs in the list that are not in the folder stay. settings: of the method, where
+they are not the defaults of its class; rounds: validation accuracy in percent at the end of every
+round; training: the least training accuracy of these; ascents: training accuracy in percent after
+each of SEAL's ascents. The script imports nothing of fsbench.
 """
 
 import csv
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 FIELDS = (
-    "network", "width", "images_per_class", "epochs", "lr", "weight_decay", "label_smoothing",
-    "schedule", "method", "settings",
-    "seed", "rounds", "training", "ascents",
+    "run", "network", "width", "images_per_class",
+    "epochs", "lr", "weight_decay", "label_smoothing", "schedule",
+    "method", "settings", "seed", "rounds", "training", "ascents",
 )  # fmt: skip
 ASCENT = re.compile(r"before the ascent, ([\d.]+)% after")
 
@@ -29,9 +29,7 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
 
 
 def describe_run(folder: Path) -> dict[str, object]:
-    """Return one line of the list. Raise SystemExit for a run that has not ended."""
-    if not (folder / "run.json").exists():
-        sys.exit(f"{folder} has not ended: let the sweep finish")
+    """Return the line of a run that has ended."""
     recipe = json.loads((folder / "recipe.json").read_text(encoding="utf8"))["recipe"]
     (method,) = recipe["methods"]
     log = read_lines(folder / "log.jsonl")
@@ -39,6 +37,7 @@ def describe_run(folder: Path) -> dict[str, object]:
     ends = [line for line in log if line["epoch"] == last]
     notes = (line["note"] for line in read_lines(folder / "rewrites.jsonl"))
     return {
+        "run": folder.name,
         "network": recipe["architecture"],
         "width": recipe["width"],
         "images_per_class": recipe["source_subset"]["images_per_class"],
@@ -57,11 +56,26 @@ def describe_run(folder: Path) -> dict[str, object]:
 
 
 def describe_runs(folder: Path) -> Iterator[dict[str, object]]:
-    runs = sorted(file.parent for file in folder.glob("*/log.jsonl"))
-    yield from (describe_run(run) for run in runs)
+    """Yield the lines of all runs that have ended; name the others on stderr."""
+    for run in sorted(file.parent for file in folder.glob("*/log.jsonl")):
+        if (run / "run.json").exists():
+            yield describe_run(run)
+        else:
+            print(f"{run} has not ended: it is left out", file=sys.stderr)
+
+
+def update_list(runs: Path, file: Path) -> None:
+    """Add the runs of a folder to the list, in order of their names."""
+    lines: dict[object, dict[str, Any]] = {}
+    if file.exists():
+        with file.open(encoding="utf8", newline="") as earlier:
+            lines = {line["run"]: line for line in csv.DictReader(earlier)}
+    lines |= {line["run"]: line for line in describe_runs(runs)}
+    with file.open("w", encoding="utf8", newline="") as out:
+        writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines[name] for name in sorted(lines, key=str))
 
 
 if __name__ == "__main__":
-    writer = csv.DictWriter(sys.stdout, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(describe_runs(Path(sys.argv[1])))
+    update_list(*map(Path, sys.argv[1:]))
