@@ -9,10 +9,8 @@ pretraining seeds. All values are fractions in [0, 1].
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
 from itertools import count
 from statistics import NormalDist
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -74,22 +72,6 @@ def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
         numbers = zip(x.mean(axis=1).tolist(), halves.tolist(), strict=True)
         scores |= {i: Score(*pair, n) for i, pair in zip(places, numbers, strict=True)}
     return [scores.get(i) or score(row) for i, row in enumerate(rows)]
-
-
-@cache
-def import_special() -> ModuleType:
-    """Return scipy.special, imported without numpy's Fortran compiler and test tools.
-
-    scipy copies every name of numpy, which imports both and takes as long as all the rest.
-    """
-    unused = [name for name in ("f2py", "testing") if name not in vars(np)]
-    vars(np).update(dict.fromkeys(unused))
-    try:
-        return import_module("scipy.special")
-    finally:
-        for name in unused:
-            if vars(np)[name] is None:
-                del vars(np)[name]
 
 
 def paired(

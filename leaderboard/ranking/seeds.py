@@ -175,9 +175,11 @@ def compute_pooled_interval(
 
 def compute_student_interval(value: float, se: float, freedom: float) -> SeedInterval:
     """Return the interval and p of Student's t distribution."""
-    special, freedom = statistics.import_special(), min(freedom, 1e6)
-    p = 2 * float(special.stdtr(freedom, -abs(value) / se))
-    return SeedInterval(se * float(special.stdtrit(freedom, 0.975)), p)
+    from scipy.special import stdtr, stdtrit
+
+    freedom = min(freedom, 1e6)
+    p = 2 * float(stdtr(freedom, -abs(value) / se))
+    return SeedInterval(se * float(stdtrit(freedom, 0.975)), p)
 
 
 class SeedErrors:
@@ -251,7 +253,8 @@ class SeedErrors:
 
     def widen_halves(self, rows: Sequence[str], errors: Numbers, freedom: float) -> Numbers:
         """Return the half-widths (N, N) of all gaps from their errors (N, N) over episodes."""
-        stdtrit = statistics.import_special().stdtrit
+        from scipy.special import stdtrit
+
         parts = np.array([self.find_part(row) for row in rows])
         a, b = SeedPart(*parts.T[:, :, None]), SeedPart(*parts.T[:, None])
         with np.errstate(invalid="ignore"):  # a row against itself
@@ -268,7 +271,8 @@ def add_seed_variance(
 
     error, freedom: over episodes. Arrays are taken element by element.
     """
-    special = statistics.import_special()
+    from scipy.special import stdtridf, stdtrit
+
     filled = np.isinf(a.freedom) != np.isinf(b.freedom)
     if filled.any():
         a, b = a.fill(b), b.fill(a)
@@ -281,9 +285,8 @@ def add_seed_variance(
     variance = between + episodes
     combined = variance**2 / (between**2 / seeds + episodes**2 / max(freedom, 1.0))
     if filled.any():
-        t_seeds, t_episodes = (special.stdtrit(f, 0.975) for f in (seeds, max(freedom, 1.0)))
-        tails = between * t_seeds + episodes * t_episodes
-        combined = np.where(filled, special.stdtridf(0.975, tails / variance), combined)
+        tails = between * stdtrit(seeds, 0.975) + episodes * stdtrit(max(freedom, 1.0), 0.975)
+        combined = np.where(filled, stdtridf(0.975, tails / variance), combined)
     return np.sqrt(variance), np.asarray(combined, np.float64)
 
 

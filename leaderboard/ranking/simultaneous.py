@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.statistics import Paired, import_special
+from fsbench.core.statistics import Paired
 
 FEW = 100
 """Shared episodes of a column from which on the studentized range is used."""
@@ -58,9 +58,10 @@ def adjust_gaps(gaps: Sequence[Paired], rows: int) -> list[float]:
 
 def exceed_student(t: Numbers, rows: int, freedom: Numbers) -> Numbers:
     """Return Bonferroni's bound for all pairs of the two-sided p of Student's t."""
+    from scipy.special import stdtr
+
     pairs = rows * (rows - 1) / 2
-    below = np.asarray(import_special().stdtr(freedom, -t), np.float64)
-    return np.minimum(1.0, pairs * 2 * below)
+    return np.minimum(1.0, pairs * 2 * np.asarray(stdtr(freedom, -t), np.float64))
 
 
 def exceed_range(t: Numbers, rows: int, freedom: Numbers) -> Numbers:
