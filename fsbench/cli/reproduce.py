@@ -21,7 +21,7 @@ def reproduce(
         None, "-o", "--output", help="Folder for the outcomes (JSON), curves (JSON) and plots."
     ),
     everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
-    full: bool = Option(False, "--full", help="Run the version of the claim that takes hours."),
+    full: bool = Option(False, "--full", help="Run more seeds, or the version for a GPU: minutes to hours."),
     processes: int = Option(2, min=1, max=64, help="Processes of one thread each."),
     device: options.Device = "cpu",
     as_json: options.Json = False,
@@ -34,7 +34,7 @@ def reproduce(
     if name is not None and everything:
         raise UsageError(f"both {name} and --all were given", fix="use one of them")
     if full and name is None:
-        raise UsageError("--full takes hours per claim", fix="name one claim")
+        raise UsageError("--full without a claim", fix="name one claim")
     if name is None and not everything:
         list_claims(as_json)
         return
