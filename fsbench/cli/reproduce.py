@@ -21,7 +21,7 @@ def reproduce(
         None, "-o", "--output", help="Folder for the outcomes (JSON), curves (JSON) and plots."
     ),
     everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
-    full: bool = Option(False, "--full", help="Run more seeds, or the version for a GPU: minutes to hours."),
+    full: bool = Option(False, "--full", help="Run more seeds or on a GPU: minutes to hours."),
     processes: int = Option(2, min=1, max=64, help="Processes of one thread each."),
     device: options.Device = "cpu",
     as_json: options.Json = False,
