@@ -9,7 +9,6 @@ import gc
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from types import ModuleType
 from typing import NoReturn
 
 import typer
@@ -170,8 +169,6 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     keep_freed_memory()
     try:
         with handled():
-            if not words or {"-h", "--help"} & {*words}:
-                import_help()
             command = typer.main.get_command(build(words))
             command(args=words, prog_name="fsbench")
     except Stopped as stopped:
@@ -187,20 +184,6 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         if arguments is None:
             gc.freeze()
     sys.exit(0)
-
-
-def import_help() -> None:
-    """Import what typer prints help with, without rich's parser of Markdown and its tracebacks.
-
-    Both take longer to import than the rest of the help, which has neither.
-    """
-    absent = [name for name in ("rich.markdown", "rich.traceback") if name not in sys.modules]
-    for name in absent:
-        sys.modules[name] = unused = ModuleType(name)
-        vars(unused).update(Markdown=None, Traceback=None)
-    import_module("typer.rich_utils")
-    for name in absent:
-        del sys.modules[name]
 
 
 def printable(text: str) -> str:

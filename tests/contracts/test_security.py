@@ -24,11 +24,12 @@ MODULES = {"xml.dom", "xml.sax", "lxml", "http.server", "socketserver", "flask",
 """Parsers that follow entities, servers, and more pickles: never imported."""
 IMPORTERS = {
     "fsbench/__init__.py",
+    "fsbench/cli/main.py",
     "fsbench/core/registry.py",
     "fsbench/backbones/sources/py.py",
 }
-"""Where a name becomes a module: the table of the public API, files of our own packages, and py:
-of the command line."""
+"""Where a name becomes a module: the tables of the public API and of the commands, files of our own
+packages, and py: of the command line."""
 
 
 OWN = {
