@@ -22,7 +22,7 @@ from leaderboard.ranking.tiers import Ranking
 FEWEST = (3, 2)
 """Minimum numbers of entries and columns."""
 SURELY = 1.05
-"""How much more often than alpha equal entries must differ as widely to be surely undivided."""
+"""Factor on alpha from which on equal entries that differ as widely are surely undivided."""
 MOST_PAIRED = 50
 """Maximum number of entries for a table of all pairs, which grows with their square."""
 

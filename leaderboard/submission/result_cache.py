@@ -89,7 +89,7 @@ OtherFields = create_model(
 Origin = create_model(
     "Origin", __base__=Frozen, **select_fields(Provenance, FIELDS[Provenance] - OF_ONE_RESULT)
 )
-"""What many results have in common of their Provenance."""
+"""Fields of a Provenance that many results have in common."""
 
 
 class CacheRow(Frozen):
