@@ -34,7 +34,7 @@ import pydantic
 from pydantic import create_model
 
 from fsbench.core.errors import UsageError
-from fsbench.core.io import Model, replacing
+from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import Frozen, Spec
@@ -131,20 +131,6 @@ class CachedResult:
     stamps: tuple[int, ...]
     key: str
     verified: VerifiedResult
-
-
-def construct(model: type[Model], fields: Mapping[str, Any]) -> Model:
-    """Return a record of all its fields, validated before; `model_construct` takes longer."""
-    record = model.__new__(model)
-    slots = {
-        "__dict__": {name: fields[name] for name in model.model_fields},
-        "__pydantic_fields_set__": FIELDS[model],
-        "__pydantic_extra__": None,
-        "__pydantic_private__": None,
-    }
-    for name, value in slots.items():
-        object.__setattr__(record, name, value)
-    return record
 
 
 class UnusableCache(Exception):
@@ -273,10 +259,13 @@ class ResultCache:
     ) -> CachedResult:
         """Return the result of a row, whose outcomes come next."""
         *shared, origin = (part[i] for part, i in zip(parts, row.shared, strict=True))
-        of_one = {"started": row.started, "seconds": row.seconds}
-        provenance = construct(Provenance, vars(origin) | of_one)
-        others = {"provenance": provenance, **dict(zip(SHARED, shared, strict=True))}
-        result = construct(Result, vars(row.fields) | others)
+        of_one: dict[str, Any] = {"started": row.started, "seconds": row.seconds}
+        provenance = Provenance.model_construct(FIELDS[Provenance], **vars(origin), **of_one)
+        others: dict[str, Any] = {
+            "provenance": provenance,
+            **dict(zip(SHARED, shared, strict=True)),
+        }
+        result = Result.model_construct(FIELDS[Result], **vars(row.fields), **others)
         draws, vars(result)["column"] = self.describe(result)
         numbers, right, second = map(outcomes.read, (row.numbers, row.right, row.held_out))
         counts = np.frombuffer(right, np.min_scalar_type(row.out_of))
