@@ -92,7 +92,9 @@ def check(
         f"{inspection.entries} entries, {inspection.results} results, "
         f"{inspection.episodes} episodes, {inspection.badges} badges"
     )
-    for entry, texts in sorted(inspection.suspicions.items()):
+    for entry, others_by_reason in sorted(inspection.suspicions.items()):
+        pairs = ((reason, other) for reason, others in others_by_reason.items() for other in others)
+        texts = (f"suspicious: {reason} {other}" for reason, other in pairs)
         console.log(f"{entry}: {', '.join(texts)}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))

@@ -7,8 +7,7 @@ submission/inspection.py.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +33,11 @@ on another machine 0.002 and 0.02 are usual."""
 
 ROWS = 256
 """Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
+REASONS = "near copy of", "other outcomes than the same weights in"
+"""Of a pair with other weights, and of one with equal weights."""
 Numbers = NDArray[Any]
+Suspicions = dict[str, dict[str, list[str]]]
+"""Entry -> reason -> the other entries."""
 
 
 class OutcomeRow(NamedTuple):
@@ -54,27 +57,23 @@ class OutcomeRow(NamedTuple):
         return cls(entry, result.column.adaptation, column, result.backbone.identity, outcomes)
 
 
-def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> dict[str, tuple[str, ...]]:
-    """Return entry -> what is suspicious about it, in words; pairs in `cleared` are left out."""
+def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> Suspicions:
+    """Return what is suspicious about each entry; pairs in `cleared` are left out."""
     cleared = {frozenset(pair) for pair in file.cleared}
-    suspicions: dict[str, list[str]] = defaultdict(list)
-    describe = cache(lambda reason, name: f"suspicious: {reason} {name}")  # one text for all
+    suspicions: Suspicions = {}
     for first, second, reason in iterate_suspicious_pairs(rows):
         if not cleared or frozenset((first, second)) not in cleared:
-            suspicions[first].append(describe(reason, second))
-            suspicions[second].append(describe(reason, first))
-    return {name: tuple(dict.fromkeys(texts)) for name, texts in suspicions.items()}
+            for one, other in {(first, second), (second, first)}:  # one if an entry has both
+                suspicions.setdefault(one, {}).setdefault(reason, []).append(other)
+    return suspicions
 
 
-def shorten_suspicions(suspicions: Iterable[str]) -> tuple[str, ...]:
+def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return one text per reason, with the first entry and the number of others."""
-    entries: dict[str, list[str]] = defaultdict(list)
-    for text in suspicions:
-        reason, _, entry = text.rpartition(" ")
-        entries[reason].append(entry)
     return tuple(
-        f"{reason} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        for reason, names in entries.items()
+        f"suspicious: {reason} {names[0]}"
+        + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        for reason, names in suspicions.items()
     )
 
 
@@ -85,16 +84,17 @@ def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, 
     for row in rows:
         columns[row.column].append(row)
         numbers.setdefault(row.entry, len(numbers))
-    done = np.empty(0, np.int64)
+    shape = len(REASONS), len(numbers), len(numbers)
+    keys = [np.empty(0, np.int64)]
     for group in columns.values():
         pairs, same = find_suspicious_pairs(group)
-        first, second = np.sort(np.array([numbers[row.entry] for row in group])[pairs], axis=1).T
-        keys = (same * len(numbers) + first) * len(numbers) + second
-        fresh = ~np.isin(keys, done)
-        for (i, j), equal in zip(pairs[fresh].tolist(), same[fresh].tolist(), strict=True):
-            reason = "other outcomes than the same weights in" if equal else "near copy of"
-            yield group[i].entry, group[j].entry, reason
-        done = np.union1d(done, keys)
+        entries = np.sort(np.array([numbers[row.entry] for row in group])[pairs], axis=1)
+        keys.append(np.ravel_multi_index((same.astype(np.int64), *entries.T), shape))
+    every = np.concatenate(keys)
+    distinct = every[np.sort(np.unique(every, return_index=True)[1])]
+    names = list(numbers)
+    for reason, first, second in np.stack(np.unravel_index(distinct, shape), axis=1).tolist():
+        yield names[first], names[second], REASONS[reason]
 
 
 def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -104,7 +104,8 @@ def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], N
     queries = right.shape[1] * out_of
     # sums of products of counts are exact in either type
     right = right.astype(np.float32 if 2 * queries * out_of < 2**24 else np.float64)
-    weights = np.unique([row.weights for row in group], return_inverse=True)[1]
+    places = {row.weights: i for i, row in enumerate(group)}
+    weights = np.array([places[row.weights] for row in group])
     sums = right.sum(axis=1, dtype=np.float64)
     near, same = pair_near_rows(right, sums, NEAR_COPY * queries / 2), pair_equal(weights)
     near = near[weights[near[:, 0]] != weights[near[:, 1]]]
@@ -135,7 +136,8 @@ def pair_near_rows(right: Numbers, sums: Numbers, limit: float) -> NDArray[np.in
         rows = order[low : low + ROWS]
         others = order[low : ends[low + len(rows) - 1]]
         differences = squares[rows, None] + squares[others] - 2 * (right[rows] @ right[others].T)
-        first, second = np.nonzero(np.triu(differences <= limit, 1))
+        first, second = np.nonzero(differences <= limit)
+        first, second = first[second > first], second[second > first]
         pairs.append(np.stack([rows[first], others[second]], axis=1))
     return np.concatenate(pairs)
 

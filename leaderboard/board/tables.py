@@ -23,7 +23,7 @@ from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.eligibility import exclude_entries
 from leaderboard.board.published import PublishedEntry, load_published
-from leaderboard.board.suspicion import OutcomeRow, find_suspicions, shorten_suspicions
+from leaderboard.board.suspicion import OutcomeRow, describe_suspicions, find_suspicions
 from leaderboard.methods.runs import MethodRun, group_seeds
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
@@ -166,9 +166,9 @@ def rank_table(
     file: BoardFile,
     entries: Sequence[BoardEntry],
     table: TrackColumns,
-    suspicions: Mapping[str, tuple[str, ...]],
+    suspicions: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> BoardTable:
-    """Rank the entries over the columns of one track. suspicions: entry -> words."""
+    """Rank the entries over the columns of one track. suspicions: of find_suspicions."""
     labels = label_columns(table.columns)
     newest = file.ranking != "leader-tiers-1"
     results = {
@@ -204,7 +204,7 @@ def rank_table(
         flags={
             entry.name: (
                 *list_flags(entry, table.track),
-                *shorten_suspicions(suspicions.get(entry.name, ())),
+                *describe_suspicions(suspicions.get(entry.name, {})),
             )
             for entry in entries
         },

@@ -24,7 +24,7 @@ from leaderboard.board.board import (
     list_leftovers,
 )
 from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, signature_path
-from leaderboard.board.suspicion import OutcomeRow, find_suspicions
+from leaderboard.board.suspicion import OutcomeRow, Suspicions, find_suspicions
 from leaderboard.submission import chain
 from leaderboard.submission.archive import check_folder
 from leaderboard.submission.badge_rules import find_badge_problems
@@ -56,7 +56,7 @@ class Inspection:
     results: int = 0
     episodes: int = 0
     badges: int = 0
-    suspicions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    suspicions: Suspicions = field(default_factory=dict)
 
     def count(self, submission: Submission, n_badges: int) -> None:
         self.entries += 1
