@@ -6,7 +6,7 @@ records on disk.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ProbeSpec
 from fsbench.results.parquet import FIX
 from fsbench.results.summary import Records, choose_rate, digest_records, scored_outcomes
 from fsbench.results.verification import Loaded, read_records
+
+EXACT = 2**24
+"""Whole numbers up to this are exact in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,38 @@ class Outcomes:
     @property
     def values(self) -> NDArray[np.float64]:
         return self.right / np.float64(self.out_of)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedCounts:
+    """Outcomes of N entries over the same n episodes, summed over columns.
+
+    counts (N, n): whole numbers, whose sums of products over the episodes are exact in this type;
+    out_of (N,): the accuracies are counts / out_of.
+    """
+
+    counts: NDArray[Any]
+    out_of: NDArray[np.int64]
+
+    @classmethod
+    def add(cls, columns: Sequence[NDArray[Any]], out_of: NDArray[np.int64]) -> "SummedCounts":
+        """Return the sum of columns (N, n) of counts. out_of: (C, N)."""
+        common = np.lcm.reduce(out_of, axis=0)
+        parts = zip(columns, common // out_of, strict=True)
+        total = np.asarray(sum(right * factor[:, None] for right, factor in parts))
+        largest = total.shape[1] * float(total.max(initial=0)) ** 2
+        is_small = all(right.dtype.kind in "iu" for right in columns) and largest < EXACT
+        return cls(total.astype(np.float32 if is_small else np.float64), common)
+
+    @cached_property
+    def sums(self) -> NDArray[np.float64]:
+        """The sum (N,) of each row."""
+        return np.asarray(self.counts.sum(axis=1, dtype=np.float64))
+
+    @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """The sum (N,) of the squares of each row."""
+        return np.asarray(np.einsum("ij,ij->i", self.counts, self.counts), np.float64)
 
 
 class VerifiedResult(Loaded):

@@ -1,10 +1,10 @@
 """Paired comparison of one entry with many, computed for all pairs at once.
 
-The outcomes of a column are centred and divided by sqrt(n (n - 1)); columns over the same draws are
-added first. Then the standard error of the gap of two entries over C columns is the Euclidean
-distance of their vectors, divided by C (`fsbench.core.statistics.paired` for one pair). Entries
-with equal numbering of their outcomes share one matrix per column; with other entries they are
-compared on the shared numbers.
+Columns over the same draws are added first, as whole numbers. Then the standard error of the gap of
+two entries with the counts a and b of n episodes is sqrt(n sum (a - b)^2 - (sum (a - b))^2) /
+(n sqrt(n - 1)) of a query (`fsbench.core.statistics.paired` for one pair), where all sums are exact
+and only sum a b has to be computed for each pair. Entries with equal numbering of their outcomes
+share one matrix per column; with other entries they are compared on the shared numbers.
 """
 
 import math
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired
-from leaderboard.ranking.outcomes import Outcomes, count_up
+from leaderboard.ranking.outcomes import Outcomes, SummedCounts, count_up
 from leaderboard.ranking.seeds import SeedErrors
 
 NOTHING = Paired(0.0, math.nan, 1.0, 0)
@@ -29,28 +29,28 @@ Positions = Sequence[NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class StandardizedOutcomes:
-    """Standardized outcomes of N entries on some of their episodes.
+class GroupedCounts:
+    """Outcomes of N entries on some of their episodes.
 
-    means (N, C); blocks: standardized outcomes (N, n) of each group of columns over the same draws:
-    their sum if the columns have equal length, else one block per column.
+    means (N, C); groups: counts of each group of columns over the same draws: their sum if the
+    columns have equal length, else one block per column.
     """
 
     means: NDArray[np.float64]
-    blocks: tuple[tuple[NDArray[np.float64], ...], ...]
+    groups: tuple[tuple[SummedCounts, ...], ...]
 
     @cached_property
     def sizes(self) -> list[int]:
         """The number of outcomes of the shortest column of each group."""
-        return [min(block.shape[1] for block in group) for group in self.blocks]
+        return [min(block.counts.shape[1] for block in group) for group in self.groups]
 
-    def ahead(self, row: int, others: "StandardizedOutcomes", first: int) -> NDArray[np.float64]:
+    def ahead(self, row: int, others: "GroupedCounts", first: int) -> NDArray[np.float64]:
         """Return (3, N): gaps of one entry over others from row `first` on, errors, freedoms."""
         gaps = (self.means[row] - others.means[first:]).mean(axis=1)
         squares = np.stack(
             [
-                sum(compute_distances(x[row], y[first:]) for x, y in zip(a, b, strict=True)) ** 2
-                for a, b in zip(self.blocks, others.blocks, strict=True)
+                sum(compute_errors(x, row, y, first) for x, y in zip(a, b, strict=True)) ** 2
+                for a, b in zip(self.groups, others.groups, strict=True)
             ]
         )
         errors = np.sqrt(squares.sum(axis=0)) / self.means.shape[1]
@@ -86,26 +86,33 @@ class AlignedEntries:
         return [o.draws for o in self.columns]
 
     @cached_property
-    def whole(self) -> StandardizedOutcomes:
-        return self.scale([np.arange(o.index.size) for o in self.columns], self.draws)
+    def out_of(self) -> NDArray[np.int64]:
+        """The queries (C, N) of an outcome."""
+        return np.array([[o.out_of for o in columns] for columns in self.outcomes.values()]).T
 
-    def at(self, rows: Positions, draws: Sequence[str]) -> StandardizedOutcomes:
+    @cached_property
+    def whole(self) -> GroupedCounts:
+        return self.group([np.arange(o.index.size) for o in self.columns], self.draws)
+
+    def at(self, rows: Positions, draws: Sequence[str]) -> GroupedCounts:
         """Return the outcomes at these positions; draws: of each column."""
         same = all(r.size == o.index.size for r, o in zip(rows, self.columns, strict=True))
-        return self.whole if same and draws == self.draws else self.scale(rows, draws)
+        return self.whole if same and draws == self.draws else self.group(rows, draws)
 
-    def scale(self, rows: Positions, draws: Sequence[str]) -> StandardizedOutcomes:
-        groups: dict[str, list[int]] = {}
+    def group(self, rows: Positions, draws: Sequence[str]) -> GroupedCounts:
+        columns_by_draw: dict[str, list[int]] = {}
         for column, draw in enumerate(draws):
-            groups.setdefault(draw, []).append(column)
-        means, blocks = np.empty((len(self.outcomes), len(draws))), []
-        for columns in groups.values():  # a group at a time, to save memory
-            values = [
-                self.right[c][:, rows[c]] / np.float64(self.columns[c].out_of) for c in columns
-            ]
-            means[:, columns] = np.stack([x.mean(axis=1) for x in values], axis=1)
-            blocks.append(standardize(values))
-        return StandardizedOutcomes(means, tuple(blocks))
+            columns_by_draw.setdefault(draw, []).append(column)
+        means, groups = np.empty((len(self.outcomes), len(draws))), []
+        for columns in columns_by_draw.values():
+            right = [self.right[c][:, rows[c]] for c in columns]
+            for c, counts in zip(columns, right, strict=True):
+                means[:, c] = counts.mean(axis=1) / self.out_of[c]
+            equal_length = len({counts.shape for counts in right}) == 1
+            blocks = [slice(None)] if equal_length else [slice(i, i + 1) for i in range(len(right))]
+            added = (SummedCounts.add(right[b], self.out_of[columns][b]) for b in blocks)
+            groups.append(tuple(added))
+        return GroupedCounts(means, tuple(groups))
 
     def shared(self, other: "AlignedEntries") -> tuple[Positions, Positions]:
         """Return the positions of the shared outcomes in both, column by column."""
@@ -119,23 +126,23 @@ class AlignedEntries:
         return [left for left, _ in positions], [right for _, right in positions]
 
 
-def standardize(group: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
-    """Return columns (N, n) over the same draws as blocks of StandardizedOutcomes."""
-    equal_length = len({values.shape for values in group}) == 1
-    blocks = [np.asarray(sum(group))] if equal_length else group
-    # nan for one outcome, which has no spread
-    scales = [math.sqrt(n * (n - 1)) if n > 1 else math.nan for _, n in (b.shape for b in blocks)]
-    return tuple(
-        (block - block.mean(axis=1, keepdims=True)) / scale
-        for block, scale in zip(blocks, scales, strict=True)
-    )
+def compute_errors(
+    one: SummedCounts, row: int, many: SummedCounts, first: int
+) -> NDArray[np.float64]:
+    """Return the standard errors (N,) of the gaps of one row over others from row `first` on.
 
-
-def compute_distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the Euclidean distances from one vector (n,) to each of (N, n)."""
-    apart = many - one
-    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-    return lengths
+    They are nan for one outcome, which has no spread.
+    """
+    n = one.counts.shape[1]
+    if n == 1:
+        return np.full(len(many.counts) - first, math.nan)
+    common = np.lcm(one.out_of[row], many.out_of[first:])
+    a, b = common // one.out_of[row], common // many.out_of[first:]
+    products = (many.counts[first:] @ one.counts[row]).astype(np.float64)
+    squares = a**2 * one.squares[row] + b**2 * many.squares[first:] - 2 * a * b * products
+    sums = a * one.sums[row] - b * many.sums[first:]
+    spread = np.maximum(n * squares - sums**2, 0)
+    return np.asarray(np.sqrt(spread / (n - 1)) / (n * common))
 
 
 class PairwiseGaps:
@@ -148,7 +155,7 @@ class PairwiseGaps:
         self.seed_errors = SeedErrors(outcomes)
         groups: dict[tuple[object, ...], dict[str, Sequence[Outcomes]]] = {}
         for name, columns in outcomes.items():
-            key = tuple((o.draws, o.out_of, o.numbering) for o in columns)
+            key = tuple((o.draws, o.numbering) for o in columns)
             groups.setdefault(key, {})[name] = columns
         self.fields = [AlignedEntries(entries) for entries in groups.values()]
         self.home = {name: field for field in self.fields for name in field.outcomes}

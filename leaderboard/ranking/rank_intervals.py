@@ -6,6 +6,7 @@ resample (percentile interval). It covers the sampling of episodes; seeds of
 a row are averaged, not resampled.
 """
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -16,6 +17,7 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import numpy_generator
 from fsbench.core.specs import Frozen
+from leaderboard.ranking.outcomes import SummedCounts
 from leaderboard.ranking.tiers import Contenders, Ranking
 
 RESAMPLES = 2000
@@ -24,9 +26,6 @@ BLOCK = 250_000
 """Numbers per block of resamples."""
 DIGITS = 12
 """Decimals to which means are rounded before they are compared."""
-
-Draws = tuple[NDArray[np.float64], ...]
-"""Outcomes (n, entries) of each draw of episodes, summed over the columns that share the draw."""
 
 
 class RankInterval(Frozen):
@@ -64,7 +63,7 @@ def bootstrap_ranks(
     groups: dict[str, list[str]] = {}
     for column in ranking.columns:
         groups.setdefault(contenders[names[0]][column].draws, []).append(column)
-    draws = tuple(join_columns(names, contenders, group) for group in groups.values())
+    draws = [join_columns(names, contenders, group) for group in groups.values()]
     sampled = resample_ranks(draws, len(ranking.columns), resamples)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
@@ -86,8 +85,8 @@ def bootstrap_ranks(
 
 def join_columns(
     names: Sequence[str], contenders: Contenders, columns: Sequence[str]
-) -> NDArray[np.float64]:
-    """Return the outcomes (shared episodes, entries), summed over the columns of one draw.
+) -> SummedCounts:
+    """Return the outcomes at the shared episodes, summed over the columns of one draw.
 
     Raise UsageError if the entries share fewer than two episodes.
     """
@@ -100,40 +99,45 @@ def join_columns(
             f"all entries share {shared.size} episodes of {columns[0]}",
             fix="evaluate every entry on the same episodes",
         )
-    total = np.zeros((len(names), shared.size))
-    for row in by_column:
-        right = np.stack([outcomes.right[places[outcomes.numbering]] for outcomes in row])
-        total += right / np.array([[outcomes.out_of] for outcomes in row], np.float64)
-    return np.ascontiguousarray(total.T)
+    right = [np.stack([o.right[places[o.numbering]] for o in row]) for row in by_column]
+    return SummedCounts.add(right, np.array([[o.out_of for o in row] for row in by_column]))
 
 
-def resample_ranks(draws: Draws, n_columns: int, resamples: int) -> NDArray[np.int64]:
+def resample_ranks(
+    draws: Sequence[SummedCounts], n_columns: int, resamples: int
+) -> NDArray[np.int64]:
     """Return the ranks (entries, resamples) of the overall mean.
 
     The draws are those of scipy.stats.bootstrap, whose import would take half a second.
     """
-    sizes = [len(draw) for draw in draws]
+    entries, sizes = len(draws[0].counts), [draw.counts.shape[1] for draw in draws]
     rng = numpy_generator("rank intervals", *sizes)
-    batch = max(1, BLOCK // max(*sizes, draws[0].shape[1]))
+    batch = max(1, BLOCK // max(*sizes, entries))
     ranks = []
     for start in range(0, resamples, batch):
         blocks = min(batch, resamples - start)
-        counts = [count_drawn(rng.integers(0, n, (blocks, n))) for n in sizes]
-        parts = [drawn @ draw / len(draw) for drawn, draw in zip(counts, draws, strict=True)]
-        ranks.append(rank_means(np.sum(parts, axis=0) / n_columns).T)
+        means = np.zeros((blocks, entries))
+        for n, draw in zip(sizes, draws, strict=True):
+            drawn = count_drawn(rng.integers(0, n, (blocks, n))).astype(draw.counts.dtype)
+            means += drawn @ draw.counts.T / (n_columns * n * draw.out_of)
+        ranks.append(rank_means(means).T)
     return np.concatenate(ranks, axis=1)
 
 
-def count_drawn(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def count_drawn(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how often each of n rows was drawn, (blocks, n)."""
     blocks, n = rows.shape
     apart = rows + n * np.arange(blocks)[:, None]
-    drawn = np.bincount(apart.ravel(), minlength=blocks * n).astype(np.float64)
-    return drawn.reshape(rows.shape)
+    return np.bincount(apart.ravel(), minlength=blocks * n).reshape(rows.shape)
 
 
 def rank_means(means: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the ranks along the last axis, 1 for the highest; ties share the better rank."""
-    rows = -np.atleast_2d(np.round(means, DIGITS))
-    ranks = [np.searchsorted(np.sort(row), row) + 1 for row in rows]
-    return np.stack(ranks).reshape(means.shape)
+    rows = -np.round(means, DIGITS)
+    order = np.argsort(rows, axis=-1)
+    in_order = np.take_along_axis(rows, order, axis=-1)
+    is_new = np.diff(in_order, axis=-1, prepend=math.nan) != 0
+    ranks = np.maximum.accumulate(np.where(is_new, np.arange(means.shape[-1]) + 1, 1), axis=-1)
+    places = np.empty_like(ranks)
+    np.put_along_axis(places, order, ranks, axis=-1)
+    return places

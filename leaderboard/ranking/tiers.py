@@ -107,7 +107,7 @@ def rank_entries(
     rows, coverage = len(remaining), pairs.seed_errors.find_coverage
     while remaining:
         gaps, adjusted = compare_with_leader(pairs, remaining, rule, rows)
-        tied = [n for n in remaining if not (n in gaps and is_worse(gaps[n], adjusted[n], alpha))]
+        worse = {name for name in gaps if is_worse(gaps[name], adjusted[name], alpha)}
         place = len(tiers) + 1
         tiers.append(
             tuple(
@@ -120,10 +120,11 @@ def rank_entries(
                     p=adjusted.get(name),
                     covers=coverage(name),
                 )
-                for name in tied
+                for name in remaining
+                if name not in worse
             )
         )
-        remaining = [name for name in remaining if name not in set(tied)]
+        remaining = [name for name in remaining if name in worse]
     unranked = tuple(
         RankedEntry(
             name,

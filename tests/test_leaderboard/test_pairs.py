@@ -1,6 +1,8 @@
 """One against many equals pair by pair: a plain reference, over boards of any shape."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired
-from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.outcomes import Outcomes, SummedCounts
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import rank_entries
 
@@ -57,10 +59,15 @@ def plain(
     return ranked
 
 
+def replace_seeds(outcomes: Outcomes) -> Outcomes:
+    """The mean over seeds as outcomes of its own, without the variance of the seeds."""
+    return replace(outcomes, seeds=())
+
+
 @st.composite
 def boards(draw: st.DrawFn) -> tuple[dict[str, dict[str, Outcomes]], list[str]]:
-    """Entries of equal or differing skill, whole or short, a copy among them; columns over the
-    same or other episodes, of equal or differing length, and a probe."""
+    """Entries of equal or differing skill, whole or short, of one or several seeds, a copy among
+    them; columns over the same or other episodes, of equal or differing length, and a probe."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shapes = draw(
         st.lists(st.tuples(st.sampled_from("xy"), st.integers(1, 30)), min_size=1, max_size=4)
@@ -71,14 +78,17 @@ def boards(draw: st.DrawFn) -> tuple[dict[str, dict[str, Outcomes]], list[str]]:
         if entries and draw(st.integers(0, 4)) == 0:
             entries[name] = entries[next(iter(entries))]
             continue
-        skill = draw(st.sampled_from([0.2, 0.5, 0.55, 0.9]))
+        skill, n_seeds = draw(st.sampled_from([(0.2, 1), (0.5, 1), (0.55, 3), (0.9, 2)]))
         first, short = draw(st.sampled_from([(0, 0), (0, 0), (0, 5), (3, 0)]))
         entries[name] = {}
         for column, (draws, n) in zip(columns, shapes, strict=True):
             index = np.arange(n)[min(first, n - 1) : max(n - short, 1)]
             index = index if index.size else np.arange(1)
-            right = rng.binomial(75, skill, index.size).astype(np.uint8)
-            entries[name][column] = Outcomes(index, right, draws, 75)
+            seeds = [
+                Outcomes(index, rng.binomial(75, skill, index.size).astype(np.uint8), draws, 75)
+                for _ in range(n_seeds)
+            ]
+            entries[name][column] = replace_seeds(Outcomes.average(seeds))
     return entries, columns
 
 
@@ -118,3 +128,23 @@ def test_twins_have_no_gap_at_all() -> None:
     right = np.random.default_rng(0).integers(0, 75, 600).astype(np.uint8)
     twin = [Outcomes(np.arange(600), right, "episodes", 75)] * 2
     assert PairwiseGaps({"a": twin, "b": twin}).behind("a", ["b"])["b"][:4] == (0.0, 0.0, 1.0, 1200)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 200), min_size=1, max_size=3))
+def test_sums_of_counts_and_of_their_products_are_exact(seed: int, queries: list[int]) -> None:
+    """In either precision, whatever the common denominator; values follow as fractions."""
+    rng = np.random.default_rng(seed)
+    rows, n = 3, int(rng.integers(1, 40))
+    out_of = np.array([queries, queries[::-1], queries]).T
+    columns = [rng.integers(0, np.broadcast_to(q[:, None], (rows, n)) + 1) for q in out_of]
+    added = SummedCounts.add(columns, out_of)
+    for row in range(rows):
+        values = [
+            sum(Fraction(int(c[row, e]), int(q[row])) for c, q in zip(columns, out_of, strict=True))
+            for e in range(n)
+        ]
+        common = int(added.out_of[row])
+        assert [Fraction(int(x), common) for x in added.counts[row]] == values
+        assert Fraction(int(added.sums[row]), common) == sum(values)
+        assert Fraction(int(added.squares[row]), common**2) == sum(v * v for v in values)

@@ -10,6 +10,7 @@ from support.pairs import contenders, outcomes
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import seed_for
 from leaderboard.ranking import rank_intervals
+from leaderboard.ranking.outcomes import SummedCounts
 from leaderboard.ranking.rank_intervals import bootstrap_ranks, resample_ranks
 from leaderboard.ranking.tiers import Contenders, rank_entries
 
@@ -96,14 +97,18 @@ def test_the_resamples_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> No
     """So that intervals stay what they were when SciPy drew them; ties share the better rank."""
     monkeypatch.setattr(rank_intervals, "BLOCK", 3000)
     rng = np.random.default_rng(1)
-    draws = tuple(rng.integers(0, 4, (n, 5)) / 4 for n in (30, 21))
+    draws = [
+        SummedCounts.add([rng.integers(0, 4, (5, n))], np.array([[4, 4, 4, 8, 12]]))
+        for n in (30, 21)
+    ]
 
     def statistic(*rows: np.ndarray, axis: int) -> np.ndarray:
-        means = [draw[r].mean(axis=axis - 1) for r, draw in zip(rows, draws, strict=True)]
+        values = [draw.counts.T / draw.out_of for draw in draws]
+        means = [v[r].mean(axis=axis - 1) for r, v in zip(rows, values, strict=True)]
         return rankdata(-np.round(np.sum(means, axis=0) / 2, 12), method="min", axis=-1).T * 1.0
 
     sampled = bootstrap(
-        tuple(np.arange(len(draw)) for draw in draws),
+        tuple(np.arange(draw.counts.shape[1]) for draw in draws),
         statistic,
         vectorized=True,
         n_resamples=300,
