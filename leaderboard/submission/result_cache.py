@@ -141,7 +141,7 @@ class ResultCache:
     """Verified results of a board folder; without a cache folder nothing is stored.
 
     previous: results read from the cache file, by name; fresh: results that other processes
-    verified; current: results read or verified since.
+    verified; current: results read or verified since; listed: folder -> its result files.
     """
 
     def __init__(self, board: Path, folder: Path | None = None, report: Reporter = SILENT) -> None:
@@ -154,10 +154,17 @@ class ResultCache:
         self.previous = self.read()
         self.fresh: dict[str, CachedResult] = {}
         self.current: dict[str, CachedResult] = {}
+        self.listed: dict[Path, list[str]] = {}
 
     def read_results(self, folder: Path) -> tuple[VerifiedResult, ...]:
         """Return all results below a folder. Raises ValidationFailed for a wrong one."""
-        return tuple(self.read_result(file) for file in list_results(folder))
+        return tuple(self.read_result(file) for file in self.list_results(folder))
+
+    def list_results(self, folder: Path) -> list[str]:
+        """Return the result files below a folder, as they were when they were first listed."""
+        if folder not in self.listed:
+            self.listed[folder] = list_results(folder)
+        return self.listed[folder]
 
     def name_result(self, file: str) -> str:
         """Return the path of a result file relative to the board."""
@@ -213,7 +220,7 @@ class ResultCache:
         listed: list[str] = []
         for folder in folders:
             with suppress(UsageError):
-                listed += list_results(folder)
+                listed += self.list_results(folder)
         missing = [Path(text) for text in listed if self.name_result(text) not in self.previous]
         if len(missing) < MANY:
             return
