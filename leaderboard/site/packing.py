@@ -53,7 +53,7 @@ def embed_json(value: Any) -> str:
 
 def pack_bytes(data: bytes) -> str:
     """Return Base64 of the zlib stream, which DecompressionStream('deflate') reads."""
-    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(data)).decode("ascii")
 
 
 def pack_json(value: Any) -> str:
