@@ -8,6 +8,8 @@ differs between the published codes is listed in protocols/README.md.
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import torch
 
@@ -17,9 +19,9 @@ from fsbench.data.episodes import Episode, EpisodeSampler
 from protocols.base import Inputs
 from protocols.heads import gram
 from protocols.heads.execution import run_side_by_side
-from protocols.heads.gram import support_and_query
+from protocols.heads.gram import Gram, UntrainedHeads, support_and_query
 from protocols.heads.scoring import make_episode_records, reconstruct_heads, score_dense_queries
-from protocols.heads.sgd import train_heads
+from protocols.heads.sgd import TrainedHeads, train_heads
 
 ADAPTATION = "linear"
 
@@ -28,6 +30,8 @@ PIECES = (100, 50, 25, 10, 5, 2)
 FEW_IMAGES = 10
 """Most support images of an episode at which a block is one piece: operations on less than a block
 take microseconds then, and two threads would only wait for each other at Python's lock."""
+SCORED = 50
+"""Episodes of such a block that are scored together."""
 GRAM_BYTES = 16 * 2**20
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -46,19 +50,46 @@ def trained_piece_size(spec: EpisodicSpec) -> int:
     return next((size for size in PIECES if size <= fits), PIECES[-1])
 
 
+class TrainedPiece(NamedTuple):
+    """Episodes whose heads are trained, with their queries."""
+
+    episodes: Sequence[Episode]
+    start: UntrainedHeads
+    query: Gram
+    heads: TrainedHeads
+
+    def split(self, size: int) -> "list[TrainedPiece]":
+        """Return pieces of so many episodes."""
+        position, share = self.heads
+        parts = (slice(low, low + size) for low in range(0, len(self.episodes), size))
+        return [
+            TrainedPiece(
+                self.episodes[part],
+                UntrainedHeads(*(whole[part] for whole in self.start)),
+                Gram(*(whole[part] for whole in self.query)),
+                TrainedHeads(position[part], share),
+            )
+            for part in parts
+        ]
+
+
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
     """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), trained_piece_size(spec)
     pieces = [range(low, low + size) for low in range(block * BLOCK, (block + 1) * BLOCK, size)]
+    score = partial(score_piece, inputs, spec)
 
-    def evaluate(indices: range) -> EpisodeRecords:
+    def train(indices: range) -> TrainedPiece:
         return train_piece(inputs, spec, [sampler.episode(i) for i in indices])
 
-    return concatenate(run_side_by_side(evaluate, pieces, inputs.device))
+    if len(pieces) == 1:  # on one thread, but its many dense queries side by side
+        [trained] = run_side_by_side(train, pieces, inputs.device)
+        return concatenate(run_side_by_side(score, trained.split(SCORED), inputs.device))
+    return concatenate(run_side_by_side(lambda part: score(train(part)), pieces, inputs.device))
 
 
-def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> EpisodeRecords:
-    """Train the heads of these episodes together and score them."""
+def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> TrainedPiece:
+    """Train the heads of these episodes together."""
     e, device = spec.episode, inputs.device
     names, indices = (e.stream, inputs.dataset.name), [episode.index for episode in episodes]
     reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
@@ -66,8 +97,13 @@ def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode])
     orders = gram.draw_orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
     labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
     support, query = support_and_query(inputs, episodes, start)
-    trained = train_heads(support, labels, orders, spec.head)
-    records = make_episode_records(episodes, trained.logits(query), e.n_query)
+    return TrainedPiece(episodes, start, query, train_heads(support, labels, orders, spec.head))
+
+
+def score_piece(inputs: Inputs, spec: EpisodicSpec, piece: TrainedPiece) -> EpisodeRecords:
+    """Return the outcomes of the queries and of all dense queries."""
+    episodes, start, query, heads = piece
+    records = make_episode_records(episodes, heads.logits(query), spec.episode.n_query)
     return score_dense_queries(
-        records, inputs, episodes, reconstruct_heads(inputs, episodes, start, trained)
+        records, inputs, episodes, reconstruct_heads(inputs, episodes, start, heads)
     )

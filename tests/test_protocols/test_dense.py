@@ -29,6 +29,7 @@ SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "BLOCK", 12)
     monkeypatch.setattr(linear, "PIECES", (4,))
+    monkeypatch.setattr(linear, "SCORED", 5)
     monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 7)
 
 
@@ -72,11 +73,12 @@ def head_of(inputs: Inputs, spec: EpisodicSpec, i: int) -> tuple[nn.Linear, NDAr
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("protocol", ["ibm", "ibm-disjoint"])
-def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str) -> None:
+@pytest.mark.parametrize(("protocol", "shots"), [("ibm", 2), ("ibm", 3), ("ibm-disjoint", 2)])
+def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str, shots: int) -> None:
     inputs = blobs()
     dataset = inputs.dataset
-    spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update={"protocol": protocol})})
+    settings = {"protocol": protocol, "k_shot": shots}
+    spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update=settings)})
     block = evaluate_block(inputs, spec, 1)
     right, total = counts(block)
     pair = [image[:-1] + str(int(image[-1]) // 2) for image in dataset.canonical_ids]

@@ -28,6 +28,7 @@ SPEC = EpisodicSpec(
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "BLOCK", 12)
     monkeypatch.setattr(linear, "PIECES", (3,))
+    monkeypatch.setattr(linear, "SCORED", 5)
     monkeypatch.setattr(gram, "SLICE_BYTES", 2 * 8 * 16 * 35)
 
 
@@ -61,14 +62,17 @@ def one_episode(inputs: Inputs, spec: EpisodicSpec, i: int) -> np.ndarray:
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("block", [0, 3])
-def test_a_block_equals_plain_loops_over_its_episodes(block: int) -> None:
+@pytest.mark.parametrize("shots", [2, 3])
+def test_a_block_equals_plain_loops_over_its_episodes(block: int, shots: int) -> None:
+    """Trained together (ten support images) and piece by piece (fifteen)."""
     dataset = target()
+    spec = SPEC.model_copy(update={"episode": EpisodeSpec(k_shot=shots, n_query=4)})
     inputs = Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
-    computed = evaluate_block(inputs, SPEC, block)
+    computed = evaluate_block(inputs, spec, block)
     assert computed.index.tolist() == list(range(block * 12, block * 12 + 12))
     assert 0.3 < computed.accuracy.mean() < 0.95, "too easy or too hard to tell anything"
     for row, i in enumerate(computed.index.tolist()):
-        np.testing.assert_array_equal(computed.correct[row], one_episode(inputs, SPEC, i))
+        np.testing.assert_array_equal(computed.correct[row], one_episode(inputs, spec, i))
 
 
 @pytest.mark.usefixtures("small_pieces")
