@@ -14,8 +14,10 @@ once.
 
 import gc
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import NoReturn
@@ -37,6 +39,23 @@ def keep_freed_memory() -> bool:
     except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
         return False
     return bool(choose(MMAP_THRESHOLD, LARGEST) and choose(TRIM_THRESHOLD, KEPT))
+
+
+def peak_resident_memory() -> int:
+    """Return the most memory that this process has had, in bytes; 0 where it is unknown.
+
+    On Linux ru_maxrss starts at the memory of the process that started this one.
+    """
+    if sys.platform == "linux":
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        [peak] = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+        return 1024 * int(peak)
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @contextmanager

@@ -8,7 +8,6 @@ counted. With several processes the FLOPs of steps are summed; the work of hooks
 process repeats, counts once. Seconds and memory are those of the process that writes.
 """
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from fsbench.core import seeding
+from fsbench.core import process, seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.progress import WorkEstimate
 from fsbench.data.source import SourceDataset
@@ -108,12 +107,7 @@ def peak_memory(device: torch.device) -> int:
     """Return the peak bytes of tensors on a GPU, else of the whole process (0: unknown)."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return process.peak_resident_memory()
 
 
 TIMED_STEPS = 3

@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 from benchmarks.pairing import fit_exponent
 
+from fsbench.core.process import peak_resident_memory
 from leaderboard.board.board import Board
 from leaderboard.board.tables import rank_tracks
 from leaderboard.site import page
@@ -80,8 +81,7 @@ def run(stage: str, folder: Path, cache: Path, entries: int) -> None:
     works = {"first": first, "again": again, "build": build}
     with patch.object(Board, "names", lambda self: names):
         works[stage](folder, cache, seconds)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "peak": peak}))
+    print(json.dumps({"seconds": seconds, "peak": peak_resident_memory() / 2**20}))
 
 
 def measure(folder: Path, entries: int) -> tuple[Seconds, list[float]]:

@@ -9,7 +9,6 @@ that between the two largest sizes, where a fixed part hides nothing. A growth i
 
 import argparse
 import os
-import resource
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from PIL import Image
 import fsbench
 from fsbench.backbones import load_backbone
 from fsbench.backbones.features import FeatureStore
+from fsbench.core.process import peak_resident_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
 from leaderboard.board.board import Board
@@ -54,10 +54,9 @@ class Growth(NamedTuple):
 
 def use_of(work: Callable[[], object]) -> Use:
     """Return what the work takes in this process, and in those that it starts."""
-    peak, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, processor_seconds()
+    peak, started = peak_resident_memory(), processor_seconds()
     work()
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
-    return Use(processor_seconds() - started, max(1024 * grown, MEBIBYTE))
+    return Use(processor_seconds() - started, max(peak_resident_memory() - peak, MEBIBYTE))
 
 
 def processor_seconds() -> float:
