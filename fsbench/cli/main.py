@@ -161,7 +161,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number.
 
     arguments: those of the process by default, in which garbage is collected from the start of a
-    command on (with_output_options) and not at the end.
+    command on (with_output_options) and not at the end; with torch it is, since extension modules
+    report what they still hold then.
     """
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
@@ -181,7 +182,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         typer.echo(f"error: {error}\n  fix: check the path, its rights and the disk", err=True)
         sys.exit(1)
     finally:
-        if arguments is None:
+        if arguments is None and "torch" not in sys.modules:
             gc.freeze()
     sys.exit(0)
 
