@@ -93,8 +93,7 @@ def check(
         f"{inspection.episodes} episodes, {inspection.badges} badges"
     )
     for entry, others_by_reason in sorted(inspection.suspicions.items()):
-        pairs = ((reason, other) for reason, others in others_by_reason.items() for other in others)
-        texts = (f"suspicious: {reason} {other}" for reason, other in pairs)
+        texts = (f"{reason} {name}" for reason, names in others_by_reason.items() for name in names)
         console.log(f"{entry}: {', '.join(texts)}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fsbench.results.verification import Loaded
 from leaderboard.board.definition import BoardFile
-from leaderboard.ranking.outcomes import Outcomes, extract_outcomes
+from leaderboard.ranking.outcomes import EXACT, Outcomes, extract_outcomes
 
 NEAR_COPY = 0.1
 """Mean squared difference of episodes, in parts of that of two independent models.
@@ -33,7 +33,7 @@ on another machine 0.002 and 0.02 are usual."""
 
 ROWS = 256
 """Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
-REASONS = "near copy of", "other outcomes than the same weights in"
+REASONS = "suspicious: near copy of", "suspicious: other outcomes than the same weights in"
 """Of a pair with other weights, and of one with equal weights."""
 Numbers = NDArray[Any]
 Suspicions = dict[str, dict[str, list[str]]]
@@ -71,8 +71,7 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> Suspicions:
 def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return one text per reason, with the first entry and the number of others."""
     return tuple(
-        f"suspicious: {reason} {names[0]}"
-        + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        f"{reason} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         for reason, names in suspicions.items()
     )
 
@@ -103,7 +102,7 @@ def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], N
     right = np.array([row.outcomes.right for row in group])
     queries = right.shape[1] * out_of
     # sums of products of counts are exact in either type
-    right = right.astype(np.float32 if 2 * queries * out_of < 2**24 else np.float64)
+    right = right.astype(np.float32 if 2 * queries * out_of < EXACT else np.float64)
     places = {row.weights: i for i, row in enumerate(group)}
     weights = np.array([places[row.weights] for row in group])
     sums = right.sum(axis=1, dtype=np.float64)

@@ -37,10 +37,10 @@ def test_activations_take_the_memory_of_those_before_them() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts memory by program")
 def test_the_peak_of_a_process_is_not_that_of_the_one_that_started_it() -> None:
-    own = np.ones(40 * 2**20)  # 320 MiB, all in use
+    numbers = np.ones(40 * 2**20)  # 320 MiB, all in use
     code = "from fsbench.core.process import peak_resident_memory; print(peak_resident_memory())"
     started = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert 2**20 < int(started) < own.nbytes < peak_resident_memory()
+    assert 2**20 < int(started) < numbers.nbytes < peak_resident_memory()
 
 
 def test_the_command_makes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:

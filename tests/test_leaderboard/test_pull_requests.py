@@ -25,6 +25,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
 from leaderboard.board import suspicion
+from leaderboard.board.definition import BoardFile
 from leaderboard.board.repository import init_board
 from leaderboard.board.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
 from leaderboard.board.tables import BoardTable, rank_board
@@ -758,6 +759,14 @@ def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
     ]
     monkeypatch.setattr(suspicion, "ROWS", rows)
     assert sorted(suspicion.iterate_suspicious_pairs(group)) == [
-        ("e0", "e4", "near copy of"),
-        ("e1", "e3", "other outcomes than the same weights in"),
+        ("e0", "e4", "suspicious: near copy of"),
+        ("e1", "e3", "suspicious: other outcomes than the same weights in"),
     ]
+
+
+def test_an_entry_with_two_results_in_a_column_is_named_once() -> None:
+    right = np.random.default_rng(0).binomial(75, 0.6, (2, 100))
+    outcomes = [Outcomes(np.arange(100), row, "draws", 75) for row in right]
+    rows = [suspicion.OutcomeRow("e", "linear", ("a", "", 75, b""), "w", o) for o in outcomes]
+    others = {"suspicious: other outcomes than the same weights in": ["e"]}
+    assert suspicion.find_suspicions(BoardFile(name="board"), rows) == {"e": others}
