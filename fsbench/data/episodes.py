@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -45,17 +45,25 @@ from fsbench.data.loading import load_target
 class Episode:
     """One task of a few-shot benchmark.
 
-    class_ids (n_way,): official ids in label order 0..n_way-1; support (n_way, k_shot) and query
-    (n_way, n_query): ranks in the class's list of images sorted by canonical id;
-    query_candidates: per class, a mask (n_c,) of the images that may be queries given the support.
-    Queries are drawn uniformly among them.
+    class_ids (n_way,): official ids in label order 0..n_way-1; class_sizes: their images; support
+    (n_way, k_shot) and query (n_way, n_query): ranks in the class's list of images sorted by
+    canonical id; groups: of the images that no query may share with the support.
     """
 
     index: int
     class_ids: Indices
+    class_sizes: Sequence[int]
     support: Indices
     query: Indices
-    query_candidates: tuple[NDArray[np.bool_], ...]
+    groups: Groups | None = None
+
+    @cached_property
+    def query_candidates(self) -> tuple[NDArray[np.bool_], ...]:
+        """Per class, a mask (n_c,) of the images that may be queries given the support.
+
+        Queries are drawn uniformly among them.
+        """
+        return mask_query_candidates(self.class_ids, self.class_sizes, self.support, self.groups)
 
     def images(self, by_class: Mapping[int, Indices]) -> tuple[Indices, Indices]:
         """Return the image indices of support (n_way, k_shot) and query (n_way, n_query).
@@ -68,6 +76,20 @@ class Episode:
             for side in (self.support, self.query)
         )
         return support, query
+
+
+def mask_query_candidates(
+    class_ids: Indices, class_sizes: Sequence[int], support: Indices, groups: Groups | None
+) -> tuple[NDArray[np.bool_], ...]:
+    """Mask the images of each class outside the support and its groups."""
+    if groups is None:
+        masks = [np.ones(size, np.bool_) for size in class_sizes]
+        for mask, ranks in zip(masks, support, strict=True):
+            mask[ranks] = False
+        return tuple(masks)
+    codes = [groups.by_class[c] for c in class_ids.tolist()]
+    met = np.concatenate([code[ranks] for code, ranks in zip(codes, support, strict=True)])
+    return tuple(np.isin(code, met, invert=True) for code in codes)
 
 
 class EpisodeSampler:
@@ -108,32 +130,20 @@ class EpisodeSampler:
         spec = self.spec
         keys = words(len(self._ids), *self._name, i, "classes")
         class_ids = self._ids[smallest_keys(spec.n_way, keys)]
-        ends = list(accumulate(self.class_counts[c] for c in class_ids.tolist()))
+        sizes = [self.class_counts[c] for c in class_ids.tolist()]
+        ends = list(accumulate(sizes))
         keys = words(ends[-1], *self._name, i, "images")
         parts = [keys[low:high] for low, high in pairwise([0, *ends])]
         drawn = np.array([smallest_keys(spec.k_shot + spec.n_query, part) for part in parts])
         support, query = drawn[:, : spec.k_shot], drawn[:, spec.k_shot :]
-        candidates = self._query_candidates(class_ids, support)
         if self.groups is not None:
+            candidates = mask_query_candidates(class_ids, sizes, support, self.groups)
             ranks = [
                 np.flatnonzero(free)[smallest_keys(spec.n_query, part[free])]
                 for free, part in zip(candidates, parts, strict=True)
             ]
             query = np.stack(ranks)
-        return Episode(i, class_ids, support, query, candidates)
-
-    def _query_candidates(
-        self, class_ids: Indices, support: Indices
-    ) -> tuple[NDArray[np.bool_], ...]:
-        """Mask the images of each class outside the support and its groups."""
-        if self.groups is None:
-            masks = [np.ones(self.class_counts[int(c)], np.bool_) for c in class_ids]
-            for mask, ranks in zip(masks, support, strict=True):
-                mask[ranks] = False
-            return tuple(masks)
-        codes = [self.groups.by_class[int(c)] for c in class_ids]
-        met = np.concatenate([code[ranks] for code, ranks in zip(codes, support, strict=True)])
-        return tuple(np.isin(code, met, invert=True) for code in codes)
+        return Episode(i, class_ids, sizes, support, query, self.groups)
 
     def manifest_hash(self, indices: Iterable[int]) -> str:
         """Return `hash_episodes` of these episodes; their order does not matter."""
@@ -271,11 +281,17 @@ def _manifest(
     return Manifest(digest.hexdigest(), np.array(numbers, np.int64), class_ids)
 
 
+FEW_KEYS = 100
+"""Numbers of keys that take no longer to sort than to part."""
+
+
 def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
     """Return the positions of the m smallest keys in key order: a uniform draw without replacement.
 
-    Equal to `np.argsort(keys, kind="stable")[:m]`, but faster: only the smallest are sorted.
+    Only the smallest of many keys are sorted.
     """
+    if len(keys) <= FEW_KEYS:
+        return keys.argsort(kind="stable")[:m]
     near: Indices = (keys <= np.partition(keys, m - 1)[m - 1]).nonzero()[0]
     return near[keys[near].argsort(kind="stable")][:m]
 

@@ -51,8 +51,8 @@ def test_shares_are_those_of_drawing_by_class_alone(k: int) -> None:
 def test_an_episode_by_hand() -> None:
     """Class 3: query 0 leaks by its own support, query 1 by that of class 7 alone."""
     groups = Groups({3: np.array([0, 0, 1, 2]), 7: np.array([1, 3, 4, 5])})
-    free = (np.ones(4, np.bool_),) * 2
-    episode = Episode(0, np.array([3, 7]), np.array([[0], [0]]), np.array([[1, 2], [1, 2]]), free)
+    support, query = np.array([[0], [0]]), np.array([[1, 2], [1, 2]])
+    episode = Episode(0, np.array([3, 7]), (4, 4), support, query)
     assert shared_fractions(episode, groups) == (0.25, 0.5)
 
 
