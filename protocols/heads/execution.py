@@ -9,8 +9,10 @@ Where that many do not fit into memory, the number is halved as often as needed;
 the halvings and is never mixed with results of other halvings.
 """
 
+import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import TypeVar
 
 import torch
@@ -30,15 +32,31 @@ def run_side_by_side(
     one; its bits then depend on --threads, as those of features do.
     """
     threads = torch.get_num_threads()
-    workers = threads if device == "cpu" else 1
     per_worker = max(1, threads // len(pieces)) if shared else 1
+
+    def work_alone(piece: P) -> R:
+        torch.set_num_threads(per_worker)
+        return work(piece)
+
+    workers = start_workers(os.getpid(), threads if device == "cpu" else 1)
+    started = [workers.submit(work_alone, piece) for piece in pieces]
     try:
-        with ThreadPoolExecutor(
-            workers, initializer=torch.set_num_threads, initargs=(per_worker,)
-        ) as pool:
-            return list(pool.map(work, pieces))
+        return [piece.result() for piece in started]
     finally:
-        torch.set_num_threads(threads)
+        for piece in started:
+            piece.cancel()
+        wait(started)
+        torch.set_num_threads(threads)  # new threads take the number that was set last
+
+
+@cache
+def start_workers(process: int, number: int) -> ThreadPoolExecutor:
+    """Return so many workers, which wait for pieces until the process ends.
+
+    New threads for every block would cost as much as ten episodes at 1 shot. process: the one that
+    starts them; a fork of it has none of its threads.
+    """
+    return ThreadPoolExecutor(number)
 
 
 SMALLEST = 2
