@@ -47,13 +47,13 @@ def words(n: int, *names: Name) -> NDArray[np.uint64]:
     return np.asarray(raw, dtype=np.uint64)
 
 
-def uniforms(shape: tuple[int, ...], *names: Name) -> NDArray[np.float64]:
-    """Draw uniform numbers in [0, 1) with 53 random bits, of this shape."""
+def uniforms(shape: tuple[int, ...], *names: Name, below: float = 1.0) -> NDArray[np.float64]:
+    """Draw uniform numbers in [0, below) with 53 random bits, of this shape."""
     n = int(np.prod(shape, dtype=np.int64))
     high = words(n, *names)
     high >>= np.uint64(11)
     drawn = high.view(np.int64).astype(np.float64)  # faster than from unsigned numbers
-    drawn *= 2.0**-53
+    drawn *= below * 2.0**-53
     return drawn.reshape(shape)
 
 

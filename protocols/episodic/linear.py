@@ -8,10 +8,10 @@ differs between the published codes is listed in protocols/README.md.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec
@@ -28,10 +28,10 @@ ADAPTATION = "linear"
 BLOCK = 200
 PIECES = (100, 50, 25, 10, 5, 2)
 FEW_IMAGES = 10
-"""Most support images of an episode at which a block is one piece: operations on less than a block
+"""Most support images of an episode at which a whole block is trained together: operations on less
 take microseconds then, and two threads would only wait for each other at Python's lock."""
-SCORED = 50
-"""Episodes of such a block that are scored together."""
+PREPARED, SCORED = 100, 50
+"""Episodes of such a block that one thread prepares before the training, and scores after it."""
 GRAM_BYTES = 16 * 2**20
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -48,6 +48,16 @@ def trained_piece_size(spec: EpisodicSpec) -> int:
         return BLOCK
     fits = GRAM_BYTES // (n * n * DTYPES[spec.head.dtype].itemsize)
     return next((size for size in PIECES if size <= fits), PIECES[-1])
+
+
+class PreparedPiece(NamedTuple):
+    """Episodes with all that their heads need: start, order of the support, Gram matrices."""
+
+    episodes: Sequence[Episode]
+    start: UntrainedHeads
+    orders: Tensor
+    support: Gram
+    query: Gram
 
 
 class TrainedPiece(NamedTuple):
@@ -76,28 +86,56 @@ class TrainedPiece(NamedTuple):
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
     """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), trained_piece_size(spec)
-    pieces = [range(low, low + size) for low in range(block * BLOCK, (block + 1) * BLOCK, size)]
-    score = partial(score_piece, inputs, spec)
+    episodes = [sampler.episode(i) for i in range(block * BLOCK, (block + 1) * BLOCK)]
 
-    def train(indices: range) -> TrainedPiece:
-        return train_piece(inputs, spec, [sampler.episode(i) for i in indices])
+    def prepare(piece: Sequence[Episode]) -> PreparedPiece:
+        return prepare_piece(inputs, spec, piece)
 
-    if len(pieces) == 1:  # on one thread, but its many dense queries side by side
-        [trained] = run_side_by_side(train, pieces, inputs.device)
-        return concatenate(run_side_by_side(score, trained.split(SCORED), inputs.device))
-    return concatenate(run_side_by_side(lambda part: score(train(part)), pieces, inputs.device))
+    def train(pieces: Sequence[PreparedPiece]) -> list[TrainedPiece]:
+        return train_pieces(pieces, spec)
+
+    def score(piece: TrainedPiece) -> EpisodeRecords:
+        return score_piece(inputs, spec, piece)
+
+    def evaluate(piece: Sequence[Episode]) -> EpisodeRecords:
+        [trained] = train([prepare(piece)])
+        return score(trained)
+
+    if size < BLOCK:
+        return concatenate(run_side_by_side(evaluate, cut(episodes, size), inputs.device))
+    prepared = run_side_by_side(prepare, cut(episodes, PREPARED), inputs.device)
+    [trained] = run_side_by_side(train, [prepared], inputs.device)
+    parts = [part for piece in trained for part in piece.split(SCORED)]
+    return concatenate(run_side_by_side(score, parts, inputs.device))
 
 
-def train_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> TrainedPiece:
-    """Train the heads of these episodes together."""
+def cut(episodes: Sequence[Episode], size: int) -> list[Sequence[Episode]]:
+    """Return pieces of so many episodes."""
+    return [episodes[low : low + size] for low in range(0, len(episodes), size)]
+
+
+def prepare_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> PreparedPiece:
+    """Draw the untrained heads and the order of the images, and multiply the features."""
     e, device = spec.episode, inputs.device
     names, indices = (e.stream, inputs.dataset.name), [episode.index for episode in episodes]
     reference = torch.empty(0, dtype=DTYPES[spec.head.dtype], device=device)
     start = gram.draw_untrained_heads(names, indices, inputs.features.shape[1], e.n_way, reference)
     orders = gram.draw_orders(names, indices, spec.head.epochs, e.n_way * e.k_shot, device)
-    labels = torch.arange(e.n_way, device=device).repeat_interleave(e.k_shot)
-    support, query = support_and_query(inputs, episodes, start)
-    return TrainedPiece(episodes, start, query, train_heads(support, labels, orders, spec.head))
+    return PreparedPiece(episodes, start, orders, *support_and_query(inputs, episodes, start))
+
+
+def train_pieces(pieces: Sequence[PreparedPiece], spec: EpisodicSpec) -> list[TrainedPiece]:
+    """Train the heads of all these pieces together."""
+    support = Gram(*map(torch.cat, zip(*(piece.support for piece in pieces), strict=True)))
+    orders = torch.cat([piece.orders for piece in pieces])
+    labels = torch.arange(spec.episode.n_way, device=orders.device)
+    labels = labels.repeat_interleave(spec.episode.k_shot)
+    position, share = train_heads(support, labels, orders, spec.head)
+    parts = position.split_with_sizes([len(piece.episodes) for piece in pieces])
+    return [
+        TrainedPiece(piece.episodes, piece.start, piece.query, TrainedHeads(part, share))
+        for piece, part in zip(pieces, parts, strict=True)
+    ]
 
 
 def score_piece(inputs: Inputs, spec: EpisodicSpec, piece: TrainedPiece) -> EpisodeRecords:

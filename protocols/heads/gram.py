@@ -5,7 +5,8 @@ nothing depends on the feature dimension. Every draw comes from fsbench.core.see
 episode, stream), so it depends on no block, shard, order of work, device or dtype.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +67,7 @@ def support_and_query(
     start: the untrained heads, which set device and dtype; their D is padded_dim(D).
     """
     n = episodes[0].support.size
-    sides = [episode.images(inputs.dataset.by_class) for episode in episodes]
-    images = np.stack([np.concatenate([side.ravel() for side in both]) for both in sides])
+    images = stack_images(inputs.dataset.by_class, episodes)
     step = max(1, SLICE_BYTES // (start.weight[0, :, 0].nbytes * images.shape[1]))
     grams = []
     for low in range(0, len(episodes), step):
@@ -77,6 +77,17 @@ def support_and_query(
         grams.append(build_gram(rows, rows[:, :n], heads))
     gram = Gram(*map(torch.cat, zip(*grams, strict=True)))
     return gram.take(slice(n)), gram.take(slice(n, None))
+
+
+def stack_images(
+    by_class: Mapping[int, NDArray[np.int64]], episodes: Sequence[Episode]
+) -> NDArray[np.int64]:
+    """Return `Episode.images` of all episodes, (E, n + q): those of the support come first."""
+    first = dict(zip(by_class, accumulate(map(len, by_class.values()), initial=0), strict=False))
+    starts = np.array([[first[c] for c in episode.class_ids.tolist()] for episode in episodes])
+    sides = ([episode.support for episode in episodes], [episode.query for episode in episodes])
+    places = [(np.stack(side) + starts[:, :, None]).reshape(len(starts), -1) for side in sides]
+    return np.take(np.concatenate(list(by_class.values())), np.concatenate(places, axis=1))
 
 
 def gather_features(
@@ -102,8 +113,7 @@ def draw_linear_init(dim: int, n_classes: int, *names: Name) -> NDArray[np.float
 
     Shape (dim + 1, n_classes): the weight, class dimension last, and the bias as last row.
     """
-    drawn = uniforms((dim + 1, n_classes), *names)
-    drawn *= 2 / np.sqrt(dim)
+    drawn = uniforms((dim + 1, n_classes), *names, below=2 / np.sqrt(dim))
     drawn -= 1 / np.sqrt(dim)
     return drawn
 

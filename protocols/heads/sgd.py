@@ -111,12 +111,10 @@ def _add_probabilities(errors: Tensor, batches: Sequence[int], logits: Tensor, m
     of the errors of earlier rows (last) in them.
     """
     earlier, start = errors.transpose(0, 1), 0
-    parts = (
-        whole.split_with_sizes(batches, dim) for whole, dim in ((logits, 2), (mix, 1), (errors, 2))
-    )
+    parts = (whole.split_with_sizes(batches, 2) for whole in (logits, mix.mT, errors))
     for z, weights, error in zip(*parts, strict=True):
         if start:
-            z = torch.baddbmm(z, earlier[:, :, :start], weights[:, :, :start].mT)
+            z = torch.baddbmm(z, earlier.narrow(2, 0, start), weights.narrow(1, 0, start))
         error += torch.softmax(z.transpose(0, 1), dim=0)
         start += error.shape[2]
 

@@ -43,6 +43,7 @@ def test_uniforms_fill_the_unit_interval() -> None:
     assert x.min() >= 0.0
     assert x.max() < 1.0
     assert abs(x.mean() - 0.5) < 0.02
+    assert np.array_equal(uniforms((1000, 10), "test", below=0.3), x * 0.3)
 
 
 def test_stream_seeds_the_inside_and_restores_the_outside() -> None:

@@ -29,7 +29,8 @@ SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "BLOCK", 12)
     monkeypatch.setattr(linear, "PIECES", (4,))
-    monkeypatch.setattr(linear, "SCORED", 5)
+    monkeypatch.setattr(linear, "PREPARED", 7)
+    monkeypatch.setattr(linear, "SCORED", 3)
     monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 7)
 
 

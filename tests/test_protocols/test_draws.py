@@ -3,8 +3,11 @@
 import numpy as np
 import torch
 from scipy.stats import kstest
+from support.protocols import target
 
-from protocols.heads.gram import draw_linear_init, draw_orders, draw_untrained_heads
+from fsbench.core.specs import EpisodeSpec
+from fsbench.data.episodes import EpisodeSampler
+from protocols.heads.gram import draw_linear_init, draw_orders, draw_untrained_heads, stack_images
 
 NAMES = ("digest", "blobs")
 
@@ -39,3 +42,14 @@ def test_orders_are_permutations_new_in_every_epoch_and_episode() -> None:
     assert torch.equal(drawn.sort(dim=2).values, torch.arange(10).expand(2, 6, 10))
     assert len({tuple(row) for row in drawn.flatten(0, 1).tolist()}) == 12
     assert torch.equal(drawn[1:], draw_orders(NAMES, [4], 6, 10, "cpu"))
+
+
+def test_stacked_images_are_those_of_every_episode_support_first() -> None:
+    dataset = target()
+    sampler = EpisodeSampler.of(EpisodeSpec(n_way=3, k_shot=2, n_query=4), dataset)
+    episodes = [sampler.episode(i) for i in range(8)]
+    expected = [
+        np.concatenate([side.ravel() for side in episode.images(dataset.by_class)])
+        for episode in episodes
+    ]
+    np.testing.assert_array_equal(stack_images(dataset.by_class, episodes), expected)

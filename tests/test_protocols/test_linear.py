@@ -28,7 +28,8 @@ SPEC = EpisodicSpec(
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "BLOCK", 12)
     monkeypatch.setattr(linear, "PIECES", (3,))
-    monkeypatch.setattr(linear, "SCORED", 5)
+    monkeypatch.setattr(linear, "PREPARED", 7)
+    monkeypatch.setattr(linear, "SCORED", 3)
     monkeypatch.setattr(gram, "SLICE_BYTES", 2 * 8 * 16 * 35)
 
 
