@@ -102,14 +102,16 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
         return score(trained)
 
     if size < BLOCK:
-        return concatenate(run_side_by_side(evaluate, cut(episodes, size), inputs.device))
-    prepared = run_side_by_side(prepare, cut(episodes, PREPARED), inputs.device)
+        return concatenate(
+            run_side_by_side(evaluate, split_into_pieces(episodes, size), inputs.device)
+        )
+    prepared = run_side_by_side(prepare, split_into_pieces(episodes, PREPARED), inputs.device)
     [trained] = run_side_by_side(train, [prepared], inputs.device)
     parts = [part for piece in trained for part in piece.split(SCORED)]
     return concatenate(run_side_by_side(score, parts, inputs.device))
 
 
-def cut(episodes: Sequence[Episode], size: int) -> list[Sequence[Episode]]:
+def split_into_pieces(episodes: Sequence[Episode], size: int) -> list[Sequence[Episode]]:
     """Return pieces of so many episodes."""
     return [episodes[low : low + size] for low in range(0, len(episodes), size)]
 

@@ -38,7 +38,7 @@ def run_side_by_side(
         torch.set_num_threads(per_worker)
         return work(piece)
 
-    workers = start_workers(os.getpid(), threads if device == "cpu" else 1)
+    workers = start_threads(os.getpid(), threads if device == "cpu" else 1)
     started = [workers.submit(work_alone, piece) for piece in pieces]
     try:
         return [piece.result() for piece in started]
@@ -50,7 +50,7 @@ def run_side_by_side(
 
 
 @cache
-def start_workers(process: int, number: int) -> ThreadPoolExecutor:
+def start_threads(process: int, number: int) -> ThreadPoolExecutor:
     """Return so many workers, which wait for pieces until the process ends.
 
     New threads for every block would cost as much as ten episodes at 1 shot. process: the one that

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 import pytest
 import torch
 
-from protocols.heads.execution import run_side_by_side, start_workers
+from protocols.heads.execution import run_side_by_side, start_threads
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_a_failure_arrives_when_no_piece_runs_any_more() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="forks a process")
 def test_a_fork_starts_workers_of_its_own() -> None:
     run_side_by_side(abs, range(4), "cpu")
-    assert start_workers.cache_info().currsize
+    assert start_threads.cache_info().currsize
     fork = get_context("fork").Process(target=run_side_by_side, args=(abs, range(4), "cpu"))
     fork.start()
     fork.join(20)
