@@ -200,6 +200,7 @@ def main() -> None:
     parser.add_argument("--processes", action="store_true", help="time two processes too")
     parser.add_argument("--dtype", choices=["bfloat16"], help="of ours; float32 by default")
     options = parser.parse_args()
+    keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
     spawn = get_context("spawn")
