@@ -6,19 +6,29 @@ its compiler; where a release lacks one of them, torch's own convolution is used
 """
 
 from itertools import product
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 ONEDNN = torch.ops.mkldnn
+NARROW = 8
+"""Channels that fill half of a vector register of AVX-512, which has 16 numbers."""
 OPERATORS = (
     "_convolution_pointwise",
     "_convolution_transpose_pointwise",
     "_reorder_convolution_weight",
     "_reorder_convolution_transpose_weight",
 )
+
+
+class Operation(Protocol):
+    """A convolution whose kernel is in oneDNN's order, and its gradient of the input."""
+
+    def forward(self, x: Tensor) -> Tensor: ...
+
+    def backward(self, grad: Tensor) -> Tensor: ...
 
 
 class FrozenConvolution:
@@ -31,7 +41,7 @@ class FrozenConvolution:
 
     def __init__(self, layer: nn.Module) -> None:
         self.layer = cast("nn.Conv2d", layer)
-        self.operations: dict[tuple[int, ...], PackedConvolution | PackedProduct] = {}
+        self.operations: dict[tuple[int, ...], Operation] = {}
 
     @staticmethod
     def replaces(layer: nn.Module) -> bool:
@@ -59,7 +69,7 @@ class FrozenOperation(torch.autograd.Function):
     """Call an operation forward, and backward with the gradient."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, operation: "PackedConvolution | PackedProduct") -> Tensor:
+    def forward(ctx: Any, x: Tensor, operation: Operation) -> Tensor:
         ctx.operation = operation
         return operation.forward(x)
 
@@ -69,7 +79,7 @@ class FrozenOperation(torch.autograd.Function):
         return ctx.operation.backward(grad), None
 
 
-def pack(layer: nn.Conv2d, x: Tensor) -> "PackedConvolution | PackedProduct":
+def pack(layer: nn.Conv2d, x: Tensor) -> Operation:
     """Return the layer as an operation on maps like x.
 
     Where the window covers the map from all its places (3x3 on 1x1 or 2x2), the convolution is a
@@ -89,8 +99,20 @@ def pack(layer: nn.Conv2d, x: Tensor) -> "PackedConvolution | PackedProduct":
             matrix[place] = window.permute(0, 2, 3, 1)
         bias = None if bias is None else bias.repeat(side[0] * side[1])
         return PackedProduct(matrix, bias, len(x))
+    if side == list(x.shape[2:]) and side[1] % 2 == 0 and leaves_half(layer):
+        return PairedColumns(layer, x)
     rest = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for (n, m, k, s, p), d in axes]
     return PackedConvolution(layer, x, side, rest)
+
+
+def leaves_half(layer: nn.Conv2d) -> bool:
+    """Return whether the channels of a 3x3 convolution leave half of a vector register empty."""
+    return (
+        torch.backends.cpu.get_cpu_capability() == "AVX512"
+        and max(layer.in_channels, layer.out_channels) <= NARROW
+        and (layer.kernel_size, layer.stride, layer.dilation) == ((3, 3), (1, 1), (1, 1))
+        and layer.bias is None
+    )
 
 
 class PackedConvolution:
@@ -116,6 +138,40 @@ class PackedConvolution:
             grad, self.transposed, None, *self.transposed_geometry, "none", [], ""
         )
         return out
+
+
+class PairedColumns:
+    """A 3x3 convolution to few channels, two columns of its output at a time.
+
+    A kernel of 3x4 and stride 2 gives both columns as twice the channels: a quarter of its numbers
+    are zeros, but vector registers of 16 are full, and in channels-last memory pairs of columns are
+    the columns. Takes .7 of the time at 8 channels, with equal bits. The gradient is the
+    convolution with the kernel turned around.
+    """
+
+    GEOMETRY = ([1, 1], [1, 2], [1, 1], 1)
+    """Padding, stride, dilation and groups."""
+
+    def __init__(self, layer: nn.Conv2d, x: Tensor) -> None:
+        weight = layer.weight.detach()
+        self.kernel, self.turned = (
+            ONEDNN._reorder_convolution_weight(
+                torch.cat([pad(kernel, (0, 1)), pad(kernel, (1, 0))]),
+                *self.GEOMETRY,
+                [len(x), kernel.shape[1], *x.shape[2:]],
+            )
+            for kernel in (weight, weight.flip(2, 3).transpose(0, 1))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.convolve(x, self.kernel)
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return self.convolve(grad, self.turned)
+
+    def convolve(self, x: Tensor, kernel: Tensor) -> Tensor:
+        pairs = convolve(x, kernel, None, self.GEOMETRY).permute(0, 2, 3, 1)
+        return pairs.reshape(len(x), *x.shape[2:], -1).permute(0, 3, 1, 2)
 
 
 class PackedProduct:

@@ -17,7 +17,7 @@ from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
 from protocols.affine import convolution, network
-from protocols.affine.convolution import FrozenConvolution
+from protocols.affine.convolution import FrozenConvolution, PackedConvolution, PairedColumns
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic import affine
@@ -234,15 +234,22 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
     [(3, 1, 1), (3, 2, 1), (1, 1, 0), (1, 2, 0), (7, 2, 3), (2, 2, 1), (3, 1, 2, 2)],
     ids=str,
 )
+@pytest.mark.parametrize("channels", [(24, 40), (5, 8)], ids=str)
 def test_frozen_convolutions_equal_those_of_torch(
-    geometry: tuple[int, ...], side: int, dtype: torch.dtype
+    channels: tuple[int, int],
+    geometry: tuple[int, ...],
+    side: int,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Output and gradient, for as many images as the kernel was packed for, fewer and more."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     kernel, stride, padding, dilation = (*geometry, 1)[:4]
-    conv = nn.Conv2d(24, 40, kernel, stride, padding, dilation).to(dtype).requires_grad_(False)
+    wide, shape = channels[0] > 8, (kernel, stride, padding, dilation)
+    conv = nn.Conv2d(*channels, *shape, bias=wide).to(dtype).requires_grad_(False)
     frozen = FrozenConvolution(conv)
     for images_ in (4, 3, 9):
-        x = torch.randn(images_, 24, side, side, dtype=dtype, requires_grad=True)
+        x = torch.randn(images_, channels[0], side, side, dtype=dtype, requires_grad=True)
         right, mine = conv(x), frozen(x)
         gradient = torch.randn_like(right)
         (to_right,) = torch.autograd.grad(right, x, gradient)
@@ -250,6 +257,35 @@ def test_frozen_convolutions_equal_those_of_torch(
         bound = 1e-5 if dtype == torch.float32 else 0.05
         torch.testing.assert_close(mine, right, rtol=bound, atol=bound)
         torch.testing.assert_close(to_mine, to_right, rtol=bound, atol=bound)
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="columns are paired on processors with AVX-512 alone",
+)
+def test_columns_in_pairs_have_the_bits_of_single_ones() -> None:
+    """The zeros of the kernel change no sum; wider layers, odd maps and strides are not paired."""
+    x = images_of(8, 12)
+    conv = nn.Conv2d(8, 6, 3, padding=1, bias=False).requires_grad_(False)
+    paired = convolution.pack(conv, x)
+    assert isinstance(paired, PairedColumns)
+    single = PackedConvolution(conv, x, [12, 12], [0, 0])
+    gradient = images_of(6, 12)
+    assert torch.equal(paired.forward(x), single.forward(x))
+    assert torch.equal(paired.backward(gradient), single.backward(gradient))
+    others = [
+        (nn.Conv2d(9, 6, 3, padding=1, bias=False), images_of(9, 12)),
+        (nn.Conv2d(8, 6, 3, padding=1, bias=False), images_of(8, 11)),
+        (nn.Conv2d(8, 6, 3, 2, padding=1, bias=False), x),
+        (nn.Conv2d(8, 6, 3, padding=1), x),
+    ]
+    for layer, maps in others:
+        assert isinstance(convolution.pack(layer.requires_grad_(False), maps), PackedConvolution)
+
+
+def images_of(channels: int, side: int) -> Tensor:
+    maps = torch.randn(4, channels, side, side)
+    return maps.contiguous(memory_format=torch.channels_last)
 
 
 def test_without_the_operators_convolutions_are_those_of_torch(
