@@ -1,26 +1,33 @@
 """Convolutions with frozen kernels on a CPU: packed for oneDNN once instead of in every call.
 
-A gradient reaches the input alone. Where the window covers a small map from all its places the
-convolution becomes a product of the whole map and a matrix. Both use operators that torch keeps for
-its compiler; where a release lacks one of them, torch's own convolution is used.
+A gradient reaches the input alone. Where much of a small map's surroundings would be padding, or a
+stride leaves most of a map unread, products of matrices take the place of a convolution (`pack`).
+All use operators that torch keeps for its compiler; where a release lacks one of them, torch's own
+convolution is used.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import product
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 ONEDNN = torch.ops.mkldnn
-NARROW = 8
-"""Channels that fill half of a vector register of AVX-512, which has 16 numbers."""
 OPERATORS = (
     "_convolution_pointwise",
     "_convolution_transpose_pointwise",
     "_reorder_convolution_weight",
     "_reorder_convolution_transpose_weight",
+    "_linear_pointwise",
+    "_reorder_linear_weight",
 )
+NARROW = 8
+"""Channels that fill half of a vector register of AVX-512, which has 16 numbers."""
+MOST_WINDOWS = 4
+"""Most different windows of a map that are multiplied one by one."""
 
 
 class Operation(Protocol):
@@ -35,8 +42,8 @@ class FrozenConvolution:
     """Takes the place of the `forward` of a frozen convolution on a CPU.
 
     PyTorch reorders a kernel for oneDNN on every call, forward and backward, which takes longer
-    than a convolution of small maps itself. Here it is done once per size of the maps, with equal
-    bits. The gradient is that of the input alone, and no activation is saved for it.
+    than a convolution of small maps itself. Here it is done once per size of the maps. The gradient
+    is that of the input alone, and no activation is saved for it.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -79,30 +86,57 @@ class FrozenOperation(torch.autograd.Function):
         return ctx.operation.backward(grad), None
 
 
-def pack(layer: nn.Conv2d, x: Tensor) -> Operation:
-    """Return the layer as an operation on maps like x.
+class Axis(NamedTuple):
+    """Rows, or columns, of a convolution: of its map, its output and its kernel."""
 
-    Where the window covers the map from all its places (3x3 on 1x1 or 2x2), the convolution is a
-    product of the whole map and a matrix, without a number for the padding. Its sums may be rounded
-    in another order.
-    """
-    weight, bias = layer.weight.detach(), layer.bias
-    side = list(nn.Conv2d.forward(layer, x[:1].detach()).shape[2:])
+    size: int
+    places: int
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+    def windows(self) -> list[tuple[slice, slice]]:
+        """Return each different part of the map, without padding, and the outputs that read it."""
+        readers: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for place in range(self.places):
+            low = place * self.stride - self.padding
+            readers[max(0, low), min(self.size, low + self.kernel)].append(place)
+        return [(slice(*part), slice(p[0], p[-1] + 1)) for part, p in readers.items()]
+
+    def taps(self, part: slice, place: int) -> slice:
+        """Return the taps of the kernel that this output lays on this part of the map."""
+        low = place * self.stride - self.padding
+        return slice(part.start - low, part.stop - low)
+
+    def rest(self) -> int:
+        """Return how many rows at the end of the padded map no output reads."""
+        reach = (self.places - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
+        return self.size + 2 * self.padding - reach
+
+
+def axes_of(layer: nn.Conv2d, x: Tensor) -> tuple[Axis, Axis]:
+    """Return the rows and the columns of the layer on maps like x."""
+    side = nn.Conv2d.forward(layer, x[:1].detach()).shape[2:]
     padding = [int(p) for p in layer.padding]
-    geometry = zip(x.shape[2:], side, layer.kernel_size, layer.stride, padding, strict=True)
-    axes = list(zip(geometry, layer.dilation, strict=True))
-    if all(d == 1 and (m - 1) * s <= p and n - 1 + p < k for (n, m, k, s, p), d in axes):
-        matrix = weight.new_empty(*side, len(weight), *x.shape[2:], x.shape[1])
-        for place in product(*(range(m) for m in side)):
-            top, left = (p - s * o for o, s, p in zip(place, layer.stride, padding, strict=True))
-            window = weight[:, :, top : top + x.shape[2], left : left + x.shape[3]]
-            matrix[place] = window.permute(0, 2, 3, 1)
-        bias = None if bias is None else bias.repeat(side[0] * side[1])
-        return PackedProduct(matrix, bias, len(x))
-    if side == list(x.shape[2:]) and side[1] % 2 == 0 and leaves_half(layer):
+    geometry = (x.shape[2:], side, layer.kernel_size, layer.stride, padding, layer.dilation)
+    rows, columns = (Axis(*sizes) for sizes in zip(*geometry, strict=True))
+    return rows, columns
+
+
+def pack(layer: nn.Conv2d, x: Tensor) -> Operation:
+    """Return the layer as an operation on maps like x. Sums may be rounded in another order."""
+    rows, columns = axes = axes_of(layer, x)
+    if all(axis.dilation == 1 and axis.padding < axis.kernel for axis in axes):
+        one_tap = rows.kernel == columns.kernel == 1
+        windows = len(rows.windows()) * len(columns.windows())
+        if windows == 1 or (windows <= MOST_WINDOWS and not one_tap):
+            return window_products(layer, rows, columns)
+        if one_tap and rows.stride * columns.stride > 1:
+            return point_products(layer, rows, columns)
+    if leaves_half(layer) and columns.places == columns.size and columns.size % 2 == 0:
         return PairedColumns(layer, x)
-    rest = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for (n, m, k, s, p), d in axes]
-    return PackedConvolution(layer, x, side, rest)
+    return PackedConvolution(layer, x, axes)
 
 
 def leaves_half(layer: nn.Conv2d) -> bool:
@@ -116,18 +150,17 @@ def leaves_half(layer: nn.Conv2d) -> bool:
 
 
 class PackedConvolution:
-    """A convolution of maps x (., C, H, W), and of its gradient (., K, *side).
+    """A convolution of maps like x, and of its gradient."""
 
-    rest: rows and columns of x that no window reaches.
-    """
-
-    def __init__(self, layer: nn.Conv2d, x: Tensor, side: list[int], rest: list[int]) -> None:
+    def __init__(self, layer: nn.Conv2d, x: Tensor, axes: Sequence[Axis]) -> None:
         weight, self.bias = layer.weight.detach(), layer.bias
-        padding, strides = [int(p) for p in layer.padding], (layer.stride, layer.dilation, 1)
-        self.geometry, self.transposed_geometry = (padding, *strides), (padding, rest, *strides)
+        padding, strides = [axis.padding for axis in axes], (layer.stride, layer.dilation, 1)
+        self.geometry = (padding, *strides)
+        self.transposed_geometry = (padding, [axis.rest() for axis in axes], *strides)
         self.kernel = ONEDNN._reorder_convolution_weight(weight, *self.geometry, x.shape)
+        places = [axis.places for axis in axes]
         self.transposed = ONEDNN._reorder_convolution_transpose_weight(
-            weight, *self.transposed_geometry, [len(x), len(weight), *side]
+            weight, *self.transposed_geometry, [len(x), len(weight), *places]
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -174,47 +207,95 @@ class PairedColumns:
         return pairs.reshape(len(x), *x.shape[2:], -1).permute(0, 3, 1, 2)
 
 
-class PackedProduct:
-    """A product of each whole map, channels last, and a matrix (*outputs, *inputs).
-
-    Images are the width of one map for oneDNN, which uses a number of the matrix for several places
-    of the width at a time. The order of the matrix is for exactly `rows` images; others would have
-    it reordered on every call, so smaller batches are padded and larger ones cut.
-    """
-
-    GEOMETRY = ([0, 0], [1, 1], [1, 1], 1)
-    """Padding, stride, dilation and groups."""
-
-    def __init__(self, matrix: Tensor, bias: Tensor | None, rows: int) -> None:
-        self.bias, self.rows, self.sizes = bias, rows, (matrix.shape[:3], matrix.shape[3:])
-        flat = matrix.flatten(3).flatten(0, 2)
-        self.matrix, self.transposed = (
-            ONEDNN._reorder_convolution_weight(
-                m[:, :, None, None].contiguous(memory_format=torch.channels_last),
-                *(*self.GEOMETRY, [1, m.shape[1], rows, 1]),
-            )
-            for m in (flat, flat.t())
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.multiply(x, self.matrix, self.bias, self.sizes[0])
-
-    def backward(self, grad: Tensor) -> Tensor:
-        return self.multiply(grad, self.transposed, None, self.sizes[1])
-
-    def multiply(
-        self, x: Tensor, matrix: Tensor, bias: Tensor | None, size: tuple[int, ...]
-    ) -> Tensor:
-        rows = pad(x.permute(0, 2, 3, 1).flatten(1), (0, 0, 0, -len(x) % self.rows))
-        parts = [
-            convolve(part.t()[None, :, :, None], matrix, bias, self.GEOMETRY)[0, :, :, 0].t()
-            for part in torch.split(rows, self.rows)
-        ]
-        out = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return out[: len(x)].reshape(len(x), *size).permute(0, 3, 1, 2)
-
-
 def convolve(x: Tensor, kernel: Tensor, bias: Tensor | None, geometry: tuple[Any, ...]) -> Tensor:
     """Return the convolution of x and a kernel in oneDNN's order."""
     out: Tensor = ONEDNN._convolution_pointwise(x, kernel, bias, *geometry, "none", [], "")
     return out
+
+
+ALL = slice(None)
+Part = tuple[slice, slice, slice]
+"""Images, rows and columns of maps (B, H, W, C)."""
+
+
+class PackedMatrix:
+    """A product of rows and a matrix (outputs of a row, inputs of a row) in oneDNN's order."""
+
+    def __init__(self, matrix: Tensor, bias: Tensor | None = None) -> None:
+        self.bias, self.inputs = bias, matrix.shape[1]
+        self.packed = ONEDNN._reorder_linear_weight(matrix.contiguous())
+
+    def __call__(self, maps: Tensor) -> Tensor:
+        """Return the product of what these maps (B, H, W, C) hold, cut into rows."""
+        rows = maps.reshape(-1, self.inputs)
+        out: Tensor = ONEDNN._linear_pointwise(rows, self.packed, self.bias, "none", [], "")
+        return out
+
+
+class Product:
+    """A part of a convolution: outputs `written`, which a matrix makes of what they read."""
+
+    def __init__(
+        self, read: Part, written: Part, matrix: Tensor, bias: Tensor | None = None
+    ) -> None:
+        self.read, self.written = read, written
+        self.matrix, self.transposed = PackedMatrix(matrix, bias), PackedMatrix(matrix.t())
+
+
+class Products:
+    """A convolution as products of matrices, which together write every output once."""
+
+    def __init__(self, parts: Sequence[Product], layer: nn.Conv2d, axes: Sequence[Axis]) -> None:
+        self.parts = parts
+        self.map = (*(axis.size for axis in axes), layer.in_channels)
+        self.output = (*(axis.places for axis in axes), layer.out_channels)
+        whole = (ALL, *(slice(0, axis.size) for axis in axes))
+        self.is_whole = [part.read for part in parts] == [whole]
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = x.permute(0, 2, 3, 1)
+        if len(self.parts) == 1:
+            out = self.parts[0].matrix(maps[self.parts[0].read]).view(len(x), *self.output)
+        else:
+            out = x.new_empty(len(x), *self.output)
+            for part in self.parts:
+                written = out[part.written]
+                written.copy_(part.matrix(maps[part.read]).view(written.shape))
+        return out.permute(0, 3, 1, 2)
+
+    def backward(self, grad: Tensor) -> Tensor:
+        outputs = grad.permute(0, 2, 3, 1)
+        if self.is_whole:
+            out = self.parts[0].transposed(outputs).view(len(grad), *self.map)
+        else:
+            out = grad.new_zeros(len(grad), *self.map)
+            for part in self.parts:
+                read = out[part.read]
+                read.add_(part.transposed(outputs[part.written]).view(read.shape))
+        return out.permute(0, 3, 1, 2)
+
+
+def window_products(layer: nn.Conv2d, rows: Axis, columns: Axis) -> Products:
+    """Return a product for each different window of the map, without a number for the padding.
+
+    Where all outputs read the whole map (3x3 on 1x1 or 2x2) there is one.
+    """
+    weight, parts = layer.weight.detach(), []
+    for (top, i), (left, j) in product(rows.windows(), columns.windows()):
+        places = list(product(range(i.start, i.stop), range(j.start, j.stop)))
+        matrix = torch.cat(
+            [
+                weight[:, :, rows.taps(top, y), columns.taps(left, x)].permute(0, 2, 3, 1)
+                for y, x in places
+            ]
+        )
+        bias = None if layer.bias is None else layer.bias.repeat(len(places))
+        parts.append(Product((ALL, top, left), (ALL, i, j), matrix.flatten(1), bias))
+    return Products(parts, layer, (rows, columns))
+
+
+def point_products(layer: nn.Conv2d, rows: Axis, columns: Axis) -> Products:
+    """Return a 1x1 convolution with a stride as the product of the pixels that it reads."""
+    read = (ALL, slice(None, None, rows.stride), slice(None, None, columns.stride))
+    matrix = layer.weight.detach().flatten(1)
+    return Products([Product(read, (ALL, ALL, ALL), matrix, layer.bias)], layer, (rows, columns))

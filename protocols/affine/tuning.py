@@ -1,4 +1,4 @@
-"""Affine tuning of E episodes at once: images, networks, heads, optimizers, one step for all.
+"""Affine tuning of E episodes at once: images, networks, heads, one optimizer and step for all.
 
 SGD is elementwise and the loss is a sum over episodes, so no episode affects another.
 """
@@ -49,10 +49,10 @@ class AffineTuning:
         )
         self.weight = start.weight.clone().requires_grad_()
         self.bias = start.bias.clone().requires_grad_()
-        self.optimizers = [
-            make_optimizer([self.weight, self.bias], spec.head),
-            make_optimizer([self.network.weight, self.network.bias], affine),
-        ]
+        self.optimizer = make_optimizer(
+            ([self.weight, self.bias], spec.head),
+            ([self.network.weight, self.network.bias], affine),
+        )
 
     def step(self, images: Tensor, labels: Tensor, rows: Tensor | None = None) -> None:
         """One mini-batch of each episode: images (E * b, ...) and labels (E * b,) in 0..n_way-1.
@@ -62,11 +62,9 @@ class AffineTuning:
         """
         logits = self.forward(images, rows).flatten(0, 1)
         loss = cross_entropy(logits, labels, reduction="sum") * (self.episodes / len(labels))
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
+        self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        for optimizer in self.optimizers:
-            optimizer.step()
+        self.optimizer.step()
 
     def forward(self, images: Tensor, rows: Tensor | None = None) -> Tensor:
         """Logits (E, b, n_way) of images (E * b, ...)."""
@@ -83,14 +81,17 @@ class AffineTuning:
             return torch.cat([self.forward(images[part.flatten()]) for part in parts], dim=1)
 
 
-def make_optimizer(parameters: list[Tensor], spec: HeadSpec | AffineSpec) -> torch.optim.SGD:
-    """Return PyTorch's SGD, which copies the first gradient into the momentum buffer undamped."""
+def make_optimizer(*groups: tuple[list[Tensor], HeadSpec | AffineSpec]) -> torch.optim.SGD:
+    """Return PyTorch's SGD, which copies the first gradient into the momentum buffer undamped.
+
+    groups: parameters and the settings that they are trained with.
+    """
+    names = ("lr", "momentum", "dampening", "weight_decay")
     return torch.optim.SGD(
-        parameters,
-        lr=spec.lr,
-        momentum=spec.momentum,
-        dampening=spec.dampening,
-        weight_decay=spec.weight_decay,
+        [
+            {"params": parameters, **{name: getattr(spec, name) for name in names}}
+            for parameters, spec in groups
+        ]
     )
 
 

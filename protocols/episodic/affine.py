@@ -21,20 +21,19 @@ from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import AffineSpec, EpisodicSpec
 from fsbench.data.episodes import Episode, EpisodeSampler
+from protocols.affine.network import take_rows
 from protocols.affine.tuning import DTYPES, AffineTuning, read_episode_images
 from protocols.base import Inputs
 from protocols.heads import gram
-from protocols.heads.execution import OutOfMemory, halve, retry_with_halvings, run_side_by_side
+from protocols.heads.execution import OutOfMemory, halve, retry_with_halvings
 from protocols.heads.gram import UntrainedHeads
 from protocols.heads.scoring import make_episode_records
 
 ADAPTATION = "affine"
 FEATURES = False
 
-BLOCKS = (50, 20, 10, 4)
+BLOCKS = (100, 50, 20, 10, 4)
 BLOCK_PIXELS = 2**19
-PIECES = 2
-"""Pieces of a block on a CPU: two halves side by side, one thread each."""
 
 TIMED_STEPS = 3
 
@@ -42,18 +41,16 @@ TIMED_STEPS = 3
 def block_size(spec: EpisodicSpec, dim: int) -> int:
     """Return the largest of BLOCKS whose steps take at most BLOCK_PIXELS pixels, else the smallest.
 
-    50 episodes of 4 images up to 51 px, 20 up to 80 px, 10 up to 114 px, then 4: every one divides
-    100 and 600.
+    100 episodes of 4 images up to 36 px, 50 up to 51 px, 20 up to 80 px, 10 up to 114 px, then 4:
+    every one divides 100 and 600.
     """
     pixels = spec.head.batch_size * spec.image.input_size**2
     return next((size for size in BLOCKS if size * pixels <= BLOCK_PIXELS), BLOCKS[-1])
 
 
-def tuned_piece_size(spec: EpisodicSpec, device: str, halvings: int = 0) -> int:
-    """Return the episodes per forward pass: a block on an accelerator, half a block (at least 2) on
-    a CPU, fewer after halvings."""
-    size = block_size(spec, 0)
-    return halve(max(2, size // PIECES) if device == "cpu" else size, halvings)
+def piece_size(spec: EpisodicSpec, halvings: int = 0) -> int:
+    """Return the episodes per forward pass: a block, fewer after halvings."""
+    return halve(block_size(spec, 0), halvings)
 
 
 def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRecords:
@@ -66,14 +63,10 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
     require_tunable(inputs.backbone, spec, inputs.device)
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), block_size(spec, 0)
     episodes = [sampler.episode(i) for i in range(block * size, (block + 1) * size)]
-    step = tuned_piece_size(spec, inputs.device, inputs.halvings)
+    step = piece_size(spec, inputs.halvings)
     pieces = [episodes[low : low + step] for low in range(0, size, step)]
-
-    def evaluate(piece: Sequence[Episode]) -> EpisodeRecords:
-        return tune_piece(inputs, spec, piece)
-
     with exact_kernels(inputs.device, spec, inputs.halvings):
-        return concatenate(run_side_by_side(evaluate, pieces, inputs.device, shared=True))
+        return concatenate([tune_piece(inputs, spec, piece) for piece in pieces])
 
 
 def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) -> EpisodeRecords:
@@ -83,7 +76,7 @@ def tune_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode]) 
     labels = torch.arange(spec.episode.n_way, device=inputs.device)
     labels = labels.repeat_interleave(spec.episode.k_shot).repeat(len(episodes))
     for rows in iterate_batches(inputs, spec, episodes):
-        tuning.step(images.support[rows], labels[rows], rows)
+        tuning.step(take_rows(images.support, rows), labels[rows], rows)
     return make_episode_records(episodes, tuning.logits(images.query), spec.episode.n_query)
 
 
@@ -142,7 +135,7 @@ def exact_kernels(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterato
         with cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
             yield
     except torch.OutOfMemoryError as error:
-        size = tuned_piece_size(spec, device, halvings)
+        size = piece_size(spec, halvings)
         raise OutOfMemory(size, spec.image.input_size, device) from error
 
 
@@ -162,18 +155,12 @@ def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
 def time_pieces(backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0) -> float:
     """Estimate the seconds of one block for this many halvings. Raise OutOfMemory."""
     e, h = spec.episode, spec.head
-    size = tuned_piece_size(spec, device, halvings)
-    pieces = -(-block_size(spec, 0) // size)
-
-    def timed(_: int) -> float:
-        return time_step(backbone, spec, device, size)
-
+    size = piece_size(spec, halvings)
     with exact_kernels(device, spec, halvings):
-        step = max(run_side_by_side(timed, range(pieces), device, shared=True))
+        step = time_step(backbone, spec, device, size)
     steps = -(-e.n_way * e.k_shot // h.batch_size) * h.epochs
     scoring = e.n_way * e.n_query / h.batch_size / 2
-    in_turn = -(-pieces // torch.get_num_threads()) if device == "cpu" else pieces
-    return step * (steps + scoring) * in_turn
+    return step * (steps + scoring) * -(-block_size(spec, 0) // size)
 
 
 def time_step(backbone: Backbone, spec: EpisodicSpec, device: str, episodes: int) -> float:

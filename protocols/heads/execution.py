@@ -23,19 +23,12 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def run_side_by_side(
-    work: Callable[[P], R], pieces: Sequence[P], device: str, shared: bool = False
-) -> list[R]:
-    """Return work(piece) of every piece, in order; on a CPU, torch.get_num_threads() at a time.
-
-    shared: with fewer pieces than threads, each piece gets an equal share of the threads instead of
-    one; its bits then depend on --threads, as those of features do.
-    """
+def run_side_by_side(work: Callable[[P], R], pieces: Sequence[P], device: str) -> list[R]:
+    """Return work(piece) of every piece, in order; on a CPU, torch.get_num_threads() at a time."""
     threads = torch.get_num_threads()
-    per_worker = max(1, threads // len(pieces)) if shared else 1
 
     def work_alone(piece: P) -> R:
-        torch.set_num_threads(per_worker)
+        torch.set_num_threads(1)
         return work(piece)
 
     workers = start_threads(os.getpid(), threads if device == "cpu" else 1)

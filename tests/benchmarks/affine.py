@@ -3,25 +3,20 @@
 Both train whole mini-batches of decoded images, head and affine parameters, kernels frozen. Plain:
 one episode after the other on a deep copy of the network, with autograd and torch.optim.SGD as the
 published code does, on one torch thread and on all of them; the faster counts. Ours: one block of
-the suite's protocol, cut into its pieces as the suite does. Times are per step and episode, without
-those of building networks: a 1-shot episode takes 200 steps.
-
---processes adds the time of two processes of one thread that are warm already and share nothing,
-half a block each: the most that two cores could give.
+the suite's protocol on all threads. Times are per step and episode, without those of building
+networks: a 1-shot episode takes 200 steps.
 
 Rows for GPUs are skipped with the reason where none is; --rows asks for any row on the CPU.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from copy import deepcopy
-from functools import cache, cached_property
-from multiprocessing import get_context
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
-from benchmarks.pairing import AGAIN, OURS, PLAIN, Measurement, seconds, take_rounds
+from benchmarks.pairing import OURS, PLAIN, Measurement, seconds, take_paired_rounds
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD
@@ -31,9 +26,9 @@ from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
 from fsbench.core.process import keep_freed_memory
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
+from protocols.affine.network import take_rows
 from protocols.affine.tuning import AffineTuning, make_optimizer
-from protocols.episodic.affine import block_size, exact_kernels, tuned_piece_size
-from protocols.heads.execution import run_side_by_side
+from protocols.episodic.affine import exact_kernels, piece_size
 from protocols.heads.gram import UntrainedHeads
 
 N_WAY = 5
@@ -75,7 +70,7 @@ class Case:
         )
         self.row = row
         self.device, self.steps, n = device, steps, N_WAY * row.k_shot
-        self.episodes, self.piece = block_size(self.spec, 0), tuned_piece_size(self.spec, device)
+        self.episodes = piece_size(self.spec)
         images = torch.randint(0, 256, (self.episodes, n, 3, row.side, row.side))
         self.images = images.to(device, torch.uint8)
         self.labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
@@ -102,34 +97,27 @@ class Case:
         for p in tuned:
             p.requires_grad_(True)
         optimizers = (
-            make_optimizer(list(head.parameters()), HeadSpec()),
-            make_optimizer(tuned, AffineSpec()),
+            make_optimizer((list(head.parameters()), HeadSpec())),
+            make_optimizer((tuned, AffineSpec())),
         )
         return network, head, optimizers
 
     def ours(self) -> None:
+        (tuning, stacked), n = self.block, len(self.labels)
+        labels = self.labels.repeat(self.episodes)
+        offsets = n * torch.arange(self.episodes, device=self.device)[:, None]
         with exact_kernels(self.device, self.spec):
-            run_side_by_side(self.ours_piece, self.pieces, self.device, shared=True)
+            for batch in self.batches:
+                rows = (offsets + batch).flatten()
+                tuning.step(take_rows(stacked, rows), labels[rows], rows)
 
     @cached_property
-    def pieces(self) -> list[tuple[AffineTuning, Tensor]]:
-        """Untuned networks and stacked images of every piece of the block."""
-        heads = torch.zeros(self.piece, self.backbone.facts.feature_dim, N_WAY, device=self.device)
-        return [
-            (
-                AffineTuning(self.backbone, self.spec, UntrainedHeads(heads, heads[:, 0])),
-                channels_last(self.images[low : low + self.piece].flatten(0, 1)),
-            )
-            for low in range(0, self.episodes, self.piece)
-        ]
-
-    def ours_piece(self, piece: tuple[AffineTuning, Tensor]) -> None:
-        (tuning, stacked), n = piece, len(self.labels)
-        labels = self.labels.repeat(self.piece)
-        offsets = n * torch.arange(self.piece, device=self.device)[:, None]
-        for batch in self.batches:
-            rows = (offsets + batch).flatten()
-            tuning.step(stacked[rows], labels[rows], rows)
+    def block(self) -> tuple[AffineTuning, Tensor]:
+        """Untuned networks and stacked images of a block."""
+        dim = self.backbone.facts.feature_dim
+        heads = torch.zeros(self.episodes, dim, N_WAY, device=self.device)
+        tuning = AffineTuning(self.backbone, self.spec, UntrainedHeads(heads, heads[:, 0]))
+        return tuning, channels_last(self.images.flatten(0, 1))
 
     def seconds(self, work: Callable[[], None]) -> float:
         def finish() -> None:
@@ -156,38 +144,9 @@ def channels_last(images: Tensor) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last)
 
 
-PROCESSES = "processes"
-
-
-@cache
-def case_alone(row: Row, steps: int) -> Case:
-    """A case of a process with one thread."""
-    torch.set_num_threads(1)
-    return Case(row, "cpu", steps)
-
-
-def tune_alone(row: Row, steps: int) -> None:
-    """Tune the first piece, in a process of its own."""
-    case = case_alone(row, steps)
-    with exact_kernels("cpu", case.spec):
-        case.ours_piece(case.pieces[0])
-
-
-def compare(case: Case, repeats: int, processes: Sequence[ProcessPoolExecutor] = ()) -> Measurement:
-    """Seconds per step and episode: ours, the plain loop, ours again, and in these processes."""
-
-    def together() -> None:
-        tuned = [process.submit(tune_alone, case.row, case.steps) for process in processes]
-        for piece in tuned:
-            piece.result()
-
-    def processes_seconds() -> float:
-        return seconds(together) / case.steps / (case.piece * len(processes))
-
-    sides = {OURS: case.ours_seconds, PLAIN: case.plain_seconds, AGAIN: case.ours_seconds}
-    if processes:
-        sides[PROCESSES] = processes_seconds
-    return Measurement([take_rounds(sides, repeats)])
+def compare(case: Case, repeats: int) -> Measurement:
+    """Seconds per step and episode: ours, the plain loop, ours again."""
+    return Measurement([take_paired_rounds(case.plain_seconds, case.ours_seconds, repeats)])
 
 
 def main() -> None:
@@ -197,16 +156,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
-    parser.add_argument("--processes", action="store_true", help="time two processes too")
     parser.add_argument("--dtype", choices=["bfloat16"], help="of ours; float32 by default")
     options = parser.parse_args()
     keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
-    spawn = get_context("spawn")
-    processes = [
-        ProcessPoolExecutor(1, spawn, keep_freed_memory) for _ in range(2 * options.processes)
-    ]
     name = torch.cuda.get_device_name() if options.device != "cpu" else "cpu"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {name}")
     print(f"{'network':22} {'px':>4} {'shots':>5} {'plain ms':>9} {'ours ms':>8} {'ratio':>7}")
@@ -217,12 +171,9 @@ def main() -> None:
             print(f"{label} skipped: meant for a GPU; --rows {number} runs it here")
             continue
         case = Case(row, options.device, options.steps, options.dtype)
-        measured = compare(case, options.repeats, processes)
+        measured = compare(case, options.repeats)
         times = f"{1e3 * measured.seconds(PLAIN):9.2f} {1e3 * measured.seconds(OURS):8.2f}"
-        notes = f"A/A {measured.noise:.2f}"
-        if processes:
-            notes += f"   two processes {measured.ratio(fast=PROCESSES):.1f}x"
-        print(f"{label} {times} {measured.ratio():6.1f}x   {notes}", flush=True)
+        print(f"{label} {times} {measured.ratio():6.1f}x   A/A {measured.noise:.2f}", flush=True)
 
 
 if __name__ == "__main__":

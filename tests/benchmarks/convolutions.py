@@ -54,7 +54,7 @@ class Convolution:
 
 def convolutions(case: Case) -> list[Convolution]:
     """Return those that a step computes, in the network's order, after a step has packed them."""
-    module, images = case.pieces[0][0].network.module, case.piece * len(case.batches[0])
+    module, images = case.block[0].network.module, case.episodes * len(case.batches[0])
     return [
         Convolution(layer, side, images)
         for layer in module.modules()
@@ -74,9 +74,8 @@ def main() -> None:
         row = ROWS[number]
         case = Case(row, "cpu", 8)
         case.batches = case.batches[:1] * case.steps
+        step = fastest(case.ours, options.repeats)
         with exact_kernels("cpu", case.spec), torch.no_grad():
-            with torch.enable_grad():
-                step = fastest(partial(case.ours_piece, case.pieces[0]), options.repeats)
             parts = convolutions(case)
             times = [part.seconds(options.repeats) for part in parts]
         step /= case.steps

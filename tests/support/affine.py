@@ -15,6 +15,7 @@ from fsbench.core.seeding import permutations
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.images import to_array
+from protocols.affine.network import take_rows
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic.affine import build_tuning, iterate_batches
@@ -58,7 +59,7 @@ def ours(inputs: Inputs, setting: EpisodicSpec, indices: range, steps: int | Non
     )
     labels = torch.arange(5).repeat_interleave(setting.episode.k_shot).repeat(len(indices))
     for rows in islice(iterate_batches(inputs, setting, episodes), steps):
-        tuning.step(images.support[rows], labels[rows], rows)
+        tuning.step(take_rows(images.support, rows), labels[rows], rows)
     return tuning.logits(images.query)
 
 

@@ -58,19 +58,19 @@ def limited(monkeypatch: pytest.MonkeyPatch, fits: int, after: int) -> list[int]
     return sizes
 
 
-@pytest.mark.parametrize("after", [0, 4])
+@pytest.mark.parametrize("after", [0, 2])
 def test_a_cell_is_computed_in_halves_and_says_so(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """after 4: memory runs out in the second block, when the first was written whole."""
+    """after 2: memory runs out in the second block, when the first was written whole."""
     with monkeypatch.context() as patch:
-        sizes = limited(patch, 2, after)
+        sizes = limited(patch, 4, after)
         result = evaluated(tmp_path / "small")
-    assert "4 episodes of 16 px do not fit" in capfd.readouterr().err
-    assert sizes[-8:] == [2] * 8, "both blocks in pieces of two"
+    assert "8 episodes of 16 px do not fit" in capfd.readouterr().err
+    assert sizes[-4:] == [4] * 4, "both blocks in pieces of four"
     assert result.provenance.halvings == 1
     assert environment_of(result.provenance)["halvings"] == "1"
-    monkeypatch.setattr(affine, "PIECES", 4)
+    monkeypatch.setattr(affine, "piece_size", lambda spec, halvings=0: 4)
     original = evaluated(tmp_path / "asked")
     assert original.provenance.halvings == 0
     assert "halvings" not in original.model_dump(mode="json")["provenance"]
@@ -79,12 +79,12 @@ def test_a_cell_is_computed_in_halves_and_says_so(
 
 def test_a_halved_cell_grows_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        limited(patch, 2, 0)
+        limited(patch, 4, 0)
         evaluated(tmp_path / "r", 8)
-    sizes = limited(monkeypatch, 4, 0)
+    sizes = limited(monkeypatch, 8, 0)
     grown = evaluated(tmp_path / "r")
     assert (grown.provenance.halvings, grown.score.n) == (1, 16)
-    assert sizes[-4:] == [2] * 4
+    assert sizes[-2:] == [4] * 2
 
 
 def test_where_not_even_two_fit_the_fix_is_named(

@@ -17,7 +17,13 @@ from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
 from protocols.affine import convolution, network
-from protocols.affine.convolution import FrozenConvolution, PackedConvolution, PairedColumns
+from protocols.affine.convolution import (
+    FrozenConvolution,
+    PackedConvolution,
+    PairedColumns,
+    Products,
+)
+from protocols.affine.network import take_rows
 from protocols.affine.tuning import read_episode_images
 from protocols.base import Inputs
 from protocols.episodic import affine
@@ -26,7 +32,7 @@ from protocols.episodic.affine import (
     build_tuning,
     evaluate_block,
     iterate_batches,
-    tuned_piece_size,
+    piece_size,
 )
 from protocols.heads.scoring import make_episode_records
 
@@ -34,6 +40,11 @@ from protocols.heads.scoring import make_episode_records
 @pytest.fixture(scope="module")
 def toy() -> Inputs:
     return toy_inputs()
+
+
+def images_of(channels: int, side: int) -> Tensor:
+    maps = torch.randn(4, channels, side, side)
+    return maps.contiguous(memory_format=torch.channels_last)
 
 
 def largest(a: Tensor, b: Tensor) -> float:
@@ -183,7 +194,7 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
     with torch.no_grad():
         tuning.network.weight[1] = 1e30
     for rows in iterate_batches(toy, setting, episodes):
-        tuning.step(images_.support[rows], labels[rows], rows)
+        tuning.step(take_rows(images_.support, rows), labels[rows], rows)
     records = make_episode_records(episodes, tuning.logits(images_.query), 3)
     assert records.finite.tolist() == [True, False, True]
     assert records.collapsed[1]
@@ -195,20 +206,14 @@ def test_a_diverged_episode_counts_and_leaves_the_others_alone(toy: Inputs) -> N
 
 
 def test_sizes_are_functions_of_the_shapes() -> None:
-    def sizes(side: int, batch: int = 4) -> tuple[int, int, int]:
+    def sizes(side: int, batch: int = 4) -> list[int]:
         setting = spec(image={"input_size": side}, head={"batch_size": batch})
-        cpu, gpu = tuned_piece_size(setting, "cpu"), tuned_piece_size(setting, "cuda:0")
-        return block_size(setting, 512), cpu, gpu
+        return [block_size(setting, 512), *(piece_size(setting, n) for n in range(4))]
 
-    assert [sizes(s) for s in (32, 64, 84, 112, 224, 1024)] == [
-        (50, 25, 50),
-        (20, 10, 20),
-        (10, 5, 10),
-        (10, 5, 10),
-        (4, 2, 4),
-        (4, 2, 4),
-    ]
-    assert sizes(32, 100) == (4, 2, 4)
+    assert [sizes(s)[0] for s in (32, 48, 64, 84, 112, 224, 1024)] == [100, 50, 20, 10, 10, 4, 4]
+    assert sizes(32) == [100, 100, 50, 25, 12]
+    assert sizes(224) == [4, 4, 2, 2, 2]
+    assert sizes(32, 100)[0] == 4
     assert all(600 % size == 100 % size == 0 for size in affine.BLOCKS)
 
 
@@ -228,10 +233,10 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("side", [1, 2, 4, 7])
+@pytest.mark.parametrize("side", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize(
     "geometry",
-    [(3, 1, 1), (3, 2, 1), (1, 1, 0), (1, 2, 0), (7, 2, 3), (2, 2, 1), (3, 1, 2, 2)],
+    [(3, 1, 1), (3, 2, 1), (1, 1, 0), (1, 2, 0), (1, 2, 1), (7, 2, 3), (2, 2, 1), (3, 1, 2, 2)],
     ids=str,
 )
 @pytest.mark.parametrize("channels", [(24, 40), (5, 8)], ids=str)
@@ -259,6 +264,60 @@ def test_frozen_convolutions_equal_those_of_torch(
         torch.testing.assert_close(to_mine, to_right, rtol=bound, atol=bound)
 
 
+@pytest.mark.parametrize(
+    ("geometry", "side", "parts"),
+    [
+        ((3, 1, 1), 1, 1),
+        ((3, 1, 1), 2, 1),
+        ((3, 2, 1), 4, 4),
+        ((1, 2, 0), 8, 1),
+        ((1, 2, 0), 2, 1),
+        ((2, 2, 0), 4, 4),
+        ((3, 1, 1), 3, 0),
+        ((1, 1, 0), 2, 0),
+        ((3, 2, 1), 8, 0),
+        ((1, 2, 1), 4, 0),
+    ],
+    ids=str,
+)
+def test_small_maps_and_strides_become_products(
+    geometry: tuple[int, int, int], side: int, parts: int
+) -> None:
+    """Parts: products of matrices that a convolution of this geometry consists of."""
+    conv = nn.Conv2d(24, 40, *geometry).requires_grad_(False)
+    packed = convolution.pack(conv, images_of(24, side))
+    assert (len(packed.parts) if isinstance(packed, Products) else 0) == parts
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_the_mean_of_maps_is_that_of_torch_in_the_layout_of_the_maps(
+    layout: torch.memory_format,
+) -> None:
+    x = images_of(6, 5).contiguous(memory_format=layout).requires_grad_()
+    pool = nn.AdaptiveAvgPool2d(1)
+    right, mine = pool(x), network.MeanOfMaps.apply(x)
+    assert torch.equal(mine, right)
+    gradient = torch.randn_like(right)
+    (to_right,) = torch.autograd.grad(right, x, gradient)
+    (to_mine,) = torch.autograd.grad(mine, x, gradient)
+    assert torch.equal(to_mine, to_right)
+    assert to_mine.is_contiguous(memory_format=layout)
+    assert network.means_maps(pool)
+    assert not network.means_maps(nn.AdaptiveAvgPool2d((1, 2)))
+
+
+@pytest.mark.parametrize(
+    "stacked",
+    [images_of(3, 5), images_of(3, 5).contiguous(), torch.randn(4, 3), torch.randn(4, 3, 2)],
+    ids=["channels last", "contiguous", "features", "tokens"],
+)
+def test_rows_are_taken_in_their_layout(stacked: Tensor) -> None:
+    rows = torch.tensor([2, 0, 2])
+    taken = network.take_rows(stacked, rows)
+    assert torch.equal(taken, stacked[rows])
+    assert taken.stride() == stacked.stride()
+
+
 @pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() != "AVX512",
     reason="columns are paired on processors with AVX-512 alone",
@@ -269,7 +328,7 @@ def test_columns_in_pairs_have_the_bits_of_single_ones() -> None:
     conv = nn.Conv2d(8, 6, 3, padding=1, bias=False).requires_grad_(False)
     paired = convolution.pack(conv, x)
     assert isinstance(paired, PairedColumns)
-    single = PackedConvolution(conv, x, [12, 12], [0, 0])
+    single = PackedConvolution(conv, x, convolution.axes_of(conv, x))
     gradient = images_of(6, 12)
     assert torch.equal(paired.forward(x), single.forward(x))
     assert torch.equal(paired.backward(gradient), single.backward(gradient))
@@ -281,11 +340,6 @@ def test_columns_in_pairs_have_the_bits_of_single_ones() -> None:
     ]
     for layer, maps in others:
         assert isinstance(convolution.pack(layer.requires_grad_(False), maps), PackedConvolution)
-
-
-def images_of(channels: int, side: int) -> Tensor:
-    maps = torch.randn(4, channels, side, side)
-    return maps.contiguous(memory_format=torch.channels_last)
 
 
 def test_without_the_operators_convolutions_are_those_of_torch(
@@ -380,9 +434,9 @@ def test_one_image_of_one_pixel_has_no_batch_statistics(toy: Inputs) -> None:
 
 
 def test_the_estimate_grows_with_the_steps(toy: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block in two halves on one thread; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
+    """A block is one piece; 200 steps and 15 / 4 / 2 of scoring for 5w1s."""
     assert toy.backbone is not None
     monkeypatch.setattr(affine, "time_step", lambda *a: 0.5)
     for k_shot, steps in ((1, 200), (3, 400)):
         seconds = affine.block_seconds(toy.backbone, spec(k_shot), "cpu")
-        assert seconds == pytest.approx(2 * 0.5 * (steps + 15 / 4 / 2))
+        assert seconds == pytest.approx(0.5 * (steps + 15 / 4 / 2))

@@ -28,14 +28,12 @@ def test_outcomes_keep_their_order_and_workers_serve_again() -> None:
     assert threading.get_ident() not in workers
 
 
-def test_a_worker_has_one_thread_or_its_share() -> None:
+def test_a_worker_has_one_thread() -> None:
     def count(_: int) -> int:
         return torch.get_num_threads()
 
     assert run_side_by_side(count, range(4), "cpu") == [1] * 4
-    torch.set_num_threads(4)
-    assert run_side_by_side(count, range(2), "cpu", shared=True) == [2, 2]
-    assert torch.get_num_threads() == 4
+    assert torch.get_num_threads() == 2
 
 
 def test_a_failure_arrives_when_no_piece_runs_any_more() -> None:

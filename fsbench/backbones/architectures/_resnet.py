@@ -7,7 +7,7 @@ zero-init of the last norm. torchvision's class has a fixed stem width and fan-o
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -51,8 +51,9 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        out: Tensor = self.relu(self.branch(x) + shortcut)
-        return out
+        out = self.branch(x)
+        out += shortcut
+        return cast("Tensor", self.relu(out))
 
 
 class BasicBlock(Residual):
