@@ -100,9 +100,9 @@ def paired(
 
 def measure_columns(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> Paired:
     """Return the unweighted mean over columns (n,) with its error. draws: as in `paired`."""
-    gap = float(np.mean([g.mean() for g in gaps]))
+    gap = float(np.mean(_means(gaps)))
     groups = _grouped(gaps, draws)
-    squares = [_error(group) ** 2 for group in groups]
+    squares = [error**2 for error in _errors(groups)]
     se, sizes = math.sqrt(sum(squares)) / len(gaps), [g.size for g in gaps]
     fewest = [min(g.size for g in group) for group in groups]
     freedom = float(combine_freedom(np.array(squares)[:, None], fewest)[0])
@@ -180,6 +180,22 @@ def _spread(group: list[NDArray[np.float64]]) -> float:
         return sum(_spread([g]) for g in group)
     total = np.sum(group, axis=0)
     return float(total.std(ddof=1)) if total.size > 1 else math.nan
+
+
+def _means(columns: Sequence[NDArray[np.float64]]) -> list[float]:
+    """Return the mean of each column; all at once where they are of one length."""
+    if len({column.size for column in columns}) > 1:
+        return [float(column.mean()) for column in columns]
+    return [float(mean) for mean in np.asarray(columns).mean(axis=1)]
+
+
+def _errors(groups: Sequence[list[NDArray[np.float64]]]) -> list[float]:
+    """Return the `_error` of each group; all at once where columns are of one length."""
+    sizes = {g.size for group in groups for g in group}
+    if len(sizes) > 1 or sizes == {1}:
+        return [_error(group) for group in groups]
+    totals = np.asarray([np.sum(group, axis=0) for group in groups])
+    return [float(spread) / math.sqrt(totals.shape[1]) for spread in totals.std(axis=1, ddof=1)]
 
 
 def _error(group: list[NDArray[np.float64]]) -> float:

@@ -426,10 +426,11 @@ def build_score_data(
     notes = {name: count for name, count in notes.items() if count}
     second = table.best_on_test.get(entry.name, {}).get(column)
     notes |= {"best_on_test": round_number(second.mean)} if second else {}
-    columns = {n: str(table.results[n][column].result.column) for n in names}
-    signed = [badges[n].verdicts[c] for n, c in columns.items() if c in badges[n].verdicts]
-    if len(signed) == len(names):
-        notes["badge"] = max(signed, key=BADGE_VERDICTS.index)
+    if all(badges[n].verdicts for n in names):
+        columns = {n: str(table.results[n][column].result.column) for n in names}
+        signed = [badges[n].verdicts[c] for n, c in columns.items() if c in badges[n].verdicts]
+        if len(signed) == len(names):
+            notes["badge"] = max(signed, key=BADGE_VERDICTS.index)
     mean, half = round_number(score.mean), round_number(score.ci95)
     data = [mean, half, score.n, "" if seeds else results[0].records_digest[:HEX]]
     return [*data, notes] if notes else data

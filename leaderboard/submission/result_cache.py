@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pydantic
@@ -69,6 +69,9 @@ FIELDS: dict[type[Frozen], set[str]] = {
     model: set(model.model_fields) for model in (Result, Provenance)
 }
 """One set for all records of a model, which would take as much memory as their outcomes."""
+
+
+M = TypeVar("M", Result, Provenance)
 
 
 def select_fields(model: type[Frozen], names: Iterable[str]) -> dict[str, Any]:
@@ -266,13 +269,10 @@ class ResultCache:
     ) -> CachedResult:
         """Return the result of a row, whose outcomes come next."""
         *shared, origin = (part[i] for part, i in zip(parts, row.shared, strict=True))
-        of_one: dict[str, Any] = {"started": row.started, "seconds": row.seconds}
-        provenance = Provenance.model_construct(FIELDS[Provenance], **vars(origin), **of_one)
-        others: dict[str, Any] = {
-            "provenance": provenance,
-            **dict(zip(SHARED, shared, strict=True)),
-        }
-        result = Result.model_construct(FIELDS[Result], **vars(row.fields), **others)
+        of_one = {"started": row.started, "seconds": row.seconds}
+        provenance = restore(Provenance, vars(origin) | of_one)
+        others = dict(zip(SHARED, shared, strict=True), provenance=provenance)
+        result = restore(Result, vars(row.fields) | others)
         draws, vars(result)["column"] = self.describe(result)
         numbers, right, second = map(outcomes.read, (row.numbers, row.right, row.held_out))
         counts = np.frombuffer(right, np.min_scalar_type(row.out_of))
@@ -290,6 +290,23 @@ class ResultCache:
             write_cache(self.file, compute_code_version(), *encode(results))
         except OSError as error:
             self.report.log(f"results are not cached: {self.file}: {error.strerror}")
+
+
+def restore(model: type[M], values: dict[str, Any]) -> M:
+    """Return a model with these values of all its fields, which were verified before.
+
+    As pickle does it: `model_construct` looks at every field for a default.
+    """
+    restored = model.__new__(model)
+    restored.__setstate__(
+        {
+            "__dict__": values,
+            "__pydantic_fields_set__": FIELDS[model],
+            "__pydantic_extra__": None,
+            "__pydantic_private__": None,
+        }
+    )
+    return restored
 
 
 @contextmanager

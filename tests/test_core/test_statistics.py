@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from fsbench.core.errors import UsageError
-from fsbench.core.statistics import holm, overall_sd, paired, score, score_rows
+from fsbench.core.statistics import holm, measure_columns, overall_sd, paired, score, score_rows
 
 accuracies = st.lists(st.integers(0, 75).map(lambda k: k / 75), min_size=2, max_size=60)
 
@@ -99,6 +99,19 @@ def test_columns_over_the_same_episodes_add_up_episode_by_episode() -> None:
     assert paired(opposite, zeros, ["e", "e"]).se == pytest.approx(0.0)
     assert paired(opposite, zeros, ["e", "f"]).se == pytest.approx(math.sqrt(0.02) / 2)
     assert overall_sd(opposite) == pytest.approx(math.sqrt(0.04) / 2)
+
+
+@given(st.integers(1, 12), st.integers(2, 300), st.integers(0, 10**6))
+def test_columns_of_one_length_have_the_bits_of_one_by_one(n: int, size: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, 76, size) / 75 for _ in range(n)]
+    draws = [str(name) for name in rng.integers(0, n, n)]
+    measured = measure_columns(columns, draws)
+    groups = [[c for c, d in zip(columns, draws, strict=True) if d == name] for name in {*draws}]
+    groups.sort(key=lambda group: next(i for i, c in enumerate(columns) if c is group[0]))
+    errors = [np.sum(group, axis=0).std(ddof=1) / math.sqrt(size) for group in groups]
+    assert measured.gap == np.mean([column.mean() for column in columns])
+    assert measured.se == math.sqrt(sum(float(error) ** 2 for error in errors)) / n
 
 
 def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
