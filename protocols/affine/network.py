@@ -83,8 +83,8 @@ class EpisodeNorm:
 
     scale and shift (B, numel of the layer's weight) are set anew before every forward pass. weight
     and bias: as the source left them; shifted: 1, or 0 for a layer that has no bias. mean and
-    inverse: the statistics to fold into scale and shift, 0 and 1 where `standardize` does all; None
-    where they do.
+    inverse: the statistics to fold into scale and shift, 0 and 1 where `standardize` does all.
+    standardize: None where mean and inverse do all.
     """
 
     scale: Tensor
