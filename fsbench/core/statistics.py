@@ -100,13 +100,34 @@ def paired(
 
 def measure_columns(gaps: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()) -> Paired:
     """Return the unweighted mean over columns (n,) with its error. draws: as in `paired`."""
-    gap = float(np.mean(_means(gaps)))
-    groups = _grouped(gaps, draws)
-    squares = [error**2 for error in _errors(groups)]
-    se, sizes = math.sqrt(sum(squares)) / len(gaps), [g.size for g in gaps]
-    fewest = [min(g.size for g in group) for group in groups]
-    freedom = float(combine_freedom(np.array(squares)[:, None], fewest)[0])
-    return z_test(gap, se, int(sum(sizes)), freedom, min(sizes))
+    [measured] = measure_rows([gaps], [draws])
+    return measured
+
+
+def measure_rows(
+    rows: Sequence[Sequence[NDArray[np.float64]]], draws: Sequence[Sequence[str]]
+) -> list[Paired]:
+    """Return the mean over columns of each row, as `measure_columns`; rows alike at once."""
+    alike: dict[tuple[tuple[str, ...], tuple[int, ...]], list[int]] = {}
+    for i, (row, names) in enumerate(zip(rows, draws, strict=True)):
+        alike.setdefault((tuple(names), tuple(column.size for column in row)), []).append(i)
+    measured: dict[int, Paired] = {}
+    for (names, _), places in alike.items():
+        columns = [np.stack(column) for column in zip(*(rows[i] for i in places), strict=True)]
+        measured |= zip(places, _measure_alike(columns, names), strict=True)
+    return [measured[i] for i in range(len(rows))]
+
+
+def _measure_alike(columns: Sequence[NDArray[np.float64]], draws: Sequence[str]) -> list[Paired]:
+    """Return the mean over columns of N rows. columns: (N, n) each."""
+    means = np.stack([column.mean(axis=1) for column in columns], axis=1).mean(axis=1)
+    groups = _grouped(columns, draws)
+    squares = np.stack([_error(group) for group in groups]) ** 2
+    errors = np.sqrt(sum(squares)) / len(columns)  # in order, for one row as for many
+    sizes = [column.shape[1] for column in columns]
+    freedoms = combine_freedom(squares, [min(g.shape[1] for g in group) for group in groups])
+    numbers = np.stack([means, errors, freedoms], axis=1).tolist()
+    return [z_test(gap, se, sum(sizes), freedom, min(sizes)) for gap, se, freedom in numbers]
 
 
 def paired_by_seed(gaps: Sequence[float]) -> Paired:
@@ -131,7 +152,7 @@ def combine_freedom(squares: NDArray[np.float64], sizes: Sequence[int]) -> NDArr
     """
     freedoms = np.maximum(np.asarray(sizes, np.float64) - 1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        combined = squares.sum(axis=0) ** 2 / (squares**2 / freedoms[:, None]).sum(axis=0)
+        combined = sum(squares) ** 2 / sum(squares**2 / freedoms[:, None])
     return np.asarray(np.where(np.isfinite(combined), combined, freedoms.min()), np.float64)
 
 
@@ -170,39 +191,23 @@ def _grouped(
     return list(groups.values())
 
 
-def _spread(group: list[NDArray[np.float64]]) -> float:
-    """Return the standard deviation over episodes of the sum of a group's gaps.
+def _spread(group: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the standard deviation over episodes of the sum of a group's gaps (..., n).
 
     It is nan for one episode. Columns of unequal length count as fully correlated, which is the
     worst case.
     """
-    if len({g.size for g in group}) > 1:
-        return sum(_spread([g]) for g in group)
+    if len({g.shape for g in group}) > 1:
+        return np.asarray(sum(_spread([g]) for g in group))
     total = np.sum(group, axis=0)
-    return float(total.std(ddof=1)) if total.size > 1 else math.nan
+    return total.std(axis=-1, ddof=1) if total.shape[-1] > 1 else np.full(total.shape[:-1], np.nan)
 
 
-def _means(columns: Sequence[NDArray[np.float64]]) -> list[float]:
-    """Return the mean of each column; all at once where they are of one length."""
-    if len({column.size for column in columns}) > 1:
-        return [float(column.mean()) for column in columns]
-    return [float(mean) for mean in np.asarray(columns).mean(axis=1)]
-
-
-def _errors(groups: Sequence[list[NDArray[np.float64]]]) -> list[float]:
-    """Return the `_error` of each group; all at once where columns are of one length."""
-    sizes = {g.size for group in groups for g in group}
-    if len(sizes) > 1 or sizes == {1}:
-        return [_error(group) for group in groups]
-    totals = np.asarray([np.sum(group, axis=0) for group in groups])
-    return [float(spread) / math.sqrt(totals.shape[1]) for spread in totals.std(axis=1, ddof=1)]
-
-
-def _error(group: list[NDArray[np.float64]]) -> float:
+def _error(group: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the standard error of the sum of a group's means, as `_spread`."""
-    if len({g.size for g in group}) > 1:
-        return sum(_error([g]) for g in group)
-    return _spread(group) / math.sqrt(group[0].size)
+    if len({g.shape for g in group}) > 1:
+        return np.asarray(sum(_error([g]) for g in group))
+    return _spread(group) / math.sqrt(group[0].shape[-1])
 
 
 RESAMPLES = 9999

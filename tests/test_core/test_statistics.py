@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from fsbench.core.errors import UsageError
-from fsbench.core.statistics import holm, measure_columns, overall_sd, paired, score, score_rows
+from fsbench.core.statistics import (
+    holm,
+    measure_columns,
+    measure_rows,
+    overall_sd,
+    paired,
+    score,
+    score_rows,
+)
 
 accuracies = st.lists(st.integers(0, 75).map(lambda k: k / 75), min_size=2, max_size=60)
 
@@ -112,6 +120,18 @@ def test_columns_of_one_length_have_the_bits_of_one_by_one(n: int, size: int, se
     errors = [np.sum(group, axis=0).std(ddof=1) / math.sqrt(size) for group in groups]
     assert measured.gap == np.mean([column.mean() for column in columns])
     assert measured.se == math.sqrt(sum(float(error) ** 2 for error in errors)) / n
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30), st.integers(0, 10**6))
+def test_rows_at_once_have_the_bits_of_one_by_one(kinds: list[int], seed: int) -> None:
+    """Rows of 12 columns: of equal length; the same with other draws; of two lengths."""
+    rng = np.random.default_rng(seed)
+    lengths = {0: [40] * 12, 1: [40] * 12, 2: [40] * 6 + [1] * 6}
+    names = {0: [*"abcdefghijkl"], 1: [*"aabbccddeeff"], 2: [*"abcdefabcdef"]}
+    rows = [[rng.integers(0, 76, n) / 75 for n in lengths[kind]] for kind in kinds]
+    draws = [names[kind] for kind in kinds]
+    one_by_one = [measure_columns(*row) for row in zip(rows, draws, strict=True)]
+    assert repr(measure_rows(rows, draws)) == repr(one_by_one)  # nan for the third kind
 
 
 def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
