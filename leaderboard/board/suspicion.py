@@ -7,7 +7,7 @@ submission/inspection.py.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,12 +59,29 @@ class OutcomeRow(NamedTuple):
 
 def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> Suspicions:
     """Return what is suspicious about each entry; pairs in `cleared` are left out."""
+    names, pairs = compare_entries(rows)
     cleared = {frozenset(pair) for pair in file.cleared}
+    if cleared:
+        kept = [frozenset((names[a], names[b])) not in cleared for _, a, b in pairs.tolist()]
+        pairs = pairs[np.array(kept, np.bool_)]
+    return group_by_entry(names, pairs)
+
+
+def group_by_entry(names: Sequence[str], pairs: NDArray[np.int64]) -> Suspicions:
+    """Return the others of each entry, by reason. pairs: of compare_entries."""
+    if not pairs.size:
+        return {}
+    both = np.stack([pairs, pairs[:, [0, 2, 1]]], axis=1)
+    is_new = np.ones(both.shape[:2], np.bool_)
+    is_new[:, 1] = pairs[:, 1] != pairs[:, 2]  # an entry may have both results
+    both = both[is_new]
+    keys = both[:, 1] * len(REASONS) + both[:, 0]
+    order = np.argsort(keys, kind="stable")
     suspicions: Suspicions = {}
-    for first, second, reason in iterate_suspicious_pairs(rows):
-        if not cleared or frozenset((first, second)) not in cleared:
-            for one, other in {(first, second), (second, first)}:  # one if an entry has both
-                suspicions.setdefault(one, {}).setdefault(reason, []).append(other)
+    for part in np.split(both[order], np.flatnonzero(np.diff(keys[order])) + 1):
+        reason, entry, _ = part[0]
+        others = [names[other] for other in part[:, 2].tolist()]
+        suspicions.setdefault(names[entry], {})[REASONS[reason]] = others
     return suspicions
 
 
@@ -76,8 +93,11 @@ def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, .
     )
 
 
-def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, str, str]]:
-    """Yield two entries and a reason, in the first column in which it holds for them."""
+def compare_entries(rows: Iterable[OutcomeRow]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the entries, and suspicious pairs (P, 3): place in REASONS, two places of entries.
+
+    A pair is listed once for a reason, at the first column in which it holds.
+    """
     columns: dict[tuple[str, str, int, int | bytes], list[OutcomeRow]] = defaultdict(list)
     numbers: dict[str, int] = {}
     for row in rows:
@@ -91,9 +111,7 @@ def iterate_suspicious_pairs(rows: Iterable[OutcomeRow]) -> Iterator[tuple[str, 
         keys.append(np.ravel_multi_index((same.astype(np.int64), *entries.T), shape))
     every = np.concatenate(keys)
     distinct = every[np.sort(np.unique(every, return_index=True)[1])]
-    names = list(numbers)
-    for reason, first, second in np.stack(np.unravel_index(distinct, shape), axis=1).tolist():
-        yield names[first], names[second], REASONS[reason]
+    return list(numbers), np.stack(np.unravel_index(distinct, shape), axis=1)
 
 
 def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -758,10 +758,16 @@ def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
         for i in order
     ]
     monkeypatch.setattr(suspicion, "ROWS", rows)
-    assert sorted(suspicion.iterate_suspicious_pairs(group)) == [
-        ("e0", "e4", "suspicious: near copy of"),
-        ("e1", "e3", "suspicious: other outcomes than the same weights in"),
-    ]
+    near, other = suspicion.REASONS
+    expected = {"e0": {near: ["e4"]}, "e4": {near: ["e0"]}, "e1": {other: ["e3"]}}
+    file = BoardFile(name="board")
+    assert suspicion.find_suspicions(file, group) == expected | {"e3": {other: ["e1"]}}
+    cleared = file.model_copy(update={"cleared": (("e4", "e0"),)})
+    assert suspicion.find_suspicions(cleared, group) == {
+        "e1": {other: ["e3"]},
+        "e3": {other: ["e1"]},
+    }
+    assert suspicion.find_suspicions(file, group[:1]) == {}
 
 
 def test_an_entry_with_two_results_in_a_column_is_named_once() -> None:
