@@ -102,7 +102,7 @@ def leaderboard(
     folder : str or Path
         The folder of the board.
     cache : str or Path, optional
-        Where verified results are remembered; FSBENCH_CACHE by default.
+        Where verified results and rankings are kept; FSBENCH_CACHE by default.
     progress : bool or Reporter
         Show progress on stderr.
 

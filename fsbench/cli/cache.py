@@ -17,6 +17,7 @@ KINDS = {
     "datasets": "tables of the Hugging Face library",
     "hashes": "content hashes of image files",
     "board-results": "verified results of leaderboards",
+    "board-rankings": "rankings of leaderboards",
 }
 
 Kinds = Annotated[list[str] | None, Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")]

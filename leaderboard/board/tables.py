@@ -23,11 +23,12 @@ from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.eligibility import exclude_entries
 from leaderboard.board.published import PublishedEntry, load_published
+from leaderboard.board.ranking_cache import NOT_CACHED, RankingCache
 from leaderboard.board.suspicion import OutcomeRow, describe_suspicions, find_suspicions
 from leaderboard.methods.runs import MethodRun, group_seeds
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
-from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, RankingRule, rank_entries
+from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, RankingRule
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -149,17 +150,20 @@ def rank_board(
     A table lists the entries that have any of its columns. Raises ValidationFailed, UsageError.
     """
     board = Board.open(folder)
-    return rank_tracks(board.file, board.entries(cache, report))
+    rankings = RankingCache(folder, cache, report)
+    return rank_tracks(board.file, board.entries(cache, report), rankings)
 
 
 @paused_collection()
-def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
-    """Rank verified entries, each track on its own."""
+def rank_tracks(
+    file: BoardFile, entries: Sequence[BoardEntry], rankings: RankingCache = NOT_CACHED
+) -> tuple[BoardTable, ...]:
+    """Rank verified entries, each track on its own. rankings: those of the same outcomes."""
     results = [loaded.result for entry in entries for loaded in entry.cells]
     rows = (OutcomeRow.of(entry.name, loaded) for entry in entries for loaded in entry.cells)
     suspicions = find_suspicions(file, rows)
     tables = split_by_track(file, results)
-    return tuple(rank_table(file, entries, table, suspicions) for table in tables)
+    return tuple(rank_table(file, entries, table, suspicions, rankings) for table in tables)
 
 
 def rank_table(
@@ -167,6 +171,7 @@ def rank_table(
     entries: Sequence[BoardEntry],
     table: TrackColumns,
     suspicions: Mapping[str, Mapping[str, Sequence[str]]],
+    rankings: RankingCache,
 ) -> BoardTable:
     """Rank the entries over the columns of one track. suspicions: of find_suspicions."""
     labels = label_columns(table.columns)
@@ -229,7 +234,7 @@ def rank_table(
         results=results,
     )
     seeds = group_seeds(runs, columns, trusted) if newest and columns else {}
-    return rank_rows(view, columns, seeds, file.ranking, excluded)
+    return rank_rows(view, columns, seeds, file.ranking, excluded, rankings)
 
 
 def rank_rows(
@@ -238,6 +243,7 @@ def rank_rows(
     seeds: Mapping[str, Sequence[MethodRun]],
     rule: RankingRule,
     excluded: Mapping[str, str],
+    rankings: RankingCache = NOT_CACHED,
 ) -> BoardTable:
     """Join the seeds of each recipe to a row and rank the rows.
 
@@ -260,7 +266,14 @@ def rank_rows(
     contenders = {name: o for name, o in entries.contenders.items() if name in single} | means
     return replace(
         entries,
-        ranking=rank_entries(contenders, columns, rule=rule, excluded=excluded),
+        ranking=rankings.rank(
+            entries.track.label if entries.track else "",
+            contenders,
+            columns,
+            rule,
+            excluded,
+            group_by_dataset(columns),
+        ),
         flags=flags,
         links=links,
         sources=sources,
@@ -270,6 +283,14 @@ def rank_rows(
             row: {run.seed: score_seed(run, columns) for run in runs} for row, runs in seeds.items()
         },
     )
+
+
+def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns of each data set."""
+    datasets: dict[str, list[str]] = {}
+    for column in columns:
+        datasets.setdefault(ColumnId.parse(column).task.dataset, []).append(column)
+    return datasets
 
 
 def score_seed(run: MethodRun, columns: Sequence[str]) -> RankedEntry:

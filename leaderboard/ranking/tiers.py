@@ -19,7 +19,7 @@ entries, 28 % of twenty and 51 % of a hundred. Boards that state it render as be
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -48,7 +48,8 @@ class RankedEntry:
     tier: 1 is the best, None is unranked; overall: mean over the columns, None if `missing` is not
     empty; behind: gap of the tier's leader over the entry, None for the leader itself and for
     unranked entries; p: of that gap, adjusted by the rule; reason: why it is unranked; covers: what
-    the intervals of `scores` cover.
+    the intervals of `scores` cover; averages: group of columns, such as a data set -> mean over
+    them, for groups of which no column is missing.
     """
 
     name: str
@@ -60,6 +61,7 @@ class RankedEntry:
     p: float | None = None
     reason: str = ""
     covers: Coverage = "episodes"
+    averages: Mapping[str, Score] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,14 @@ def rank_entries(
     alpha: float = ALPHA,
     rule: RankingRule = NEWEST,
     excluded: Mapping[str, str] | None = None,
+    averaged: Mapping[str, Sequence[str]] | None = None,
 ) -> Ranking:
     """Rank entries over the columns; the result does not depend on their order.
 
-    excluded: entry -> reason why it is not to be ranked.
+    excluded: entry -> reason why it is not to be ranked; averaged: groups of columns, by name.
     """
     scores = score_columns(contenders, columns)
+    averages = average_columns(contenders, averaged or {})
     reasons = {
         name: explain_missing(len(columns) - len(s), len(columns))
         for name, s in scores.items()
@@ -119,6 +123,7 @@ def rank_entries(
                     behind=gaps.get(name),
                     p=adjusted.get(name),
                     covers=coverage(name),
+                    averages=averages[name],
                 )
                 for name in remaining
                 if name not in worse
@@ -131,6 +136,7 @@ def rank_entries(
             scores[name],
             tuple(c for c in columns if c not in scores[name]),
             reason=reasons[name],
+            averages=averages[name],
         )
         for name in sorted(reasons.keys() & scores.keys())
     )
@@ -148,6 +154,20 @@ def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, d
         for name in errors.outcomes:
             scores[name][column] = measured.get(name) or errors.measure_row(name)
     return scores
+
+
+def average_columns(
+    contenders: Contenders, averaged: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Score]]:
+    """Return entry -> group of columns -> mean over them, for entries that have them all."""
+    averages: dict[str, dict[str, Score]] = {name: {} for name in contenders}
+    for group, columns in averaged.items():
+        rows = SeedErrors(
+            {n: [o[c] for c in columns] for n, o in contenders.items() if o.keys() >= {*columns}}
+        )
+        for name in rows.outcomes:
+            averages[name][group] = rows.measure_row(name)
+    return averages
 
 
 def explain_missing(missing: int, columns: int) -> str:

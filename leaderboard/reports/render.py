@@ -13,9 +13,8 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.published import PublishedCell, PublishedEntry
-from leaderboard.board.tables import BoardTable
-from leaderboard.ranking.seeds import SeedErrors
-from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule
+from leaderboard.board.tables import BoardTable, group_by_dataset
+from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule, average_columns
 
 MEAN_NOTE = "Overall: unweighted mean over the columns."
 EPISODES_NOTE = "± is the 95 % interval over episodes or images, not over pretraining seeds."
@@ -83,21 +82,22 @@ def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
         for tier, name, *rest in complete.rows
     ]
     complete = replace(complete, rows=tuple(marked), keys=2)
-    columns_by_dataset: dict[str, list[str]] = {}
-    for column in view.ranking.columns:
-        columns_by_dataset.setdefault(ColumnId.parse(column).task.dataset, []).append(column)
-    averages = len(columns_by_dataset) < len(view.ranking.columns)
-    note = "A data set is the mean of its columns; --wide prints all of them. " if averages else ""
-    scores = [average_rows(view, columns, seeds) for columns in columns_by_dataset.values()]
-    groups = list(zip(columns_by_dataset.values(), scores, strict=True))
+    datasets = group_by_dataset(view.ranking.columns)
+    has_means = len(datasets) < len(view.ranking.columns)
+    note = "A data set is the mean of its columns; --wide prints all of them. " if has_means else ""
+    parts = {name: list(by_seed.values()) for name, by_seed in view.seeds.items()} if seeds else {}
+    averages = average_columns(
+        {seed.name: view.contenders[seed.name] for of_row in parts.values() for seed in of_row},
+        datasets,
+    ) | {entry.name: entry.averages for entry in view.ranking.entries}
     rows = tuple(
-        format_overview(line, view, groups, shared)
+        format_overview(line, view, datasets, averages[line.name], shared)
         for entry in view.ranking.entries
-        for line in (entry, *(view.seeds.get(entry.name, {}).values() if seeds else ()))
+        for line in (entry, *parts.get(entry.name, ()))
     )
     table = TextTable(
         complete.title,
-        ("tier", "entry", "seeds", "overall", *columns_by_dataset, "in-domain", "flags"),
+        ("tier", "entry", "seeds", "overall", *datasets, "in-domain", "flags"),
         rows,
         note + complete.note,
         complete.lead,
@@ -137,24 +137,11 @@ class SharedMarks:
         return [*self.flags, *reported, *["one seed per row"] * self.one_seed]
 
 
-def average_rows(view: BoardTable, columns: Sequence[str], seeds: bool) -> dict[str, Score]:
-    """Return the mean over columns of every row that has them all, and of its seeds if wanted."""
-    names = [e.name for of_row in view.seeds.values() for e in of_row.values()] if seeds else []
-    outcomes = {
-        name: [view.contenders[name][column] for column in columns]
-        for name in (*view.names, *names)
-        if view.contenders.get(name, {}).keys() >= {*columns}
-    }
-    rows = SeedErrors({name: outcomes[name] for name in view.names if name in outcomes})
-    return {name: rows.measure_row(name) for name in rows.outcomes} | {
-        name: SeedErrors({name: outcomes[name]}).measure_row(name) for name in names
-    }
-
-
 def format_overview(
     standing: RankedEntry,
     view: BoardTable,
-    groups: Sequence[tuple[Sequence[str], Mapping[str, Score]]],
+    datasets: Mapping[str, Sequence[str]],
+    averages: Mapping[str, Score],
     shared: SharedMarks,
 ) -> tuple[str, ...]:
     """Return the row of an entry or a seed, without the marks that all rows share."""
@@ -162,16 +149,16 @@ def format_overview(
     reported = set() if shared.self_reported else set(list_self_reported(view, name))
     mark = SELF_MARK if reported else ""
     hollow = name if shared.one_seed else mark_single_seed(view, name)
-    averages = [
-        format_mean_interval(scores.get(name)) + SELF_MARK * (not reported.isdisjoint(columns))
-        for columns, scores in groups
+    means = [
+        format_mean_interval(averages.get(dataset)) + SELF_MARK * (not reported.isdisjoint(columns))
+        for dataset, columns in datasets.items()
     ]
     return (
         "" if not is_row else "-" if standing.tier is None else str(standing.tier),
         hollow if is_row else SEED_MARK + name,
         str(len(view.seeds.get(name, "1"))) if is_row else "",
         "-" if standing.overall is None else to_percent(standing.overall) + mark,
-        *averages,
+        *means,
         "-" if source is None else to_percent(source) + mark,
         ", ".join(flag for flag in view.flags[name] if flag not in shared.flags) or "-",
     )

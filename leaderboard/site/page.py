@@ -17,6 +17,7 @@ from fsbench.core.plotting import DARK, LIGHT, css_variables
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from leaderboard.board.board import Board
+from leaderboard.board.ranking_cache import RankingCache
 from leaderboard.board.tables import rank_tracks
 from leaderboard.site.data import build_page_data
 from leaderboard.site.packing import embed_json
@@ -108,4 +109,5 @@ def build_site(
 def build_page(board: Board, cache: Path | None, report: Reporter) -> str:
     """Return the HTML of a board; its entries are freed before garbage is looked for again."""
     entries = board.entries(cache, report)
-    return render_page(build_page_data(board.file, entries, rank_tracks(board.file, entries)))
+    tables = rank_tracks(board.file, entries, RankingCache(board.folder, cache, report))
+    return render_page(build_page_data(board.file, entries, tables))

@@ -1,14 +1,13 @@
 """Cache of the verified results of a board: one file per board, one row per result.
 
-    fsbench-results <code version> <sha-256 of the rest>
+The content of the file (cache_file.py) is
+
     <8 bytes: size of the text><text: a line of SharedParts, a line per CacheRow><outcomes>
 
 A row is valid for the path of the result, the sha-256 of its two files and the version of the code
 that verified it. It holds the result and the outcomes that ranking needs, so a second reading opens
 one file. While size and times of both files stay the same, they are not hashed again. A file that
-is damaged or of another version is ignored: its results are verified again. The digest protects
-against damage, not against the owner of the cache folder, who can change the code as well: never
-use a cache file of another user.
+is damaged or of another version is ignored: its results are verified again.
 
 Many results that are not cached are verified by several processes, which hand them over in the same
 format.
@@ -18,23 +17,19 @@ import hashlib
 import io
 import json
 import os
-import platform
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pydantic
 from pydantic import create_model
 
 from fsbench.core.errors import UsageError
-from fsbench.core.io import replacing
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import Frozen, Spec
@@ -48,17 +43,21 @@ from leaderboard.ranking.outcomes import (
     has_second_rule,
     identify_draws,
 )
+from leaderboard.submission.cache_file import (
+    OtherKey,
+    UnusableCache,
+    compute_code_version,
+    read_cache,
+    write_cache,
+)
 
 FOLDER = "board-results"
 """Name below the cache folder, which `fsbench cache` lists."""
-MAGIC = b"fsbench-results"
 RECORDS = ".parquet"
 SHARED = ("backbone", "dataset", "spec")
 """Parts of a Result that many results of a board have in common; equal ones are stored once."""
 OF_ONE_RESULT = {"started", "seconds"}
 """Fields of a Provenance that are of one result; the others are stored once as well."""
-PACKAGES = ("fsbench.core", "fsbench.data", "fsbench.results", "leaderboard", "protocols")
-"""Packages that read and check results; the files of the protocols declare valid settings."""
 BATCH = 64
 """Results that a process verifies and hands over at once."""
 BLOCK = 2**16
@@ -134,10 +133,6 @@ class CachedResult:
     stamps: tuple[int, ...]
     key: str
     verified: VerifiedResult
-
-
-class UnusableCache(Exception):
-    """Why a cache file cannot be used."""
 
 
 class ResultCache:
@@ -243,12 +238,16 @@ class ResultCache:
         if self.file is None:
             return {}
         try:
-            content = read_payload(self.file, compute_code_version())
+            content = read_cache(self.file, compute_code_version())
             return self.decode(content) if content is not None else {}
-        except (UnusableCache, ValueError) as error:
-            reason = error if isinstance(error, UnusableCache) else "is not a result cache"
-            self.report.log(f"{self.file} {reason}: every result is verified again")
-            return {}
+        except OtherKey:
+            reason = "was written by another version of fsbench"
+        except UnusableCache as error:
+            reason = str(error)
+        except ValueError:
+            reason = "is not a result cache"
+        self.report.log(f"{self.file} {reason}: every result is verified again")
+        return {}
 
     def decode(self, content: bytes) -> dict[str, CachedResult]:
         """Return the results of a cache file, by name. Raises ValueError."""
@@ -367,17 +366,6 @@ def encode(results: Mapping[str, CachedResult]) -> list[bytes | memoryview]:
     return [size, head, rows.getbuffer(), outcomes.getbuffer()]
 
 
-def write_cache(path: Path, version: str, *content: bytes | memoryview) -> None:
-    """Write a cache file by rename. Raises OSError."""
-    digest = hashlib.sha256()
-    for part in content:
-        digest.update(part)
-    head = b" ".join([MAGIC, version.encode(), digest.hexdigest().encode()])
-    with replacing(path) as temporary, temporary.open("wb") as out:
-        out.write(head + b"\n")
-        out.writelines(content)
-
-
 def ignore_interrupts() -> None:
     """Leave signals to the process that started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -395,25 +383,6 @@ def verify_batch(board: Path, paths: Sequence[Path]) -> bytes:
             cached = CachedResult(stamps, key, results.compact(loaded))
             verified[results.name_result(str(path))] = cached
     return b"".join(encode(verified))
-
-
-def read_payload(path: Path, version: str) -> bytes | None:
-    """Return all behind the first line, None if there is no file. Raises UnusableCache."""
-    try:
-        with path.open("rb") as file:
-            head, body = file.readline(200), file.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UnusableCache(f"cannot be read ({error.strerror})") from error
-    words = head.removesuffix(b"\n").split(b" ")
-    if not head.endswith(b"\n") or len(words) != 3 or words[0] != MAGIC:
-        raise UnusableCache("is damaged")
-    if words[1] != version.encode():
-        raise UnusableCache("was written by another version of fsbench")
-    if words[2] != hashlib.sha256(body).hexdigest().encode():
-        raise UnusableCache("is damaged")
-    return body
 
 
 def read_stamps(file: str) -> tuple[int, ...]:
@@ -440,34 +409,3 @@ def hash_file(file: Path) -> str:
         while block := stream.read(BLOCK):  # file_digest clears a larger buffer for each file
             digest.update(block)
     return digest.hexdigest()
-
-
-@cache
-def compute_code_version() -> str:
-    """Return a digest over everything that reads and checks results, 64 hexadecimal digits.
-
-    It covers the sources of PACKAGES and the versions of Python, NumPy and pydantic: wider than
-    needed, so that no change of a check is missed.
-    """
-    versions = (platform.python_version(), np.__version__, pydantic.VERSION)
-    digest = hashlib.sha256(" ".join(versions).encode())
-    for file in list_sources():
-        content = hashlib.sha256(file.read_bytes()).hexdigest()
-        digest.update(f"\n{file.parent.name}/{file.name} {content}".encode())
-    return digest.hexdigest()
-
-
-def list_sources() -> list[Path]:
-    """Return the modules of PACKAGES and of their subpackages, and fsbench/__init__.py."""
-    specs = [find_spec(name) for name in PACKAGES]
-    folders = [Path(p) for spec in specs if spec for p in spec.submodule_search_locations or ()]
-    modules = [file for folder in folders for file in list_modules(folder)]
-    package = find_spec("fsbench")
-    return [Path(package.origin), *modules] if package and package.origin else modules
-
-
-def list_modules(package: Path) -> Iterator[Path]:
-    """Yield the modules of a package, then those of its subpackages; other folders hold data."""
-    yield from sorted(package.glob("*.py"))
-    for init in sorted(package.glob("*/__init__.py")):
-        yield from list_modules(init.parent)

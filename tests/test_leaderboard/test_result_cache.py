@@ -15,7 +15,8 @@ from support.fakes import Heard
 from fsbench.core.errors import ValidationFailed
 from leaderboard.ranking.outcomes import VerifiedResult, extract_outcomes
 from leaderboard.submission import result_cache
-from leaderboard.submission.result_cache import ResultCache, list_sources, open_cache
+from leaderboard.submission.cache_file import list_sources
+from leaderboard.submission.result_cache import ResultCache, open_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
