@@ -8,7 +8,7 @@ share one matrix per column; with other entries they are compared on the shared 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from fsbench.core.statistics import Paired
+from leaderboard.ranking.gaps import Gaps
 from leaderboard.ranking.outcomes import Outcomes, SummedCounts, count_up
 from leaderboard.ranking.seeds import SeedErrors
 
-NOTHING = Paired(0.0, math.nan, 1.0, 0)
-"""The comparison of entries without a shared outcome."""
+NOTHING = np.array([[0.0], [math.nan], [math.nan], [0.0], [0.0]])
+"""Fields of the gap over an entry without a shared outcome."""
 
 Positions = Sequence[NDArray[np.int64]]
 """Positions of outcomes, one array per column."""
@@ -160,31 +160,29 @@ class PairwiseGaps:
         self.fields = [AlignedEntries(entries) for entries in groups.values()]
         self.home = {name: field for field in self.fields for name in field.outcomes}
 
-    def behind(self, leader: str, others: Sequence[str]) -> dict[str, Paired]:
+    def behind(self, leader: str, others: Sequence[str]) -> Gaps:
         """Return the leader's gap over each of the others, in their order."""
-        gaps: dict[str, Paired] = {}
+        fields = np.empty((5, len(others)))
         for field in self.fields:
-            names = [name for name in others if name in field.order]
-            if names:
-                gaps |= dict(zip(names, self.against(leader, field, names), strict=True))
-        return {name: self.seed_errors.widen_gap(gaps[name], leader, name) for name in others}
+            places = [i for i, name in enumerate(others) if name in field.order]
+            if places:
+                rows = np.array([field.order[others[i]] for i in places])
+                fields[:, places] = self.against(leader, field, rows)
+        gap, se, freedom, n, fewest = fields
+        no_seeds = np.zeros(len(others), np.bool_)
+        gaps = Gaps(tuple(others), gap, se, freedom, n, fewest, no_seeds)
+        return self.seed_errors.widen_gaps(leader, gaps)
 
     def against(
-        self, leader: str, field: AlignedEntries, others: Sequence[str]
-    ) -> Iterator[Paired]:
-        """Yield the leader's gap over each of `others`, which are entries of one field."""
+        self, leader: str, field: AlignedEntries, rows: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the first five fields of Gaps (5, N) over these rows of a field."""
         home = self.home[leader]
         left_rows, right_rows = home.shared(field)
-        n = sum(rows.size for rows in left_rows)
-        if not all(rows.size for rows in left_rows):
-            return iter([NOTHING] * len(others))
+        if not all(shared.size for shared in left_rows):
+            return NOTHING
         left, right = home.at(left_rows, home.draws), field.at(right_rows, home.draws)
-        rows = np.array([field.order[name] for name in others])
         first = int(rows.min())
-        compared = left.ahead(home.order[leader], right, first)
-        fewest = min(left.sizes)
-        comparisons = (
-            statistics.z_test(gap, error, n, freedom, fewest)
-            for gap, error, freedom in compared[:, rows - first].T.tolist()
-        )
-        return (gap if gap.p == gap.p else gap._replace(p=1.0) for gap in comparisons)
+        compared = left.ahead(home.order[leader], right, first)[:, rows - first]
+        counts = [sum(shared.size for shared in left_rows)], [min(left.sizes)]
+        return np.concatenate([compared, np.broadcast_to(counts, (2, rows.size))])

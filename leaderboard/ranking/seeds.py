@@ -29,6 +29,7 @@ means with unequal variances). A gap of two rows of one seed covers episodes onl
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -37,24 +38,17 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
+from leaderboard.ranking.gaps import Gaps, Numbers, StudentInterval, compute_student_interval
 from leaderboard.ranking.outcomes import Outcomes
 
 Columns = Sequence[NDArray[np.float64]]
 """Outcomes of one seed: one array (n,) per column, over the same episodes for all seeds."""
-Numbers = NDArray[np.float64]
 Coverage = Literal["episodes", "seeds and episodes", "pooled seeds and episodes"]
 """Sources of error in an interval. pooled: the seed variance is that of rows with several seeds."""
 FEWEST_POOLED = 3
 """Rows with several seeds that a pooled variance needs."""
 ROWS = 64
 """Rows measured at once: their accuracies take eight times the memory of their counts."""
-
-
-class SeedInterval(NamedTuple):
-    """Half-width of a 95 % interval, and two-sided p of the value zero; nan if unknown."""
-
-    ci95: float
-    p: float
 
 
 class PooledSpread(NamedTuple):
@@ -145,19 +139,19 @@ def pool_seed_variances(
 
 def compute_seed_interval(
     value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
-) -> SeedInterval:
+) -> StudentInterval:
     """Return the interval of a value over seeds and episodes.
 
     sides: outcomes of two or more seeds each; one side for a mean and for gains paired by seed, two
     independent sides otherwise. se_episodes: standard error over episodes for these seeds.
     """
     if math.isnan(se_episodes):
-        return SeedInterval(math.nan, math.nan)
+        return StudentInterval(math.nan, math.nan)
     residuals = [estimate_residual(side, draws) for side in sides]
     between = [estimate_between(s, least) for s, least in zip(sides, residuals, strict=True)]
     variance = sum(between) + max(0.0, se_episodes**2 - sum(residuals))
     if variance == 0.0:
-        return SeedInterval(0.0, float(value == 0.0))
+        return StudentInterval(0.0, float(value == 0.0))
     terms = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
     freedom = variance**2 / terms if terms else math.inf  # Satterthwaite
     return compute_student_interval(value, math.sqrt(variance), freedom)
@@ -165,23 +159,14 @@ def compute_seed_interval(
 
 def compute_pooled_interval(
     paired: Paired, sides: Sequence[int], pooled: PooledSpread
-) -> SeedInterval:
+) -> StudentInterval:
     """Return the interval of a gap between sides of these numbers of seeds."""
     between = pooled.variance * sum(1 / n for n in sides)
     variance = paired.se**2 + between
     if math.isnan(variance) or variance == 0.0:
-        return SeedInterval(paired.ci95, paired.p)
+        return StudentInterval(paired.ci95, paired.p)
     freedom = variance**2 * pooled.freedom / between**2 if between else math.inf
     return compute_student_interval(paired.gap, math.sqrt(variance), freedom)
-
-
-def compute_student_interval(value: float, se: float, freedom: float) -> SeedInterval:
-    """Return the interval and p of Student's t distribution."""
-    from scipy.special import stdtr, stdtrit
-
-    freedom = min(freedom, 1e6)
-    p = 2 * float(stdtr(freedom, -abs(value) / se))
-    return SeedInterval(se * float(stdtrit(freedom, 0.975)), p)
 
 
 class SeedErrors:
@@ -253,16 +238,21 @@ class SeedErrors:
         least = pooled.variance / len(side) + residual
         return SeedPart(max(between, least), residual, pooled.freedom)
 
-    def widen_gap(self, gap: Paired, a: str, b: str) -> Paired:
-        """Return the gap of rows a and b with the variance of their seeds, and p by Student's t."""
-        if not self.sides:
-            return gap
-        parts = self.find_part(a), self.find_part(b)
-        if not any(part.variance for part in parts) or math.isnan(gap.se):
-            return gap
-        se, freedom = map(float, add_seed_variance(*parts, np.float64(gap.se), gap.freedom))
-        half, p = compute_student_interval(gap.gap, se, freedom)
-        return gap._replace(se=se, p=p, freedom=freedom, half=half)
+    def widen_gaps(self, row: str, gaps: Gaps) -> Gaps:
+        """Return the gaps of a row with the variance of the seeds of both sides."""
+        if not (self.sides and gaps):
+            return gaps
+        a = self.find_part(row)
+        b = SeedPart(*np.array([self.find_part(name) for name in gaps]).T)
+        has_seeds = (np.asarray(a.variance + b.variance) != 0) & ~np.isnan(gaps.se)
+        with np.errstate(invalid="ignore", divide="ignore"):  # where no side has seeds
+            se, freedom = add_seed_variance(a, b, gaps.se, gaps.freedom)
+        return replace(
+            gaps,
+            se=np.where(has_seeds, se, gaps.se),
+            freedom=np.where(has_seeds, freedom, gaps.freedom),
+            has_seeds=has_seeds,
+        )
 
     def widen_halves(self, rows: Sequence[str], errors: Numbers, freedom: float) -> Numbers:
         """Return the half-widths (N, N) of all gaps from their errors (N, N) over episodes."""
@@ -278,12 +268,13 @@ class SeedErrors:
 
 
 def add_seed_variance(
-    a: SeedPart, b: SeedPart, error: Numbers | np.float64, freedom: float
+    a: SeedPart, b: SeedPart, error: Numbers, freedom: Numbers | float
 ) -> tuple[Numbers, Numbers]:
     """Return the error of a gap with the variance of the seeds of both rows, and its freedom.
 
     error, freedom: over episodes. Arrays are taken element by element.
     """
+    freedom = np.maximum(freedom, 1.0)
     from scipy.special import stdtridf, stdtrit
 
     filled = np.isinf(a.freedom) != np.isinf(b.freedom)
@@ -296,9 +287,9 @@ def add_seed_variance(
         np.where(np.asarray(b.variance) > 0, b.freedom, math.inf),
     )
     variance = between + episodes
-    combined = variance**2 / (between**2 / seeds + episodes**2 / max(freedom, 1.0))
+    combined = variance**2 / (between**2 / seeds + episodes**2 / freedom)
     if filled.any():
-        tails = between * stdtrit(seeds, 0.975) + episodes * stdtrit(max(freedom, 1.0), 0.975)
+        tails = between * stdtrit(seeds, 0.975) + episodes * stdtrit(freedom, 0.975)
         combined = np.where(filled, stdtridf(0.975, tails / variance), combined)
     return np.sqrt(variance), np.asarray(combined, np.float64)
 

@@ -17,43 +17,36 @@ older rule and of the model confidence set.
 """
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fsbench.core.statistics import Paired
+from leaderboard.ranking.gaps import Gaps, Numbers
 
 FEW = 100
 """Shared episodes of a column from which on the studentized range is used."""
-
-Numbers = NDArray[np.float64]
 
 STEP, WIDEST = 0.005, 40.0
 """Grid of ranges whose probabilities are stored, in standard deviations."""
 
 
-def adjust_gaps(gaps: Sequence[Paired], rows: int) -> list[float]:
-    """Return p-values adjusted for all pairs of `rows` rows; nan for a gap without a finite error.
+def adjust_gaps(gaps: Gaps, rows: int) -> Numbers:
+    """Return p (N,) adjusted for all pairs of `rows` rows; nan for a gap without a finite error.
 
     A gap of zero has p = 1, another one without any spread p = 0.
     """
-    gap, se, freedom, fewest = (
-        np.array([getattr(g, name) for g in gaps], np.float64)
-        for name in ("gap", "se", "freedom", "fewest")
-    )
+    se, freedom = gaps.se, gaps.freedom
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(gap == 0, 0.0, np.abs(gap) / se)
+        t = np.where(gaps.gap == 0, 0.0, np.abs(gaps.gap) / se)
     p = np.where(np.isfinite(se), np.where(np.isinf(t), 0.0, 1.0), math.nan)
     tested = np.isfinite(t) & np.isfinite(se) & (t > 0)
-    many = tested & (fewest >= FEW) & (freedom >= FEW - 1)
+    many = tested & (gaps.fewest >= FEW) & (freedom >= FEW - 1)
     few = tested & ~many
     if many.any():
         p[many] = exceed_range(t[many], rows, freedom[many])
     if few.any():
         p[few] = exceed_student(t[few], rows, freedom[few])
-    return [float(value) for value in p]
+    return p
 
 
 def exceed_student(t: Numbers, rows: int, freedom: Numbers) -> Numbers:

@@ -26,6 +26,7 @@ import numpy as np
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
+from leaderboard.ranking.gaps import Gaps, Numbers
 from leaderboard.ranking.outcomes import Outcomes as Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.seeds import Coverage, SeedErrors
@@ -111,7 +112,7 @@ def rank_entries(
     rows, coverage = len(remaining), pairs.seed_errors.find_coverage
     while remaining:
         gaps, adjusted = compare_with_leader(pairs, remaining, rule, rows)
-        worse = {name for name in gaps if is_worse(gaps[name], adjusted[name], alpha)}
+        worse = find_worse(gaps, adjusted, alpha)
         place = len(tiers) + 1
         tiers.append(
             tuple(
@@ -121,7 +122,7 @@ def rank_entries(
                     overall=overall[name],
                     tier=place,
                     behind=gaps.get(name),
-                    p=adjusted.get(name),
+                    p=float(adjusted[gaps.places[name]]) if name in gaps else None,
                     covers=coverage(name),
                     averages=averages[name],
                 )
@@ -211,9 +212,9 @@ def count_shared(
     )
 
 
-def is_worse(gap: Paired, p: float, alpha: float) -> bool:
-    """Return whether an entry is significantly below the leader."""
-    return gap.gap > 0 and p < alpha
+def find_worse(gaps: Gaps, p: Numbers, alpha: float) -> set[str]:
+    """Return the entries that are significantly below the leader. p (N,): adjusted."""
+    return {gaps.names[i] for i in np.flatnonzero((gaps.gap > 0) & (p < alpha))}
 
 
 def compare_with_leader(
@@ -221,15 +222,13 @@ def compare_with_leader(
     remaining: Sequence[str],
     rule: RankingRule = NEWEST,
     rows: int | None = None,
-) -> tuple[dict[str, Paired], dict[str, float]]:
-    """Return the leader's gap over each remaining entry, and its p-value adjusted by the rule.
+) -> tuple[Gaps, Numbers]:
+    """Return the leader's gaps over the remaining entries, and p (N,) adjusted by the rule.
 
     rows: entries of the whole table, by default the remaining ones.
     """
     leader, *others = remaining
     gaps = pairs.behind(leader, others)
     if rule == "simultaneous-tiers-2":
-        adjusted = adjust_gaps(list(gaps.values()), rows or len(remaining))
-    else:
-        adjusted = statistics.holm([gap.p for gap in gaps.values()])
-    return gaps, dict(zip(gaps, adjusted, strict=True))
+        return gaps, adjust_gaps(gaps, rows or len(remaining))
+    return gaps, np.array(statistics.holm([gap.p for gap in gaps.values()]))

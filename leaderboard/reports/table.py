@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import chain, groupby
 from math import isnan
 
+import numpy as np
+
 from fsbench.core import statistics
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import Paired, Score
@@ -19,15 +21,15 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns, split_labels
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.tables import BoardTable
+from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.seeds import compute_student_interval
 from leaderboard.ranking.tiers import (
     ALPHA,
     NEWEST,
     RankedEntry,
     RankingRule,
     compare_with_leader,
-    is_worse,
+    find_worse,
 )
 from leaderboard.reports.render import SEED_MARK, describe_coverage, list_unranked, to_percent
 
@@ -247,8 +249,8 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str], rule: RankingRule) -> s
     if not order:
         return set()
     gaps, adjusted = compare_with_leader(pairs, order, rule)
-    tied = {n for n in gaps if not (isnan(adjusted[n]) or is_worse(gaps[n], adjusted[n], ALPHA))}
-    return {order[0], *tied}
+    known = {gaps.names[i] for i in np.flatnonzero(~np.isnan(adjusted))}
+    return {order[0], *known - find_worse(gaps, adjusted, ALPHA)}
 
 
 def compare_with_control(

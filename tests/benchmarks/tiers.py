@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.simultaneous import exceed_range, exceed_student
-from leaderboard.ranking.tiers import ALPHA, RankingRule, compare_with_leader, is_worse
+from leaderboard.ranking.tiers import ALPHA, RankingRule, compare_with_leader, find_worse
 
 Matrix = NDArray[np.float64]
 Board = list[Matrix]
@@ -108,7 +108,7 @@ def rank(board: Board, rule: RankingRule) -> set[int]:
     """Return the rows outside tier 1 by a rule of the board, as `rank_entries` does."""
     pairs, order = compare(board, rule == "simultaneous-tiers-2")
     gaps, p = compare_with_leader(pairs, order, rule)
-    return {int(name) for name, gap in gaps.items() if is_worse(gap, p[name], ALPHA)}
+    return set(map(int, find_worse(gaps, p, ALPHA)))
 
 
 def compare(board: Board, knows_seeds: bool) -> tuple[PairwiseGaps, list[str]]:
@@ -122,8 +122,8 @@ def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> 
     """Return the rows outside tier 1 by one half of the newest rule, whatever the episodes."""
     pairs, order = compare(board, knows_seeds=False)
     gaps = pairs.behind(order[0], order[1:])
-    t = np.array([gap.gap / gap.se if gap.se else 1e6 * (gap.gap > 0) for gap in gaps.values()])
-    p = exceed(t, len(order), np.array([gap.freedom for gap in gaps.values()]))
+    t = np.where(gaps.se > 0, gaps.gap / gaps.se, 1e6 * (gaps.gap > 0))
+    p = exceed(t, len(order), gaps.freedom)
     return {int(name) for name, value in zip(gaps, p, strict=True) if value < ALPHA}
 
 

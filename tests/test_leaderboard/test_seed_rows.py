@@ -172,7 +172,9 @@ def test_below_three_rows_with_seeds_one_seed_covers_episodes() -> None:
     assert errors.pooled is None
     assert errors.find_coverage("x") == "episodes"
     plain = paired([alone["x"][0].values], [alone["y"][0].values])
-    assert errors.widen_gap(plain, "x", "y") is plain
+    assert PairwiseGaps({**rows, **alone}).behind("x", ["y"])["y"] == pytest.approx(
+        plain, abs=1e-12, nan_ok=True
+    )
     both = PairwiseGaps(rows).behind("a", ["b"])["b"]
     assert both.freedom < 2.5, "the fewer seeds of both sides, less one"
     assert both.p > 0.05
@@ -183,12 +185,12 @@ def test_a_row_of_one_seed_takes_the_variance_of_runs_of_the_row_beside_it() -> 
     errors = SeedErrors(rows)
     part = errors.find_part("two")
     plain = paired([rows["two"][0].values], [rows["one"][0].values])
-    gap = errors.widen_gap(plain, "two", "one")
+    gap = PairwiseGaps(rows).behind("two", ["one"])["one"]
     between, residual = 3 * part.variance, 3 * part.residual  # of the mean of two runs, and of one
     assert gap.se**2 == pytest.approx(between + plain.se**2 - residual)
     quantiles = stdtrit(1, 0.975) * between + stdtrit(199, 0.975) * (gap.se**2 - between)
     assert gap.ci95 == pytest.approx(quantiles / gap.se)
-    assert errors.widen_gap(plain, "one", "two").ci95 == pytest.approx(gap.ci95)
+    assert PairwiseGaps(rows).behind("one", ["two"])["two"].ci95 == pytest.approx(gap.ci95)
 
 
 def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:

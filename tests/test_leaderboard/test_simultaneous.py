@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.tiers import KINDS, Setting, contend, measure, rank, simulate_board
 from scipy.stats import studentized_range, t
+from support.gaps import gather
 from support.pairs import outcomes
 
 from fsbench.core.statistics import Paired, paired
@@ -30,18 +31,18 @@ def test_of_two_rows_the_range_is_the_t_test(freedom: float) -> None:
 
 def test_few_episodes_have_student_and_bonferroni() -> None:
     gap = Paired(0.03, 0.01, 0.003, 20, freedom=19.0, fewest=20)
-    (p,) = adjust_gaps([gap], 5)
+    (p,) = adjust_gaps(gather(gap), 5)
     assert p == pytest.approx(10 * 2 * t.sf(3, 19))
-    (two,) = adjust_gaps([gap], 2)
+    (two,) = adjust_gaps(gather(gap), 2)
     assert two == pytest.approx(2 * t.sf(3, 19))
-    (many,) = adjust_gaps([gap._replace(fewest=100, freedom=99.0)], 2)
+    (many,) = adjust_gaps(gather(gap._replace(fewest=100, freedom=99.0)), 2)
     assert many == pytest.approx(2 * t.sf(3, 99), rel=0.01), "of two rows both are the t test"
 
 
 def test_no_spread_no_gap_and_no_error() -> None:
     same = Paired(0.0, 0.0, 1.0, 600, 599.0, 600)
-    gaps = [same, same._replace(gap=0.01), same._replace(gap=0.01, se=math.nan)]
-    assert adjust_gaps(gaps, 4)[:2] == [1.0, 0.0]
+    gaps = gather(same, same._replace(gap=0.01), same._replace(gap=0.01, se=math.nan))
+    assert adjust_gaps(gaps, 4)[:2].tolist() == [1.0, 0.0]
     assert math.isnan(adjust_gaps(gaps, 4)[2])
 
 
