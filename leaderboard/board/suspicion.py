@@ -124,22 +124,25 @@ def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], N
     places = {row.weights: i for i, row in enumerate(group)}
     weights = np.array([places[row.weights] for row in group])
     sums = right.sum(axis=1, dtype=np.float64)
-    near, same = pair_near_rows(right, sums, NEAR_COPY * queries / 2), pair_equal(weights)
-    near = near[weights[near[:, 0]] != weights[near[:, 1]]]
+    near, distances = pair_near_rows(right, sums, NEAR_COPY * queries / 2)
+    same = pair_equal(weights)
     accuracies = sums[near].sum(axis=1) / (2 * queries)
     expected = 2 * accuracies * (1 - accuracies) * queries
-    is_near = count_differences(right, near) <= NEAR_COPY * expected
+    is_near = (distances <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
+    is_near &= weights[near[:, 0]] != weights[near[:, 1]]
     differs = (
         count_differences(right, same) > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
     )
-    pairs = np.concatenate([near[is_near & (expected >= MIN_ERRORS)], same[differs]])
+    pairs = np.concatenate([near[is_near], same[differs]])
     pairs = np.sort(pairs, axis=1)
     pairs = pairs[np.lexsort(pairs.T[::-1])]
     return pairs, weights[pairs[:, 0]] == weights[pairs[:, 1]]
 
 
-def pair_near_rows(right: Numbers, sums: Numbers, limit: float) -> NDArray[np.int64]:
-    """Return the pairs (P, 2) of rows (N, E) whose squared distance is at most `limit`.
+def pair_near_rows(
+    right: Numbers, sums: Numbers, limit: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the pairs (P, 2) of rows (N, E) at a squared distance (P,) of at most `limit`.
 
     Only rows with sums near each other are compared: the squared distance is at least the squared
     difference of the sums divided by E.
@@ -148,7 +151,7 @@ def pair_near_rows(right: Numbers, sums: Numbers, limit: float) -> NDArray[np.in
     squares = np.einsum("ke,ke->k", right, right)
     reach = sums[order] + math.sqrt(limit * right.shape[1]) + 1
     ends = np.searchsorted(sums[order], reach, side="right")
-    pairs = [np.empty((0, 2), np.int64)]
+    pairs, distances = [np.empty((0, 2), np.int64)], [np.empty(0)]
     for low in range(0, len(order), ROWS):
         rows = order[low : low + ROWS]
         others = order[low : ends[low + len(rows) - 1]]
@@ -156,7 +159,8 @@ def pair_near_rows(right: Numbers, sums: Numbers, limit: float) -> NDArray[np.in
         first, second = np.nonzero(differences <= limit)
         first, second = first[second > first], second[second > first]
         pairs.append(np.stack([rows[first], others[second]], axis=1))
-    return np.concatenate(pairs)
+        distances.append(differences[first, second].astype(np.float64))
+    return np.concatenate(pairs), np.concatenate(distances)
 
 
 def pair_equal(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -317,11 +318,27 @@ def build_table_data(
     table: BoardTable, methods: Sequence[MethodBoard], badges: Badges
 ) -> JsonObject:
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
-    names, columns = table.names, table.ranking.columns
-    ranks = {}
-    with suppress(UsageError):  # too few entries or episodes
+    with ThreadPoolExecutor(1) as pool:  # mostly NumPy, beside what is mostly Python
+        ranks = pool.submit(list_rank_intervals, table)
+        data = build_ranked_data(table, methods, badges)
+    for row in data["rows"]:
+        row |= ranks.result().get(row["name"], {})
+    return data
+
+
+def list_rank_intervals(table: BoardTable) -> dict[str, JsonObject]:
+    """Return the interval of the rank of each entry; nothing for too few entries or episodes."""
+    with suppress(UsageError):
         intervals = bootstrap_ranks(table.ranking, table.contenders).entries
-        ranks = {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
+        return {interval.name: {"ranks": [interval.low, interval.high]} for interval in intervals}
+    return {}
+
+
+def build_ranked_data(
+    table: BoardTable, methods: Sequence[MethodBoard], badges: Badges
+) -> JsonObject:
+    """Return all of a table but the intervals of ranks."""
+    names, columns = table.names, table.ranking.columns
     compared = names[: count_paired_entries(len(names), len(columns))]
     scale = find_scale(table.contenders, compared, columns)
     outcomes = [[table.contenders[name].get(c) for c in columns] for name in names]
@@ -338,10 +355,7 @@ def build_table_data(
             {"name": column, "label": label, **describe_column(table, column)}
             for column, label in zip(columns, shorten_columns(columns)[0], strict=True)
         ],
-        "rows": [
-            build_row_data(table, entry, badges) | ranks.get(entry.name, {})
-            for entry in table.ranking.entries
-        ],
+        "rows": [build_row_data(table, entry, badges) for entry in table.ranking.entries],
         "paired": len(compared),
         **({"pair_scale": scale} if scale > 1 else {}),
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns, scale)),
