@@ -68,6 +68,11 @@ class Loaded:
         in_tree = len(parents) > 2 and parents[1].name == facts.identity[:12]
         return safe_name(parents[2].name) if in_tree else model_name(facts)
 
+    @property
+    def place(self) -> str:
+        """Data set and file, below the folder of the weights."""
+        return "/".join(self.path.parts[-2:])
+
     def problem(self, code: str, value: object, expected: object, fix: str = AGAIN) -> Problem:
         return Problem(code, str(self.path), str(value)[:300], str(expected)[:300], fix)
 

@@ -103,18 +103,27 @@ class SummedCounts:
 class VerifiedResult(Loaded):
     """A verified result whose records are read again when they are needed.
 
-    held_out: the outcomes by the held-out rule of a probe; None if `outcomes` are the only ones.
+    file: its path as text, of which a board may have tens of thousands; held_out: the outcomes by
+    the held-out rule of a probe, None if `outcomes` are the only ones.
     """
 
+    file: str
     outcomes: Outcomes
     held_out: Outcomes | None
 
     def __init__(
-        self, path: Path, result: Result, outcomes: Outcomes, held_out: Outcomes | None = None
+        self, file: str | Path, result: Result, outcomes: Outcomes, held_out: Outcomes | None = None
     ) -> None:
-        fields = {"path": path, "result": result, "outcomes": outcomes, "held_out": held_out}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        text = file if isinstance(file, str) else file.as_posix()
+        vars(self).update(file=text, result=result, outcomes=outcomes, held_out=held_out)
+
+    @cached_property
+    def path(self) -> Path:
+        return Path(self.file)
+
+    @property
+    def place(self) -> str:
+        return "/".join(self.file.rsplit("/", 2)[-2:])
 
     @property
     def records(self) -> Records:

@@ -47,7 +47,7 @@ def build_chain(results: Sequence[Loaded]) -> HashChain:
     """Return the chain of these results, whose own hashes were checked before."""
     links = [
         ChainLink(
-            cell="/".join(loaded.path.parts[-2:]),
+            cell=loaded.place,
             weights=loaded.result.backbone.identity,
             data=loaded.result.dataset.identity,
             manifest=loaded.result.manifest_hash,

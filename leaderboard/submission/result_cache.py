@@ -278,7 +278,7 @@ class ResultCache:
         index = np.frombuffer(numbers, np.int64) if numbers else count_up(counts.size)
         whole = Outcomes(index, counts, draws, row.out_of)
         held_out = replace(whole, right=np.frombuffer(second, np.uint8)) if second else None
-        verified = VerifiedResult(self.board / row.name, result, whole, held_out)
+        verified = VerifiedResult(self.root + row.name, result, whole, held_out)
         return CachedResult(row.stamps, row.key, verified)
 
     def write(self, results: Mapping[str, CachedResult]) -> None:
