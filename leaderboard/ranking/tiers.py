@@ -93,7 +93,7 @@ def rank_entries(
     excluded: entry -> reason why it is not to be ranked; averaged: groups of columns, by name.
     """
     scores = score_columns(contenders, columns)
-    averages = average_columns(contenders, averaged or {})
+    averages = average_groups(contenders, averaged or {})
     reasons = {
         name: explain_missing(len(columns) - len(s), len(columns))
         for name, s in scores.items()
@@ -157,7 +157,7 @@ def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, d
     return scores
 
 
-def average_columns(
+def average_groups(
     contenders: Contenders, averaged: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Score]]:
     """Return entry -> group of columns -> mean over them, for entries that have them all."""

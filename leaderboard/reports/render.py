@@ -14,7 +14,7 @@ from fsbench.results.table import shorten_columns
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.tables import BoardTable, group_by_dataset
-from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule, average_columns
+from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule, average_groups
 
 MEAN_NOTE = "Overall: unweighted mean over the columns."
 EPISODES_NOTE = "± is the 95 % interval over episodes or images, not over pretraining seeds."
@@ -86,7 +86,7 @@ def make_overview_table(view: BoardTable, seeds: bool = False) -> TextTable:
     has_means = len(datasets) < len(view.ranking.columns)
     note = "A data set is the mean of its columns; --wide prints all of them. " if has_means else ""
     parts = {name: list(by_seed.values()) for name, by_seed in view.seeds.items()} if seeds else {}
-    averages = average_columns(
+    averages = average_groups(
         {seed.name: view.contenders[seed.name] for of_row in parts.values() for seed in of_row},
         datasets,
     ) | {entry.name: entry.averages for entry in view.ranking.entries}
