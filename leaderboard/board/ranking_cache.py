@@ -58,7 +58,7 @@ class RankingCache:
         if self.folder is None:
             return compute()
         file = self.folder / digest_texts([str(self.board.resolve()), table, *columns])[:16]
-        others = to_json([columns, rule, excluded, averaged])
+        others = to_json([list(contenders), columns, rule, excluded, averaged])
         key = digest_texts(chain(describe_code(), [others], describe_outcomes(contenders)))
         ranking = self.read(file, key)
         if ranking is None:
@@ -98,14 +98,13 @@ def describe_outcomes(contenders: Contenders) -> Iterator[str | bytes]:
     """Yield all of the outcomes that a ranking reads, of each seed where rows have several."""
     for name, by_column in contenders.items():
         for column, outcomes in by_column.items():
-            head = f"{name} {column} {len(outcomes.seeds)}"
             for part in outcomes.seeds or (outcomes,):
                 numbers = part.numbering
                 if isinstance(numbers, bytes):
                     yield numbers
                     numbers = len(part.index)
-                text = f"{head} {part.draws} {part.out_of} {part.right.dtype.char} {numbers} "
-                yield text.encode() + part.right.tobytes()
+                facts = (part.draws, part.out_of, part.right.dtype.char, numbers)
+                yield to_json([name, column, len(outcomes.seeds), *facts]) + part.right.tobytes()
 
 
 def digest_texts(texts: Iterable[str | bytes]) -> str:

@@ -62,8 +62,8 @@ def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> Suspicions:
     names, pairs = compare_entries(rows)
     cleared = {frozenset(pair) for pair in file.cleared}
     if cleared:
-        kept = [frozenset((names[a], names[b])) not in cleared for _, a, b in pairs.tolist()]
-        pairs = pairs[np.array(kept, np.bool_)]
+        entries = [frozenset((names[a], names[b])) for _, a, b in pairs.tolist()]
+        pairs = pairs[np.array([pair not in cleared for pair in entries], np.bool_)]
     return group_by_entry(names, pairs)
 
 

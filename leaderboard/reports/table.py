@@ -249,8 +249,8 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str], rule: RankingRule) -> s
     if not order:
         return set()
     gaps, adjusted = compare_with_leader(pairs, order, rule)
-    known = {gaps.names[i] for i in np.flatnonzero(~np.isnan(adjusted))}
-    return {order[0], *known - find_worse(gaps, adjusted, ALPHA)}
+    compared = {gaps.names[i] for i in np.flatnonzero(~np.isnan(adjusted))}
+    return {order[0], *compared - find_worse(gaps, adjusted, ALPHA)}
 
 
 def compare_with_control(

@@ -111,6 +111,7 @@ CHANGES: dict[str, Callable[[Arguments], None]] = {
     "an outcome": change_outcome,
     "a seed": change_seed,
     "a name": lambda a: a["contenders"].update(new=a["contenders"].pop("one-0")),
+    "an entry without outcomes": lambda a: a["contenders"].update(empty={}),
     "an entry less": lambda a: a["contenders"].pop("one-0"),
     "the episodes": change_field(index=np.arange(1, 41)),
     "the draws": change_field(draws="others"),
