@@ -770,6 +770,23 @@ def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
     assert suspicion.find_suspicions(file, group[:1]) == {}
 
 
+@pytest.mark.parametrize("rows", [1, 2, 256])
+def test_pairs_of_near_rows_have_their_distances(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspicion, "ROWS", rows)
+    right = np.random.default_rng(0).integers(0, 5, (9, 6)).astype(np.float64)
+    pairs, distances = suspicion.pair_near_rows(right, right.sum(axis=1), 25.0)
+    found = {frozenset(pair): d for pair, d in zip(pairs.tolist(), distances, strict=True)}
+    every = {
+        frozenset((a, b)): float(((right[a] - right[b]) ** 2).sum())
+        for a in range(9)
+        for b in range(a)
+    }
+    assert found == {pair: d for pair, d in every.items() if d <= 25}
+    assert 2 < len(found) < len(every)
+
+
 def test_an_entry_with_two_results_in_a_column_is_named_once() -> None:
     right = np.random.default_rng(0).binomial(75, 0.6, (2, 100))
     outcomes = [Outcomes(np.arange(100), row, "draws", 75) for row in right]
