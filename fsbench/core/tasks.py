@@ -20,6 +20,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
+from urllib.parse import parse_qsl
 
 from pydantic import Field
 from pydantic_core import CoreSchema, core_schema
@@ -69,6 +70,7 @@ _TASK = re.compile(
 )
 _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
 _NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
+_QUERIED = re.compile(r"(.*?)(?:\?(\w+=[^/]*))?", re.DOTALL)
 _DIGEST = re.compile(r"\+[0-9a-f]{8}")
 
 
@@ -321,9 +323,12 @@ def user_data_name(ref: str) -> str:
     """Return the name that results give to folder:DIR or hf-hub:ORG/NAME.
 
     It is `short_name` and the first eight digits of the sha-256 of the whole path or reference:
-    two folders of one name never collide.
+    two folders of one name never collide, nor do two readings of one folder.
     """
-    full = str(_folder_path(ref)) if ref.startswith(FOLDER) else ref
+    full = ref
+    if ref.startswith(FOLDER):
+        folder, bits = split_folder(ref)
+        full = f"{folder}?bits={bits}" if bits else str(folder)
     return f"{short_name(ref)}+{hashlib.sha256(full.encode()).hexdigest()[:8]}"
 
 
@@ -333,9 +338,10 @@ def short_name(ref: str) -> str:
     Random draws are keyed by it, so a folder gives the same episodes wherever it lies.
     """
     if ref.startswith(FOLDER):
-        name = f"folder-{_folder_path(ref).name}"
+        name = f"folder-{split_folder(ref)[0].name}"
     else:
-        name = f"hub-{re.split('[?@]', ref.removeprefix(HUB))[0]}"
+        place = re.split("[?@]", ref.removeprefix(HUB))[0]
+        name = f"hub-{Path(place).name if place[:1] in {'/', '.', '~'} else place}"
     return re.sub(r"[^\w.+@=-]", "-", name)[:80]
 
 
@@ -345,12 +351,35 @@ def strip_digest(name: str) -> str:
     return name[:-9] if user_made else name
 
 
-def _folder_path(ref: str) -> Path:
-    """Return the absolute path of folder:DIR. Raise UsageError for what is no path."""
+def split_folder(ref: str) -> tuple[Path, int | None]:
+    """Return the absolute path of folder:DIR[?bits=N], and N. Raise UsageError for other text."""
+    parts = _QUERIED.fullmatch(ref.removeprefix(FOLDER))
+    text, query = parts.groups(default="") if parts else ("", "")
     try:
-        return Path(ref.removeprefix(FOLDER)).expanduser().resolve()
+        return Path(text).expanduser().resolve(), parse_bits(parse_query(query, ("bits",), ref))
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"'{ref}' names no folder: {error}", fix="write folder:DIR") from error
+
+
+def parse_query(query: str, names: Sequence[str], ref: str) -> dict[str, str]:
+    """Return the options `name=value&...` of a reference. Raise UsageError or UnknownName."""
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in names:
+            raise UnknownName(f"option of {ref.partition(':')[0]}:", name, names)
+        if not value or options.setdefault(name, value) != value:
+            raise UsageError(f"'{ref}' sets {name} twice or to nothing", fix="set it once")
+    return options
+
+
+def parse_bits(options: Mapping[str, str]) -> int | None:
+    """Return the bits in use of 16-bit images, None if not stated. Raise UsageError."""
+    bits = options.get("bits")
+    if bits is None:
+        return None
+    if not bits.isdecimal() or not 8 <= int(bits) <= 15:
+        raise UsageError(f"?bits={bits} is not in 8..15", fix="give the bits that are in use")
+    return int(bits)
 
 
 def integers(values: Iterable[str], what: str) -> tuple[int, ...]:

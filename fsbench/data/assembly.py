@@ -5,6 +5,7 @@ come from the user's copy of https://github.com/cpphoo/STARTUP, datasets/split_s
 per list, column `img_path`; see fsbench/data/README.md). It is never mixed with the full pool.
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import (
+    ClassTree,
     find_class_tree,
     find_path,
-    list_folders,
-    list_images,
+    match_names,
     read_csv_columns,
 )
 
@@ -74,31 +75,41 @@ class ImageRow(NamedTuple):
     path: str
 
 
-def list_tree_rows(folder: Path, facts: DatasetFacts, candidates: Sequence[str]) -> list[ImageRow]:
-    """List the images of a tree with one folder per class; the canonical id is `Class/file`.
+def list_tree_rows(
+    folder: Path, facts: DatasetFacts, candidates: Sequence[str]
+) -> tuple[list[ImageRow], tuple[str, ...]]:
+    """List the images of a tree with one folder per class, and notes on its other files.
 
-    candidates: accepted places of the tree below `folder`. Raises DataError if none exists, or if
-    the tree has a folder that is not a class of the data set.
+    The canonical id is `Class/file`. candidates: places of the tree, see `find_class_tree`. Raises
+    DataError if none exists, or if the tree has a folder that is not a class of the data set.
     """
-    tree = find_class_tree(folder, candidates, facts.classes)
-    if tree is None:
+    place = find_class_tree(folder, candidates, facts.classes)
+    if place is None:
         raise DataError(
             f"{folder} holds no class folder of {facts.name}, such as {facts.classes[0]}",
             fix=f"expected below it: {facts.layout}",
         )
-    names = [path.name for path in list_folders(tree)]
-    if unknown := sorted(set(names) - set(facts.classes)):
+    tree = ClassTree.read(place)
+    names = match_names(tree.images, facts.classes, place)
+    if unknown := [name for name in tree.images if name not in names]:
         raise DataError(
-            f"{tree} holds folders that are no class of {facts.name}: {', '.join(unknown[:5])}",
+            f"{place} holds folders that are no class of {facts.name}: {', '.join(unknown[:5])}",
             fix=f"move them away; its {len(facts.classes)} classes start with {facts.classes[0]}",
         )
-    prefix = tree.relative_to(folder).as_posix()
+    return tree_rows(tree, folder, facts.classes), tree.notes
+
+
+def tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[ImageRow]:
+    """Return the images of a class tree below `folder`; accents in their ids are composed."""
+    prefix = tree.root.relative_to(folder)
     return [
         ImageRow(
-            facts.classes.index(name), f"{name}/{image}", (Path(prefix) / name / image).as_posix()
+            label,
+            unicodedata.normalize("NFC", f"{name}/{path.partition('/')[2]}"),
+            (prefix / path).as_posix(),
         )
-        for name in names
-        for image in list_images(tree / name)
+        for label, (name, paths) in enumerate(tree.by_class(classes).items())
+        for path in paths
     ]
 
 

@@ -1,16 +1,7 @@
-"""A target data set: labels, paths and canonical ids in memory; pixels are read on access.
+"""A target data set: labels, paths and canonical ids in memory; pixels are read on access."""
 
-Its fingerprint is the sha-256 over sorted (canonical id, content hash). Content hashes are cached
-in <cache>/hashes, one file per data set folder (its first line is the sha-256 of the second, which
-is JSON), and reused while path, size, mtime, ctime and inode are unchanged. See
-fsbench/data/README.md, "Which images a result is about".
-"""
-
-import errno
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,11 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core.errors import DataError
-from fsbench.core.io import replacing
-from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.core.specs import Pool
-from fsbench.data.files import stamp_file
 
 Indices = NDArray[np.int64]
 
@@ -96,7 +84,7 @@ class TargetDataset:
     class_names: names of all official classes, by class id; notes: remarks on the files, such as
     how many listed images are missing; groups: images that show the same lesion, patient or leaf
     (FACTS.groups), None if unknown. name keys all random draws; result_name: the name in results
-    where it differs (`user_data_name`).
+    where it differs (`user_data_name`); bits: in use of each value of 16-bit images, None for all.
     """
 
     name: str
@@ -111,6 +99,7 @@ class TargetDataset:
     notes: tuple[str, ...] = ()
     groups: Groups | None = None
     result_name: str | None = None
+    bits: int | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -176,75 +165,4 @@ class TargetDataset:
         """Read image `index` as RGB. Raise DataError naming a missing or corrupt file."""
         from fsbench.data.images import open_rgb
 
-        return open_rgb(self.root / self.paths[index], self.facts.pre_resize)
-
-
-HashCache = dict[str, list[int | str]]
-"""[size, mtime in ns, ctime in ns, inode, sha-256] by relative path."""
-
-
-PART = 32
-"""Images that a thread hashes at a time: most are only looked up, faster than a thread starts."""
-
-
-def fingerprint(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> str:
-    """Return the fingerprint, 64 hex digits. Raise DataError naming an unreadable file."""
-    store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
-    cached = _load(store, report)
-    parts = [range(i, min(i + PART, len(dataset))) for i in range(0, len(dataset), PART)]
-    with (
-        report.task(f"hash {dataset.name}", len(dataset), "images") as advance,
-        ThreadPoolExecutor(8) as threads,
-    ):
-        hashes = []
-        for entries in threads.map(lambda part: [_entry(dataset, i, cached) for i in part], parts):
-            hashes += entries
-            advance(len(entries))
-    fresh = dict(zip(dataset.paths, hashes, strict=True))
-    if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
-        _save(store, cached | fresh, report)
-    pairs = zip(dataset.canonical_ids, hashes, strict=True)
-    return hash_lines(f"{canonical_id} {entry[-1]}" for canonical_id, entry in sorted(pairs))
-
-
-def _entry(dataset: TargetDataset, index: int, cached: HashCache) -> list[int | str]:
-    path = dataset.file(index)
-    if path is None:
-        return [hashlib.sha256(dataset.content(index)).hexdigest()]
-    try:
-        stamp = stamp_file(path)
-        old = cached.get(dataset.paths[index])
-        if old and old[:-1] == [*stamp]:
-            return old
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    return [*stamp, digest]
-
-
-def _load(store: Path, report: Reporter) -> HashCache:
-    """Read the cached hashes of a folder; report a damaged file and start afresh."""
-    try:
-        digest, cached = store.read_text().split("\n")
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError):
-        digest, cached = "", ""
-    if digest != hash_lines([cached]):
-        report.log(f"{store} is damaged: hashing all images again")
-        return {}
-    entries: HashCache = json.loads(cached)
-    return entries
-
-
-def _save(store: Path, cached: HashCache, report: Reporter) -> None:
-    """Write the content hashes; only report a cache that is read-only."""
-    text = json.dumps(cached)
-    try:
-        with replacing(store) as temporary:
-            temporary.write_text(f"{hash_lines([text])}\n{text}")
-    except OSError as error:
-        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
-            raise
-        report.log(f"content hashes are not cached: {store.parent} is read-only")
+        return open_rgb(self.root / self.paths[index], self.facts.pre_resize, self.bits)

@@ -6,16 +6,24 @@ Names match in any letter case; hidden folders and those that start with `__` ar
 import csv
 import os
 import stat
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from fsbench.core.errors import DataError
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-"""Suffixes that torchvision's ImageFolder accepts, compared in lower case."""
-
 MAX_NAME = 255
 """Longest file name in bytes on common file systems."""
+
+STAND_INS = (
+    (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull"),
+    (b"/annex/objects/", "a pointer of git-annex", "git annex get"),
+    (b"<!doctype html", "a web page", ""),
+    (b"<html", "a web page", ""),
+)
+"""First bytes (lower case) of what lies in place of a file, what it is, and what fetches it."""
 
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -90,8 +98,8 @@ def find_first(folder: Path, candidates: Iterable[str]) -> Path | None:
     return next((path for path in paths if path is not None), None)
 
 
-def list_images(folder: Path) -> list[str]:
-    """Return all images at any depth: sorted paths relative to the folder, '/' as separator.
+def list_files(folder: Path) -> list[str]:
+    """Return all visible files at any depth: sorted paths relative to the folder, '/' between.
 
     Raises DataError for a link to a folder that contains it, and for a name that is not UTF-8.
     """
@@ -100,12 +108,79 @@ def list_images(folder: Path) -> list[str]:
         below[:] = [name for name in below if not _hidden(name)]
         for name in below:
             _refuse_loop(folder, Path(here), name)
-        paths += [
-            Path(here) / name
-            for name in names
-            if name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith(".")
-        ]
+        paths += [Path(here) / name for name in names if not name.startswith(".")]
     return sorted(path.relative_to(folder).as_posix() for path in require_utf8(paths))
+
+
+def list_images(folder: Path) -> list[str]:
+    """Return the images of `list_files`, which see for the order and the errors."""
+    from fsbench.data.images import readable_suffixes
+
+    suffixes = readable_suffixes()
+    return [path for path in list_files(folder) if path.lower().endswith(suffixes)]
+
+
+class ClassTree(NamedTuple):
+    """A folder of class folders.
+
+    images: by folder name, sorted paths relative to that folder; others: all other files.
+    """
+
+    root: Path
+    images: dict[str, list[str]]
+    others: list[str]
+
+    @classmethod
+    def read(cls, root: Path) -> "ClassTree":
+        """List all files. Raise DataError like `list_files`."""
+        from fsbench.data.images import readable_suffixes
+
+        suffixes = readable_suffixes()
+        tree = cls(root, {path.name: [] for path in list_folders(root)}, [])
+        for path in list_files(root):
+            name, _, inner = path.partition("/")
+            if inner.lower().endswith(suffixes):
+                tree.images[name].append(inner)
+            else:
+                tree.others.append(path)
+        return tree
+
+    def by_class(self, classes: Sequence[str]) -> dict[str, list[str]]:
+        """Return the images of every class, as paths relative to the root.
+
+        Raises DataError for two folders of one class.
+        """
+        images: dict[str, list[str]] = {label: [] for label in classes}
+        for name, label in match_names(self.images, classes, self.root).items():
+            images[label] = [f"{name}/{path}" for path in self.images[name]]
+        return images
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A count of the files by suffix, where they have several or some are left out."""
+        images = [path for paths in self.images.values() for path in paths]
+        read = count_suffixes(images)
+        mixed = (f"{len(images)} files are read: {read}",) if "," in read or self.others else ()
+        return (*mixed, *describe_left_out(self.others))
+
+
+def describe_left_out(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return a note that counts files which are not evaluated, by suffix; none for no file."""
+    from fsbench.data.images import advise_on_suffixes
+
+    hint = advise_on_suffixes({Path(path).suffix.lower() for path in paths})
+    files = "1 file is" if len(paths) == 1 else f"{len(paths)} files are"
+    text = f"{files} left out, not read as images: {count_suffixes(paths)}{hint}"
+    return (text,) if paths else ()
+
+
+def count_suffixes(paths: Iterable[str]) -> str:
+    """Return how many files have each suffix, e.g. 5 .png, 2 without a suffix."""
+    counts = Counter(
+        Path(path).suffix.lower() or "without a suffix" for path in paths
+    ).most_common()
+    more = f", {sum(n for _, n in counts[8:])} others" if len(counts) > 8 else ""
+    return ", ".join(f"{n} {suffix}" for suffix, n in counts[:8]) + more
 
 
 def _refuse_loop(folder: Path, here: Path, name: str) -> None:
@@ -123,12 +198,75 @@ def _refuse_loop(folder: Path, here: Path, name: str) -> None:
 
 
 def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[str]) -> Path | None:
-    """Return the first candidate folder that has a folder named like a class, or None."""
-    for candidate in candidates:
-        tree = find_path(folder, candidate)
-        if tree and tree.is_dir() and {path.name for path in list_folders(tree)} & set(classes):
-            return tree
+    """Return the first candidate that has a folder named like a class, or None.
+
+    Candidates other than "." are also looked for one and two levels below the folder: archives of
+    one data set unpack to different depths.
+    """
+    labels = {name.casefold() for name in classes}
+    bases, places = [folder], list(candidates)
+    for _ in range(3):
+        for base in bases:
+            for tree in (find_path(base, place) for place in places):
+                names = [p.name for p in list_folders(tree)] if tree and tree.is_dir() else []
+                if labels & {read_name(name).casefold() for name in names}:
+                    return tree
+        bases = [p for base in bases for p in list_folders(base) if os.access(p, os.R_OK | os.X_OK)]
+        places = [place for place in candidates if place != "."]
     return None
+
+
+def read_name(name: str) -> str:
+    """Return a name as people read it: accents composed (macOS splits them), no outer spaces."""
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def match_names(names: Iterable[str], classes: Sequence[str], where: object) -> dict[str, str]:
+    """Map names to the classes that people read in them; a name of no class is left out.
+
+    Letter case counts only where two classes differ in nothing else, as `A` and `a` do. Raises
+    DataError for two names in `where` that are read as one class.
+    """
+    exact = {read_name(name): name for name in classes}
+    spellings = Counter(name.casefold() for name in exact)
+    unique = {n.casefold(): c for n, c in exact.items() if spellings[n.casefold()] == 1}
+    matches: dict[str, str] = {}
+    for name in names:
+        label = read_name(name)
+        match = exact.get(label) or unique.get(label.casefold())
+        if match and match in matches.values():
+            other = next(n for n, c in matches.items() if c == match)
+            raise DataError(
+                f"{where} has two spellings of the class {match}: {other!a} and {name!a}",
+                fix="give the class one name",
+            )
+        if match:
+            matches[name] = match
+    return matches
+
+
+def require_content(path: Path) -> None:
+    """Raise DataError for a pointer, broken link or web page in place of a file's content."""
+    if path.is_symlink() and not path.exists():
+        target = path.readlink()
+        annex = "annex/objects" in target.as_posix()
+        what, command = f"a link to {target}, which is missing", "git annex get" if annex else ""
+    else:
+        try:
+            stamp_file(path)
+            with path.open("rb") as stream:
+                what, command = identify_stand_in(stream.read(200))
+        except OSError:
+            return  # whoever reads the file names the fault
+    if what:
+        fix = f"run `{command}` in {path.parent}" if command else "fetch the file again"
+        raise DataError(f"{path} is {what}, without the content: {fix}", fix=fix)
+
+
+def identify_stand_in(head: bytes) -> tuple[str, str]:
+    """Return what the first bytes show in place of content, and a command; two "" for content."""
+    start = head.lstrip().lower()
+    return next(((what, run) for mark, what, run in STAND_INS if start.startswith(mark)), ("", ""))
 
 
 def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -137,6 +275,7 @@ def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]
     A byte order mark is accepted. Raises DataError naming the file for a missing or repeated
     column, a short row, or an empty file.
     """
+    require_content(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.reader(stream, strict=True))

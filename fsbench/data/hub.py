@@ -1,31 +1,37 @@
-"""Data sets in Hugging Face `datasets` format: on the hub, or parquet files on disk.
+"""Data sets in Hugging Face `datasets` format: on the hub, or parquet files or images on disk.
 
 A reference is `hf-hub:ORG/NAME[@REVISION][?split=test&image=COLUMN&label=COLUMN&config=NAME]`; a
-folder in the layout of the hub may stand in place of ORG/NAME. Columns that are not named are found
+folder in a layout of the hub may stand in place of ORG/NAME. Columns that are not named are found
 by their usual names, or by their type if there is only one of it.
 """
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qsl
 
 import numpy as np
 from PIL import Image
 
-from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.core.tasks import HUB, short_name, user_data_name
+from fsbench.core.errors import DataError, UsageError
+from fsbench.core.tasks import HUB, parse_bits, parse_query, short_name, user_data_name
 from fsbench.data.base import TargetDataset
-from fsbench.data.image_folder import make_custom_facts
+from fsbench.data.files import (
+    describe_left_out,
+    list_files,
+    match_names,
+    read_name,
+    require_content,
+)
+from fsbench.data.image_folder import VAL, make_custom_facts, note_case, require_classes
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
 
 IMAGES = ("image", "img")
 LABELS = ("label", "labels", "fine_label")
-VAL = ("valid", "val", "validation", "test")
-OPTIONS = ("split", "image", "label", "config")
+OPTIONS = ("split", "image", "label", "config", "bits")
 LABEL_RULE = "class id = the hub's own label number (rank in sorted order for text labels)"
 LABEL_TYPES = ("int", "uint", "bool", "string", "large_string")
 """Beginnings of the types of a label column."""
@@ -41,24 +47,24 @@ class HubReference:
     image: str | None = None
     label: str | None = None
     config: str | None = None
+    bits: int | None = None
 
     @classmethod
     def parse(cls, ref: str) -> Self:
         """Return the parts. Raise UsageError if malformed, UnknownName for an unknown option."""
         place, _, query = ref.removeprefix(HUB).partition("?")
+        folder = Path(place).expanduser()
         repo, _, revision = place.partition("@")
-        options: dict[str, str] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            if name not in OPTIONS:
-                raise UnknownName(f"option of {HUB}", name, OPTIONS)
-            if not value or options.setdefault(name, value) != value:
-                raise UsageError(f"'{ref}' sets {name} twice or to nothing", fix="set it once")
+        if place and folder.is_dir():
+            repo, revision = str(folder.resolve()), ""
+        options = parse_query(query, OPTIONS, ref)
         if not repo or (query and not options):
             raise UsageError(
                 f"'{ref}' names no data set of the hub",
                 fix=f"write {HUB}ORG/NAME or '{HUB}ORG/NAME?split=test&image=img&label=y'",
             )
-        return cls(repo, revision or None, **options)
+        names = {name: value for name, value in options.items() if name != "bits"}
+        return cls(repo, revision or None, bits=parse_bits(options), **names)
 
     def load_splits(self, cache: Path) -> Any:
         """Load all splits. Raise DataError if the data set is not available."""
@@ -69,16 +75,32 @@ class HubReference:
         """Return one split."""
         from huggingface_hub.constants import HF_HUB_CACHE
 
-        downloads = (cache, Path(HF_HUB_CACHE))
+        downloads = (cache, Path(HF_HUB_CACHE), *([Path(self.repo)] if self.is_folder else []))
         name = f"{HUB}{self.repo} ({split})"
-        return HubTable(splits[split], name, downloads, self.image, self.label)
+        return HubTable(splits[split], name, downloads, self.image, self.label, self.bits)
+
+    def left_out(self, splits: Any, column: str) -> tuple[str, ...]:
+        """Return a note on the files of a folder that are in no split; none for a repository."""
+        from datasets import Image as ImageFeature
+
+        if not self.is_folder:
+            return ()
+        tables = [rows.cast_column(column, ImageFeature(decode=False)) for rows in splits.values()]
+        used = {Path(value["path"]) for rows in tables for value in rows[column]}
+        files = [path for path in list_files(Path(self.repo)) if Path(path).stem != "metadata"]
+        return describe_left_out([path for path in files if Path(self.repo, path) not in used])
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the data set is a folder on disk."""
+        return Path(self.repo).is_dir()
 
 
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
     downloads: folders whose files a row may reference instead of holding the bytes; image, label:
-    names of the columns, found if None.
+    names of the columns, found if None; bits: as in `open_rgb`.
     """
 
     def __init__(
@@ -88,11 +110,12 @@ class HubTable:
         downloads: tuple[Path, ...] = (),
         image: str | None = None,
         label: str | None = None,
+        bits: int | None = None,
     ) -> None:
         from datasets import ClassLabel
         from datasets import Image as ImageFeature
 
-        self.name, self.downloads = name, downloads
+        self.name, self.downloads, self.bits = name, downloads, bits
         features = rows.features
         self.image = _column(name, features, image, IMAGES, ImageFeature, "image")
         self.label = _column(name, features, label, LABELS, ClassLabel, "label")
@@ -110,8 +133,8 @@ class HubTable:
             rows = rows.cast_column(self.image, ImageFeature(decode=False))
         self.rows = rows
         names = getattr(features[self.label], "names", None)
-        self.labels = [str(names[value] if names else value) for value in values]
-        self.classes = tuple(names or sorted(set(self.labels)))
+        self.labels = [read_name(str(names[value] if names else value)) for value in values]
+        self.classes = tuple(dict.fromkeys(map(read_name, names or sorted(set(self.labels)))))
         self.stamp = str(rows._fingerprint)
 
     @property
@@ -122,7 +145,8 @@ class HubTable:
 
     def samples(self, classes: tuple[str, ...]) -> list[SourceImage]:
         """List the images, labelled by position in `classes`. Raise DataError for other labels."""
-        ids = {name: place for place, name in enumerate(classes)}
+        names = match_names(sorted(set(self.labels)), classes, self.name)
+        ids = {name: classes.index(label) for name, label in names.items()}
         if other := sorted(set(self.labels) - set(ids)):
             raise DataError(
                 f"{self.name} has labels that are not classes: {', '.join(other[:5])}",
@@ -134,7 +158,7 @@ class HubTable:
 
     def open(self, row: int) -> Image.Image:
         """Decode an image as RGB. Raise DataError if it cannot be read."""
-        return decode_rgb(self.read(row), f"{self.name}, row {row}")
+        return decode_rgb(self.read(row), f"{self.name}, row {row}", self.bits)
 
     def read(self, row: int) -> bytes:
         """Return the encoded bytes of an image, empty if the row has none."""
@@ -144,8 +168,23 @@ class HubTable:
             data = self._file(Path(value["path"]), f"{self.name}, row {row}")
         return data or b""
 
+    @property
+    def files(self) -> list[Path]:
+        """The files of the images; none if the rows hold their bytes."""
+        value = self.rows[0][self.image]
+        if not isinstance(value, dict) or value["bytes"] is not None:
+            return []
+        return [Path(value["path"]) for value in self.rows[self.image]]
+
+    def require_classes(self) -> None:
+        """Raise DataError if the labels are the names of folders that lie in several splits."""
+        pairs = list(zip(self.files, self.labels, strict=False))
+        if pairs and all(read_name(path.parent.name) == label for path, label in pairs):
+            root = Path(os.path.commonpath(self.files))
+            require_classes((path.relative_to(root).as_posix() for path, _ in pairs), root)
+
     def _file(self, path: Path, where: str) -> bytes:
-        """Read an image file that the hub download created. Raise DataError for any other file."""
+        """Read an image file of the download or folder. Raise DataError for any other file."""
         real = path.resolve()
         if not any(real.is_relative_to(folder.resolve()) for folder in self.downloads):
             raise DataError(
@@ -155,6 +194,7 @@ class HubTable:
         try:
             return real.read_bytes()
         except OSError as error:
+            require_content(path)
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
 
@@ -216,6 +256,7 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
     table = parts.table(splits, split, cache)
     if len(set(table.labels)) < 2:
         raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
+    table.require_classes()
     layout = f"split {split}, columns {table.image} and {table.label}"
     ids = {name: place for place, name in enumerate(table.classes)}
     rows = sorted((ids[name], f"{name}/{row:08d}") for row, name in enumerate(table.labels))
@@ -230,7 +271,12 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
         labels=np.array([label for label, _ in rows], dtype=np.int64),
         class_names=table.classes,
         flags=frozenset({"custom"}),
-        notes=(f"{len(rows)} images of {len(set(table.labels))} classes, {layout}",),
+        notes=(
+            f"{len(rows)} images of {len(set(table.labels))} classes, {layout}",
+            *note_case(table.classes),
+            *(parts.left_out(splits, table.image) if table.files else ()),
+        ),
+        bits=parts.bits,
         table=table,
     )
 
@@ -271,6 +317,8 @@ def _load(path: str, cache: Path, **options: Any) -> Any:
     try:
         return load_dataset(path, cache_dir=str(cache), **options)
     except (OSError, ValueError, DatasetsError) as error:
+        for file in list_files(Path(path)) if Path(path).is_dir() else ():
+            require_content(Path(path) / file)
         raise DataError(
             f"cannot load {path} through Hugging Face datasets: {error}",
             fix="check the name and the network, or give the data set as files: --data NAME=DIR",

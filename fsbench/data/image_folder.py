@@ -4,75 +4,171 @@ They are flagged `custom`. Classes are the folders in sorted order, with images 
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.core.tasks import FOLDER, short_name, user_data_name
-from fsbench.data.assembly import assemble, list_tree_rows
+from fsbench.core.tasks import FOLDER, short_name, split_folder, user_data_name
+from fsbench.data.assembly import assemble, tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.data.files import list_folders, list_images, stamp_file
+from fsbench.data.files import (
+    ClassTree,
+    find_first,
+    match_names,
+    read_name,
+    require_content,
+    stamp_file,
+)
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
 
 LAYOUT = "DIR/<class>/*.jpg, one folder per class"
+SOURCE_LAYOUT = (
+    "DIR/train/<class>/*.jpg, DIR/val/<class>/*.jpg and, for a test, DIR/test/<class>/*.jpg"
+)
 VAL = ("val", "valid", "validation", "test")
+SPLIT = re.compile(
+    r"(train|test|val|valid|dev|eval|extra|holdout|unlabell?ed|fold|split)(ing|ation|uation)?"
+    r"[\W_]*(set|data)?\d*"
+)
+"""Usual names of splits, in lower case."""
 
 
-def load_folder_target(folder: Path) -> TargetDataset:
-    """Load DIR/<class>/ as a target. Raise DataError for fewer than two or empty classes."""
-    names = _class_names(folder, LAYOUT)
-    if set(names) <= {"train", *VAL}:
-        raise DataError(
-            f"{folder} holds {', '.join(names)}, which look like splits and not like classes",
-            fix=f"give one of them: folder:{folder / names[0]}",
-        )
-    counts = [len(list_images(folder / name)) for name in names]
-    ref = f"{FOLDER}{folder}"
-    facts = make_custom_facts(short_name(ref), names, counts, LAYOUT)
-    dataset = assemble(facts, folder, list_tree_rows(folder, facts, (".",)))
-    return replace(dataset, flags=frozenset({"custom"}), result_name=user_data_name(ref))
+def load_folder_target(ref: str) -> TargetDataset:
+    """Load folder:DIR as a target.
 
-
-def list_folder_source(folder: Path) -> SourceListing:
-    """List DIR/train/<class>/ and DIR/val/<class>/ as a source. Raise like load_folder_target.
-
-    DIR/test/<class>/ is scored once, after training, or validates if there is no DIR/val.
+    Raises DataError for fewer than two classes, for an empty one, and for splits in their place.
     """
-    layout = (
-        "DIR/train/<class>/*.jpg, DIR/val/<class>/*.jpg and, for a test, DIR/test/<class>/*.jpg"
-    )
-    val = next((folder / name for name in VAL if (folder / name).is_dir()), folder / VAL[0])
-    tested = folder / "test" if val.name != "test" and (folder / "test").is_dir() else None
-    names = _class_names(folder / "train", layout)
-    for part in filter(None, (val, tested)):
-        if other := set(_class_names(part, layout)) ^ set(names):
-            classes = ", ".join(sorted(other)[:5])
+    folder, bits = split_folder(ref)
+    tree = read_class_tree(folder, LAYOUT)
+    names = class_names(tree)
+    rows = tree_rows(tree, folder, names)
+    counts = [len(paths) for paths in tree.by_class(names).values()]
+    facts = make_custom_facts(short_name(ref), names, counts, LAYOUT)
+    dataset = assemble(facts, folder, rows, notes=(*tree.notes, *note_case(names)))
+    named = replace(dataset, flags=frozenset({"custom"}), result_name=user_data_name(ref))
+    return replace(named, bits=bits)
+
+
+def list_folder_source(ref: str) -> SourceListing:
+    """List folder:DIR with DIR/train/<class>/ and DIR/val/<class>/ as a source.
+
+    DIR/test/<class>/ is scored once, after training, or validates if there is no DIR/val. Raises
+    DataError like load_folder_target, and if the parts have other classes.
+    """
+    folder, bits = split_folder(ref)
+    train, val, test = (find_first(folder, names) for names in (("train",), VAL, ("test",)))
+    parts = [train or folder / "train", val or folder / "val"]
+    parts += [test] if test and test != val else []
+    trees = [read_class_tree(part, SOURCE_LAYOUT) for part in parts]
+    names = class_names(trees[0])
+    for tree in trees[1:]:
+        matches = match_names(tree.images, names, tree.root)
+        if other := {*names} - {*matches.values()} | tree.images.keys() - matches:
             raise DataError(
-                f"{folder}: train and {part.name} have other classes ({classes})",
+                f"{folder}: {parts[0].name} and {tree.root.name} have other classes "
+                f"({', '.join(sorted(other)[:5])})",
                 fix="give both the same class folders",
             )
-    train, train_stamp = list_tree_images(folder / "train", names)
-    validation, val_stamp = list_tree_images(val, names)
-    test, test_stamp = list_tree_images(tested, names) if tested else ([], "")
-    counts = [len(list_images(folder / "train" / name)) for name in names]
+    listed = [list_tree_images(tree, names, bits) for tree in trees]
+    counts = [len(paths) for paths in trees[0].by_class(names).values()]
     return SourceListing(
-        make_custom_facts(short_name(f"{FOLDER}{folder}"), names, counts, layout),
-        train,
-        validation,
-        stamp=hash_lines([train_stamp, val_stamp, *filter(None, [test_stamp])]),
+        make_custom_facts(short_name(ref), names, counts, SOURCE_LAYOUT),
+        listed[0][0],
+        listed[1][0],
+        stamp=hash_lines([*(stamp for _, stamp in listed), *([f"{bits} bits"] if bits else [])]),
         flags=frozenset({"custom"}),
-        test=test,
+        test=listed[2][0] if len(listed) > 2 else (),
+        notes=tuple(note for tree in trees for note in tree.notes),
     )
 
 
-def list_tree_images(tree: Path, names: Sequence[str]) -> tuple[list[SourceImage], str]:
-    """List the images of class folders, labelled by position in `names`, and stamp their files."""
-    paths = [(c, tree / name / p) for c, name in enumerate(names) for p in list_images(tree / name)]
-    samples = [SourceImage(label, partial(open_rgb, path)) for label, path in paths]
+def read_class_tree(folder: Path, layout: str) -> ClassTree:
+    """List the class folders of the user.
+
+    Raises DataError for fewer than two, for an empty one, and for splits in their place.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder", fix=f"expected: {layout}")
+    tree = ClassTree.read(folder)
+    if len(tree.images) < 2:
+        below = "".join(f"; if they are below: {FOLDER}{folder / name}" for name in tree.images)
+        raise DataError(
+            f"{folder} has {len(tree.images)} class folders; at least 2 are needed",
+            fix=f"expected: {layout}{below}",
+        )
+    require_classes((f"{n}/{path}" for n, paths in tree.images.items() for path in paths), folder)
+    if empty := [name for name, paths in tree.images.items() if not paths]:
+        raise DataError(
+            f"{folder} has class folders without an image: {', '.join(empty[:5])}",
+            fix="; ".join(["fill or remove them", *tree.notes]),
+        )
+    return tree
+
+
+def class_names(tree: ClassTree) -> tuple[str, ...]:
+    """Return the sorted class names as people read them; DataError for two spellings of one."""
+    names = [read_name(name) for name in tree.images]
+    match_names(tree.images, names, tree.root)
+    return tuple(sorted(names))
+
+
+def require_classes(paths: Iterable[str], folder: Path) -> None:
+    """Raise DataError if the first folders of the paths, relative to `folder`, look like splits.
+
+    Splits have the usual names of such, or folders of the same names (the classes) below them.
+    """
+    folders = {path.rpartition("/")[0] for path in paths}
+    below: dict[str, set[str]] = {path.partition("/")[0]: set() for path in folders}
+    for path in folders:
+        first, *inner = path.split("/")
+        below[first] |= {read_name(part).casefold() for part in inner}
+    counts = Counter(chain.from_iterable(below.values()))
+    repeated = {part for part, n in counts.items() if n > 1}
+    splits = sorted(name for name, parts in below.items() if len(parts & repeated) > 1)
+    if not splits and all(map(is_split, below)):
+        splits = sorted(below)
+    if splits:
+        names = f", whose folders repeat the names {', '.join(sorted(repeated)[:5])}"
+        inside = bool(repeated) and all(map(is_split, repeated))
+        raise DataError(
+            f"{folder} holds {', '.join(splits[:5])}{names if repeated else ''}: these look like "
+            "splits and not like classes",
+            fix=f"sort the images as <split>/<class>/ and give {FOLDER}{folder}/<split>"
+            if inside
+            else f"give one of them: {FOLDER}{folder / splits[0]}",
+        )
+
+
+def is_split(name: str) -> bool:
+    """Return whether a folder has a usual name of a split."""
+    return SPLIT.fullmatch(read_name(name).casefold()) is not None
+
+
+def note_case(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on class names that differ in letter case alone, if there are any."""
+    spellings: dict[str, list[str]] = {}
+    for name in names:
+        spellings.setdefault(name.casefold(), []).append(name)
+    alike = [" and ".join(same) for same in spellings.values() if len(same) > 1]
+    return (f"classes that differ in letter case alone: {', '.join(alike)}",) if alike else ()
+
+
+def list_tree_images(
+    tree: ClassTree, classes: Sequence[str], bits: int | None = None
+) -> tuple[list[SourceImage], str]:
+    """List the images of class folders, labelled by position in `classes`, and stamp the files."""
+    paths = [
+        (label, tree.root / path)
+        for label, paths in enumerate(tree.by_class(classes).values())
+        for path in paths
+    ]
+    samples = [SourceImage(label, partial(open_rgb, path, bits=bits)) for label, path in paths]
     return samples, stamp_files([path for _, path in paths])
 
 
@@ -83,25 +179,9 @@ def stamp_files(paths: list[Path]) -> str:
         try:
             lines.append(f"{path.resolve()} {stamp_file(path)}")
         except OSError as error:
+            require_content(path)
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     return hash_lines(lines)
-
-
-def _class_names(folder: Path, layout: str) -> list[str]:
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder", fix=f"expected: {layout}")
-    names = [path.name for path in list_folders(folder)]
-    if len(names) < 2:
-        raise DataError(
-            f"{folder} has {len(names)} class folders; at least 2 are needed",
-            fix=f"expected: {layout}",
-        )
-    if empty := [name for name in names if not list_images(folder / name)]:
-        raise DataError(
-            f"{folder} has class folders without an image: {', '.join(empty[:5])}",
-            fix="fill or remove them",
-        )
-    return names
 
 
 def make_custom_facts(

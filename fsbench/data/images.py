@@ -6,16 +6,20 @@ first frame; EXIF rotation is ignored, as in torchvision's loaders.
 
 import struct
 from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, features
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import ImageSpec, Interpolation
-from fsbench.data.files import stamp_file
+from fsbench.data.files import identify_stand_in, require_content, stamp_file
 
 BROKEN = (
     OSError,
@@ -31,54 +35,126 @@ BROKEN = (
 )
 """Exceptions of Pillow for missing, truncated, corrupt or oversized files."""
 
-FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+FORMATS = (
+    "JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "AVIF", "JPEG2000", "HEIF",
+)  # fmt: skip
 """Formats, recognised by content. Others can start programs, e.g. Ghostscript for EPS."""
+CODECS = {
+    "AVIF": ("avif", {".avif"}, "pip install --upgrade pillow"),
+    "JPEG2000": ("jpg_2000", {".jp2", ".j2k", ".jpx"}, "pip install --upgrade pillow"),
+    "HEIF": ("", {".heic", ".heif", ".hif"}, "pip install pillow-heif"),
+}
+"""Formats that not every Pillow reads: feature that tells, usual suffixes, and what adds them."""
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 """Modes of at most 8 bits per channel, whose conversion to RGB is unambiguous."""
+PNG = b"\x89PNG\r\n\x1a\n"
+DEEP = (PNG, b"II*\0", b"MM\0*", b"P5", b"\0\0\0\x0cjP", b"\xff\x4f\xff\x51")
+"""First bytes of formats with 16 bits per channel: PNG, TIFF, PGM, JPEG 2000."""
 MAX_PIXELS = 89_478_485
 """Pillow's limit for decompression bomb warnings: 0.25 GiB as RGB."""
 
 
-def open_rgb(path: Path, pre_resize: int | None = None) -> Image.Image:
+@cache
+def _register_plugins() -> None:
+    if find_spec("pillow_heif"):
+        import_module("pillow_heif").register_heif_opener()
+    Image.init()
+
+
+def readable_formats() -> tuple[str, ...]:
+    """Return the formats that this Pillow reads, HEIF where its plug-in is installed."""
+    _register_plugins()
+    needs = {name: feature for name, (feature, *_) in CODECS.items() if feature}
+    lacking = [name for name, feature in needs.items() if not features.check(feature)]
+    return tuple(name for name in FORMATS if name in Image.OPEN and name not in lacking)
+
+
+def readable_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of the formats that can be read, in lower case."""
+    formats = readable_formats()
+    return tuple(suffix for suffix, name in Image.EXTENSION.items() if name in formats)
+
+
+def advise_on_suffixes(suffixes: Iterable[str]) -> str:
+    """Return what makes images of these suffixes readable, as the end of a sentence, or ""."""
+    unread = [CODECS[name] for name in CODECS.keys() - set(readable_formats())]
+    needs = {name: command for _, names, command in unread for name in names & set(suffixes)}
+    return "".join(f"; {name} needs {command}, or convert them" for name, command in needs.items())
+
+
+def open_rgb(path: Path, pre_resize: int | None = None, bits: int | None = None) -> Image.Image:
     """Read an image as 8-bit RGB, resized to a square of `pre_resize` px if set.
 
-    The pre-resize is bicubic, the default of `Image.resize` in the Pillow versions that projects
-    with IBM's ChestX loader pin. Raises DataError naming the file.
+    bits: of each value of a 16-bit image that are in use, by default all. The pre-resize is
+    bicubic, the default of `Image.resize` in the Pillow versions that projects with IBM's ChestX
+    loader pin. Raises DataError naming the file.
     """
     try:
         stamp_file(path)  # a pipe would be waited for
-        with Image.open(path, formats=FORMATS) as image:
-            rgb = _rgb(image)
+        with Image.open(path, formats=readable_formats()) as image:
+            rgb = _rgb(image, bits)
     except BROKEN as error:
+        require_content(path)
         raise _unreadable(str(path), error) from error
     if pre_resize is not None and rgb.size != (pre_resize, pre_resize):
         rgb = rgb.resize((pre_resize, pre_resize), Image.Resampling.BICUBIC)
     return rgb
 
 
-def decode_rgb(data: bytes, name: str) -> Image.Image:
-    """Decode an image as 8-bit RGB. Raise DataError naming it by `name`."""
+def decode_rgb(data: bytes, name: str, bits: int | None = None) -> Image.Image:
+    """Decode an image as 8-bit RGB, see `open_rgb`. Raise DataError naming it by `name`."""
     try:
-        with Image.open(BytesIO(data), formats=FORMATS) as image:
-            return _rgb(image)
+        with Image.open(BytesIO(data), formats=readable_formats()) as image:
+            return _rgb(image, bits)
     except BROKEN as error:
-        raise _unreadable(name, error) from error
+        what, command = identify_stand_in(data[:200])
+        reason = f"it is {what}; {command}" if what else error
+        raise _unreadable(name, reason) from error
 
 
-def _rgb(image: Image.Image) -> Image.Image:
+def largest_value(stream: IO[bytes]) -> int:
+    """Return the largest value of a 16-bit image, 0 to 65535; -1 for others and broken files."""
+    head = stream.read(32)
+    if not head.startswith(DEEP) or (head.startswith(PNG) and head[24:25] != b"\x10"):
+        return -1
+    stream.seek(0)
+    try:
+        with Image.open(stream, formats=readable_formats()) as image:
+            if image.width * image.height > MAX_PIXELS or not _is_deep(image):
+                return -1
+            image.load()
+            top = int(np.asarray(image).max())
+            return top if image.mode.startswith("I") else top << 8 | 255
+    except BROKEN:
+        return -1
+
+
+def _is_deep(image: Image.Image) -> bool:
+    """Return whether an image that is not decoded yet has 16 bits per channel."""
+    grey = image.mode.startswith("I;16") or (image.mode == "I" and image.format in {"PPM", "PNG"})
+    return grey or any(";16" in str(tile[3]) for tile in getattr(image, "tile", ()))
+
+
+def _rgb(image: Image.Image, bits: int | None) -> Image.Image:
     """Convert to RGB. Raise ValueError for too many pixels or an undefined value range."""
     if image.width * image.height > MAX_PIXELS:
         raise ValueError(f"{image.width} x {image.height} px are more than {MAX_PIXELS}")
+    deep = _is_deep(image)
     image.load()
-    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in {"PPM", "PNG"}):
-        # Pillow clips 16-bit grey at 255; keep the high byte instead.
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if deep and image.mode.startswith("I"):
+        # Pillow clips 16-bit grey at 255; keep the highest eight of the bits in use instead.
+        values = np.asarray(image).astype(np.int32)
+        if bits and values.max() >= 1 << bits:
+            raise ValueError(f"its value {values.max()} has more than the {bits} bits of ?bits=")
+        image = Image.fromarray((values >> (bits or 16) - 8).astype(np.uint8))
+    elif deep and bits:
+        raise ValueError("Pillow reads only the high bytes of 16-bit colour, so ?bits= fails")
     if image.mode not in MODES:
         raise ValueError(f"pixels of mode {image.mode} state no range; save it with 8 or 16 bits")
     return image.convert("RGB")
 
 
-def _unreadable(name: str, error: BaseException) -> DataError:
+def _unreadable(name: str, error: object) -> DataError:
     return DataError(
         f"cannot read the image {name}: {error}", fix="fetch it again, or move it away"
     )

@@ -8,8 +8,9 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Flag
 from fsbench.core.specs import Pool, SourceSubset
 from fsbench.core.tasks import FOLDER, HUB, USER_DATA
-from fsbench.data.base import TargetDataset, fingerprint, hash_lines
+from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, resolve_alias
+from fsbench.data.content import read_contents
 from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
 from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
 from fsbench.data.source import SourceDataset, SourceListing, decode_source, take_subset
@@ -28,7 +29,7 @@ def load_target(
             raise UsageError(f"{name} has no pool {pool}", fix="leave out @startup")
         if name.startswith(HUB):
             return load_hub_target(name, cache_folder(cache) / "datasets")
-        return load_folder_target(Path(name.removeprefix(FOLDER)))
+        return load_folder_target(name)
     canonical = resolve_alias(name)
     if canonical not in TARGETS.names():
         raise UnknownName("target", name, TARGETS.names())
@@ -64,7 +65,7 @@ def load_target_names(name: str, roots: DataRoots, pool: Pool = "full") -> Targe
 def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     """List the images of a source without decoding them. Raise like load_source."""
     if ref.startswith(FOLDER):
-        return list_folder_source(Path(ref.removeprefix(FOLDER)))
+        return list_folder_source(ref)
     if ref.startswith(HUB):
         return load_hub_source(ref, cache)
     canonical = resolve_alias(ref)
@@ -89,7 +90,10 @@ def load_source(
     into the cache. subset: the part to take. Raises UnknownName, and DataError for missing or
     corrupt files and for a part that is larger than the source.
     """
-    source = decode_source(list_source(ref, roots, cache), cache, size, report)
+    listing = list_source(ref, roots, cache)
+    for note in listing.notes:
+        report.log(f"{listing.facts.name}: {note}")
+    source = decode_source(listing, cache, size, report)
     return source if subset is None else take_subset(source, subset)
 
 
@@ -101,8 +105,13 @@ def plugin_flags(name: str) -> frozenset[Flag]:
 def describe_dataset(
     dataset: TargetDataset, cache: Path, report: Reporter = SILENT
 ) -> DatasetRecord:
-    """Return the record that results carry: the images by name and by content."""
-    counts = dataset.class_counts
+    """Return the record that results carry: the images by name and by content.
+
+    Logs warnings on their contents.
+    """
+    counts, contents = dataset.class_counts, read_contents(dataset, cache, report)
+    for warning in contents.warnings:
+        report.log(f"{dataset.name}: {warning}")
     return DatasetRecord(
         name=dataset.result_name or dataset.name,
         pool=dataset.pool,
@@ -110,7 +119,7 @@ def describe_dataset(
         class_names=tuple(dataset.class_names[c] for c in counts),
         class_counts=tuple(counts.values()),
         images_hash=dataset.images_hash,
-        fingerprint=fingerprint(dataset, cache, report),
+        fingerprint=contents.fingerprint,
         flags=tuple(sorted(dataset.flags | plugin_flags(dataset.name))),
     )
 

@@ -146,7 +146,7 @@ class SourceListing:
 
     Labels index facts.classes; facts.images_per_class counts train images. stamp: changes with any
     file and keys the cache of decoded images; None for generated images, which are not cached.
-    test: as in SourceDataset, empty for none.
+    test: as in SourceDataset, empty for none; notes: remarks on the files.
     """
 
     facts: DatasetFacts
@@ -155,6 +155,7 @@ class SourceListing:
     stamp: str | None
     flags: frozenset[Flag] = field(default_factory=frozenset)
     test: Sequence[SourceImage] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def parts(self) -> dict[str, Sequence[SourceImage]]:

@@ -19,9 +19,10 @@ from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
-from fsbench.core.tasks import HUB, USER_DATA
+from fsbench.core.tasks import FOLDER, HUB
 from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
+from fsbench.data.content import read_contents
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.hub import HubReference
 from fsbench.data.loading import list_source, load_target, plugin_flags
@@ -79,22 +80,28 @@ def verify_dataset(
 
     decode: also open every image.
     """
-    if name.startswith(USER_DATA):
-        is_source = name.startswith(HUB) and HubReference.parse(name).split is None
+    if name.startswith(HUB):
+        parts = HubReference.parse(name)
+        is_source = not parts.split and len(parts.load_splits(cache / "datasets")) > 1
+    elif name.startswith(FOLDER):
+        is_source = False
     else:
         is_source = resolve_alias(name) in SOURCES.names()
     if is_source:
         return _source(name, roots, cache, report, decode)
     dataset = load_target(name, roots, cache=cache)
     openers = [partial(dataset.image, index) for index in range(len(dataset))] if decode else []
+    corrupt = tuple(_corrupt(openers, dataset.name, report))
+    intact = decode and not corrupt
+    warnings = read_contents(dataset, cache, report).warnings if intact else ()
     return DatasetCheck(
         facts=dataset.facts,
         images=len(dataset),
         counts=_counts(dataset.labels.tolist(), dataset.facts, "custom" in dataset.flags),
         complete="subset" not in dataset.flags,
         custom="custom" in dataset.flags | plugin_flags(dataset.name),
-        notes=dataset.notes,
-        corrupt=tuple(_corrupt(openers, dataset.name, report)),
+        notes=(*dataset.notes, *warnings),
+        corrupt=corrupt,
     )
 
 
@@ -111,7 +118,7 @@ def _source(
         counts=_counts([sample.label for sample in listing.train], listing.facts, custom),
         complete="subset" not in listing.flags,
         custom=custom,
-        notes=(f"{len(listing.val)} validation images",),
+        notes=(f"{len(listing.val)} validation images", *listing.notes),
         corrupt=tuple(_corrupt(openers, listing.facts.name, report)),
     )
 

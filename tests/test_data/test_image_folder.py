@@ -1,20 +1,25 @@
 """folder:DIR as a target and as a source."""
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from torchvision.datasets import ImageFolder
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, load_source, load_target
-from fsbench.data.base import fingerprint
-from fsbench.data.files import IMAGE_SUFFIXES
-from fsbench.data.image_folder import list_tree_images
+from fsbench.data.content import read_contents
+from fsbench.data.files import ClassTree
+from fsbench.data.image_folder import list_folder_source, list_tree_images
+from fsbench.data.images import readable_suffixes
 
 Draw = Callable[..., Path]
 
@@ -39,10 +44,168 @@ def test_a_target_holds_what_imagefolder_holds(tmp_path: Path, draw: Draw) -> No
     assert dataset.canonical_ids[1] == "a/deep/er/3.png"
 
 
-def test_suffixes_are_those_of_torchvision() -> None:
+def test_suffixes_are_those_of_torchvision_and_more() -> None:
     from torchvision.datasets.folder import IMG_EXTENSIONS
 
-    assert set(IMAGE_SUFFIXES) == set(IMG_EXTENSIONS)
+    more = {".gif", ".jfif", ".jpe", ".avif", ".jp2", ".j2k"}
+    assert set(readable_suffixes()) >= {*IMG_EXTENSIONS, *more}
+
+
+@pytest.mark.parametrize(
+    "name", ["1.GIF", "1.jfif", "1.JPE", "1.avif", "1.jp2", "1.j2k", "1.TIF", "1.WebP"]
+)
+def test_formats_that_pillow_reads_are_read(tmp_path: Path, draw: Draw, name: str) -> None:
+    for path in (f"a/{name}", "b/2.png"):
+        draw(tmp_path / path)
+    dataset = load_folder(tmp_path)
+    assert dataset.paths == (f"a/{name}", "b/2.png")
+    expected = np.asarray(Image.open(tmp_path / "a" / name).convert("RGB"))
+    assert np.array_equal(np.asarray(dataset.image(0)), expected)
+    assert dataset.notes == (f"2 files are read: 1 {Path(name).suffix.lower()}, 1 .png",)
+
+
+def put(folder: Path, *names: str) -> Path:
+    """Write a small PNG image, another one for every name, under names of any suffix."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        colour = tuple(hashlib.sha256(name.encode()).digest()[:3])
+        Image.new("RGB", (8, 8), colour).save(path, "PNG")
+    return folder
+
+
+LEFT_OUT = [
+    (["a/n1", "b/n2"], "2 files are left out, not read as images: 2 without a suffix"),
+    (["a/1.NPY", "b/deep/2.npy", "b/x.txt"], "2 .npy, 1 .txt"),
+    (["above.png"], "1 file is left out, not read as images: 1 .png"),
+    (["a/1.svg", "a/1.eps", "a/1.dcm"], "3 files are left out"),
+    (["a/1.heic", "b/2.HEIC"], "2 .heic; .heic needs pip install pillow-heif, or convert them"),
+]
+
+
+@pytest.mark.parametrize(("files", "note"), LEFT_OUT)
+def test_files_that_are_left_out_are_counted_by_suffix(
+    tmp_path: Path, files: list[str], note: str
+) -> None:
+    dataset = load_folder(put(tmp_path, "a/1.png", "b/2.png", *files))
+    assert len(dataset) == 2
+    assert note in dataset.notes[-1]
+    source = put(tmp_path / "src", *(f"{s}/{c}/1.png" for s in ("train", "val") for c in "ab"))
+    put(source / "val", *files)
+    assert any(note in line for line in list_folder_source(f"folder:{source}").notes)
+
+
+def test_heic_is_read_where_a_plugin_registers_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a/1.heic", "b/2.png")
+    with pytest.raises(DataError, match=r"without an image: a(.|\n)*pip install pillow-heif"):
+        load_folder(tmp_path)
+    Image.init()
+    monkeypatch.setitem(Image.OPEN, "HEIF", Image.OPEN["PNG"])
+    monkeypatch.setitem(Image.EXTENSION, ".heic", "HEIF")
+    assert load_folder(tmp_path).image(0).size == (8, 8)
+
+
+SPLITS = [
+    (("Training", "Testing"), ("cats", "dogs"), "Testing"),
+    (("train", "test", "extra"), ("cats", "dogs"), "extra"),
+    (("fold1", "fold2", "fold3", "fold4", "fold5"), ("Cats", "cats2"), "fold1"),
+    (("A", "B"), ("x", "y", "z"), "A"),
+    (("amazon/images", "dslr/images"), ("bike", "mug"), "amazon"),
+    (("seg_train/seg_train", "seg_test/seg_test"), ("forest", "sea"), "seg_test"),
+    (("Treino", "Prüfung"), ("gato", "cão"), "Prüfung"),
+]
+
+
+@pytest.mark.parametrize(("splits", "classes", "fix"), SPLITS)
+def test_folders_that_repeat_their_sub_folders_are_splits(
+    tmp_path: Path, splits: tuple[str, ...], classes: tuple[str, ...], fix: str
+) -> None:
+    put(tmp_path, *(f"{split}/{name}/1.png" for split in splits for name in classes))
+    put(tmp_path, *([] if len(classes) < 3 else [f"{splits[0]}/only here/1.png"]))
+    with pytest.raises(DataError, match="look like splits") as caught:
+        load_folder(tmp_path)
+    assert f"folder:{tmp_path / fix}" in str(caught.value)
+    inner = tmp_path / splits[0]
+    assert set(load_folder(inner).class_names) >= set(classes)
+
+
+@pytest.mark.parametrize(
+    "names", [("train", "test"), ("Training_set", "Test Data", "dev"), ("fold_1", "fold_2")]
+)
+def test_flat_folders_with_the_names_of_splits_are_refused(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    put(tmp_path, *(f"{name}/1.png" for name in names))
+    with pytest.raises(DataError, match="look like splits"):
+        load_folder(tmp_path)
+
+
+def test_splits_below_the_classes_are_refused_with_the_right_order(tmp_path: Path) -> None:
+    put(tmp_path, *(f"{c}/{split}/1.png" for c in ("cat", "dog") for split in ("train", "test")))
+    with pytest.raises(DataError, match=r"sort the images as <split>/<class>/"):
+        load_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["n01/images/1.png", "n02/images/2.png"],  # the training folder of TinyImageNet
+        ["cat/2019/1.png", "dog/2020/2.png", "dog/2019/3.png"],
+        ["train/1.png", "valley/2.png"],
+        ["cat/train/1.png", "cat/test/1.png", "dog/2.png"],
+    ],
+)
+def test_other_sub_folders_are_parts_of_a_class(tmp_path: Path, files: list[str]) -> None:
+    assert len(load_folder(put(tmp_path, *files))) == len(files)
+
+
+NFC, NFD = "Caf\u00e9", "Cafe\u0301"
+
+
+@pytest.mark.parametrize(("one", "other"), [(NFC, NFD), ("cat", "cat "), ("cat", " cat")])
+def test_two_spellings_of_one_class_are_refused(tmp_path: Path, one: str, other: str) -> None:
+    put(tmp_path, f"{one}/1.png", f"{other}/2.png", "b/3.png")
+    with pytest.raises(DataError, match="two spellings of the class"):
+        load_folder(tmp_path)
+
+
+def test_classes_that_differ_in_case_are_told_apart_and_noted(tmp_path: Path) -> None:
+    dataset = load_folder(put(tmp_path, "A/1.png", "a/2.png", "b/3.png"))
+    assert dataset.class_names == ("A", "a", "b")
+    assert dataset.notes == ("classes that differ in letter case alone: A and a",)
+
+
+@pytest.mark.parametrize("name", [NFC, NFD, f"{NFC} "])
+def test_ids_do_not_depend_on_how_a_name_is_spelled(tmp_path: Path, name: str) -> None:
+    dataset = load_folder(put(tmp_path, f"{name}/{name.strip()}.png", "Cafz/1.png", "b/2.png"))
+    assert dataset.canonical_ids == ("Cafz/1.png", f"{NFC}/{NFC}.png", "b/2.png")
+    assert dataset.class_names == ("Cafz", NFC, "b")
+    assert dataset.image(1).size == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("train", "val"), [(NFC, NFD), ("Cat", "cat"), ("cat", "CAT "), (NFD, NFC)]
+)
+def test_parts_of_a_source_have_the_same_classes_as_people_read_them(
+    tmp_path: Path, train: str, val: str
+) -> None:
+    put(tmp_path, f"train/{train}/1.png", "train/b/2.png", f"val/{val}/3.png", "val/b/4.png")
+    source = list_folder_source(f"folder:{tmp_path}")
+    name = unicodedata.normalize("NFC", train)
+    assert source.facts.classes == tuple(sorted([name, "b"]))
+    labels = {sample.label: sample.open().getpixel((0, 0)) for sample in source.val}
+    expected = Image.open(tmp_path / "val" / val / "3.png").getpixel((0, 0))
+    assert labels[source.facts.classes.index(name)] == expected
+
+
+def test_letters_keep_their_case_between_the_parts(tmp_path: Path) -> None:
+    put(tmp_path, *(f"{part}/{name}/1.png" for part in ("train", "val") for name in "Aab"))
+    assert list_folder_source(f"folder:{tmp_path}").facts.classes == ("A", "a", "b")
+    (tmp_path / "val" / "A").rename(tmp_path / "val" / "c")
+    with pytest.raises(DataError, match=r"other classes \(A, c\)"):
+        list_folder_source(f"folder:{tmp_path}")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +215,7 @@ def test_suffixes_are_those_of_torchvision() -> None:
         (["a/1.png"], "has 1 class folders"),
         (["a/1.png", "b/1.txt"], "without an image: b"),
         (["train/a/1.png", "val/a/1.png"], r"look like splits(.|\n)*folder:.*train"),
+        (["data/a/1.png", "data/b/2.png"], r"has 1 class folders(.|\n)*folder:.*/data"),
     ],
 )
 def test_other_folders_are_refused(
@@ -119,9 +283,9 @@ def test_a_pipe_among_the_images_is_named_and_not_waited_for(tmp_path: Path, dra
     shown = refusal("data", "verify", f"folder:{folder}")
     assert f"{folder / 'a' / 'pipe.png'}: it is not a regular file" in shown
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
-        fingerprint(load_folder(folder), tmp_path / "cache")
+        read_contents(load_folder(folder), tmp_path / "cache")
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
-        list_tree_images(folder, ["a", "b"])
+        list_tree_images(ClassTree.read(folder), ["a", "b"])
 
 
 @pytest.mark.parametrize(

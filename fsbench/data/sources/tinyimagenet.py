@@ -19,7 +19,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.base import hash_lines
 from fsbench.data.catalog import Archive
-from fsbench.data.files import find_path, list_folders, list_images
+from fsbench.data.files import ClassTree, find_path, list_folders, list_images
 from fsbench.data.hub import read_parquet_tables
 from fsbench.data.image_folder import list_tree_images, stamp_files
 from fsbench.data.images import open_rgb
@@ -91,7 +91,7 @@ def load(folder: Path, cache: Path) -> SourceListing:
     folder = find_path(folder, "tiny-imagenet-200") or folder
     classes = read_classes(folder)
     if tree := find_path(folder, "train"):
-        train, stamp = list_tree_images(tree, classes)
+        train, stamp = list_tree_images(ClassTree.read(tree), classes)
         val, val_stamp = _val_samples(folder, classes)
         return build_listing(classes, train, val, hash_lines([stamp, val_stamp]))
     return build_listing(classes, *_from_parquet(folder, classes, cache))
@@ -142,7 +142,7 @@ def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceIma
     if tree is None:
         raise DataError(f"{folder} lacks val/", fix=f"expected there: {FACTS.layout}")
     if {path.name for path in list_folders(tree)} & set(classes):
-        return list_tree_images(tree, classes)
+        return list_tree_images(ClassTree.read(tree), classes)
     if table is None:
         raise DataError(f"{tree} lacks val_annotations.txt", fix=f"expected: {FACTS.layout}")
     labels = _annotations(table)

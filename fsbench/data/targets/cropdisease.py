@@ -126,10 +126,10 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     Without the lists such a tree is used as a whole and marked `subset`. Raises DataError if no
     accepted layout is present.
     """
-    rows = list_tree_rows(folder, FACTS, TREES)
-    notes: tuple[str, ...] = ()
+    rows, notes = list_tree_rows(folder, FACTS, TREES)
     if pool == "full" and len(rows) > sum(FACTS.images_per_class):
-        rows, notes = _kaggle_part(rows, splits)
+        rows, selection = _kaggle_part(rows, splits)
+        notes += selection
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return dataset.with_groups(get_photo)
 

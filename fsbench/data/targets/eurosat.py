@@ -62,5 +62,5 @@ TREES = ("2750", "EuroSAT/2750", "eurosat/2750", "EuroSAT_RGB", ".")
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load EuroSAT below `folder`. Raises DataError if it is not there."""
-    rows = list_tree_rows(folder, FACTS, TREES)
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits)
+    rows, notes = list_tree_rows(folder, FACTS, TREES)
+    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
