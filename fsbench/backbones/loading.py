@@ -11,6 +11,7 @@ from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.base import Backbone, check_finite
+from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import SUFFIXES, FileReference
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
 from fsbench.core.errors import UsageError, nearest_names
@@ -122,6 +123,10 @@ def load_backbone(
     request, name = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
         loaded = SOURCES.load(name).load(request)
+    if random_init is not None:
+        loaded.more["calibration"] = calibrate(
+            loaded.module, loaded.input_size, loaded.mean, loaded.std
+        )
     backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init)
     module = backbone.module.to(torch.device(device)).to(memory_format=torch.channels_last)
     return Backbone(backbone.facts, module)
