@@ -1,8 +1,7 @@
-"""Checkpoint files of others, opened without running code, and their preprocessing.
+"""Checkpoint files of others, opened without running code.
 
-Formats: safetensors, and torch's zip and legacy formats through `torch.load(weights_only=True)`.
-InertValue and numbers that training programs store beside the weights are read as inert values; any
-other object is refused, with a command that converts the file.
+Formats: safetensors, torch's zip and legacy formats, and TorchScript archives, whole or in shards.
+Objects beside the weights are read as inert values; see `fsbench.backbones.pickles`.
 
 Normalisation and size are those of the first JSON file beside FILE that states them: FILE's name
 with .json (mean, std, input_size); run.json of `fsbench pretrain`; config.json of timm
@@ -10,31 +9,29 @@ with .json (mean, std, input_size); run.json of `fsbench pretrain`; config.json 
 size). A value that no file states is the architecture's.
 """
 
-import json
 import os
 import pickle
-import pickletools
 import re
-import shlex
 import struct
 import zipfile
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic import BaseModel, Field, PositiveFloat, ValidationError
 
+from fsbench.backbones import pickles
+from fsbench.backbones.file_kinds import SUFFIXES, find_format
+from fsbench.backbones.pickles import InertValue
 from fsbench.backbones.sources import LoadedNetwork
+from fsbench.backbones.weight_parts import join_parts
 from fsbench.core.errors import CheckpointError, ValidationFailed
 from fsbench.core.io import explain_errors, read_json
 from fsbench.core.progress import Reporter
 from fsbench.core.specs import Triple
-
-SUFFIXES = (".safetensors", ".pth", ".pt", ".ckpt", ".bin", ".tar")
 
 BROKEN = (
     pickle.UnpicklingError,
@@ -53,23 +50,15 @@ BROKEN = (
     zipfile.BadZipFile,
     NotImplementedError,
 )
-"""Exceptions of torch for truncated, damaged or foreign files."""
-
-CHUNK = 1 << 20
-LEGACY_PICKLES = 5
-"""Pickles in torch's legacy format before the bytes of the tensors."""
-LONGEST_WORD = 1 << 14
-"""Longest text without a space in a pickle of tensors, in bytes.
-
-torch searches the message of its refusal with patterns that take quadratic time for long words,
-which a damaged length field produces easily.
-"""
+"""Exceptions of the readers for truncated, damaged or foreign files."""
 
 FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """Environment variable that overrides the argument of torch.load."""
 
-NAMED = re.compile(r"GLOBAL ([\w.]+)|unrecognized function (.+)|but got (.+)")
-"""Names of refused objects in messages of torch's restricted unpickler."""
+SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.\w+)")
+"""Name of one shard of several: stem, number, count, suffix."""
+INDEX = ".index.json"
+"""End of the name of a file that says which shard holds which weight."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +71,16 @@ class FileReference:
 
     @classmethod
     def parse(cls, text: str) -> "FileReference | None":
-        """Read FILE[::PART][@ARCH]; None if there is no such file. A path may hold an @ itself."""
+        """Read FILE[::PART][@ARCH]; None if there is no such file or folder.
+
+        A path may hold an @ itself.
+        """
         path, _, part = text.partition("::")
-        if Path(path).is_file():
+        if Path(path).is_file() or Path(path).is_dir():
             part, _, arch = part.partition("@")
             return cls(path, part, arch)
         for at in [i for i, letter in enumerate(path) if letter == "@"]:
-            if Path(path[:at]).is_file():
+            if Path(path[:at]).is_file() or Path(path[:at]).is_dir():
                 return cls(path[:at], part, path[at + 1 :])
         return None
 
@@ -97,77 +89,62 @@ class FileReference:
         return f"{self.path}{part}{arch}"
 
 
-class InertValue:
-    """Inert stand-in for a settings object, path or number that is pickled beside the weights."""
-
-    def __init__(self, *values: object) -> None:
-        pass
-
-    def __setstate__(self, state: object) -> None:
-        if isinstance(state, dict):
-            self.__dict__.update(state)
-
-
-PLAIN = (
-    "argparse.Namespace",
-    "types.SimpleNamespace",
-    "pathlib.Path",
-    "pathlib.PosixPath",
-    "pathlib.PurePosixPath",
-    "pathlib.WindowsPath",
-    "pathlib._local.PosixPath",
-    "datetime.datetime",
-    "datetime.timedelta",
-    "numpy.dtype",
-    "numpy.core.multiarray.scalar",
-    "numpy._core.multiarray.scalar",
-)
-PLAIN_MAPPINGS = (
-    "yacs.config.CfgNode",
-    "easydict.EasyDict",
-    "pytorch_lightning.utilities.parsing.AttributeDict",
-    "lightning.pytorch.utilities.parsing.AttributeDict",
-    "lightning.fabric.utilities.data.AttributeDict",
-)
-"""Classes without behaviour that training programs store; none of them is imported."""
-
-
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a file: tensors by name, possibly nested in wrappers.
+    """Read a file, and the other shards of one: tensors by name, possibly nested in wrappers.
 
-    Raises CheckpointError naming the file if it is damaged, is not a checkpoint, or contains
-    pickled objects other than tensors.
+    Raises CheckpointError naming the file if it is damaged or is not a checkpoint, and the shards
+    that are missing.
     """
+    shards = list_shards(path)
+    tree = {name: value for shard in shards for name, value in read_file(shard).items()}
     try:
-        tree = _safetensors(path) if path.suffix == ".safetensors" else _torch(path)
-    except pickle.UnpicklingError as error:
-        name = _in_the_way(path, str(error))
-        raise _refusal(path, name) if name else _damaged(path, NO_PICKLE) from error
+        return join_parts(tree, path)
+    except RuntimeError as error:
+        raise damage_error(path, str(error)) from error
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read one file. Raise CheckpointError."""
+    readers = {"safetensors": _safetensors, "zip": pickles.read_zip, "legacy": pickles.read_legacy}
+    try:
+        tree = readers[find_format(path)](path)
     except BROKEN as error:
-        raise _damaged(path, f"{type(error).__name__} {error}".split(". ")[0]) from error
+        raise damage_error(path, f"{type(error).__name__} {error}".split(". ")[0]) from error
     if not isinstance(tree, dict):
-        raise _damaged(path, f"it holds a {type(tree).__name__}, no dictionary of tensors")
+        raise damage_error(path, f"it holds a {type(tree).__name__}, no dictionary of tensors")
     return {str(name): value for name, value in tree.items()}
 
 
-def _in_the_way(path: Path, message: str) -> str:
-    """Return the first class or function that the file would import; '' if it is no pickle."""
-    if named := NAMED.search(message):
-        return next(text for text in named.groups() if text)
-    texts: list[str] = []
+def list_shards(path: Path) -> list[Path]:
+    """Return the files that hold the weights of a shard or of an index; else the file alone.
+
+    Raises CheckpointError for missing shards, and for an index of files elsewhere.
+    """
+    if path.name.endswith(INDEX):
+        content = read_json_beside(path).get("weight_map")
+        names = sorted(set(content.values())) if isinstance(content, dict) else []
+        if not names or any(Path(str(name)).name != name for name in names):
+            raise CheckpointError(f"{path} lists no shards", fix="pass the file of weights")
+    elif match := SHARD.fullmatch(path.name):
+        stem, _, count, suffix = match.groups()
+        names = [f"{stem}-{i:05d}-of-{count}{suffix}" for i in range(1, int(count) + 1)]
+    else:
+        return [path]
+    if missing := [name for name in names if not path.with_name(name).is_file()]:
+        raise CheckpointError(
+            f"{path} is one of {len(names)} shards; missing beside it: {', '.join(missing[:10])}",
+            fix=f"put all of them into {path.parent}",
+        )
+    return [path.with_name(name) for name in names]
+
+
+def read_json_beside(path: Path) -> dict[str, Any]:
+    """Read a JSON object; {} for any other content. Raise CheckpointError for a damaged file."""
     try:
-        with path.open("rb") as file:
-            for opcode, argument, _ in pickletools.genops(file):
-                if opcode.name == "STACK_GLOBAL":
-                    return ".".join(texts[-2:])
-                if isinstance(argument, str):
-                    texts.append(argument)
-    except (ValueError, LookupError, OSError):
-        return ""
-    return ""
-
-
-NO_PICKLE = "its bytes are no pickle of tensors"
+        content = read_json(path)
+    except ValidationFailed as error:
+        raise CheckpointError(error.message, fix=f"mend {path}, or move it away") from error
+    return content if isinstance(content, dict) else {}
 
 
 def _safetensors(path: Path) -> object:
@@ -180,95 +157,34 @@ def _safetensors(path: Path) -> object:
         raise ValueError(f"(no complete safetensors file: {error})") from error
 
 
-def _torch(path: Path) -> object:
-    import torch
-
-    if zipfile.is_zipfile(path):
-        _require_whole(path)
-    else:
-        with path.open("rb") as file:
-            _require_words(file, path.stat().st_size, LEGACY_PICKLES)
-    plain: list[Any] = [(InertValue, name) for name in PLAIN]
-    plain += [(OrderedDict, name) for name in PLAIN_MAPPINGS]
-    with torch.serialization.safe_globals(plain):
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-
 @contextmanager
 def only_tensors() -> Iterator[None]:
-    """Restrict torch.load to tensors inside; torch.hub would unpickle any object."""
+    """Restrict torch.load to tensors inside; torch.hub would unpickle any object.
+
+    Raises RuntimeError for files with other objects, without torch's proposal to run them.
+    """
     before = os.environ.get(FORCED)
     os.environ[FORCED] = "1"
     try:
         yield
+    except (pickle.UnpicklingError, RuntimeError) as error:
+        if "weights_only" not in str(error):
+            raise
+        raise RuntimeError(
+            "its file holds objects beside its tensors; download it and pass FILE@ARCH, which "
+            "reads the tensors alone"
+        ) from error
     finally:
         del os.environ[FORCED]
         if before is not None:
             os.environ[FORCED] = before
 
 
-def _require_words(stream: IO[bytes], size: int, pickles: int) -> None:
-    """Raise ValueError if pickled text is longer than any name, or a pickle does not end.
-
-    torch would take hours. Short data that is no pickle is left to torch.
-    """
-    at, longest, broken = 0, 0, False
-    try:
-        for _ in range(pickles):
-            for _, argument, position in pickletools.genops(stream):
-                at = position or at
-                if isinstance(argument, str | bytes):
-                    longest = max(longest, *map(len, argument.split()), 0)
-    except (ValueError, LookupError):
-        broken = True
-    if longest > LONGEST_WORD or (broken and size - at > LONGEST_WORD):
-        raise ValueError(NO_PICKLE)
-
-
-def _require_whole(path: Path) -> None:
-    """Raise ValueError or BadZipFile if a zip unpacks to more than its size, or was modified.
-
-    torch writes uncompressed members and ignores checksums when it reads. A checksum of zero means
-    none: torch.serialization.set_crc32_options(False).
-    """
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        unpacked = sum(member.file_size for member in members)
-        if unpacked > path.stat().st_size:
-            raise ValueError(f"it unpacks to {unpacked} bytes, more than it holds")
-        for member in members:
-            if member.filename.endswith(".pkl"):
-                with archive.open(member) as file:
-                    _require_words(file, member.file_size, 1)
-            if member.CRC:
-                with archive.open(member) as file:
-                    while file.read(CHUNK):
-                        pass
-
-
-def _damaged(path: Path, reason: str) -> CheckpointError:
+def damage_error(path: Path, reason: str) -> CheckpointError:
+    """Return the error for a file that begins as a checkpoint and is none."""
     return CheckpointError(
         f"{path} is not a readable checkpoint: {reason.strip()}",
         fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
-    )
-
-
-CONVERSION = (
-    "import torch; f = lambda x: x if torch.is_tensor(x) else {{str(k): f(v) for k, v in "
-    '(x.state_dict() if hasattr(x, "state_dict") else x if isinstance(x, dict) else {{}})'
-    '.items()}}; torch.save(f(torch.load({old}, "cpu", weights_only=False)), {new})'
-)
-"""Program that keeps the tensors of a file, those of pickled modules too, and nothing else."""
-
-
-def _refusal(path: Path, name: str) -> CheckpointError:
-    """Return the error for a file that pickles a class or function."""
-    new = str(path.with_suffix(".weights.pth"))
-    command = shlex.quote(CONVERSION.format(old=json.dumps(str(path)), new=json.dumps(new)))
-    return CheckpointError(
-        f"{path} contains a pickled {name}; fsbench does not unpickle arbitrary objects",
-        fix="if you trust its author, keep its weights alone, where its classes can be imported, "
-        f"and pass {new}:\n    python -c {command}",
     )
 
 
@@ -281,7 +197,7 @@ def named_architecture(tree: Mapping[str, Any]) -> str:
     import timm
 
     places = [tree, *(tree.get(name) for name in SETTINGS)]
-    fields = [vars(place) if isinstance(place, InertValue) else place for place in places]
+    fields = [place.fields if isinstance(place, InertValue) else place for place in places]
     names = [f.get(key) for f in fields if isinstance(f, Mapping) for key in ARCHITECTURE_KEYS]
     return next((n for n in names if isinstance(n, str) and timm.is_model(n)), "")
 

@@ -11,8 +11,8 @@ from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.base import Backbone, check_finite
-from fsbench.backbones.calibration import calibrate
-from fsbench.backbones.checkpoint import SUFFIXES, FileReference
+from fsbench.backbones.checkpoint import FileReference
+from fsbench.backbones.file_kinds import ANNEX, SUFFIXES
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
@@ -45,8 +45,8 @@ def known_forms() -> str:
 def suggest_reference(ref: str) -> str:
     """Return a hint at the reference that the user may have meant."""
     path = Path(ref.partition("::")[0])
-    if (path / "run.json").is_file():
-        return f"did you mean 'run:{ref}'?"
+    if path.is_symlink():
+        return f"it links to a missing file, {path.readlink()}: fetch that, or {ANNEX}"
     if path.suffix in SUFFIXES:
         siblings = [str(p) for p in path.parent.glob("*") if p.suffix in SUFFIXES]
         return (
@@ -123,10 +123,6 @@ def load_backbone(
     request, name = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
         loaded = SOURCES.load(name).load(request)
-    if random_init is not None:
-        loaded.more["calibration"] = calibrate(
-            loaded.module, loaded.input_size, loaded.mean, loaded.std
-        )
     backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init)
     module = backbone.module.to(torch.device(device)).to(memory_format=torch.channels_last)
     return Backbone(backbone.facts, module)

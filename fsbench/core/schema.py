@@ -267,11 +267,6 @@ class BackboneFacts(Frozen):
     )
     weights_hash: Sha256
     random_init: int | None = Field(None, description="seed, for a randomly initialised control")
-    calibration: str | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="how the normalisation statistics of random weights were set, where they were",
-    )
     recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
     recipe_digest: Sha256 | None = None
     revision: str | None = Field(

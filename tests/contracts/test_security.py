@@ -1,10 +1,14 @@
 """What the packages never do: run pickles, shells or text, parse XML, serve, unpack blindly."""
 
 import ast
+import io
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from fsbench.backbones import pickles
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
@@ -35,8 +39,10 @@ packages, and py: of the command line."""
 OWN = {
     ("fsbench/core/plotting.py", "ElementTree.fromstring"),
     ("leaderboard/site/page.py", "Markup"),
+    ("fsbench/backbones/pickles.py", "pickle.Unpickler"),
 }
-"""Drawings that this process made a moment ago; styles, scripts and escaped JSON of the page."""
+"""Drawings that this process made a moment ago; styles, scripts and escaped JSON of the page; the
+unpickler whose find_class imports nothing, which the tests below hold it to."""
 
 
 def dotted(node: ast.AST) -> str:
@@ -58,6 +64,9 @@ def complaints(text: str, place: str = "") -> Iterator[str]:
             yield from imported(node)
         elif isinstance(node, ast.Call) and (wrong := called(node, place)):
             yield f"{node.lineno}: {wrong}"
+        elif isinstance(node, ast.ClassDef):
+            bases = {dotted(base) for base in node.bases} & FORBIDDEN
+            yield from (f"{node.lineno}: {base}" for base in bases if (place, base) not in OWN)
 
 
 def imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -113,6 +122,7 @@ def test_the_packages_run_nothing_foreign(package: str) -> None:
         "exec(text)",
         "import pickle\npickle.load(file)",
         "import pickle as p\nfrom pickle import loads",
+        "import pickle\nclass Reader(pickle.Unpickler): ...",
         "import torch\ntorch.load(path)",
         "import torch\ntorch.load(path, weights_only=False)",
         "import torch\ntorch.load(path, weights_only=trusted)",
@@ -133,6 +143,40 @@ def test_the_packages_run_nothing_foreign(package: str) -> None:
 )
 def test_each_of_these_would_be_found(text: str) -> None:
     assert list(complaints(text))
+
+
+NAMES = [
+    *(("os", "system"), ("posix", "system"), ("builtins", "eval"), ("builtins", "getattr")),
+    *(("torch", "load"), ("torch.hub", "load"), ("torch._utils", "_rebuild_tensor_v2")),
+    *(("torch.storage", "_load_from_bytes"), ("torch.nn.parameter", "Parameter")),
+    *(("collections", "OrderedDict.fromkeys"), ("collections.OrderedDict", "x"), ("", "os.system")),
+    *(("subprocess", "Popen"), ("functools", "partial"), ("_codecs", "encode")),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_a_pickle_reaches_no_object_of_a_package(module: str, name: str) -> None:
+    found = pickles.InertUnpickler(io.BytesIO()).find_class(module, name)
+    assert found.__mro__[1:] == (pickles.InertValue, object)
+
+
+def test_the_real_objects_of_a_pickle_are_containers() -> None:
+    unpickler = pickles.InertUnpickler(io.BytesIO())
+    real = {unpickler.find_class(*name.rsplit(".", 1)) for name in pickles.REAL}
+    assert real == {OrderedDict, set}
+
+
+def test_a_pickle_changes_no_class() -> None:
+    """State is stored in slots, so that no attribute of an object hides a method of ours."""
+    pickled = b"\x80\x02cos\nsystem\n)\x81}(X\x05\0\0\0itemsK\x01X\x06\0\0\0fieldsK\x02ub."
+    value = pickles.InertUnpickler(io.BytesIO(pickled)).load()
+    assert value.items == {}
+    assert value.fields == {"items": 1, "fields": 2}
+    assert not hasattr(value, "__dict__")
+    for target in (b"cos\nsystem\n", b"ccollections\nOrderedDict\n", b"c__builtin__\nset\n"):
+        data = b"\x80\x02" + target + b"N}X\x01\0\0\0aK\x01s\x86b."
+        with pytest.raises((TypeError, AttributeError)):
+            pickles.InertUnpickler(io.BytesIO(data)).load()
 
 
 def test_nothing_serves_pages() -> None:

@@ -4,6 +4,9 @@ PART chooses where several sets of weights of a file fit, e.g. `last.pth.tar::st
 a nested key, dotted ones too, or the prefix of flat names, e.g. `moco.pth::momentum_encoder`. ARCH
 is a timm name or the reference of any other source that builds a network, e.g.
 `py:PKG.MOD:FUNCTION`; --arch states it for all files that do not name theirs.
+
+FILE may be one of several shards, their index, or a folder that `save_pretrained` of timm or
+transformers wrote, whose config.json states the architecture.
 """
 
 from collections.abc import Sequence
@@ -12,6 +15,7 @@ from pathlib import Path
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference, with_stated_preprocessing
+from fsbench.backbones.file_kinds import SUFFIXES
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.sources import (
@@ -27,11 +31,27 @@ from fsbench.core.errors import CheckpointError, UsageError
 FORM = "FILE[::PART][@ARCH]"
 PREFIX = ""
 
+WEIGHTS = tuple(
+    f"{name}{end}"
+    for name in ("model.safetensors", "pytorch_model.bin")
+    for end in ("", checkpoint.INDEX)
+)
+"""Files of weights in a folder of save_pretrained, the preferred one first."""
+CONVERT = "run python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder} FILE"
+FOLDERS: dict[str, tuple[str, str]] = {
+    "run.json": ("a run of `fsbench pretrain`", "pass run:{folder}"),
+    **dict.fromkeys(WEIGHTS, ("", "")),
+    "open_clip_config.json": ("of open_clip", "pass its file of weights with @open_clip:ARCH"),
+    ".metadata": ("a checkpoint of torch.distributed", CONVERT),
+    "latest": ("a checkpoint of DeepSpeed", "run zero_to_fp32.py in it, and pass its output"),
+    "saved_model.pb": ("a model of TensorFlow", "pass PyTorch weights of it"),
+}
+"""Files by which folders are known, by rank: what a folder is that is not opened, and the fix."""
+
 
 def check(request: BackboneRequest) -> None:
     """Raise UsageError without an architecture that can be built."""
-    file = parse(request)
-    source, inner = architecture_request(request, file)
+    source, inner = architecture_request(request, parse(request))
     check_request(source, inner)
 
 
@@ -39,6 +59,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a file. Raise UsageError without an architecture, CheckpointError without full match."""
     file = parse(request)
     source, inner = architecture_request(request, file)
+    if file.arch == f"transformers:{Path(file.path).parent}":
+        return SOURCES.load(source).load(replace(inner, random_init=request.random_init))
     layouts: list[Layout] = []
     if request.random_init is None:
         tree = checkpoint.read_checkpoint(Path(file.path))
@@ -50,15 +72,62 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
-    return with_stated_preprocessing(loaded, Path(file.path), request.report)
+    path = Path(file.path.removesuffix(checkpoint.INDEX))
+    return with_stated_preprocessing(loaded, path, request.report)
 
 
 def parse(request: BackboneRequest) -> FileReference:
-    """Return the file of a request. Raise UsageError if there is none."""
+    """Return the file of a request; of a folder or an index, with the architecture of its config.
+
+    Raises UsageError if there is none.
+    """
     file = FileReference.parse(request.name)
     if file is None:
         raise UsageError(f"there is no file '{request.name}'", fix="check the path")
-    return file
+    path, arch = weights_in(Path(file.path)), file.arch
+    described = Path(file.path).is_dir() or path.name.endswith(checkpoint.INDEX)
+    if described and not (arch or request.arch):
+        arch = configured_architecture(path)
+    return replace(file, path=str(path), arch=arch)
+
+
+def weights_in(path: Path) -> Path:
+    """Return the weights in a folder, or the path of a file. Raise UsageError without weights."""
+    if not path.is_dir():
+        return path
+    mark = next((name for name in FOLDERS if (path / name).is_file()), "")
+    if mark in WEIGHTS:
+        return path / mark
+    if mark:
+        kind, fix = FOLDERS[mark]
+        raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
+    files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
+    raise UsageError(
+        f"{path} is a folder without {' or '.join(WEIGHTS)}",
+        fix=f"pass {', or '.join(files[:10]) or 'a file of weights'}",
+    )
+
+
+def configured_architecture(weights: Path) -> str:
+    """Return the architecture in the config.json beside weights of timm or transformers, or ''.
+
+    Raises UsageError for arguments of the architecture that no reference can state.
+    """
+    path = weights.with_name("config.json")
+    config = checkpoint.read_json_beside(path) if path.is_file() else {}
+    if "model_type" in config:
+        return f"transformers:{weights.parent}"
+    arguments = {**(config.get("model_args") or {})}
+    arguments.pop("num_classes", None)
+    if isinstance(size := arguments.get("img_size"), list) and len(set(size)) == 1:
+        arguments["img_size"] = size[0]
+    if any(not isinstance(value, int | float | str) for value in arguments.values()):
+        raise UsageError(
+            f"{path} states model_args that no reference can: {arguments}",
+            fix=f"pass {weights}@py:PKG.MOD:FUNCTION, a function that builds the network",
+        )
+    options = "&".join(f"{name}={value}" for name, value in arguments.items())
+    return f"{config.get('architecture', '')}{options and '?'}{options}"
 
 
 def architecture_request(
@@ -69,16 +138,17 @@ def architecture_request(
     Raises UsageError for a file whose architecture nobody states.
     """
     arch = file.arch or request.arch
-    if arch is None:
-        tree = checkpoint.read_checkpoint(Path(file.path))
-        stated = checkpoint.named_architecture(tree)
-        suggestion = f"the file names {stated}: pass {replace(file, arch=stated)}"
+    if not arch:
+        path = Path(file.path)
+        stated = checkpoint.named_architecture(checkpoint.read_checkpoint(path))
+        if stated:
+            fix = f"the file names {stated}: pass {replace(file, arch=stated)}"
+        elif path.name in WEIGHTS and (beside := configured_architecture(path)):
+            fix = f"config.json beside it names {beside}: pass {path.parent}"
+        else:
+            fix = f"add --arch with a timm name or fsbench/NAME, or {replace(file, arch='ARCH')}"
         raise UsageError(
-            f"{file.path} is a file of weights and does not state its architecture",
-            fix=suggestion
-            if stated
-            else "add --arch with a timm name or fsbench/NAME, "
-            f"or write it after the file: {replace(file, arch='ARCH')}",
+            f"{file.path} is a file of weights and does not state its architecture", fix=fix
         )
     source, name = split_scheme(arch) or ("timm", arch)
     seed = None if source == "py" else request.random_init or 0

@@ -1,0 +1,430 @@
+"""Files that are no whole checkpoint: each is named, with what to do; shards and folders open."""
+
+import gzip
+import io
+import json
+import os
+import pickle
+import re
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations, prune, weight_norm
+
+from fsbench import backbones
+from fsbench.backbones import checkpoint
+from fsbench.backbones.base import weights_hash
+from fsbench.backbones.loading import parse_reference
+from fsbench.backbones.sources import file as source
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.seeding import stream
+
+Weights = dict[str, Tensor]
+TENSORS = {"conv1.weight": torch.arange(6.0).view(2, 3)}
+
+
+def zipped(*names: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(name, "x" * 100)
+    return buffer.getvalue()
+
+
+def numpy_bytes(save: Callable[..., None], *args: Any, **arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    save(buffer, *args, **arrays)
+    return buffer.getvalue()
+
+
+def tarred() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("weights.pth"))
+    return buffer.getvalue()
+
+
+KINDS: dict[str, tuple[bytes, str, str]] = {
+    "lfs": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+        "Git LFS",
+        "git lfs pull",
+    ),
+    "lfs before 1.0": (b"version https://hawser.github.com/spec/v1\n", "Git LFS", "git lfs pull"),
+    "annex": (b"/annex/objects/SHA256E-s97--0.pth\n", "git-annex", "git annex get"),
+    "annex link": (b"../.git/annex/objects/8K/x/SHA256E-s9\n", "git-annex", "git annex get"),
+    "html": (b"<!DOCTYPE html><html>Quota exceeded</html>", r"a web page \(HTML\)", "download"),
+    "html in upper case": (b"\n <HTML><HEAD>", r"a web page \(HTML\)", "download"),
+    "html after a mark": (b"\xef\xbb\xbf<html lang=en>", r"a web page \(HTML\)", "download"),
+    "xml": (b'<?xml version="1.0"?><Error><Code>AccessDenied', "an XML page", "download"),
+    "json": (b'{"architecture": "resnet18"}', "a JSON file", "the file of weights"),
+    "json list": (b'[\n  {"a": 1}]', "a JSON file", "the file of weights"),
+    "onnx": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0" + b"x" * 400, "an ONNX graph", "weights"),
+    "onnx of others": (b"\x08\x03\x3a\xb6\x01\n\x10", "an ONNX graph", "weights"),
+    "keras": (b"\x89HDF\r\n\x1a\n" + bytes(100), "an HDF5 file", "weights"),
+    "keras 3": (zipped("metadata.json", "config.json", "model.weights.h5"), "Keras", "weights"),
+    "savedmodel": (b"\x08\x01\x12\xaa\xd7\x3a", "a model of TensorFlow", "weights"),
+    "tflite": (b"\x1c\0\0\0TFL3" + bytes(50), "a model of TensorFlow", "weights"),
+    "tf state": (b'model_checkpoint_path: "model.ckpt-1"', "a model of TensorFlow", "weights"),
+    "npy": (numpy_bytes(np.save, np.ones(3)), "a NumPy array", "weights"),
+    "npz": (numpy_bytes(np.savez, a=np.ones(3)), "a set of NumPy arrays", "timm reads"),
+    "npz packed": (numpy_bytes(np.savez_compressed, **{"a/b": np.ones(3)}), "NumPy", "timm reads"),
+    "flax": (b"\x81\xa6params\x82\xa4head\x82\xa4bias", "a msgpack file", "weights"),
+    "flax with more": (b"\xde\x00\x10\xa8backbone\x81", "a msgpack file", "weights"),
+    "gguf": (b"GGUF\x03\0\0\0", "a GGUF file", "weights"),
+    "old pickle": (pickle.dumps({"a": 1}, 2), r"a pickle that torch\.save did not", r"torch\.save"),
+    "new pickle": (pickle.dumps({"a": 1}, 5), r"a pickle that torch\.save did not", r"torch\.save"),
+    "pickled text": (pickle.dumps({"a": 1}, 0), r"a pickle that torch\.save did not", "tensors"),
+    "gzip": (gzip.compress(b"x" * 100), "a compressed file", "unpack it"),
+    "xz": (b"\xfd7zXZ\0\0\x04", "a compressed file", "unpack it"),
+    "7z": (b"7z\xbc\xaf\x27\x1c\0\x04", "a compressed file", "unpack it"),
+    "tar": (tarred(), "a tar archive", "unpack it"),
+    "zip": (
+        zipped("weights/model.pth", "readme.txt"),
+        "a zip archive that torch did not",
+        "unpack",
+    ),
+    "export": (zipped("m/archive_format", "m/models/model.json"), r"torch\.export", r"torch\.save"),
+    "jit 1.0": (zipped("m/model.json", "m/tensors/0"), r"torch\.jit 1\.0", r"torch\.save"),
+    "pdf": (b"%PDF-1.5\n%\xd0\xd4", "a document", "download"),
+    "png": (b"\x89PNG\r\n\x1a\n\0\0", "a document or an image", "download"),
+    "text": (b"404: Not Found\n", "a text file", "download"),
+    "a log": (b"epoch 1\tloss 0.5\r\n" * 100, "a text file", "download"),
+    "noise": (bytes(range(200, 256)) * 20, "first bytes are of no known format", "download"),
+    "nothing": (b"", "is cut", "fetch"),
+    "cut zip": (zipped("a/data.pkl")[:60], "is cut", "fetch"),
+}
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors", ".bin"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_another_kind_is_named(kind: str, suffix: str, tmp_path: Path) -> None:
+    """The name of a file does not count, and the architecture is not blamed."""
+    data, name, fix = KINDS[kind]
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(data)
+    for ref in (str(path), f"{path}@test_resnet"):
+        with pytest.raises(CheckpointError, match=name) as caught:
+            backbones.load_backbone(ref)
+        assert str(path) in caught.value.message
+        assert re.search(fix, caught.value.fix)
+        assert "arch" not in str(caught.value).replace("archive", "")
+        assert "weights_only" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["m.ckpt-1.index", "m.ckpt-1.data-00000-of-00001", "m.ckpt-1.meta"]
+)
+def test_a_checkpoint_of_tensorflow_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\0\x11\x02\xf5" * 90)
+    with pytest.raises(CheckpointError, match="a checkpoint of TensorFlow"):
+        checkpoint.read_checkpoint(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.pth", "a.bin", "a"])
+def test_safetensors_under_another_name_open(name: str, tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / name)
+    read = checkpoint.read_checkpoint(tmp_path / name)
+    assert torch.equal(read["conv1.weight"], TENSORS["conv1.weight"])
+
+
+def test_torch_under_the_name_of_safetensors_opens(tmp_path: Path) -> None:
+    torch.save(TENSORS, tmp_path / "a.safetensors")
+    read = checkpoint.read_checkpoint(tmp_path / "a.safetensors")
+    assert torch.equal(read["conv1.weight"], TENSORS["conv1.weight"])
+
+
+@pytest.mark.parametrize("target", [".git/annex/objects/x", "../lfs/x", "nowhere"])
+def test_a_broken_link_is_named(target: str, tmp_path: Path) -> None:
+    (tmp_path / "a.pth").symlink_to(target)
+    with pytest.raises(UsageError, match="no backbone") as caught:
+        backbones.load_backbone(str(tmp_path / "a.pth"), arch="test_resnet")
+    assert f"links to a missing file, {target}" in caught.value.fix
+    assert "git annex get" in caught.value.fix
+
+
+@pytest.fixture
+def weights() -> Weights:
+    import timm
+
+    with stream("kinds"):
+        return timm.create_model("test_resnet", num_classes=0).state_dict()
+
+
+def write_shards(folder: Path, weights: Weights, suffix: str, n: int = 3) -> list[Path]:
+    stem = "model" if suffix == ".safetensors" else "pytorch_model"
+    paths = [folder / f"{stem}-{i:05d}-of-{n:05d}{suffix}" for i in range(1, n + 1)]
+    for i, path in enumerate(paths):
+        part = dict(list(weights.items())[i::n])
+        save_file(part, path) if suffix == ".safetensors" else torch.save(part, path)
+    shards = {name: paths[i % n].name for i, name in enumerate(weights)}
+    index = folder / f"{stem}{suffix}.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+    return [index, *paths]
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".bin"])
+@pytest.mark.parametrize("which", [0, 1, 3])
+def test_one_shard_or_the_index_opens_all(
+    suffix: str, which: int, weights: Weights, tmp_path: Path
+) -> None:
+    path = write_shards(tmp_path, weights, suffix)[which]
+    read = checkpoint.read_checkpoint(path)
+    assert weights_hash(read) == weights_hash(weights)
+    backbone = backbones.load_backbone(f"{path}@test_resnet")
+    assert backbone.facts.weights_hash == weights_hash(weights)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".bin"])
+def test_missing_shards_are_named(suffix: str, weights: Weights, tmp_path: Path) -> None:
+    index, first, second, third = write_shards(tmp_path, weights, suffix)
+    second.unlink()
+    for path in (index, first, third):
+        with pytest.raises(CheckpointError, match="one of 3 shards") as caught:
+            checkpoint.read_checkpoint(path)
+        assert second.name in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"weight_map": {"a": "../a.safetensors"}},
+        {"weight_map": {"a": "/etc/passwd"}},
+        {"weight_map": {"a": 3}},
+        {"weight_map": {}},
+        {},
+        [],
+    ],
+)
+def test_an_index_of_other_files_is_refused(content: object, tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    path = tmp_path / "inner" / "model.safetensors.index.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match="lists no shards"):
+        checkpoint.read_checkpoint(path)
+
+
+def timm_folder(folder: Path, name: str = "test_resnet", **arguments: Any) -> Weights:
+    """Write what timm's save_for_hf writes."""
+    import timm
+    from timm.models import save_for_hf
+
+    with stream("kinds", name):
+        model = timm.create_model(name, num_classes=5, **arguments)
+    save_for_hf(model, folder, model_args=arguments or None, safe_serialization=True)
+    model.reset_classifier(0)
+    return model.state_dict()
+
+
+def check_folder(ref: Path | str, weights: Weights, **options: Any) -> None:
+    backbone = backbones.load_backbone(str(ref), **options)
+    assert backbone.facts.weights_hash == weights_hash(weights)
+
+
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit", "test_convnext"])
+def test_a_folder_of_timm_opens_through_its_config(name: str, tmp_path: Path) -> None:
+    weights = timm_folder(tmp_path, name)
+    check_folder(tmp_path, weights)
+    check_folder(f"{tmp_path}@{name}", weights)
+    check_folder(tmp_path, weights, arch=name)
+    backbone = backbones.load_backbone(str(tmp_path))
+    assert backbone.facts.architecture.startswith(name)
+
+
+@pytest.mark.parametrize("size", [96, [96, 96]])
+def test_a_folder_of_timm_with_arguments(size: Any, tmp_path: Path) -> None:
+    weights = timm_folder(tmp_path, "test_vit", img_size=96)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["model_args"] = {"img_size": size, "num_classes": 5}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    check_folder(tmp_path, weights)
+
+
+def test_arguments_that_no_reference_states_are_refused(tmp_path: Path) -> None:
+    timm_folder(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "model_args": {"layers": [1, 2]}}))
+    with pytest.raises(UsageError, match="layers"):
+        backbones.load_backbone(str(tmp_path))
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".bin"])
+def test_a_folder_of_shards(suffix: str, tmp_path: Path) -> None:
+    weights = timm_folder(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    index, *_ = write_shards(tmp_path, weights, suffix)
+    check_folder(tmp_path, weights)
+    check_folder(index, weights)
+
+
+def test_a_file_in_a_folder_is_told_of_the_folder(tmp_path: Path) -> None:
+    timm_folder(tmp_path)
+    with pytest.raises(UsageError, match="does not state its architecture") as caught:
+        backbones.load_backbone(str(tmp_path / "model.safetensors"))
+    assert "config.json beside it names test_resnet" in caught.value.fix
+    assert f"pass {tmp_path}" in caught.value.fix
+
+
+@pytest.mark.parametrize("kind", ["ViT", "ResNet", "ConvNext"])
+def test_a_folder_of_transformers_opens_through_its_config(kind: str, tmp_path: Path) -> None:
+    """It is the network that transformers:DIR gives."""
+    transformers = pytest.importorskip("transformers")
+    small: dict[str, dict[str, Any]] = {
+        "ViT": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+                "intermediate_size": 16, "image_size": 32, "patch_size": 8},
+        "ResNet": {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]},
+        "ConvNext": {"hidden_sizes": [8, 8], "depths": [1, 1], "num_stages": 2},
+    }  # fmt: skip
+    config = getattr(transformers, f"{kind}Config")(**small[kind])
+    with stream("kinds", kind):
+        getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
+    reference = backbones.load_backbone(f"transformers:{tmp_path}")
+    backbone = backbones.load_backbone(str(tmp_path))
+    assert backbone.facts.weights_hash == reference.facts.weights_hash
+    assert backbone.facts.architecture == reference.facts.architecture
+    control = backbones.load_backbone(str(tmp_path), random_init=3)
+    assert control.facts.weights_hash != reference.facts.weights_hash
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("run.json", "pass run:"),
+        (".metadata", "dcp_to_torch"),
+        ("latest", "zero_to_fp32"),
+        ("saved_model.pb", "PyTorch"),
+        ("open_clip_config.json", "open_clip"),
+        ("last.pth", "last.pth"),
+        ("readme.txt", "a file of weights"),
+    ],
+)
+def test_another_folder_is_named(name: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("x")
+    for ref in (str(tmp_path), f"{tmp_path}@test_resnet", f"{tmp_path}/"):
+        assert parse_reference(ref)[0] == "file"
+        with pytest.raises(UsageError, match="is a folder") as caught:
+            backbones.load_backbone(ref)
+        assert kind in caught.value.fix
+        assert "timm/" not in str(caught.value)
+
+
+def test_every_folder_of_weights_is_known() -> None:
+    assert set(source.WEIGHTS) == {
+        "model.safetensors",
+        "model.safetensors.index.json",
+        "pytorch_model.bin",
+        "pytorch_model.bin.index.json",
+    }
+
+
+def build(change: Callable[[nn.Module], object]) -> tuple[nn.Module, Weights]:
+    """A network of two convolutions after `change` of each, and the weights that it computes."""
+    with stream("parts"):
+        network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.Conv2d(4, 2, 1, bias=False)))
+        for part in (network[0], network[1][0]):
+            change(part)
+    network(torch.zeros(1, 3, 4, 4))
+    computed = {"0.weight": network[0].weight, "0.bias": network[0].bias,
+                "1.0.weight": network[1][0].weight}  # fmt: skip
+    return network, {name: value.detach() for name, value in computed.items()}
+
+
+def double_length(module: nn.Module) -> None:
+    """Make the norms differ from those of the directions."""
+    module.weight_g.data.mul_(2)
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "pruned at random": lambda m: prune.random_unstructured(m, "weight", 0.5),
+    "pruned by channels": lambda m: prune.ln_structured(m, "weight", 0.5, 2, 0),
+    "pruned twice": lambda m: (prune.l1_unstructured(m, "weight", 0.3),
+                               prune.l1_unstructured(m, "weight", 0.3)),
+    "pruned bias": lambda m: m.bias is not None and prune.l1_unstructured(m, "bias", 2),
+    "normalised": lambda m: double_length(weight_norm(m)),
+    "normalised as a whole": lambda m: double_length(weight_norm(m, dim=None)),
+    "normalised by columns": lambda m: double_length(weight_norm(m, dim=1)),
+    "parametrised": lambda m: parametrizations.weight_norm(m),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("how", CHANGES)
+def test_weights_in_two_parts_are_joined(how: str, wrapped: bool, tmp_path: Path) -> None:
+    """The reference is what the network computes."""
+    network, computed = build(CHANGES[how])
+    state = network.state_dict()
+    assert state.keys() != computed.keys()
+    torch.save({"model": state} if wrapped else state, tmp_path / "a.pth")
+    read = checkpoint.read_checkpoint(tmp_path / "a.pth")
+    read = read["model"] if wrapped else read
+    assert read.keys() == computed.keys()
+    for name, value in computed.items():
+        torch.testing.assert_close(read[name], value, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("wrapper", ["", "module", "model"])
+def test_placeholders_of_zero_are_named(wrapper: str, weights: Weights, tmp_path: Path) -> None:
+    empty = {n: torch.empty(0) if n.endswith(("weight", "bias")) else t for n, t in weights.items()}
+    torch.save({wrapper: empty} if wrapper else empty, tmp_path / "a.pt")
+    with pytest.raises(CheckpointError, match="ZeRO-3") as caught:
+        backbones.load_backbone(f"{tmp_path / 'a.pt'}@test_resnet")
+    assert "zero_to_fp32.py" in caught.value.fix
+
+
+def distributed(weights: Weights, path: Path, parts: int) -> None:
+    """Save DTensors as their own class pickles them, without a process group."""
+    from torch._utils import _rebuild_wrapper_subclass
+    from torch.distributed.tensor import DTensor
+
+    class Pickled:
+        def __init__(self, tensor: Tensor) -> None:
+            self.tensor = tensor
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            size = (self.tensor.shape[0] * parts, *self.tensor.shape[1:])
+            args = (DTensor, torch.float32, size, (), 0, None, None, False)
+            state = {"_local_tensor": self.tensor, "_spec": None}
+            return torch._tensor._rebuild_from_type_v2, (
+                _rebuild_wrapper_subclass, DTensor, args, state,
+            )  # fmt: skip
+
+    torch.save({n: Pickled(t) if t.ndim else t for n, t in weights.items()}, path)
+
+
+def test_parts_of_distributed_weights_are_named(weights: Weights, tmp_path: Path) -> None:
+    distributed(weights, tmp_path / "a.pt", 2)
+    with pytest.raises(CheckpointError, match="DTensor") as caught:
+        backbones.load_backbone(f"{tmp_path / 'a.pt'}@test_resnet")
+    assert "full_state_dict=True" in caught.value.fix
+
+
+def test_whole_distributed_weights_open(weights: Weights, tmp_path: Path) -> None:
+    distributed(weights, tmp_path / "a.pt", 1)
+    backbone = backbones.load_backbone(f"{tmp_path / 'a.pt'}@test_resnet")
+    assert backbone.facts.weights_hash == weights_hash(weights)
+
+
+@pytest.mark.parametrize("length", [8, 9, 40])
+def test_headers_of_safetensors_that_promise_too_much(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    path.write_bytes((struct.pack("<Q", 10**6) + b'{"a": 1}' + bytes(30))[:length])
+    with pytest.raises(CheckpointError, match=re.escape(str(path))):
+        checkpoint.read_checkpoint(path)
+
+
+def test_a_named_pipe_is_not_opened(tmp_path: Path) -> None:
+    """Reading it would wait for ever."""
+    os.mkfifo(tmp_path / "a.pth")
+    with pytest.raises(UsageError, match="no backbone"):
+        backbones.load_backbone(str(tmp_path / "a.pth"), arch="test_resnet")
