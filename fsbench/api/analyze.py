@@ -18,6 +18,7 @@ from fsbench.api.machine import Machine, RunContext
 from fsbench.api.request import Models
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import Classifier, parse_reference
+from fsbench.backbones.preprocessing import NEEDED
 from fsbench.backbones.sources import run
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.io import explain_errors, split_assignments
@@ -179,9 +180,11 @@ class InputLoader:
     def load(self, index: int, *, head: bool, images: bool) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed."""
         ref = self.models.refs[index]
-        backbone = self.models.load(index, self.device, self.report)
+        needs = NEEDED if images else ()
+        backbone = self.models.load(index, self.device, self.report, needs)
         network = backbones.load_classifier(ref, device=self.device) if head else None
-        source = self.images(ref, backbone.facts.input_size) if images else None
+        size = backbone.facts.input_size
+        source = self.images(ref, size) if images and size else None
         if network is not None and source is not None:
             self.require_same_classes(ref, network, source)
         return AnalysisInput(backbone, network, source, self.device)
@@ -296,10 +299,10 @@ class ModelAnalysis:
             for name, settings in choice.items()
             if self.stored(self.question(name, settings)) is None
         }
-        if sum(passes.values()) < WORTH_TIMING:
+        backbone, size = self.inputs.backbone, self.inputs.backbone.facts.input_size
+        if sum(passes.values()) < WORTH_TIMING or size is None:
             return
-        backbone = self.inputs.backbone
-        seconds = seconds_per_image(backbone, backbone.facts.input_size, self.device)
+        seconds = seconds_per_image(backbone, size, self.device)
         estimates = [WorkEstimate(name, seconds * n) for name, n in passes.items() if n]
         require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 

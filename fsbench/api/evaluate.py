@@ -33,7 +33,6 @@ from fsbench.api.request import (
     parse_input_size,
     parse_probe_settings,
     parse_shard,
-    parse_statistics,
     parse_tasks,
     pool_of,
     request_of_specs,
@@ -54,7 +53,16 @@ from fsbench.core.progress import (
 from fsbench.core.records import ImageRecords, ProbeRecords
 from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
-from fsbench.core.specs import SAMPLING, EpisodicSpec, ImageSpec, KnnSpec, Pool, ProbeSpec, Spec
+from fsbench.core.specs import (
+    SAMPLING,
+    EpisodicSpec,
+    ImageSpec,
+    KnnSpec,
+    Pool,
+    ProbeSpec,
+    Spec,
+    choose_resolution,
+)
 from fsbench.core.tasks import Kind, Options, TaskId
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
@@ -133,7 +141,7 @@ def evaluate(
     input_size : int, "auto" or "native"
         Input resolution in pixels; native: the one that each model was trained at; auto: the
         protocol's 224 px for models of 128 px or more, else native, or what the recipe of a run
-        states.
+        states. A model whose size nothing states, e.g. a file of weights, needs a number.
     interpolation, crop
         How images are resized: bilinear, bicubic or lanczos; part of the resized side that the
         centre crop takes, default 1 / 1.15.
@@ -162,7 +170,8 @@ def evaluate(
         of the `last4`, or of a module by its name; `head` to evaluate the class scores of a
         network that keeps its classifier.
     mean, std
-        Normalisation of images in [0, 1] instead of the model's: a number, or one per channel.
+        Normalisation of images in [0, 1] instead of the model's, or where nothing states it:
+        `imagenet`, `half`, `none`, a number, or one per channel.
     device, threads, batch_size, workers, cache
         Where and how work runs; recorded in results.
     spec : str, Path, or a sequence of them, optional
@@ -197,7 +206,9 @@ def evaluate(
     --------
     >>> import torch, fsbench
     >>> net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
-    >>> backbone = fsbench.Backbone.from_module(net, name="tiny", input_size=32, pool="avg")
+    >>> backbone = fsbench.Backbone.from_module(
+    ...     net, name="tiny", input_size=32, mean="half", std="half", pool="avg"
+    ... )
     >>> results = fsbench.evaluate(
     ...     backbone, ["toy_tiles:5w1s", "toy_photo:5w5s/ridge"], input_size=32, episodes=20
     ... )
@@ -236,9 +247,7 @@ def evaluate(
             settings=parse_head_settings(settings),
             probing=parse_probe_settings(settings),
         )
-    taken = feature_spec(
-        pool, layers, features, parse_statistics(mean, "mean"), parse_statistics(std, "std")
-    )
+    taken = feature_spec(pool, layers, features, mean, std)
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
     results = run_request(
@@ -303,14 +312,34 @@ def start_evaluations(
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
     context = machine.start()
+    first = load_first_model(models, request, context.device, report)
     targets = TargetSets(request, datasets.DataRoots.parse(roots), machine.cache, report)
     features = feature_store(machine, context.device, report)
     for i in range(len(models.refs)):
-        backbone = models.load(i, context.device, report)
+        backbone = first if i == 0 else load_known_model(models, i, request, context.device, report)
         name = models.names[i] if models.names else None
         evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
         evaluation.introduce()
         yield evaluation
+
+
+def load_first_model(
+    models: Models, request: EvaluationRequest, device: str, report: Reporter
+) -> Backbone:
+    """Return the first model, after each of several was loaded once.
+
+    What is unknown or damaged is an error before data is read and hours are spent.
+    """
+    for i in range(1, len(models.refs)):
+        load_known_model(models, i, request, "cpu", SILENT)
+    return load_known_model(models, 0, request, device, report)
+
+
+def load_known_model(
+    models: Models, index: int, request: EvaluationRequest, device: str, report: Reporter
+) -> Backbone:
+    """Load a model whose preprocessing is known. Raise UsageError, CheckpointError."""
+    return models.load(index, device, report, request.needs, request.test_size)
 
 
 class TargetSets:
@@ -450,12 +479,15 @@ class Evaluation:
         for image in dict.fromkeys(self.spec(task).image for task in self.request.tasks):
             log(f"{facts}; images{' (auto)' if auto else ''} {image}")
             size, native = image.input_size, facts.input_size
+            if native is None or auto or facts.random_init is not None:
+                continue
             ratio = max(size, native) / min(size, native)
-            if not auto and ratio >= FAR and size != facts.evaluation_size:
+            if ratio >= FAR and size != facts.evaluation_size:
+                auto_size = facts.evaluation_size or choose_resolution(native)
                 log(
                     f"warning: {size} px is {ratio:.2g} times "
                     f"{'larger' if size > native else 'smaller'} than the {native} px that "
-                    f"{facts.ref} was trained at; --input-size auto takes {facts.auto_size} px"
+                    f"{facts.ref} was trained at; --input-size auto takes {auto_size} px"
                 )
 
     def cell(self, task: TaskId, context: RunContext | None = None) -> ResultPlace:

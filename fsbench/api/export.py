@@ -16,7 +16,7 @@ from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.io import read_mapping, write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
 from fsbench.results.names import model_name
 from fsbench.results.verification import Loaded, read_cells
 from leaderboard.board.badges import SELF_REPORTED
@@ -354,7 +354,8 @@ def make_config(
     record: "RunRecord", facts: BackboneFacts, name: str, arguments: dict[str, Any], head: str
 ) -> dict[str, Any]:
     """Return config.json as timm reads it."""
-    side, evaluated = record.input_size, facts.auto_size
+    side = record.input_size
+    evaluated = facts.evaluation_size or choose_resolution(side)
     return {
         "architecture": name,
         "num_classes": record.n_classes,
@@ -380,13 +381,13 @@ def check_export(folder: Path, backbone: "Backbone") -> None:
     import timm
     import torch
 
+    from fsbench.backbones.base import fixed_images
     from fsbench.backbones.networks import register_in_timm
 
     register_in_timm()
     model = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0)
     loaded = model.eval().to(memory_format=torch.channels_last)  # like the backbone
-    side = backbone.facts.input_size
-    images = torch.linspace(-2, 2, 6 * side**2).view(2, 3, side, side)
+    images = fixed_images(backbone.facts.input_size or PROTOCOL_SIZE)
     with torch.no_grad():
         expected, actual = backbone.module(images), loaded(images)
     if not (actual - expected).abs().max() <= TOLERANCE * expected.abs().max():

@@ -1,6 +1,5 @@
 """Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from pydantic import ValidationError
 from fsbench import backbones, data
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.loading import check_reference
+from fsbench.backbones.preprocessing import NEEDED
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
 from fsbench.core.progress import Reporter
@@ -34,7 +34,6 @@ from fsbench.core.specs import (
     ProbeSpec,
     Spec,
     Split,
-    Triple,
     UnreadSettings,
     choose_resolution,
 )
@@ -99,8 +98,18 @@ class Models:
             if ref not in self.in_memory:
                 check_reference(ref, self.arch, self.random_init)
 
-    def load(self, index: int, device: str, report: Reporter) -> Backbone:
-        """Return a backbone on a device, loaded unless it is in memory."""
+    def load(
+        self,
+        index: int,
+        device: str,
+        report: Reporter,
+        needs: Iterable[str] = (),
+        test_size: int | None = None,
+    ) -> Backbone:
+        """Return a backbone on a device, loaded unless it is in memory.
+
+        needs, test_size: as in `load_backbone`. Raises UsageError, CheckpointError.
+        """
         ref = self.refs[index]
         if ref in self.in_memory:
             return self.in_memory[ref].on(device)
@@ -111,6 +120,8 @@ class Models:
             device=device,
             report=report,
             features=self.features,
+            needs=needs,
+            test_size=test_size,
         )
 
 
@@ -193,7 +204,7 @@ class EvaluationRequest:
     """The tasks to evaluate and the fields of their specs.
 
     input_size: px, `native` for the size that each backbone was trained at, or `auto` (see
-    `BackboneFacts.auto_size`); image: interpolation and crop, its size has no meaning; limit: a
+    `choose_resolution`); image: interpolation and crop, its size has no meaning; limit: a
     quick test of so many episodes (probes: epochs); shard (i, n): only blocks i, i + n, ... of
     every task; bn_mode: of the head `affine`; settings: of fitted heads, by head; probing: of
     probes; specs: complete specs of tasks, in place of all these. Raises UsageError for what no
@@ -228,6 +239,18 @@ class EvaluationRequest:
             )
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """The facts about preprocessing that a backbone must state."""
+        sized = self.specs or isinstance(self.input_size, int)
+        return tuple(name for name in NEEDED if name != "input_size" or not sized)
+
+    @property
+    def test_size(self) -> int | None:
+        """An input size (px) of the request, None where each backbone has its own."""
+        sizes = [spec.image.input_size for spec in self.specs.values()]
+        return next(iter(sizes), self.input_size if isinstance(self.input_size, int) else None)
+
+    @property
     def n_episodes(self) -> int:
         """Episodes per task."""
         return min(self.episodes, self.limit or self.episodes)
@@ -237,16 +260,15 @@ class EvaluationRequest:
         """Flags of the results that do not follow from their data."""
         return () if self.limit is None else ("limited",)
 
-    def spec(self, task: TaskId, native: int, stated: int | None = None) -> Spec:
+    def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.
 
-        stated: the resolution at which the study of its recipe evaluates it, if it says so.
+        stated: the resolution at which the study of its recipe evaluates it, if it says so. Raises
+        UsageError where the size follows from `native`, and that is unknown.
         """
         if task in self.specs:
             return self.specs[task]
-        sizes = {AUTO: stated or choose_resolution(native), NATIVE: native}
-        size = sizes[self.input_size] if isinstance(self.input_size, str) else self.input_size
-        image = self.image.model_copy(update={"input_size": size})
+        image = self.image.model_copy(update={"input_size": self.choose_size(native, stated)})
         if task.probe:
             return self.probing.spec(task, image, self.seed, self.limit)
         return EpisodicSpec.model_validate(
@@ -258,6 +280,16 @@ class EvaluationRequest:
                 "fitted": self.settings.get(task.head or ""),
             }
         )
+
+    def choose_size(self, native: int | None, stated: int | None) -> int:
+        """Return the resolution (px) of images. Raise UsageError if nothing states it."""
+        if isinstance(self.input_size, int):
+            return self.input_size
+        if stated and self.input_size == AUTO:
+            return stated
+        if native is None:
+            raise UsageError("the size that the model was trained at is unknown", fix=STATE_SIZE)
+        return native if self.input_size == NATIVE else choose_resolution(native)
 
     def episode_spec(self, task: TaskId) -> EpisodeSpec:
         """Return what keys the episodes of an episodic task."""
@@ -273,6 +305,7 @@ class EvaluationRequest:
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 
+STATE_SIZE = "add it, e.g. --input-size 64"
 MIN_SIDE, MAX_SIDE = 8, 1024
 """Pixels, as in ImageSpec."""
 DIGITS = 9
@@ -320,23 +353,6 @@ def parse_input_size(text: str) -> Resolution:
             f"input size '{text}'", fix=f"write pixels in {MIN_SIDE}..{MAX_SIDE}, auto or native"
         )
     return int(text)
-
-
-def parse_statistics(values: str | float | Sequence[float] | None, name: str) -> Triple | None:
-    """Return a value per channel, of three numbers or one for all. Raise UsageError."""
-    if values is None:
-        return None
-    parts = values.split(",") if isinstance(values, str) else values
-    try:
-        numbers = [float(part) for part in (parts if isinstance(parts, Sequence) else [parts])]
-    except (TypeError, ValueError):
-        numbers = []
-    if len(numbers) not in (1, 3) or not all(map(math.isfinite, numbers)):
-        raise UsageError(
-            f"--{name} {values}", fix="write three numbers such as 0.485,0.456,0.406, or one"
-        )
-    r, g, b = numbers * (3 // len(numbers))
-    return r, g, b
 
 
 def parse_image(interpolation: str, crop: float | None) -> ImageSpec:

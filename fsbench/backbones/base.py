@@ -4,9 +4,9 @@ import copy
 import hashlib
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from pydantic import ValidationError
@@ -14,11 +14,18 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import below, count_affine, record_outputs
 from fsbench.backbones.pooling import FeatureReader
-from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, LoadedNetwork
+from fsbench.backbones.preprocessing import (
+    NEEDED,
+    USER,
+    Preprocessing,
+    parse_statistics,
+    unknown_error,
+)
+from fsbench.backbones.sources import LoadedNetwork
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 from fsbench.core.io import explain_errors
 from fsbench.core.schema import BackboneFacts
-from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling, Triple
+from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling
 
 COUNTER = "num_batches_tracked"
 """A BatchNorm buffer without effect in eval mode, which old files lack."""
@@ -58,6 +65,10 @@ NAME = re.compile(r"[A-Za-z0-9_+=@][\w.+@=-]{0,99}", re.ASCII)
 """Names that may be a folder of results."""
 FeatureOutput = Literal["trunk", "head"]
 HEAD_NAMES = {"fc", "classifier", "head", "heads"}
+Statistics = str | float | Sequence[float] | None
+"""Mean or std as users write them, see `parse_statistics`."""
+REPEATABLE = 1e-5
+"""Largest difference of features between two runs, as a share of the largest one."""
 SMALLEST_FEATURES = 64
 """A last linear layer with fewer outputs is taken for a classifier."""
 
@@ -87,9 +98,9 @@ class Backbone:
         module: nn.Module,
         *,
         name: str,
-        mean: Triple = IMAGENET_MEAN,
-        std: Triple = IMAGENET_STD,
-        input_size: int = 224,
+        input_size: int | None = None,
+        mean: Statistics = None,
+        std: Statistics = None,
         pool: Pooling = "native",
         layers: str = "last",
         features: FeatureOutput = "trunk",
@@ -105,10 +116,11 @@ class Backbone:
             Network without its classifier. It is copied and stays as it is.
         name : str
             Name of the model in results.
-        mean, std : tuple of float
-            Normalisation of images in [0, 1], a value per channel; default ImageNet's.
         input_size : int
             Side in pixels that the network was trained at.
+        mean, std : str, float or three floats
+            Normalisation of images in [0, 1]: `imagenet`, `half`, `none`, a number, or one per
+            channel. Neither these nor the size has a default: the module does not state them.
         pool : {"native", "cls", "avg", "cls+avg", "max"}
             How one vector per image is taken: as the module returns it (native); first of the
             tokens (B, N, D); average or maximum over the patches or over maps (B, D, h, w).
@@ -125,7 +137,8 @@ class Backbone:
         Raises
         ------
         UsageError
-            If the module ends in its classifier, cannot be pooled so, or `name` is no file name.
+            If size, mean or std is missing, the module ends in its classifier, cannot be pooled so,
+            or `name` is no file name.
         CheckpointError
             If weights are not finite, or the module does not return one vector per image.
 
@@ -133,7 +146,9 @@ class Backbone:
         --------
         >>> import torch, fsbench
         >>> net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
-        >>> backbone = fsbench.Backbone.from_module(net, name="tiny", input_size=32, pool="avg")
+        >>> backbone = fsbench.Backbone.from_module(
+        ...     net, name="tiny", input_size=32, mean="half", std="half", pool="avg"
+        ... )
         >>> backbone.facts.feature_dim
         8
         """
@@ -141,24 +156,29 @@ class Backbone:
             raise UsageError(
                 f"model name {name[:100]!r}", fix="use letters, digits and . _ + - = @ only"
             )
+        preprocessing = Preprocessing.stated(
+            USER,
+            input_size=input_size,
+            mean=parse_statistics(mean, "mean"),
+            std=parse_statistics(std, "std"),
+        )
+        if missing := [field for field in NEEDED if field not in preprocessing.values()]:
+            raise unknown_error(name, missing, preprocessing, keywords=True)
         mark = source_code_mark(module)
         loaded = LoadedNetwork(
             module=copy.deepcopy(module).cpu(),
             architecture=type(module).__name__,
             features=f"as the module returns them{mark}",
-            input_size=input_size,
-            mean=mean,
-            std=std,
+            preprocessing=preprocessing,
         )
         spec = feature_spec(pool, layers, features)
         made = cls.of(loaded, f"{IN_MEMORY}:{name}", IN_MEMORY, spec)
-        ramp = torch.linspace(-2, 2, 2 * 3 * input_size**2).view(2, 3, input_size, input_size)
         with torch.no_grad():
-            response = made.module(ramp).float().contiguous().numpy().tobytes()
+            response = made.module(fixed_images(made.facts.input_size or loaded.test_size))
         return replace(
             made,
             module=made.module.to(memory_format=torch.channels_last),
-            fingerprint=hashlib.sha256(response).hexdigest(),
+            fingerprint=hashlib.sha256(response.float().contiguous().numpy().tobytes()).hexdigest(),
         )
 
     @classmethod
@@ -169,21 +189,24 @@ class Backbone:
         source: str,
         spec: FeatureSpec = NATIVE_FEATURES,
         random_init: int | None = None,
+        test_size: int | None = None,
     ) -> "Backbone":
         """Freeze a loaded network as a backbone whose features are taken as `spec` says.
 
-        Raises UsageError if the network cannot give such features or ends in its classifier,
-        CheckpointError if weights are not finite or one vector per image is not what it gives.
+        test_size: side (px) of test images where the size of training is unknown. Raises UsageError
+        if the network cannot give such features or ends in its classifier, CheckpointError if
+        weights are not finite, or if it does not give one vector per image, the same ones twice.
         """
         trunk = loaded.module.float().eval().requires_grad_(False)
         check_finite(trunk.state_dict(), ref)
-        module, features, size = trunk, loaded.features, loaded.input_size
+        module, features = trunk, loaded.features
+        size = loaded.preprocessing.input_size or test_size or loaded.test_size
         if not spec.is_native:
             module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
             features = (
                 f"{module.words}{features[features.find(' (') :] if ' (' in features else ''}"
             )
-        dim = feature_dim(module, size, ref)
+        dim = count_features(module, size, ref)
         if spec.is_native and (source == IN_MEMORY or loaded.architecture.startswith("py:")):
             check_head(module, size, dim, ref, spec.head)
         elif spec.head:
@@ -197,9 +220,7 @@ class Backbone:
             "architecture": loaded.architecture,
             "feature_dim": dim,
             "features": features,
-            "input_size": size,
-            "mean": spec.mean or loaded.mean,
-            "std": spec.std or loaded.std,
+            **merge_stated(spec, loaded.preprocessing),
             "n_parameters": sum(p.numel() for p in trunk.parameters()),
             "n_affine": count_affine(trunk),
             "weights_hash": weights_hash(trunk.state_dict()),
@@ -218,8 +239,13 @@ class Backbone:
     def normalised(self, images: Tensor) -> Tensor:
         """Return what the module takes for images (B, 3, H, W), uint8 or float in [0, 1].
 
-        Mean and std are the backbone's own.
+        Mean and std are the backbone's own. Raises UsageError where they are unknown.
         """
+        if self.facts.mean is None or self.facts.std is None:
+            raise UsageError(
+                f"mean and std of {self.facts.ref} are unknown",
+                fix='state them: load_backbone(..., features=feature_spec(mean="imagenet", ...))',
+            )
         if images.dtype == torch.uint8:
             fresh = images.float().div_(255)
             return fresh.sub_(spread_channels(self.facts.mean, fresh)).div_(
@@ -242,8 +268,8 @@ def feature_spec(
     pool: str = "native",
     layers: str = "last",
     features: str = "trunk",
-    mean: Triple | None = None,
-    std: Triple | None = None,
+    mean: Statistics = None,
+    std: Statistics = None,
 ) -> FeatureSpec:
     """Return the choices about features as a spec. Raise UnknownName, UsageError."""
     if pool not in POOLINGS:
@@ -251,20 +277,50 @@ def feature_spec(
     if features not in get_args(FeatureOutput):
         raise UnknownName("kind of features", features, get_args(FeatureOutput))
     try:
-        return FeatureSpec(pool=pool, layers=layers, head=features == "head", mean=mean, std=std)
+        return FeatureSpec(
+            pool=pool,
+            layers=layers,
+            head=features == "head",
+            mean=parse_statistics(mean, "mean"),
+            std=parse_statistics(std, "std"),
+        )
     except ValidationError as error:
         raise UsageError(
             f"features: {explain_errors(error)}", fix="see `fsbench episodic --help`"
         ) from error
 
 
-def feature_dim(module: nn.Module, size: int, ref: str) -> int:
-    """Return D of the features (B, D), by one forward pass of two black images of side `size`.
+def merge_stated(spec: FeatureSpec, preprocessing: Preprocessing) -> dict[str, Any]:
+    """Return the facts about preprocessing: the user's where stated, and who states each."""
+    chosen = Preprocessing.stated(USER, mean=spec.mean, std=spec.std).over(preprocessing)
+    sources = dict(chosen.sources)
+    for name in ("mean", "std"):
+        if sources.get(name) == USER and name in preprocessing.sources:
+            sources[name] = f"{USER}, in place of {preprocessing.sources[name]}"
+    return {"input_size": None, "mean": None, "std": None, **chosen.values(), "stated_by": sources}
 
-    Raises CheckpointError if the module returns anything but one vector per image.
+
+def fixed_images(size: int) -> Tensor:
+    """Return two normalised images of side `size` (px) that differ everywhere."""
+    return torch.linspace(-2, 2, 2 * 3 * size**2).view(2, 3, size, size)
+
+
+def count_features(module: nn.Module, size: int, ref: str) -> int:
+    """Return D of the features (B, D), by two forward passes of the same two images.
+
+    Raises UsageError if the module takes no images of side `size`, CheckpointError if it returns
+    anything but one vector per image, or other vectors the second time.
     """
-    with torch.no_grad():
-        out = module(torch.zeros(2, 3, size, size))
+    images = fixed_images(size)
+    try:
+        with torch.no_grad():
+            out, again = module(images), module(images)
+    except (AssertionError, RuntimeError, ValueError) as error:
+        raise UsageError(
+            f"{ref} takes no images of {size} px: {str(error).splitlines()[0]}",
+            fix="state the size that it was trained at: --input-size, or Backbone.from_module(..., "
+            "input_size=...)",
+        ) from error
     if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != 2:
         got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise CheckpointError(
@@ -272,7 +328,29 @@ def feature_dim(module: nn.Module, size: int, ref: str) -> int:
             fix="choose a pooling, e.g. --pool avg (in Python Backbone.from_module(..., "
             "pool='avg')), or pool to (B, D) in your module or function",
         )
+    if not torch.allclose(
+        out, again, rtol=0, atol=REPEATABLE * float(out.abs().max()), equal_nan=True
+    ):
+        raise random_features_error(module, images, ref)
     return int(out.shape[1])
+
+
+def random_features_error(module: nn.Module, images: Tensor, ref: str) -> CheckpointError:
+    """Return the error for a network whose two runs differ, naming the first module that does."""
+    names = [name for name, part in module.named_modules() if name and not list(part.children())]
+    runs = []
+    for _ in range(2):
+        with record_outputs(module, names, lambda output: output) as outputs, torch.no_grad():
+            module(images)
+        runs.append({n: o for n, o in outputs.items() if isinstance(o, Tensor)})
+    differ = (n for n in runs[0] if not torch.equal(runs[0][n], runs[1][n]))
+    first = next(differ, "its forward pass")
+    return CheckpointError(
+        f"{ref} gives other features for the same images each time: random numbers "
+        f"enter in or before {first} (masking, dropout or stochastic depth that eval() leaves on)",
+        fix="load the form of it that is meant for features, e.g. with mask ratio 0, or switch the "
+        "draws off in the function that makes it",
+    )
 
 
 def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) -> None:

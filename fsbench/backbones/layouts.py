@@ -12,7 +12,8 @@ from typing import Any
 
 from torch import Tensor
 
-from fsbench.backbones.sources import IMAGENET_MEAN, IMAGENET_STD, Argument
+from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
+from fsbench.backbones.sources import Argument
 from fsbench.core.specs import Triple
 
 MAX_DEPTH = 8

@@ -3,6 +3,7 @@
 A reference is a known scheme first, then an existing file, else an error with the nearest name.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.base import Backbone, check_finite
+from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import ANNEX, SUFFIXES
+from fsbench.backbones.preprocessing import unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
@@ -113,17 +116,30 @@ def load_backbone(
     report: Reporter = SILENT,
     trusted: bool = True,
     features: FeatureSpec = NATIVE_FEATURES,
+    needs: Iterable[str] = (),
+    test_size: int | None = None,
 ) -> Backbone:
     """Load the head-free backbone of a reference: frozen, in eval mode, on `device`.
 
     arch: architecture of a checkpoint file; random_init: seed of random weights instead of the
     pretrained ones; trusted=False refuses references that run code (`py:`); features: how they are
-    taken. Raises UsageError, UnknownName, CheckpointError.
+    taken; needs: facts of its preprocessing that must be known; test_size: side (px) to test it
+    with, where the size of its training is unknown. Raises UsageError, UnknownName,
+    CheckpointError.
     """
     request, name = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
         loaded = SOURCES.load(name).load(request)
-    backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init)
+    facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size
+    mean, std = features.mean or facts.mean, features.std or facts.std
+    known = {"input_size": facts.input_size, "mean": mean, "std": std}
+    statistics = ("mean", "std") if facts.problems or random_init is not None else ()
+    if missing := [n for n in known if n in {*needs, *statistics} and known[n] is None]:
+        raise unknown_error(ref, missing, facts, loaded.examples, loaded.also)
+    if random_init is not None and mean and std:
+        size = size or loaded.test_size
+        loaded.more["calibration"] = calibrate(loaded.module, size, mean, std)
+    backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init, size)
     module = backbone.module.to(torch.device(device)).to(memory_format=torch.channels_last)
     return Backbone(backbone.facts, module)
 

@@ -55,8 +55,8 @@ class EvaluationOptions:
     )
     input_size: str = Option(
         "auto",
-        help="Input resolution in pixels; auto: 224 for models trained at 128 px or more, else "
-        "native; native: the model's training resolution.",
+        help="Input resolution in pixels, needed where nothing states the model's; auto: 224 for "
+        "models trained at 128 px or more, else native; native: the training resolution.",
     )
     interpolation: str = Option("bilinear", help="Resizing: bilinear, bicubic or lanczos.")
     crop: float | None = Option(
@@ -77,10 +77,12 @@ class EvaluationOptions:
     features: str = Option(
         "trunk", help="trunk, or head: the class scores of a py: model that keeps its classifier."
     )
-    mean: str | None = Option(None, help="Mean of images (0 to 1) instead of the model's: R,G,B.")
-    std: str | None = Option(
-        None, help="Standard deviation of images instead of the model's: R,G,B."
+    mean: str | None = Option(
+        None,
+        help="Mean of images (0 to 1), needed where nothing states the model's: imagenet, half, "
+        "none or R,G,B.",
     )
+    std: str | None = Option(None, help="Standard deviation of images, as --mean.")
     data: options.Data = None
     output: options.Output = Path("results")
     cache: options.Cache = None

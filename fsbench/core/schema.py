@@ -23,7 +23,6 @@ from fsbench.core.specs import (
     Frozen,
     SourceSubset,
     Spec,
-    choose_resolution,
     digest,
     shorten_triple,
 )
@@ -258,15 +257,36 @@ class BackboneFacts(Frozen):
     architecture: str
     feature_dim: int = Field(ge=1)
     features: str = Field(description="how features are taken, e.g. 'global average pooling'")
-    input_size: int = Field(ge=1, le=2**14, description="side (px) that it was trained at")
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    input_size: int | None = Field(
+        ge=1,
+        le=2**14,
+        description="side (px) that it was trained at, of random weights that of the architecture; "
+        "null where unknown",
+    )
+    mean: tuple[float, float, float] | None = Field(description="of images in [0, 1]")
+    std: tuple[float, float, float] | None
+    interpolation: str | None = Field(
+        None,
+        max_length=40,
+        exclude_if=lambda value: value is None,
+        description="of the resizing in its training, where known",
+    )
+    stated_by: dict[Word, Text] = Field(
+        {},
+        exclude_if=lambda value: not value,
+        description="who states input_size, mean, std and interpolation",
+    )
     n_parameters: int = Field(ge=0, description="of the head-free trunk")
     n_affine: int | None = Field(
         None, ge=0, description="of them, scales and shifts of normalization layers"
     )
     weights_hash: Sha256
     random_init: int | None = Field(None, description="seed, for a randomly initialised control")
+    calibration: str | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="how the normalisation statistics of random weights were set, where they were",
+    )
     recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
     recipe_digest: Sha256 | None = None
     revision: str | None = Field(
@@ -307,16 +327,28 @@ class BackboneFacts(Frozen):
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
-    def auto_size(self) -> int:
-        """The resolution (px) of `--input-size auto`."""
-        return self.evaluation_size or choose_resolution(self.input_size)
+    def preprocessing(self) -> str:
+        """Size, mean, std and interpolation in words, each group with who states it."""
+        verb = "trained at" if self.random_init is None else "random weights, made for"
+        values = {
+            "input_size": f"{verb} {self.input_size or 'an unknown number of'} px",
+            "mean": self.mean and f"mean {shorten_triple(self.mean)}",
+            "std": self.std and f"std {shorten_triple(self.std)}",
+            "interpolation": self.interpolation,
+        }
+        groups: dict[str, list[str]] = {}
+        for name, words in values.items():
+            if words:
+                groups.setdefault(self.stated_by.get(name, ""), []).append(words)
+        return ", ".join(
+            ", ".join(words) + (f" ({source})" if source else "")
+            for source, words in groups.items()
+        )
 
     def __str__(self) -> str:
-        mean, std = shorten_triple(self.mean), shorten_triple(self.std)
         return (
             f"{self.ref}: {self.architecture}, {self.n_parameters / 1e6:.3g} M parameters, "
-            f"{self.feature_dim} features ({self.features}), mean {mean}, std {std}, "
-            f"trained at {self.input_size} px"
+            f"{self.feature_dim} features ({self.features}), {self.preprocessing}"
         )
 
     @model_validator(mode="after")

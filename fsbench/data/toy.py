@@ -140,9 +140,9 @@ def toy_facts(name: str, title: str, pairs: tuple[str, ...], per_class: int) -> 
     )
 
 
-def toy_image(name: str, style: Style, pair: str, rank: int) -> NDArray[np.uint8]:
-    """Draw image `rank` of a class, uint8 (SIDE, SIDE, 3), from the names alone."""
-    return draw_image(pair, style, uniforms((16 + SIDE * SIDE,), "toy", name, pair, rank))
+def toy_image(name: str, style: Style, pair: str, rank: int, side: int = SIDE) -> NDArray[np.uint8]:
+    """Draw image `rank` of a class, uint8 (side, side, 3), from the names alone."""
+    return draw_image(pair, style, uniforms((16 + side * side,), "toy", name, pair, rank), side)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from pretrain.recipes.recipe import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("plan.rounds=1", "plan.epochs=1", "plan.epoch_images=64", "width=2")
+STATED: dict[str, Any] = {"input_size": 32, "mean": "imagenet", "std": "imagenet", "pool": "avg"}
 QUICK: dict[str, Any] = {"episodes": 4, "input_size": 32, "progress": False}
 HEAD_TEXT = """from protocols.episodic.centroid import nearest_centroid
 def mine(settings, support):
@@ -181,11 +182,11 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
     Path("mine.py").write_text(HEAD_TEXT)
     heads = ["py:mine.py:mine"]
     results = fsbench.evaluate(
-        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", input_size=32, pool="avg"),
+        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", **STATED),
         "toy_tiles:2w1s", heads=heads, output="out", **QUICK,
     )  # fmt: skip
     again = fsbench.evaluate(
-        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="u", input_size=32, pool="avg"),
+        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="u", **STATED),
         spec=results.paths[0], heads=heads, output="again", progress=False,
     )  # fmt: skip
     assert again[0].spec_digest == results[0].spec_digest

@@ -23,7 +23,9 @@ def network(seed: int = 0) -> nn.Module:
 
 
 def backbone(name: str = "mine") -> fsbench.Backbone:
-    return fsbench.Backbone.from_module(network(), name=name, input_size=32)
+    return fsbench.Backbone.from_module(
+        network(), name=name, input_size=32, mean="imagenet", std="imagenet"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,12 @@ def test_a_module_in_memory_equals_the_same_weights_in_a_file(tmp_path: Path) ->
     options = {"input_size": 32, "episodes": 20, "progress": False}
     (mine,) = fsbench.evaluate(backbone(), TASK, **options)
     (file,) = fsbench.evaluate(
-        str(tmp_path / "mine.safetensors"), TASK, arch="fsbench/toy_resnet", **options
+        str(tmp_path / "mine.safetensors"),
+        TASK,
+        arch="fsbench/toy_resnet",
+        mean="imagenet",
+        std="imagenet",
+        **options,
     )
     assert mine.backbone.weights_hash == file.backbone.weights_hash
     assert mine.backbone.feature_dim == file.backbone.feature_dim
@@ -58,7 +65,9 @@ def test_a_module_in_memory_equals_the_same_weights_in_a_file(tmp_path: Path) ->
 
 def test_a_module_in_memory_is_copied_and_frozen() -> None:
     net = network().train()
-    made = fsbench.Backbone.from_module(net, name="mine", input_size=32)
+    made = fsbench.Backbone.from_module(
+        net, name="mine", input_size=32, mean="imagenet", std="imagenet"
+    )
     assert net.training
     assert all(p.requires_grad for p in net.parameters())
     assert not made.module.training
@@ -70,9 +79,13 @@ def test_pooling_of_maps(pool: str, dim: int | None) -> None:
     net = nn.Conv2d(3, 6, 3)
     if dim is None:
         with pytest.raises(CheckpointError, match="not two feature vectors"):
-            fsbench.Backbone.from_module(net, name="maps", input_size=16, pool=pool)
+            fsbench.Backbone.from_module(
+                net, name="maps", input_size=16, pool=pool, mean="imagenet", std="imagenet"
+            )
         return
-    made = fsbench.Backbone.from_module(net, name="maps", input_size=16, pool=pool)
+    made = fsbench.Backbone.from_module(
+        net, name="maps", input_size=16, pool=pool, mean="imagenet", std="imagenet"
+    )
     images = torch.rand(2, 3, 16, 16)
     expected = net(made.normalised(images)).mean((2, 3))
     assert made.facts.feature_dim == dim
@@ -86,7 +99,9 @@ def test_tokens_are_pooled_by_the_first_or_by_their_mean() -> None:
 
     images = torch.rand(2, 3, 8, 8)
     for pool, expected in (("cls", lambda x: x[:, :, 0, 0]), ("avg", lambda x: x.mean((2, 3)))):
-        made = fsbench.Backbone.from_module(Tokens(), name="t", input_size=8, pool=pool)
+        made = fsbench.Backbone.from_module(
+            Tokens(), name="t", input_size=8, pool=pool, mean="imagenet", std="imagenet"
+        )
         assert torch.allclose(made.features(images), expected(made.normalised(images)), atol=1e-6)
 
 
@@ -100,13 +115,19 @@ def test_a_classifier_and_an_unknown_pooling_are_refused() -> None:
             return self.fc(images.mean((2, 3)))
 
     with pytest.raises(UsageError, match="classifier 'fc' with 10 outputs") as error:
-        fsbench.Backbone.from_module(Classifier(), name="net", input_size=8)
+        fsbench.Backbone.from_module(
+            Classifier(), name="net", input_size=8, mean="imagenet", std="imagenet"
+        )
     assert "model.fc = torch.nn.Identity()" in error.value.fix
     for name in ("", "../up", "<b>net", "-x"):
         with pytest.raises(UsageError, match="model name"):
-            fsbench.Backbone.from_module(network(), name=name, input_size=32)
+            fsbench.Backbone.from_module(
+                network(), name=name, input_size=32, mean="imagenet", std="imagenet"
+            )
     with pytest.raises(UnknownName, match="pool"):
-        fsbench.Backbone.from_module(network(), name="net", pool="sum")  # type: ignore[arg-type]
+        fsbench.Backbone.from_module(
+            network(), name="net", pool="sum", mean="imagenet", std="imagenet", input_size=224
+        )  # type: ignore[arg-type]
 
 
 def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -> None:
@@ -122,7 +143,9 @@ def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -
 
     digests = {
         fsbench.evaluate(
-            fsbench.Backbone.from_module(Scaled(power), name="mine", input_size=32),
+            fsbench.Backbone.from_module(
+                Scaled(power), name="mine", input_size=32, mean="imagenet", std="imagenet"
+            ),
             *(TASK,),
             input_size=32,
             episodes=20,

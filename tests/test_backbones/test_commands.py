@@ -12,16 +12,18 @@ from fsbench.cli.main import run
 Fsbench = Callable[..., tuple[int, str]]
 ARCH = ("--arch", "fsbench/toy_resnet")
 
+STATED = ("--mean", "imagenet", "--std", "imagenet")
+
 
 @pytest.fixture
 def fsbench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fsbench:
     """Two episodes on a toy target with the given options: (exit code, stderr)."""
 
     def call(model: str | Path, *options: str) -> tuple[int, str]:
-        cell = ["-t", "toy_tiles", "--shots", "1", "--episodes", "2", "--input-size", "native"]
+        cell = ["-t", "toy_tiles", "--shots", "1", "--episodes", "2", "--input-size", "32"]
         arguments = ["episodic", "-m", str(model), *cell, "-o", str(tmp_path / "results")]
         with pytest.raises(SystemExit) as caught:
-            run([*arguments, "--device", "cpu", *options])
+            run([*arguments, "--device", "cpu", *STATED, *options])
         return int(caught.value.code or 0), capsys.readouterr().err
 
     return call

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fsbench import backbones
+from fsbench.backbones.base import feature_spec
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
@@ -197,7 +198,8 @@ def test_a_clip_checkpoint_gives_the_embedding_of_its_image_tower(
 ) -> None:
     state = {f"module.{n}": t for n, t in clip.state_dict().items()}
     torch.save({"epoch": 3, "state_dict": state}, tmp_path / "epoch_3.pt")
-    backbone = backbones.load_backbone(f"{tmp_path / 'epoch_3.pt'}@open_clip:tiny-vit")
+    ref, half = f"{tmp_path / 'epoch_3.pt'}@open_clip:tiny-vit", feature_spec(mean=0.5, std=0.5)
+    backbone = backbones.load_backbone(ref, features=half)
     mean, std = (
         torch.tensor(v).view(1, 3, 1, 1) for v in (backbone.facts.mean, backbone.facts.std)
     )

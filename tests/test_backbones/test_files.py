@@ -16,6 +16,7 @@ from fsbench.backbones.base import weights_hash
 from fsbench.backbones.matching import HEADS
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
+from fsbench.core.specs import FeatureSpec
 
 Weights = dict[str, Tensor]
 ARCH = "fsbench/toy_resnet"
@@ -207,7 +208,11 @@ def test_a_timm_architecture(tmp_path: Path) -> None:
     with stream("timm file"):
         model = timm.create_model("test_resnet", num_classes=11).eval()
     torch.save({"state_dict": model.state_dict()}, tmp_path / "last.pth.tar")
-    backbone = backbones.load_backbone(str(tmp_path / "last.pth.tar"), arch="test_resnet")
+    backbone = backbones.load_backbone(
+        str(tmp_path / "last.pth.tar"),
+        arch="test_resnet",
+        features=FeatureSpec(mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6)),
+    )
     model.reset_classifier(0)
     images = torch.linspace(0, 1, 2 * 3 * 64 * 64).view(2, 3, 64, 64)
     mean, std = (

@@ -31,7 +31,9 @@ def images(backbone: backbones.Backbone, side: int = SIDE) -> Tensor:
 def test_pooling_of_tokens_without_registers(pool: str) -> None:
     torch.manual_seed(0)
     net: Any = timm.create_model("test_vit", num_classes=0, reg_tokens=3).eval()
-    backbone = fsbench.Backbone.from_module(net, name="registers", input_size=SIDE, pool=pool)
+    backbone = fsbench.Backbone.from_module(
+        net, name="registers", input_size=SIDE, pool=pool, mean="imagenet", std="imagenet"
+    )
     tokens = net.forward_features(x := images(backbone))
     cls, patches = tokens[:, 0], tokens[:, 4:]
     expected = {
@@ -162,7 +164,9 @@ class Scores(nn.Module):
 
 
 def wrap(module: nn.Module, **options: Any) -> fsbench.Backbone:
-    return fsbench.Backbone.from_module(module, name="net", input_size=16, **options)
+    return fsbench.Backbone.from_module(
+        module, name="net", input_size=16, **options, mean="imagenet", std="imagenet"
+    )
 
 
 def classifiers() -> dict[str, nn.Module]:

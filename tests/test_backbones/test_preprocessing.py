@@ -1,19 +1,23 @@
 """Mean, std and size that a file states for itself, and the resolution that follows from a size."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import timm
 import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+import fsbench
 from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import feature_spec
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec, ImageSpec, KnnSpec, ProbeSpec, choose_resolution
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.images import to_array
@@ -22,58 +26,177 @@ from pretrain.recipes.registry import RECIPES
 IMAGENET = (0.485, 0.456, 0.406)
 
 
-@pytest.fixture
-def weights(tmp_path: Path) -> Path:
-    torch.manual_seed(0)
-    net = ARCHITECTURES.load("toy_resnet").build(0)
-    save_file(net.state_dict(), tmp_path / "net.safetensors")
-    return tmp_path / "net.safetensors"
-
-
-STATED: dict[str, dict[str, Any]] = {
-    "net.json": {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25], "input_size": 48},
-    "run.json": {"recipe": "toy/normal", "mean": [0.5] * 3, "std": [0.25] * 3, "input_size": 48},
-    "config.json": {
-        "architecture": "resnet18",
-        "pretrained_cfg": {"mean": [0.5] * 3, "std": [0.25] * 3, "input_size": [3, 48, 48]},
-    },
-    "preprocessor_config.json": {
-        "image_mean": [0.5] * 3,
-        "image_std": [0.25] * 3,
-        "size": {"height": 48, "width": 48},
-    },
+ARCH = "fsbench/toy_resnet"
+VALUES = {"mean": [0.5] * 3, "std": [0.25] * 3, "input_size": 48}
+TIMM = {
+    "architecture": "fsbench_toy_resnet",
+    "pretrained_cfg": {**VALUES, "input_size": [3, 48, 48], "interpolation": "bicubic"},
 }
 
 
-@pytest.mark.parametrize("name", STATED)
-def test_a_file_that_carries_its_own_wins_over_the_architecture_and_flags_over_both(
-    weights: Path, name: str, report: Any
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    return save_weights(tmp_path / "net.safetensors")
+
+
+def save_weights(path: Path) -> Path:
+    torch.manual_seed(0)
+    save_file(ARCHITECTURES.load("toy_resnet").build(0).state_dict(), path)
+    return path
+
+
+def facts_of(path: Path, **options: Any) -> BackboneFacts:
+    return backbones.load_backbone(str(path), arch=ARCH, **options).facts
+
+
+def test_a_file_of_weights_states_nothing_and_nothing_is_invented(weights: Path) -> None:
+    facts = facts_of(weights)
+    assert (facts.mean, facts.std, facts.input_size, facts.stated_by) == (None, None, None, {})
+    assert "trained at an unknown number of px" in str(facts)
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "content"),
+    [
+        ("net.safetensors", "net.json", VALUES),
+        ("net.pth.safetensors", "net.json", {**VALUES, "mean": "half", "std": 0.25}),
+        ("model.safetensors", "run.json", {"recipe": "toy/normal", **VALUES}),
+        ("model.safetensors", "config.json", TIMM),
+    ],
+)
+def test_a_file_of_these_very_weights_states_them_and_flags_replace_it(
+    tmp_path: Path, file: str, name: str, content: dict[str, Any]
 ) -> None:
-    plain = backbones.load_backbone(str(weights), arch="fsbench/toy_resnet").facts
-    assert (plain.mean, plain.input_size) == (IMAGENET, 32)
-    weights.with_name(name).write_text(json.dumps(STATED[name]))
-    options: dict[str, Any] = {"arch": "fsbench/toy_resnet", "report": report}
-    stated = backbones.load_backbone(str(weights), **options).facts
+    path = save_weights(tmp_path / file)
+    (tmp_path / name).write_text(json.dumps(content))
+    stated = facts_of(path)
     assert (stated.mean, stated.std, stated.input_size) == ((0.5,) * 3, (0.25,) * 3, 48)
-    assert f"mean, std, input_size from {name}" in report.text
-    spec = feature_spec(mean=(0.1, 0.2, 0.3))
-    flagged = backbones.load_backbone(str(weights), **options, features=spec).facts
+    assert set(stated.stated_by.values()) == {name}
+    assert stated.interpolation == ("bicubic" if name == "config.json" else None)
+    flagged = facts_of(path, features=feature_spec(mean=(0.1, 0.2, 0.3)))
     assert (flagged.mean, flagged.std) == ((0.1, 0.2, 0.3), (0.25,) * 3)
-    assert flagged.identity != stated.identity == plain.identity == stated.weights_hash
-    assert "mean 0.1,0.2,0.3, std 0.25" in str(flagged)
+    assert flagged.identity != stated.identity == stated.weights_hash
+    assert f"mean 0.1,0.2,0.3 (the user, in place of {name})" in str(flagged)
 
 
-def test_a_configuration_without_preprocessing_changes_nothing(weights: Path) -> None:
-    weights.with_name("config.json").write_text('{"architecture": "x", "pretrained_cfg": null}')
-    weights.with_name("net.json").write_text('["a log"]')
-    assert backbones.load_backbone(str(weights), arch="fsbench/toy_resnet").facts.mean == IMAGENET
+@pytest.mark.parametrize(
+    ("file", "name", "content"),
+    [
+        ("net.safetensors", "run.json", VALUES),
+        ("net.safetensors", "config.json", TIMM),
+        ("net.safetensors", "other.json", VALUES),
+        ("net.safetensors", "preprocessor_config.json", {"image_mean": [0.5] * 3}),
+        ("model.safetensors", "config.json", {**TIMM, "architecture": "resnet18"}),
+        ("net.safetensors", "net.json", ["a log"]),
+    ],
+)
+def test_what_lies_near_a_file_but_is_not_of_it_states_nothing(
+    tmp_path: Path, file: str, name: str, content: Any
+) -> None:
+    path = save_weights(tmp_path / file)
+    (tmp_path / name).write_text(json.dumps(content))
+    assert facts_of(path).stated_by == {}
+
+
+@pytest.mark.parametrize("key", ["do_normalize", "rescale_factor", "channel_order", "image_mean"])
+def test_a_key_that_changes_the_input_and_is_not_read_is_refused(weights: Path, key: str) -> None:
+    weights.with_name("net.json").write_text(json.dumps({**VALUES, key: 1}))
+    with pytest.raises(CheckpointError, match=key):
+        facts_of(weights)
+
+
+def evaluate(model: Any, **options: Any) -> fsbench.Results:
+    return fsbench.evaluate(model, "toy_tiles:2w1s", episodes=2, **{"progress": False, **options})
+
+
+def test_one_message_lists_all_that_is_unknown_before_data_is_read(weights: Path) -> None:
+    ref = f"{weights}@{ARCH}"
+    known = {"input_size": 32, "mean": "imagenet", "std": "imagenet"}
+    for n in range(3):
+        for names in itertools.combinations(known, n):
+            stated = {name: known[name] for name in names}
+            with pytest.raises(UsageError) as caught:
+                evaluate(ref, **stated, data="missing")
+            missing = [name for name in known if name not in names]
+            assert ", ".join(missing).replace("_", " ") in caught.value.message
+            for name, option in (("input_size", "--input-size 64"), ("mean", "--mean imagenet")):
+                assert (option in str(caught.value.fix)) == (name in missing)
+            assert f"{weights.with_suffix('.json')}" in str(caught.value.fix)
+    facts = evaluate(ref, **known)[0].backbone
+    assert facts.stated_by == {"mean": "the user", "std": "the user"}
+
+
+def test_the_second_of_several_models_is_refused_before_data_is_read(weights: Path) -> None:
+    models = ["timm/test_resnet", f"{weights}@{ARCH}"]
+    with pytest.raises(UsageError, match=r"net\.safetensors.*input size, mean, std"):
+        evaluate(models, random_init=0, data="missing")
+
+
+def test_common_values_of_the_architecture_are_shown_and_a_tag_states_them(tmp_path: Path) -> None:
+    net = timm.create_model("vit_tiny_patch16_224", num_classes=0)
+    save_file(net.state_dict(), tmp_path / "vit.safetensors")
+    ref = f"{tmp_path / 'vit.safetensors'}@vit_tiny_patch16_224"
+    with pytest.raises(UsageError) as caught:
+        evaluate(ref)
+    assert "224 px, half (augreg_in21k, augreg_in21k_ft_in1k)" in str(caught.value.fix)
+    facts = backbones.load_backbone(f"{ref}.augreg_in21k_ft_in1k").facts
+    assert (facts.mean, facts.input_size) == ((0.5,) * 3, 224)
+    assert set(facts.stated_by.values()) == {"timm's tag augreg_in21k_ft_in1k"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "missing"),
+    [
+        ({}, "input size, mean, std"),
+        ({"mean": "half", "std": "half"}, "input size"),
+        ({"input_size": 32}, "mean, std"),
+    ],
+)
+def test_a_module_in_memory_states_nothing_by_itself(stated: dict[str, Any], missing: str) -> None:
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    with pytest.raises(UsageError, match=f"the {missing} of its training") as caught:
+        fsbench.Backbone.from_module(net, name="net", pool="avg", **stated)
+    assert ("input_size=64" in str(caught.value.fix)) == ("input_size" not in stated)
+    assert "--" not in str(caught.value.fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "mean", "std"),
+    [
+        ("imagenet", IMAGENET, (0.229, 0.224, 0.225)),
+        ("half", (0.5,) * 3, (0.5,) * 3),
+        ("none", (0.0,) * 3, (1.0,) * 3),
+        ("0.1", (0.1,) * 3, (0.1,) * 3),
+        ("0.1,0.2,0.3", (0.1, 0.2, 0.3), (0.1, 0.2, 0.3)),
+    ],
+)
+def test_names_and_numbers_of_statistics(text: str, mean: Any, std: Any) -> None:
+    spec = feature_spec(mean=text, std=text)
+    assert (spec.mean, spec.std) == (mean, std)
+
+
+@pytest.mark.parametrize("text", ["image-net", "1,2", "nan", "-1", "0", ""])
+def test_statistics_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="--std"):
+        feature_spec(std=text)
+
+
+@pytest.mark.parametrize(("size", "random"), [(224, True), (8, True), (224, False), (8, False)])
+def test_no_warning_contradicts_the_user_on_random_or_unknown_networks(
+    weights: Path, report: Any, size: int, random: bool
+) -> None:
+    model = ARCH if random else f"{weights}@{ARCH}"
+    options: dict[str, Any] = {"random_init": 0} if random else {"mean": "half", "std": "half"}
+    evaluate(model, input_size=size, **options | {"progress": report})
+    assert "warning:" not in report.text
+    assert random == ("random weights, made for 32 px" in report.text)
 
 
 @pytest.mark.parametrize("text", ['{"std": [0.5, 0.5, 0]}', '{"mean": [1, 2]}', '{"mean": '])
 def test_values_that_no_image_can_be_normalised_by(weights: Path, text: str) -> None:
     weights.with_name("net.json").write_text(text)
     with pytest.raises(CheckpointError, match=r"net\.json"):
-        backbones.load_backbone(str(weights), arch="fsbench/toy_resnet")
+        facts_of(weights)
     with pytest.raises(UsageError, match="std"):
         feature_spec(std=(0.5, 0.5, 0.0))
 
@@ -98,12 +221,12 @@ def test_recipes_of_the_cross_domain_study_are_evaluated_at_224_px() -> None:
 def test_the_size_that_a_run_states_is_among_its_facts(run_folder: Path) -> None:
     facts = backbones.load_backbone(f"run:{run_folder}").facts
     assert facts.evaluation_size is None
-    assert facts.auto_size == facts.input_size < 128
+    assert choose_resolution(facts.input_size or 0) == facts.input_size
     record = json.loads((run_folder / "run.json").read_text())
     (run_folder / "run.json").write_text(json.dumps({**record, "evaluation_size": 224}))
     for seed in (None, 0):
         facts = backbones.load_backbone(f"run:{run_folder}", random_init=seed).facts
-        assert facts.auto_size == facts.evaluation_size == 224
+        assert facts.evaluation_size == 224
 
 
 def test_another_geometry_is_another_column() -> None:

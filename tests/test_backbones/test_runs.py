@@ -36,6 +36,7 @@ def test_the_facts_of_a_run(run_folder: Path) -> None:
         "pretraining_data": ("toy_source",),
         "source_accuracy": 0.75,
         "steps": 30,
+        "stated_by": dict.fromkeys(("input_size", "mean", "std"), "run record"),
     }
     weights = load_file(run_folder / "model.safetensors")
     assert facts.weights_hash == weights_hash(weights, ("fc",))

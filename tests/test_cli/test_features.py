@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from support.fakes import DECLARATION
 
 import fsbench
@@ -14,6 +15,7 @@ from fsbench.api.machine import Machine
 from fsbench.api.reproduce import reproduce
 from fsbench.api.request import Models, parse_input_size
 from fsbench.api.verify import Check, verify
+from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.schema import Result
@@ -54,7 +56,8 @@ def test_one_line_says_how_features_are_taken_before_work_starts(
     for words in (
         "fsbench/toy_resnet, 0.0774 M parameters, 64 features (global average pooling)",
         "mean 0.485,0.456,0.406, std 0.229,0.224,0.225",
-        "trained at 32 px; images (auto) 32 px: bilinear resize to 36 px square, centre crop",
+        "random weights, made for 32 px, ",
+        "(default of the architecture); images (auto) 32 px: bilinear resize to 36 px square",
     ):
         assert words in first
     assert not [line for line in rest if "warning" in line]
@@ -75,17 +78,24 @@ def test_one_line_says_how_features_are_taken_before_work_starts(
 )
 def test_a_resolution_far_from_that_of_training_is_warned_of(
     place: Path,
+    tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     options: tuple[str, ...],
     size: int,
     warns: bool,
 ) -> None:
-    assert evaluate(place, *options).spec.image.input_size == size
-    lines = [line for line in capfd.readouterr().err.splitlines() if "warning" in line]
+    weights = tmp_path / "net.safetensors"
+    save_file(ARCHITECTURES.load("toy_resnet").build(0).state_dict(), weights)
+    stated = {"input_size": 32, "mean": "imagenet", "std": "imagenet"}
+    (tmp_path / "net.json").write_text(json.dumps(stated))
+    model = ("-m", f"{weights}@fsbench/toy_resnet")
+    assert call("episodic", *model, *TASK, "-o", str(place), *options) == 0
+    assert read(place)[0].spec.image.input_size == size
+    lines = [line for line in capfd.readouterr().err.splitlines() if "warning:" in line]
     assert bool(lines) == warns
     if warns:
         assert f"{size} px is 2 times" in lines[0]
-        assert "32 px that fsbench/toy_resnet was trained at" in lines[0]
+        assert f"32 px that {model[1]} was trained at" in lines[0]
         assert "auto takes 32 px" in lines[0]
 
 
@@ -142,9 +152,9 @@ def test_choices_are_repeated_by_reproduce_and_verify_and_shown_on_the_page(
         (("--pool", "cls", "--layers", "layer4"), "no cls token"),
         (("--features", "head"), "without its classifier"),
         (("--features", "all"), "unknown kind of features 'all'"),
-        (("--mean", "0.5,0.5"), "three numbers"),
-        (("--std", "0"), "greater than 0"),
-        (("--std", "nan"), "three numbers"),
+        (("--mean", "0.5,0.5"), "or three such as"),
+        (("--std", "0"), "above 0"),
+        (("--std", "nan"), "or three such as"),
         (("--interpolation", "cubic"), "did you mean 'bicubic'"),
         (("--crop", "1.15"), "a fraction in 0.5..1"),
         (("--input-size", "large"), "auto or native"),
@@ -160,7 +170,9 @@ def test_choices_that_no_network_has(
 
 def test_choices_belong_to_references_and_not_to_specs(place: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
-    made = fsbench.Backbone.from_module(net, name="tiny", input_size=32, pool="avg")
+    made = fsbench.Backbone.from_module(
+        net, name="tiny", input_size=32, pool="avg", mean="imagenet", std="imagenet"
+    )
     with pytest.raises(UsageError, match="a backbone in memory") as caught:
         fsbench.evaluate(made, "toy_tiles:5w1s", pool="max")
     assert "Backbone.from_module" in caught.value.fix

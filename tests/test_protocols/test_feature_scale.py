@@ -35,7 +35,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root, cache = (tmp_path_factory.mktemp(name) for name in ("scales", "cache"))
     for scale in SCALES:
         name = f"times{scale}"
-        backbone = fsbench.Backbone.from_module(scaled(scale), name=name, input_size=32)
+        backbone = fsbench.Backbone.from_module(
+            scaled(scale), name=name, input_size=32, mean="imagenet", std="imagenet"
+        )
         fsbench.evaluate(
             backbone, "toy_scan:5w5s", heads=HEADS, episodes=20, input_size=32,
             output=root / str(scale), cache=cache, progress=False,

@@ -45,7 +45,8 @@ CIFAR_RESNETS = {
         cifar_resnet(18, BasicBlock, (2, 2, 2, 2), 64, "uniform"),
         cifar_resnet(34, BasicBlock, (3, 4, 6, 3), 64, "uniform"),
         cifar_resnet(50, Bottleneck, (3, 4, 6, 3), 64, "uniform"),
+        cifar_resnet(56, BasicBlock, (9, 9, 9), 16, "normal"),
         cifar_resnet(110, BasicBlock, (18, 18, 18), 16, "normal"),
     )
 }
-"""Networks of the weight compander's and of NIO's experiments on CIFAR by name."""
+"""Networks of the weight compander's and of NIO's experiments on CIFAR by name, and ResNet-56."""

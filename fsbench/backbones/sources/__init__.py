@@ -12,14 +12,11 @@ from typing import Any, Protocol
 
 from torch import nn
 
+from fsbench.backbones.preprocessing import Preprocessing
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.registry import BACKBONE_SOURCES, Registry, module_with
 from fsbench.core.specs import Triple
-
-IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
-IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
-"""Default for networks whose source states no normalisation."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +35,21 @@ class BackboneRequest:
 class LoadedNetwork:
     """A head-free module and the facts that its source states.
 
-    features: how they are computed; input_size: training side (px); more: further fields of
-    BackboneFacts (recipe, steps, ...); blocks: names of the modules that end its blocks, where the
-    source has them and the module has no `forward_intermediates`.
+    features: how they are computed; preprocessing: what is known of it; test_size: side (px) of
+    images that the network takes, to test it with; more: further fields of BackboneFacts (recipe,
+    steps, ...); blocks: names of the modules that end its blocks, where the source has them and the
+    module has no `forward_intermediates`; examples, also: for the error where something is unknown.
     """
 
     module: nn.Module
     architecture: str
     features: str
-    input_size: int = 224
-    mean: Triple = IMAGENET_MEAN
-    std: Triple = IMAGENET_STD
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    test_size: int = 224
     more: dict[str, Any] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
+    examples: str = ""
+    also: str = ""
 
 
 class BackboneSource(Protocol):

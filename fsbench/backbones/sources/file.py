@@ -14,10 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from fsbench.backbones import checkpoint
-from fsbench.backbones.checkpoint import FileReference, with_stated_preprocessing
+from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import SUFFIXES
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import load_weights
+from fsbench.backbones.preprocessing import (
+    Preprocessing,
+    read_json_beside,
+    read_sidecar,
+    sidecar_path,
+)
 from fsbench.backbones.sources import (
     SOURCES,
     BackboneRequest,
@@ -73,7 +79,22 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
     path = Path(file.path.removesuffix(checkpoint.INDEX))
-    return with_stated_preprocessing(loaded, path, request.report)
+    stated = read_sidecar(path, inner.name).over(stated_by_layouts(layouts))
+    return replace(
+        loaded,
+        preprocessing=stated.over(loaded.preprocessing.of_weights()),
+        also=f'; or write {sidecar_path(path)}: {{"input_size": 64, "mean": "imagenet", "std": '
+        '"imagenet"}',
+    )
+
+
+def stated_by_layouts(layouts: Sequence[Layout]) -> Preprocessing:
+    """Return the normalisation that the first of the layouts fixes that fixes any."""
+    for layout in layouts:
+        if layout.statistics is not None:
+            mean, std = layout.statistics
+            return Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std)
+    return Preprocessing()
 
 
 def parse(request: BackboneRequest) -> FileReference:
@@ -114,7 +135,7 @@ def configured_architecture(weights: Path) -> str:
     Raises UsageError for arguments of the architecture that no reference can state.
     """
     path = weights.with_name("config.json")
-    config = checkpoint.read_json_beside(path) if path.is_file() else {}
+    config = read_json_beside(path) if path.is_file() else {}
     if "model_type" in config:
         return f"transformers:{weights.parent}"
     arguments = {**(config.get("model_args") or {})}

@@ -1,6 +1,7 @@
 """Networks of this project with random weights: fsbench/NAME[@WIDTH] and --random-init SEED."""
 
 from fsbench.backbones.networks import load_architecture
+from fsbench.backbones.preprocessing import DEFAULT, IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.core.errors import UsageError
 
@@ -51,6 +52,9 @@ def build_network(
         module=module,
         architecture=full_name if ours else name,
         features=architecture.features,
-        input_size=architecture.input_size,
+        preprocessing=Preprocessing.stated(
+            DEFAULT, input_size=architecture.input_size, mean=IMAGENET_MEAN, std=IMAGENET_STD
+        ),
+        test_size=architecture.input_size,
         blocks=tuple(block[-1] for block in architecture.roles(module).blocks) if ours else (),
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import (
     BackboneRequest,
     LoadedNetwork,
@@ -90,8 +91,13 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         module=model.visual,
         architecture=request.name,
         features="open_clip: image embedding",
-        input_size=int(size if isinstance(size, int) else size[-1]),
-        mean=to_triple(config["mean"]),
-        std=to_triple(config["std"]),
+        preprocessing=Preprocessing.stated(
+            f"open_clip's tag {tag}" if tag else DEFAULT,
+            input_size=int(size if isinstance(size, int) else size[-1]),
+            mean=to_triple(config["mean"]),
+            std=to_triple(config["std"]),
+            interpolation=config["interpolation"],
+        ),
+        test_size=int(size if isinstance(size, int) else size[-1]),
         more={"revision": commit_of(repository)} if pretrained and repository else {},
     )

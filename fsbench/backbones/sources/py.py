@@ -1,9 +1,9 @@
 """Networks returned by a function of the user: py:PKG.MOD:FUNCTION?depth=20&name=value.
 
 Arguments are int, float, bool or text, and part of the reference that results record.
-The network maps normalised images (B, 3, H, W) to features (B, D). Its attributes `mean`, `std` and
-`input_size` are used if present (default: ImageNet's, 224 px). These references are accepted from
-the command line only: a file from others must never name code to run.
+The network maps normalised images (B, 3, H, W) to features (B, D). Its attributes `input_size`,
+`mean` and `std` state how it was trained; the user states what it has not. These references are
+accepted from the command line only: a file from others must never name code to run.
 """
 
 import hashlib
@@ -17,13 +17,11 @@ from types import ModuleType
 
 from torch import nn
 
+from fsbench.backbones.preprocessing import NEEDED, Preprocessing, parse_statistics
 from fsbench.backbones.sources import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
     BackboneRequest,
     LoadedNetwork,
     split_arguments,
-    to_triple,
     unknown_name_error,
 )
 from fsbench.core.errors import UsageError
@@ -71,10 +69,23 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         module=network,
         architecture=request.ref,
         features=f"as the function's network gives them (source {source})",
-        input_size=int(getattr(network, "input_size", 224)),
-        mean=to_triple(getattr(network, "mean", IMAGENET_MEAN)),
-        std=to_triple(getattr(network, "std", IMAGENET_STD)),
+        preprocessing=stated_attributes(network, request.ref),
+        also="; or set the attributes input_size, mean and std of the network",
     )
+
+
+def stated_attributes(network: nn.Module, ref: str) -> Preprocessing:
+    """Return input_size, mean and std of the network, where it has them. Raise UsageError."""
+    size, mean, std = (getattr(network, name, None) for name in NEEDED)
+    try:
+        return Preprocessing.stated(
+            "attributes of the network",
+            input_size=None if size is None else int(size),
+            mean=parse_statistics(mean, "mean"),
+            std=parse_statistics(std, "std"),
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{ref}: input_size {size!r}", fix="give pixels as an int") from error
 
 
 def import_function(name: str) -> tuple[ModuleType, str]:

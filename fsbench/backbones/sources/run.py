@@ -13,6 +13,7 @@ from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.networks import load_architecture
+from fsbench.backbones.preprocessing import Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import Sha256, Training
@@ -92,9 +93,9 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         module=fresh.module,
         architecture=fresh.architecture,
         features=fresh.features,
-        input_size=record.input_size,
-        mean=record.mean,
-        std=record.std,
+        preprocessing=Preprocessing.stated(
+            "run record", input_size=record.input_size, mean=record.mean, std=record.std
+        ),
         more=more,
         blocks=fresh.blocks,
     )

@@ -6,11 +6,19 @@ their networks here too.
 
 import pickle
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from fsbench.backbones.pooling import timm_pool
+from fsbench.backbones.preprocessing import (
+    DEFAULT,
+    STATISTICS,
+    Preprocessing,
+    parse_stated,
+    read_json_beside,
+)
 from fsbench.backbones.sources import (
     BackboneRequest,
     LoadedNetwork,
@@ -21,6 +29,7 @@ from fsbench.backbones.sources import (
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
 from fsbench.core.errors import CheckpointError, UsageError
 
+HUB = "hf-hub:"
 POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
 
 
@@ -36,7 +45,7 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
 
     name, arguments = split_arguments(text)
     try:
-        with hub_access() if pretrained or name.startswith("hf-hub:") else nullcontext():
+        with hub_access() if pretrained or name.startswith(HUB) else nullcontext():
             model = (
                 create_timm_network(name, pretrained=True, **arguments)
                 if pretrained
@@ -53,19 +62,54 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     if pretrained:
         model.reset_classifier(0)
     config = resolve_model_data_config(model)  # type: ignore[no-untyped-call]
-    tag = model.pretrained_cfg.get("tag") if pretrained else None
+    tag = model.pretrained_cfg.get("tag") if pretrained or "." in name else None
     architecture = str(model.pretrained_cfg.get("architecture") or name)
     hub_id = str(model.pretrained_cfg.get("hf_hub_id") or "")
     suffix = text.removeprefix(name)
-    return LoadedNetwork(
-        module=model,
-        architecture=(f"{architecture}.{tag}" if tag else architecture) + suffix,
-        features=describe_features(model),
-        input_size=int(arguments.get("img_size", config["input_size"][-1])),
+    stated = Preprocessing.stated(
+        f"timm's tag {tag}" if tag else DEFAULT,
+        input_size=config["input_size"][-1],
         mean=to_triple(config["mean"]),
         std=to_triple(config["std"]),
-        more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
+        interpolation=config["interpolation"],
     )
+    if name.startswith(HUB):
+        stated = hub_preprocessing(name.removeprefix(HUB))
+    side = Preprocessing.stated("the reference", input_size=arguments.get("img_size"))
+    return LoadedNetwork(
+        module=model,
+        architecture=(f"{architecture}.{tag}" if tag and pretrained else architecture) + suffix,
+        features=describe_features(model),
+        preprocessing=side.over(stated),
+        test_size=int(arguments.get("img_size", config["input_size"][-1])),
+        more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
+        examples="" if name.startswith(HUB) else describe_common(architecture),
+    )
+
+
+def hub_preprocessing(repository: str) -> Preprocessing:
+    """Return what config.json of a repository in the cache states, without timm's defaults."""
+    from huggingface_hub import hf_hub_download
+
+    name, _, revision = repository.partition("@")
+    path = hf_hub_download(name, "config.json", revision=revision or None, local_files_only=True)
+    return parse_stated(read_json_beside(Path(path)), Path(path))
+
+
+def describe_common(architecture: str) -> str:
+    """Return the preprocessing of timm's own weights of an architecture, for an error."""
+    import timm
+
+    tags: dict[str, list[str]] = {}
+    for name in timm.list_pretrained(f"{architecture}.*"):
+        config: Any = timm.get_pretrained_cfg(name)
+        pair = (tuple(config.mean), tuple(config.std))
+        words = next(
+            (n for n, values in STATISTICS.items() if values == pair), "{}, {}".format(*pair)
+        )
+        tags.setdefault(f"{config.input_size[-1]} px, {words}", []).append(str(config.tag))
+    listed = (f"{words} ({', '.join(names[:2])})" for words, names in tags.items())
+    return f"; timm's own weights of {architecture}: {'; '.join(listed)}" if tags else ""
 
 
 def create_timm_network(name: str, **options: Any) -> Any:

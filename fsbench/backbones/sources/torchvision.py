@@ -9,6 +9,7 @@ from torch import nn
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.architectures import below
+from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
 from fsbench.backbones.sources._hub import is_reachable
 from fsbench.core.errors import CheckpointError
@@ -55,9 +56,14 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         module=model,
         architecture=request.name if random else f"{request.name}.{weights.name}",
         features=f"torchvision, input of {head}: {describe_input(model, head)}",
-        input_size=int(preset.crop_size[0]),
-        mean=to_triple(preset.mean),
-        std=to_triple(preset.std),
+        preprocessing=Preprocessing.stated(
+            DEFAULT if random else f"torchvision's {weights}",
+            input_size=int(preset.crop_size[0]),
+            mean=to_triple(preset.mean),
+            std=to_triple(preset.std),
+            interpolation=preset.interpolation.value,
+        ),
+        test_size=int(preset.crop_size[0]),
     )
 
 

@@ -1,5 +1,9 @@
 """Vision models of Hugging Face transformers: transformers:ORG/NAME[@REV], or a local folder.
 
+Images enter as the model's own image processor hands them on. What that does is measured on images
+of one colour, so every option of its file and every default of its class counts: normalisation,
+rescaling, order of channels. Masked autoencoders see all patches, in their order.
+
 Features are the model's own pooled output. Where that is a trained layer of pretraining (the dense
 pooler of ViT), or where there is none, they are the cls token after the last norm, or the average
 of the patches. Of a model with two towers (CLIP, SigLIP) the vision tower is taken, without its
@@ -7,30 +11,40 @@ projection. Needs the extra `transformers`; code from the hub is never run.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.checkpoint import with_stated_preprocessing
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
+from fsbench.backbones.preprocessing import Preprocessing, parse_stated, read_json_beside
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra, to_triple
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.specs import Triple
 
 FORM = "transformers:ORG/NAME"
 PREFIX = "transformers:"
+PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+PLAIN_KEYS = {"image_mean", "image_std", "size", "crop_size", "resample", "crop_pct"}
+"""Keys of a file that needs no class to be understood."""
+SIDE, COLOURS = 8, ("black", "white", "red", "lime")
+"""Images that a processor is tried on."""
+ROUNDING = 1e-4
 
 
 class VisionModel(nn.Module):
     """A model of transformers as a map from images to features; attributes as timm's have them.
 
-    num_prefix_tokens: tokens before those of the patches, the cls token first if there is one.
+    num_prefix_tokens: tokens before those of the patches, the cls token first if there is one;
+    flipped: images enter as BGR.
     """
 
-    def __init__(self, model: nn.Module, size: int, ref: str) -> None:
+    def __init__(self, model: nn.Module, size: int, ref: str, flipped: bool = False) -> None:
         super().__init__()
         if getattr(model, "main_input_name", "") != "pixel_values":
             raise UsageError(
@@ -38,8 +52,13 @@ class VisionModel(nn.Module):
                 fix="name a vision model",
             )
         self.model: Any = model
+        self.flipped = flipped
         options = inspect.signature(model.forward).parameters
         self.options = {"interpolate_pos_encoding"} & options.keys()
+        config: Any = model.config
+        self.masks = "noise" in options and hasattr(config, "mask_ratio")
+        if self.masks:
+            config.mask_ratio = 0.0
         if hasattr(getattr(model, "pooler", None), "dense"):
             model.register_module(
                 "pooler", None
@@ -63,7 +82,17 @@ class VisionModel(nn.Module):
 
     def outputs(self, images: Tensor) -> Any:
         """Return the outputs of the model."""
-        return self.model(pixel_values=images, **dict.fromkeys(self.options, True))
+        return self.call(images)
+
+    def call(self, images: Tensor, **options: Any) -> Any:
+        """Call the model, without random masks."""
+        if self.flipped:
+            images = images.flip(1)
+        if self.masks:
+            patch = self.model.config.patch_size
+            n = images.shape[-1] // patch * (images.shape[-2] // patch)
+            options["noise"] = torch.arange(n, device=images.device).expand(len(images), n)
+        return self.model(pixel_values=images, **dict.fromkeys(self.options, True), **options)
 
     def forward_features(self, images: Tensor) -> Tensor:
         hidden: Tensor = self.outputs(images).last_hidden_state
@@ -73,8 +102,7 @@ class VisionModel(nn.Module):
         self, images: Tensor, indices: int, intermediates_only: bool = True
     ) -> list[Tensor]:
         """Return the outputs of the last blocks; of a plain transformer after its last norm."""
-        options: dict[str, Any] = dict.fromkeys(self.options, True)
-        output = self.model(pixel_values=images, output_hidden_states=True, **options)
+        output = self.call(images, output_hidden_states=True)
         states = output.hidden_states[1:][-indices:]
         norms = (getattr(self.model, name, None) for name in ("layernorm", "post_layernorm"))
         norm = next((norm for norm in norms if norm is not None), None)
@@ -112,17 +140,87 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     options = {"revision": revision or "main", "trust_remote_code": False}
     with quiet_hub(request.ref):
         model, folder = load_model(name, request.random_init is None, options)
-    size = getattr(model.config, "image_size", None) or 224
-    size = size if isinstance(size, int) else size[-1]
-    network = VisionModel(model.eval(), size, request.ref)
-    loaded = LoadedNetwork(
+        preprocessing, flipped = measure_processor(folder)
+    size: Any = getattr(model.config, "image_size", None)
+    size = size if isinstance(size, int | None) else size[-1]
+    stated = preprocessing.over(Preprocessing.stated("config.json", input_size=size))
+    test_size = stated.input_size or 224
+    network = VisionModel(model.eval(), test_size, request.ref, flipped)
+    return LoadedNetwork(
         module=network,
         architecture=type(model).__name__,
         features=network.words,
-        input_size=size,
+        preprocessing=stated,
+        test_size=test_size,
         more={} if local else {"revision": commit_of(request.name)},
     )
-    return with_stated_preprocessing(loaded, folder / "weights", request.report)
+
+
+def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
+    """Return what the image processor of a folder does, and whether it hands on BGR.
+
+    What an evaluation cannot repeat, e.g. padding, is unknown and named in the problems.
+    """
+    from PIL import Image
+    from transformers import AutoImageProcessor
+
+    files = [path for name in PROCESSOR_FILES if (path := folder / name).is_file()]
+    content = {key: value for path in files for key, value in read_json_beside(path).items()}
+    stated = Preprocessing.stated(files[0].name if files else "", input_size=stated_size(content))
+    try:
+        processor: Any = AutoImageProcessor.from_pretrained(folder, trust_remote_code=False)
+        resample = getattr(processor, "resample", None)
+        as_they_are = {"do_resize": False, "do_center_crop": False, "return_tensors": "pt"}
+        images = [Image.new("RGB", (SIDE, SIDE), colour) for colour in COLOURS]
+        outputs = [processor(image, **as_they_are)["pixel_values"][0] for image in images]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        if content.keys() <= PLAIN_KEYS and {"image_mean", "image_std"} <= content.keys():
+            plain = {"mean": content["image_mean"], "std": content["image_std"]}
+            return parse_stated(plain, files[0]).over(stated), False
+        reason = f"no image processor is read: {' '.join(str(error).split())[:150]}"
+        return replace(stated, problems=(reason,) if files else ()), False
+    name = type(processor).__name__
+    if resample is not None:
+        method = Image.Resampling(int(resample)).name.lower()
+        stated = stated.over(Preprocessing.stated(name, interpolation=method))
+    colours = torch.stack([output.double().flatten(1).mean(1) for output in outputs])
+    exact = all(
+        torch.allclose(o.double().flatten(1).T, c) for o, c in zip(outputs, colours, strict=True)
+    )
+    black, scale = colours[0], colours[1] - colours[0]
+    inputs = torch.tensor([[0, 0, 0], [1, 1, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
+    flipped = bool((colours[2] - black)[-1] == scale[-1])
+    predicted = black + scale * (inputs.flip(1) if flipped else inputs)
+    pixels = 255 * processor.rescale_factor if processor.do_rescale else 255.0
+    if getattr(processor, "do_pad", None) or not exact or not torch.allclose(predicted, colours):
+        problem = f"{name} pads images or mixes their pixels"
+    elif processor.do_normalize is False and (scale / pixels - 1).abs().max() > ROUNDING:
+        problem = f"do_normalize is false, and {name} multiplies by {scale[0] / pixels:.3g}"
+    else:
+        order = [2, 1, 0] if flipped else [0, 1, 2]
+        measured = {"mean": (-black / scale)[order], "std": (1 / scale)[order]}
+        values = {
+            field: next_stated(numbers.tolist(), getattr(processor, f"image_{field}", None))
+            for field, numbers in measured.items()
+        }
+        return Preprocessing.stated(name, **values).over(stated), flipped
+    return replace(stated, problems=(problem,)), False
+
+
+def stated_size(content: Mapping[str, Any]) -> int | None:
+    """Return the side (px) that a preprocessor file states: of the crop, else of the resizing."""
+    names = ("crop_size", "size") if content.get("do_center_crop", True) else ("size",)
+    size: Any = next((content[name] for name in names if content.get(name)), None)
+    if isinstance(size, dict):
+        size = size.get("height", size.get("shortest_edge"))
+    return size if isinstance(size, int) else None
+
+
+def next_stated(measured: Sequence[float], stated: Sequence[float] | None) -> Triple:
+    """Return the stated numbers where the measured ones are these but for rounding."""
+    if stated is not None and np.allclose(measured, stated, rtol=ROUNDING, atol=ROUNDING):
+        return to_triple(stated)
+    return to_triple(round(value, 6) for value in measured)
 
 
 def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[Any, Path]:
@@ -135,12 +233,13 @@ def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[An
 
     config = AutoConfig.from_pretrained(name, **options)
     path = cached_file(name, "config.json", revision=options["revision"])
-    cached_file(
-        name,
-        "preprocessor_config.json",
-        revision=options["revision"],
-        _raise_exceptions_for_missing_entries=False,
-    )
+    for file in PROCESSOR_FILES:
+        cached_file(
+            name,
+            file,
+            revision=options["revision"],
+            _raise_exceptions_for_missing_entries=False,
+        )
     missing: set[str] = set()
     if pretrained:
         model, report = AutoModel.from_pretrained(name, output_loading_info=True, **options)

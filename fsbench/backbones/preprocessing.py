@@ -1,0 +1,199 @@
+"""Preprocessing of a backbone: input size, normalisation and resizing, with who states each.
+
+A value that nobody states is None: it is never replaced by a default. Of the files beside a
+checkpoint, only those that belong to this very file state anything: FILE's name with .json (mean,
+std, input_size, interpolation), run.json of `fsbench pretrain` and config.json of timm beside the
+weights that these programs write.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, PositiveFloat, ValidationError
+
+from fsbench.core.errors import CheckpointError, UsageError, ValidationFailed
+from fsbench.core.io import explain_errors, read_json
+from fsbench.core.specs import Triple
+
+IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+STATISTICS: dict[str, tuple[Triple, Triple]] = {
+    "imagenet": (IMAGENET_MEAN, IMAGENET_STD),
+    "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "none": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+}
+"""Mean and std of images in [0, 1] by the name that --mean and --std take."""
+USER = "the user"
+DEFAULT = "default of the architecture"
+"""Source of the values of random weights: no weights of a file are vouched for by it."""
+NEEDED = ("input_size", "mean", "std")
+"""What an evaluation cannot do without."""
+WRITTEN = ("model.safetensors", "pytorch_model.bin")
+"""Weights that libraries write beside the config.json that describes them."""
+ENDINGS = re.compile(r"(\.(safetensors|pth|pt|ckpt|bin|tar|th))+$")
+UNREAD = re.compile(r"do_\w+|rescale\w*|image_mean|image_std|\w*channel_order|bgr|to_bgr|pad\w*")
+"""Names that change the input where they stand in a JSON of the user, which does not read them."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How images enter a network, as far as it is known.
+
+    input_size: side (px) that it was trained at; mean, std: of images in [0, 1]; interpolation: of
+    the resizing; sources: field -> who states it; problems: why something is unknown.
+    """
+
+    input_size: int | None = None
+    mean: Triple | None = None
+    std: Triple | None = None
+    interpolation: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def stated(cls, source: str, **values: Any) -> "Preprocessing":
+        """Return the values that are not None, all stated by `source`."""
+        known = {name: value for name, value in values.items() if value is not None}
+        return cls(**known, sources=dict.fromkeys(known, source))
+
+    def over(self, other: "Preprocessing") -> "Preprocessing":
+        """Return these values, and those of `other` where nothing is known."""
+        merged = {**other.values(), **self.values()}
+        sources = {name: {**other.sources, **self.sources}[name] for name in merged}
+        return Preprocessing(**merged, sources=sources, problems=(*self.problems, *other.problems))
+
+    def of_weights(self) -> "Preprocessing":
+        """Return the values that are not defaults of the architecture."""
+        sources = {name: text for name, text in self.sources.items() if text != DEFAULT}
+        return Preprocessing(**{n: getattr(self, n) for n in sources}, sources=sources)
+
+    def values(self) -> dict[str, Any]:
+        """Return the values that are known, by field."""
+        values = {n: getattr(self, n) for n in (*NEEDED, "interpolation")}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class StatedValues(BaseModel):
+    """The values of a JSON file; None where it states nothing."""
+
+    mean: Triple | None = None
+    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = None
+    input_size: int | None = Field(None, ge=8, le=1024)
+    interpolation: str | None = Field(None, max_length=40)
+
+
+def parse_statistics(values: object, name: str) -> Triple | None:
+    """Return a value per channel: of three numbers, of one for all, or of a known name.
+
+    name: mean or std. Raise UsageError.
+    """
+    if values is None:
+        return None
+    if isinstance(values, str) and values.strip() in STATISTICS:
+        return STATISTICS[values.strip()][name == "std"]
+    parts = values.split(",") if isinstance(values, str) else values
+    try:
+        numbers = [float(part) for part in (parts if isinstance(parts, Sequence) else [parts])]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        numbers = []
+    valid = all(math.isfinite(x) and (name == "mean" or x > 0) for x in numbers)
+    if len(numbers) not in (1, 3) or not valid:
+        raise UsageError(
+            f"--{name} {values}",
+            fix=f"write {', '.join(STATISTICS)}, one number, or three such as 0.485,0.456,0.406"
+            + (", above 0" if name == "std" else ""),
+        )
+    r, g, b = numbers * (3 // len(numbers))
+    return r, g, b
+
+
+def sidecar_path(path: Path) -> Path:
+    """Return the path of the JSON file that states the preprocessing of a checkpoint."""
+    return path.with_name(ENDINGS.sub("", path.name) + ".json")
+
+
+def read_sidecar(path: Path, architecture: str) -> Preprocessing:
+    """Return what the JSON files of this very checkpoint state.
+
+    Raises CheckpointError for values that no image can be normalised by, and for names that change
+    the input and are not read.
+    """
+    beside = sidecar_path(path)
+    content = read_json_beside(beside) if beside.is_file() else {}
+    if unread := sorted(name for name in content if UNREAD.fullmatch(str(name))):
+        raise CheckpointError(
+            f"{beside} states {', '.join(unread)}, which fsbench does not read",
+            fix="state input_size, mean and std of images in [0, 1] as RGB alone",
+        )
+    preprocessing = parse_stated(content, beside)
+    if path.name in WRITTEN:
+        run, config = path.with_name("run.json"), path.with_name("config.json")
+        if run.is_file():
+            preprocessing = preprocessing.over(parse_stated(read_json_beside(run), run))
+        if config.is_file() and config != beside:
+            content = read_json_beside(config)
+            stated = str(content.get("architecture")).removeprefix("fsbench_")
+            if stated == re.split(r"[?.@]", architecture)[0]:
+                preprocessing = preprocessing.over(parse_stated(content, config))
+    return preprocessing
+
+
+def read_json_beside(path: Path) -> dict[str, Any]:
+    """Read a JSON object; {} for any other content. Raise CheckpointError for a damaged file."""
+    try:
+        content = read_json(path)
+    except ValidationFailed as error:
+        raise CheckpointError(error.message, fix=f"mend {path}, or move it away") from error
+    return content if isinstance(content, dict) else {}
+
+
+def parse_stated(content: Mapping[str, Any], path: Path) -> Preprocessing:
+    """Return the values in a file of ours, of the user or of timm. Raise CheckpointError."""
+    config = content.get("pretrained_cfg", content)
+    config = config if isinstance(config, dict) else {}
+    size: Any = config.get("input_size")
+    values: dict[str, Any] = {"interpolation": config.get("interpolation")}
+    try:
+        for name in ("mean", "std"):
+            value = config.get(name)
+            values[name] = (
+                parse_statistics(value, name) if isinstance(value, str | float) else value
+            )
+        values["input_size"] = size[-1] if isinstance(size, list) and size else size
+        stated = StatedValues.model_validate(values)
+    except (UsageError, ValidationError) as error:
+        text = error.message if isinstance(error, UsageError) else explain_errors(error)
+        raise CheckpointError(f"{path}: {text}", fix="mend it, or move it away") from error
+    return Preprocessing.stated(path.name, **dict(stated))
+
+
+def unknown_error(
+    ref: str,
+    missing: Sequence[str],
+    preprocessing: Preprocessing,
+    examples: str = "",
+    also: str = "",
+    *,
+    keywords: bool = False,
+) -> UsageError:
+    """Return the error that lists all that is unknown, with what to add.
+
+    examples: values that are common for the architecture; also: another way to state them;
+    keywords: of Python, not of the command line.
+    """
+    values = {"input_size": 64, "mean": "imagenet", "std": "imagenet"}
+    if keywords:
+        added = ", ".join(f"{name}={values[name]!r}" for name in missing)
+    else:
+        added = " ".join(f"--{name.replace('_', '-')} {values[name]}" for name in missing)
+    names = ", ".join(missing).replace("input_size", "input size")
+    reasons = "".join(f" ({problem})" for problem in preprocessing.problems)
+    return UsageError(
+        f"{ref}: nothing states the {names} of its training{reasons}",
+        fix=f"add what it was trained with, e.g. {added} (mean and std: {', '.join(STATISTICS)} or "
+        f"numbers{examples}){also}",
+    )
