@@ -14,6 +14,7 @@ from fsbench import backbones
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.matching import HEADS
+from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
@@ -237,7 +238,12 @@ def test_a_file_needs_its_architecture(weights: Weights, save: Callable[[Any], s
 def test_the_control_of_a_file_does_not_read_it(
     weights: Weights, save: Callable[[Any], str]
 ) -> None:
-    backbone = backbones.load_backbone(save(weights), arch=ARCH, random_init=5)
+    backbone = backbones.load_backbone(
+        save(weights),
+        arch=ARCH,
+        random_init=5,
+        features=FeatureSpec(mean=IMAGENET_MEAN, std=IMAGENET_STD),
+    )
     assert backbone.facts.weights_hash == hash_of_fresh(5)
     assert backbone.facts.random_init == 5
 
