@@ -17,8 +17,8 @@ Episodes = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="List, verify, audit or download data sets.", no_args_is_help=True)
-    for command in (ls, verify, audit, download):
+    group = typer.Typer(help="List, show, verify or download data sets.", no_args_is_help=True)
+    for command in (ls, show, verify, audit, download):
         group.command(command.__name__)(command)
     app.add_typer(group, name="data")
     group = typer.Typer(help="Export the episodes of a task, or hash them.", no_args_is_help=True)
@@ -30,49 +30,84 @@ def register(app: typer.Typer) -> None:
 def ls(
     names: list[str] | None = Argument(None, help="Data set names or aliases; all by default."),
     data: options.Data = None,
+    cache: options.Cache = None,
     as_json: options.Json = False,
 ) -> None:
-    """List data sets with counts, licence, citation, and their folder under --data."""
+    """List data sets, a line each: images found of the official ones, state, how to get it."""
+    from fsbench.api.machine import cache_folder
     from fsbench.cli.console import emit_json, table
     from fsbench.data import DataRoots, resolve_alias
     from fsbench.data.catalog import all_facts
 
-    roots = DataRoots.parse(data or [])
-    facts = all_facts()
+    roots, facts = DataRoots.parse(data or []), all_facts()
     chosen = [resolve_alias(name) for name in options.split(names)] or list(facts)
-    rows = [_row(facts[name], roots) for name in chosen]
+    rows = [_row(facts[name], roots, cache_folder(cache)) for name in chosen]
     if as_json:
         emit_json(rows)
-    elif len(rows) == 1:
-        table(rows[0]["title"], ["fact", "value"], [[k, _text(v)] for k, v in rows[0].items()])
-    else:
-        counts = ("classes", "images", "smallest")
-        columns = ["name", "domain", *counts, "license", "citation", "found"]
-        table("data sets", columns, [[_text(row[c]) for c in columns] for row in rows])
+        return
+    counts = [f"{row['present']:,} of {row['images']:,}" for row in rows]
+    table(
+        "data sets",
+        ["name", "classes", "images found", "state", "get it"],
+        [
+            [row["name"], str(row["classes"]), count, row["state"], row["get"]]
+            for row, count in zip(rows, counts, strict=True)
+        ],
+    )
 
 
-def _row(facts: Any, roots: Any) -> dict[str, Any]:
+def _row(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
+    """Return one data set as `data ls` lists it; images are counted and not opened."""
+    from fsbench.data.verification import verify_dataset
+
     folder = None if facts.domain == "toy" else roots.find(facts)
+    present, state, get = 0, "missing", f"fsbench data download {facts.name}"
+    if facts.domain == "toy":
+        present, state, get = facts.n_images, "generated", "nothing to fetch"
+    elif folder:
+        try:
+            check = verify_dataset(facts.name, roots, cache, decode=False)
+        except DataError:
+            state, get = "refused", f"fsbench data verify {facts.name}"
+        else:
+            state = "complete" if check.complete else "subset"
+            present = facts.n_images if check.complete else sum(n for n, _ in check.counts)
     return {
         "name": facts.name,
-        "title": facts.title,
         "domain": facts.domain,
         "classes": len(facts.classes),
         "images": facts.n_images,
-        "smallest": min(facts.images_per_class, default=None),
+        "present": present,
+        "state": state,
+        "found": str(folder or ""),
+        "get": get,
+    }
+
+
+def show(name: Name, data: options.Data = None, as_json: options.Json = False) -> None:
+    """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
+    from fsbench.cli.console import emit_json, table
+    from fsbench.data import DataRoots, resolve_alias
+    from fsbench.data.catalog import Distribution, all_facts
+
+    facts = all_facts()[resolve_alias(name)]
+    folder = None if facts.domain == "toy" else DataRoots.parse(data or []).find(facts)
+    archives = Distribution.of(facts.name).archives
+    row = {
+        **facts.model_dump(mode="json", exclude={"classes", "pre_resize"}),
+        "classes": len(facts.classes),
+        "images": facts.n_images,
         "images_per_class": dict(zip(facts.classes, facts.images_per_class, strict=False)),
         "split": dict(zip(("train", "test"), facts.split or (), strict=False)),
-        "label_rule": facts.label_rule,
-        "dropped": facts.dropped,
         "groups": facts.groups or "not known",
-        "layout": facts.layout,
-        "aliases": list(facts.aliases),
-        "license": facts.license,
-        "citation": facts.citation,
-        "download": facts.download,
-        "homepage": facts.homepage,
+        "addresses": [address for file in archives for address in (file.url, *file.mirrors)],
+        "hashes": [file.known_hash or "none stated" for file in archives],
         "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
+    if as_json:
+        emit_json(row)
+    else:
+        table(facts.title, ["fact", "value"], [[fact, _text(value)] for fact, value in row.items()])
 
 
 def _text(value: Any) -> str:

@@ -1,12 +1,13 @@
 """Data sets by name: registries of targets/ and sources/, aliases, and folders of the user."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
@@ -196,6 +197,21 @@ def _folder(folder: str, value: str, must_exist: bool) -> Path:
     if must_exist and not _is_folder(path):
         raise DataError(f"--data {value}: {path} is not a folder", fix="pass an existing folder")
     return path
+
+
+@cache
+def _classes() -> dict[str, Any]:
+    return dict(json.loads(Path(__file__).with_name("classes.json").read_text(encoding="utf-8")))
+
+
+def class_names(name: str) -> tuple[str, ...]:
+    """Return the names of the classes of a data set of the suite, in class id order."""
+    return tuple(_classes()[name])
+
+
+def class_counts(name: str) -> dict[str, int]:
+    """Return the official number of images by class, in class id order."""
+    return dict(_classes()[name])
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,12 @@ def count_suffixes(paths: Iterable[str]) -> str:
     return ", ".join(f"{n} {suffix}" for suffix, n in counts[:8]) + more
 
 
+def find_inside(folder: Path, names: Iterable[str]) -> Path | None:
+    """Return the first of these files in the folder or directly in a folder in it, or None."""
+    bases = (folder, *list_folders(folder))
+    return next((path for name in names for b in bases if (path := find_path(b, name))), None)
+
+
 def _refuse_loop(folder: Path, here: Path, name: str) -> None:
     """Raise DataError if here/name links to a folder that this walk of `folder` came through."""
     link = here / name

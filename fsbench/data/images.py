@@ -108,7 +108,7 @@ def decode_rgb(data: bytes, name: str, bits: int | None = None) -> Image.Image:
             return _rgb(image, bits)
     except BROKEN as error:
         what, command = identify_stand_in(data[:200])
-        reason = f"it is {what}; {command}" if what else error
+        reason = f"it is {what} ({command or 'no image'})" if what else error
         raise _unreadable(name, reason) from error
 
 

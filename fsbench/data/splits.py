@@ -64,7 +64,7 @@ def assemble_official(
     rows = [
         ImageRow(image.label, f"{part}/{image.name}", (Path(below) / image.name).as_posix())
         for part, image in named
-        if (images / image.name).is_file()
+        if (images / image.name).is_file() or (images / image.name).is_symlink()
     ]
     by_part = Counter(row.canonical_id.partition("/")[0] for row in rows)
     counts = tuple(by_part[part] for part in PARTS)

@@ -147,3 +147,99 @@ def test_evaluated_through_the_command_line(
         run(["data", "verify", ref])
     assert not caught.value.code
     assert "every image opens" in capsys.readouterr().err
+
+
+def draw_rows(folder: Path, names: list[str]) -> Path:
+    """Write an image of noise under each name, another one for every name."""
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(number))
+    return folder
+
+
+def lines_of(kind: str, labels: list[str]) -> str:
+    if kind == "csv":
+        return "file_name,label\n" + "".join(f"{n}.png,{y}\n" for n, y in enumerate(labels))
+    rows = ({"file_name": f"{n}.png", "label": y} for n, y in enumerate(labels))
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+LOCAL = [
+    (
+        [f"{s}/{c}/{n}.png" for s in ("train", "test") for c in ("fir", "oak") for n in "12"],
+        "?split=test",
+    ),
+    ([f"{c}/{n}.png" for c in ("fir", "oak") for n in "12"], ""),
+    ([f"validation/{c}/{n}.png" for c in ("fir", "oak") for n in "12"], "?split=validation"),
+]
+
+
+@pytest.mark.parametrize(("names", "query"), LOCAL)
+def test_a_folder_of_class_folders_on_disk(tmp_path: Path, names: list[str], query: str) -> None:
+    folder = draw_rows(tmp_path / "my trees", names)
+    dataset = load(f"hf-hub:{folder}{query}", tmp_path)
+    assert (dataset.class_names, dataset.class_counts) == (("fir", "oak"), {0: 2, 1: 2})
+    assert dataset.name == "hub-my-trees"
+    levels = {dataset.content(i) for i in range(4)}
+    expected = [p for p in folder.rglob("*.png") if not query or query[7:] in p.parts]
+    assert levels == {path.read_bytes() for path in expected}
+    assert dataset.image(0).size == (16, 16)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("split", ["train", "."])
+def test_a_folder_with_a_table_on_disk(tmp_path: Path, kind: str, split: str) -> None:
+    labels = ["fir", "oak ", "fir", "oak"]
+    folder = draw_rows(tmp_path / "x" / split, [f"{n}.png" for n in range(4)])
+    (folder / f"metadata.{kind}").write_text(lines_of(kind, labels))
+    dataset = load(f"hf-hub:{tmp_path / 'x'}", tmp_path)
+    assert dataset.class_names == ("fir", "oak"), "outer spaces are no part of a name"
+    assert [dataset.content(i) for i in range(4)] == [encoded(n) for n in (0, 2, 1, 3)]
+
+
+def test_files_of_a_local_folder_that_no_split_has_are_counted(tmp_path: Path) -> None:
+    folder = draw_rows(tmp_path / "x", ["fir/1.png", "oak/2.png"])
+    for name in ("fir/1.npy", "oak/n2"):
+        (folder / name).write_bytes(b"x")
+    notes = load(f"hf-hub:{folder}", tmp_path).notes
+    assert any("2 files are left out, not read as images: 1 .npy, 1 without" in n for n in notes)
+
+
+@pytest.mark.parametrize(
+    "splits", [("Training", "Testing"), ("fold1", "fold2", "fold3"), ("A", "B")]
+)
+def test_splits_that_are_not_told_apart_are_refused(
+    tmp_path: Path, splits: tuple[str, ...]
+) -> None:
+    names = [f"{split}/{c}/1.png" for split in splits for c in ("fir", "oak")]
+    folder = draw_rows(tmp_path / "x", names)
+    with pytest.raises(DataError, match="look like splits") as caught:
+        load(f"hf-hub:{folder}", tmp_path)
+    assert f"folder:{folder}" in str(caught.value)
+
+
+def test_verify_takes_a_local_folder_with_one_split(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = draw_rows(tmp_path / "x", [f"{c}/{n}.png" for c in "ab" for n in "12"])
+    with pytest.raises(SystemExit) as caught:
+        run(["data", "verify", f"hf-hub:{folder}"])
+    assert not caught.value.code
+    assert "4 images" in capsys.readouterr().out
+
+
+def test_sixteen_bit_rows_are_scaled(tmp_path: Path) -> None:
+    for name in ("a/1.png", "b/2.png"):
+        path = tmp_path / "x" / name
+        path.parent.mkdir(parents=True)
+        Image.fromarray(np.full((4, 4), 4095, dtype=np.uint16)).save(path)
+    dark, scaled = (load(f"hf-hub:{tmp_path / 'x'}{q}", tmp_path) for q in ("", "?bits=12"))
+    assert (dark.image(0).getpixel((0, 0)), scaled.image(0).getpixel((0, 0))) == (
+        (15, 15, 15),
+        (255, 255, 255),
+    )
+    records = [describe_dataset(dataset, tmp_path) for dataset in (dark, scaled)]
+    assert len({record.fingerprint for record in records}) == 2
+    assert len({record.name for record in records}) == 2
+    assert dark.name == scaled.name, "both have the same episodes"

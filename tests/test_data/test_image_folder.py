@@ -14,8 +14,9 @@ import pytest
 from PIL import Image
 from torchvision.datasets import ImageFolder
 
+from fsbench.cli.main import run
 from fsbench.core.errors import DataError, UsageError
-from fsbench.data import DataRoots, TargetDataset, load_source, load_target
+from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_source, load_target
 from fsbench.data.content import read_contents
 from fsbench.data.files import ClassTree
 from fsbench.data.image_folder import list_folder_source, list_tree_images
@@ -322,3 +323,53 @@ def test_a_name_that_is_not_utf8_is_named(tmp_path: Path, draw: Draw, name: byte
     assert "caf\\xe9" in shown
     assert "is not UTF-8" in shown
     assert "rename it" in shown
+
+
+@pytest.mark.parametrize("query", ["?bits=7", "?bits=16", "?bits=x", "?bit=12", "?bits=9&bits=10"])
+def test_other_queries_are_refused(tmp_path: Path, query: str) -> None:
+    with pytest.raises(UsageError):
+        load_target(f"folder:{put(tmp_path, 'a/1.png', 'b/2.png')}{query}", DataRoots())
+
+
+def test_a_folder_may_have_a_question_mark(tmp_path: Path) -> None:
+    assert len(load_folder(put(tmp_path / "what?", "a/1.png", "b/2.png"))) == 2
+
+
+def test_bits_give_another_name_and_fingerprint_but_the_same_episodes(tmp_path: Path) -> None:
+    folder = put(tmp_path / "x", "a/1.png", "b/2.png")
+    plain, scaled = (load_target(f"folder:{folder}{q}", DataRoots()) for q in ("", "?bits=12"))
+    records = [describe_dataset(dataset, tmp_path / "c") for dataset in (plain, scaled)]
+    assert records[0].images_hash == records[1].images_hash
+    assert records[0].fingerprint != records[1].fingerprint
+    assert records[0].name != records[1].name
+    assert plain.name == scaled.name
+    sources = [
+        list_folder_source(f"folder:{put(tmp_path / 's', *PARTS)}{q}") for q in ("", "?bits=12")
+    ]
+    assert sources[0].stamp != sources[1].stamp
+
+
+PARTS = [f"{split}/{name}/1.png" for split in ("train", "val") for name in "ab"]
+
+
+def test_a_run_warns_of_what_its_images_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "x"
+    for n in range(32):
+        path = folder / "ab"[n % 2] / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = np.random.default_rng(n).integers(0, 4096, (8, 8)).astype(np.uint16)
+        Image.fromarray(values).save(path)
+    shutil.copy(folder / "a" / "0.png", folder / "b" / "0.png")
+    (folder / "b" / "note").write_text("x")
+    warnings = ("?bits=12", "2 images have the same content", "1 without a suffix")
+    for query in ("", "", "?bits=12"):
+        arguments = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
+        arguments += ["--limit", "2", "--device", "cpu", "-t", f"folder:{folder}{query}:2w1s"]
+        with pytest.raises(SystemExit) as caught:
+            run(["episodic", *arguments])
+        assert not caught.value.code
+        shown = capsys.readouterr().err
+        assert all(w in shown for w in warnings[1:])
+        assert ("use less than an eighth" in shown) == (query == "")

@@ -105,6 +105,6 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 
 
 def test_classes_are_the_publishers() -> None:
-    assert len(set(cifar100.CLASSES)) == 100
-    assert list(cifar100.CLASSES) == sorted(cifar100.CLASSES)
+    assert len(set(cifar100.FACTS.classes)) == 100
+    assert list(cifar100.FACTS.classes) == sorted(cifar100.FACTS.classes)
     assert sum(mnist.FACTS.images_per_class) == 60_000

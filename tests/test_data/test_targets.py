@@ -1,5 +1,6 @@
 """The four CD-FSL targets on small trees: labels, ids, order, layouts, error messages."""
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def test_chestx_takes_the_unmerged_folders_and_the_2020_label_file(chestx: Path)
     (chestx / "images").rename(chestx / "images_001" / "images")
     dataset = load_target("ChestX", roots(chestx))
     assert dataset.paths[0] == "images_001/images/00000003_000.png"
+
+
+def test_chestx_takes_images_beside_the_table(chestx: Path) -> None:
+    for path in [*(chestx / "images").iterdir()]:
+        path.rename(chestx / path.name)
+    (chestx / "images").rmdir()
+    assert load_target("chestx", roots(chestx)).paths[0] == "00000003_000.png"
 
 
 def test_rows_without_a_file_are_skipped_and_noted(chestx: Path) -> None:
@@ -117,12 +125,128 @@ def test_eurosat_ids_labels_and_order(eurosat: Path) -> None:
     assert dataset.file(0) == eurosat / "2750" / "Forest" / "Forest_9.jpg"
 
 
-@pytest.mark.parametrize("place", ["2750", "EuroSAT/2750", "eurosat/2750", "."])
+DIAGNOSES = ("mel", "nv", "bcc", "akiec", "bkl", "df", "vasc", "nv")
+PARTS = ("HAM10000_images_part_1", "HAM10000_images_part_2")
+
+
+def kaggle_copy(root: Path, draw: Draw, folders: tuple[str, ...], table: str) -> DataRoots:
+    """Write HAM10000 as Kaggle has it: images in several folders, and a table of diagnoses."""
+    lines = ["lesion_id,image_id,dx,dx_type,age,sex,localization"]
+    for n, diagnosis in enumerate(DIAGNOSES):
+        draw(root / folders[n % len(folders)] / f"ISIC_{n:07d}.jpg")
+        lines.append(f"HAM_{n // 2:07d},ISIC_{n:07d},{diagnosis},histo,50.0,male,back")
+    (root / table).parent.mkdir(parents=True, exist_ok=True)
+    (root / table).write_text("\n".join(lines) + "\n")
+    return DataRoots.parse([str(root.parent)])
+
+
+@pytest.mark.parametrize(
+    ("folder", "parts", "table"),
+    [
+        ("isic", PARTS, "HAM10000_metadata.csv"),
+        ("HAM10000", tuple(part.lower() for part in PARTS), "HAM10000_metadata"),
+        ("ham10000", (".",), "HAM10000_metadata.csv"),
+        ("skin-cancer-mnist-ham10000", ("all_images",), "HAM10000_metadata.csv"),
+        ("isic2018", tuple(f"archive/{p}/{p}" for p in PARTS), "archive/HAM10000_metadata.csv"),
+    ],
+)
+def test_copies_of_ham10000_are_the_official_images(
+    tmp_path: Path, draw: Draw, folder: str, parts: tuple[str, ...], table: str
+) -> None:
+    dataset = load_target("isic", kaggle_copy(tmp_path / folder, draw, parts, table))
+    official = tmp_path / "o" / "isic" / "ISIC2018_Task3_Training_GroundTruth.csv"
+    lines = ["image,MEL,NV,BCC,AKIEC,BKL,DF,VASC"]
+    for n, diagnosis in enumerate(DIAGNOSES):
+        draw(official.parent / f"ISIC_{n:07d}.jpg")
+        marks = [f"{float(diagnosis.upper() == name)}" for name in lines[0].split(",")[1:]]
+        lines.append(",".join([f"ISIC_{n:07d}", *marks]))
+    official.write_text("\n".join(lines) + "\n")
+    expected = load_target("isic", DataRoots.parse([str(tmp_path / "o")]))
+    assert dataset.canonical_ids == expected.canonical_ids
+    assert dataset.labels.tolist() == expected.labels.tolist() == [0, 1, 1, 2, 3, 4, 5, 6]
+    assert dataset.file(0).is_file()  # type: ignore[union-attr]
+    groups = dataset.require_groups().by_class
+    assert (groups[0].tolist(), groups[1].tolist()) == ([0], [0, 1]), "lesions of the same table"
+
+
+def test_kaggles_double_folders_count_once(tmp_path: Path, draw: Draw) -> None:
+    roots = kaggle_copy(tmp_path / "isic", draw, PARTS, "HAM10000_metadata.csv")
+    kaggle_copy(tmp_path / "isic", draw, tuple(map(str.lower, PARTS)), "HAM10000_metadata.csv")
+    assert len(load_target("isic", roots)) == len(DIAGNOSES)
+
+
+def test_an_unknown_diagnosis_is_named(tmp_path: Path, draw: Draw) -> None:
+    roots = kaggle_copy(tmp_path / "isic", draw, PARTS, "HAM10000_metadata.csv")
+    table = tmp_path / "isic" / "HAM10000_metadata.csv"
+    table.write_text(table.read_text().replace("akiec", "scc"))
+    with pytest.raises(DataError, match="unknown diagnosis 'scc'"):
+        load_target("isic", roots)
+
+
+def test_a_label_file_that_is_a_pointer_says_what_to_run(isic: Path) -> None:
+    (table,) = isic.glob("*/*.csv")
+    table.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
+    with pytest.raises(DataError, match="run `git lfs pull`"):
+        load_target("isic", roots(isic))
+
+
+EUROSAT_PLACES = [
+    "2750", "EuroSAT/2750", "eurosat/2750", ".", "EuroSAT", "EuroSAT/EuroSAT", "EuroSAT_RGB",
+    "archive/2750", "data/EuroSAT/2750", "data/EuroSAT_RGB",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", EUROSAT_PLACES)
 def test_layouts_of_eurosat_give_the_same_images(tmp_path: Path, draw: Draw, place: str) -> None:
     draw(tmp_path / "x" / place / "River" / "River_1.jpg")
     dataset = load_target("eurosat", DataRoots.parse([f"eurosat={tmp_path / 'x'}"]))
     assert dataset.canonical_ids == ("River/River_1.jpg",)
     assert dataset.image(0).size == (8, 8)
+
+
+@pytest.mark.parametrize("place", ["2750", "EuroSAT_RGB", "EuroSAT/EuroSAT", "eurosat"])
+def test_eurosat_is_found_below_a_root(tmp_path: Path, draw: Draw, place: str) -> None:
+    draw(tmp_path / place / "river" / "River_1.jpg")
+    dataset = load_target("eurosat", DataRoots.parse([str(tmp_path)]))
+    assert dataset.canonical_ids == ("River/River_1.jpg",)
+    assert dataset.image(0).size == (8, 8)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "EuroSAT_MS",
+        "eurosat",
+        "EuroSATallBands/ds/images/remote_sensing/otherDatasets/sentinel_2/tif",
+        "eurosat/ds/images/remote_sensing/otherDatasets/sentinel_2/tif",
+    ],
+)
+def test_the_archive_of_thirteen_bands_is_named(tmp_path: Path, place: str) -> None:
+    path = tmp_path / place / "River" / "River_1.tif"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(tiff_of_bands(13))
+    with pytest.raises(DataError, match=r"13 bands(.|\n)*data download eurosat"):
+        load_target("eurosat", DataRoots.parse([str(tmp_path)]))
+
+
+def tiff_of_bands(bands: int) -> bytes:
+    """A TIFF of one pixel with 16 bits in each of so many bands."""
+    tags = [(256, 1), (257, 1), (258, 16), (259, 1), (262, 1), (273, 200), (277, bands)]
+    tags += [(278, 1), (279, 2 * bands)]
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    head = b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4)
+    return head.ljust(200, b"\0") + bytes(2 * bands)
+
+
+def test_a_copy_of_rgb_tiffs_is_read(tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "eurosat" / "River" / "River_1.tif")
+    assert len(load_target("eurosat", DataRoots.parse([str(tmp_path)]))) == 1
+
+
+def test_two_folders_of_one_class_are_named(eurosat: Path, draw: Draw) -> None:
+    draw(eurosat / "2750" / "river" / "x.jpg")
+    with pytest.raises(DataError, match="two spellings of the class River"):
+        load_target("eurosat", roots(eurosat))
 
 
 def test_an_unknown_class_folder_is_named(eurosat: Path) -> None:
@@ -139,7 +263,13 @@ def test_a_tree_without_class_folders_names_the_layout(tmp_path: Path) -> None:
         load_target("eurosat", DataRoots.parse([str(tmp_path)]))
 
 
-@pytest.mark.parametrize("place", ["dataset/train", "train", "color", "raw/color", "Dataset/Train"])
+CROP_PLACES = [
+    "dataset/train", "train", "color", "raw/color", "Dataset/Train", "plantvillage dataset/color",
+    "New Plant Diseases Dataset(Augmented)/New Plant Diseases Dataset(Augmented)/train",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", CROP_PLACES)
 def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, place: str) -> None:
     name = "Tomato___Spider_mites Two-spotted_spider_mite"
     draw(tmp_path / "plant-disease" / place / name / "a,b c.JPG")

@@ -11,30 +11,16 @@ The official test images are for validation: the experiments on it state no othe
 from pathlib import Path
 
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.catalog import Archive
+from fsbench.data.catalog import Archive, class_names
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import list_cifar
 
-CLASSES = (
-    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle",
-    "bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle",
-    "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch",
-    "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox",
-    "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion",
-    "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain", "mouse", "mushroom",
-    "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree",
-    "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road",
-    "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake",
-    "spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone",
-    "television", "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale",
-    "willow_tree", "wolf", "woman", "worm",
-)  # fmt: skip
 TRAIN, TEST = ("train.bin",), ("test.bin",)
 FACTS = DatasetFacts(
     name="cifar100",
     title="CIFAR-100",
     domain="source",
-    classes=CLASSES,
+    classes=class_names("cifar100"),
     images_per_class=(500,) * 100,
     label_rule="class id = the fine label of the binary version; the 10,000 test images are for "
     "validation",

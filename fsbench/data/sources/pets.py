@@ -17,27 +17,13 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
-from fsbench.data.catalog import Archive
+from fsbench.data.catalog import Archive, class_counts
 from fsbench.data.files import find_path
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import split_validation
 from fsbench.data.splits import UNREADABLE
 
-CLASSES = (
-    "Abyssinian", "American Bulldog", "American Pit Bull Terrier", "Basset Hound", "Beagle",
-    "Bengal", "Birman", "Bombay", "Boxer", "British Shorthair", "Chihuahua", "Egyptian Mau",
-    "English Cocker Spaniel", "English Setter", "German Shorthaired", "Great Pyrenees", "Havanese",
-    "Japanese Chin", "Keeshond", "Leonberger", "Maine Coon", "Miniature Pinscher", "Newfoundland",
-    "Persian", "Pomeranian", "Pug", "Ragdoll", "Russian Blue", "Saint Bernard", "Samoyed",
-    "Scottish Terrier", "Shiba Inu", "Siamese", "Sphynx", "Staffordshire Bull Terrier",
-    "Wheaten Terrier", "Yorkshire Terrier",
-)  # fmt: skip
-FEWER = {
-    "Bombay": 96, "Egyptian Mau": 93, "English Cocker Spaniel": 96, "Newfoundland": 96,
-    "Siamese": 99,
-}  # fmt: skip
-"""Number of trainval images of the classes that do not have 100."""
-
+COUNTS = class_counts("pets")
 BASE = "oxford-iiit-pet"
 """The folder name that torchvision expects."""
 
@@ -45,8 +31,8 @@ FACTS = DatasetFacts(
     name="pets",
     title="Oxford-IIIT Pet",
     domain="source",
-    classes=CLASSES,
-    images_per_class=tuple(FEWER.get(name, 100) for name in CLASSES),
+    classes=tuple(COUNTS),
+    images_per_class=tuple(COUNTS.values()),
     label_rule="class id = CLASS-ID of annotations/trainval.txt minus 1; validation: 10 % of every "
     "class of trainval, those with the smallest hash of their name; test: the 3,669 official ones",
     dropped="nothing",
@@ -103,7 +89,7 @@ def _official_part(base: Path, part: str) -> tuple[list[Path], list[int]]:
     except UNREADABLE as error:
         raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
     paths, labels = list(dataset._images), list(dataset._labels)
-    official = {name: label for label, name in enumerate(CLASSES)}
+    official = {name: label for label, name in enumerate(COUNTS)}
     images = base / "images"
     wrong = [
         path.stem

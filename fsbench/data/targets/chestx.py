@@ -26,22 +26,16 @@ from fsbench.data.assembly import (
     without_suffix,
 )
 from fsbench.data.base import TargetDataset
+from fsbench.data.catalog import class_counts
 from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
 
+COUNTS = class_counts("chestx")
 FACTS = DatasetFacts(
     name="chestx",
     title="ChestX-ray14, seven single findings",
     domain="target",
-    classes=(
-        "Atelectasis",
-        "Cardiomegaly",
-        "Effusion",
-        "Infiltration",
-        "Mass",
-        "Nodule",
-        "Pneumothorax",
-    ),
-    images_per_class=(4215, 1093, 3955, 9547, 2139, 2705, 2194),
+    classes=tuple(COUNTS),
+    images_per_class=tuple(COUNTS.values()),
     label_rule="images with exactly one finding, and that one of the seven; class id = its "
     "alphabetical rank; grey repeated to RGB, resized to 256 x 256 (bicubic) first",
     dropped="86,272 of 112,120: No Finding (60,361), other single findings, several findings",
@@ -49,7 +43,7 @@ FACTS = DatasetFacts(
     groups="patient: the file name up to its underscore",
     layout="images/<name>.png and Data_Entry_2017.csv (or Data_Entry_2017_v2020.csv); the unmerged "
     "images_001/ .. images_012/ are accepted as well",
-    folders=("chestx", "ChestX", "ChestX-ray14", "CXR8"),
+    folders=("chestx", "ChestX-ray14", "CXR8", "nih-chest-xrays"),
     aliases=("ChestX", "chestx-ray14"),
     download="fsbench data download chestx prints the steps (42 GB; -t cdfsl-small does without "
     "ChestX)",
@@ -77,15 +71,9 @@ LISTS = StartupLists(
     suffixed=False,
 )
 OTHER_LABELS = (
-    "No Finding",
-    "Consolidation",
-    "Edema",
-    "Emphysema",
-    "Fibrosis",
-    "Hernia",
-    "Pleural_Thickening",
+    "No Finding", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Hernia", "Pleural_Thickening",
     "Pneumonia",
-)
+)  # fmt: skip
 TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
 
 
@@ -122,9 +110,10 @@ def get_patient(image: str) -> str:
 
 
 def _find_images(folder: Path) -> dict[str, str]:
-    """Return path by image id, from images/ and the unmerged images_001/ .. images_012/."""
+    """Return path by image id, from images/ and images_001/ .. images_012/, or all images."""
     trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
-    return index_images(f"{tree.name}/{path}" for tree in trees for path in list_images(tree))
+    paths = (tree / path for tree in trees or [folder] for path in list_images(tree))
+    return index_images(path.relative_to(folder).as_posix() for path in paths)
 
 
 def _read_findings(table: Path) -> list[tuple[str, int]]:

@@ -20,63 +20,31 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive
+from fsbench.data.catalog import Archive, class_counts
 from fsbench.data.download import merge_entry
 from fsbench.data.files import list_folders
 
-COUNTS = (
-    ("Apple___Apple_scab", 504),
-    ("Apple___Black_rot", 497),
-    ("Apple___Cedar_apple_rust", 220),
-    ("Apple___healthy", 1316),
-    ("Blueberry___healthy", 1202),
-    ("Cherry_(including_sour)___Powdery_mildew", 842),
-    ("Cherry_(including_sour)___healthy", 684),
-    ("Corn_(maize)___Cercospora_leaf_spot Gray_leaf_spot", 411),
-    ("Corn_(maize)___Common_rust_", 954),
-    ("Corn_(maize)___Northern_Leaf_Blight", 788),
-    ("Corn_(maize)___healthy", 930),
-    ("Grape___Black_rot", 944),
-    ("Grape___Esca_(Black_Measles)", 1107),
-    ("Grape___Leaf_blight_(Isariopsis_Leaf_Spot)", 861),
-    ("Grape___healthy", 339),
-    ("Orange___Haunglongbing_(Citrus_greening)", 4406),
-    ("Peach___Bacterial_spot", 1838),
-    ("Peach___healthy", 288),
-    ("Pepper,_bell___Bacterial_spot", 798),
-    ("Pepper,_bell___healthy", 1183),
-    ("Potato___Early_blight", 800),
-    ("Potato___Late_blight", 800),
-    ("Potato___healthy", 122),
-    ("Raspberry___healthy", 297),
-    ("Soybean___healthy", 4072),
-    ("Squash___Powdery_mildew", 1468),
-    ("Strawberry___Leaf_scorch", 888),
-    ("Strawberry___healthy", 365),
-    ("Tomato___Bacterial_spot", 1702),
-    ("Tomato___Early_blight", 800),
-    ("Tomato___Late_blight", 1528),
-    ("Tomato___Leaf_Mold", 762),
-    ("Tomato___Septoria_leaf_spot", 1417),
-    ("Tomato___Spider_mites Two-spotted_spider_mite", 1341),
-    ("Tomato___Target_Spot", 1124),
-    ("Tomato___Tomato_Yellow_Leaf_Curl_Virus", 4286),
-    ("Tomato___Tomato_mosaic_virus", 299),
-    ("Tomato___healthy", 1273),
-)
-
+COUNTS = class_counts("cropdisease")
 FACTS = DatasetFacts(
     name="cropdisease",
     title="CropDisease (PlantVillage, Kaggle train folder)",
     domain="target",
-    classes=tuple(name for name, _ in COUNTS),
-    images_per_class=tuple(count for _, count in COUNTS),
+    classes=tuple(COUNTS),
+    images_per_class=tuple(COUNTS.values()),
     label_rule="class id = rank of the folder name in the order of Python's string sort",
     dropped="the Kaggle test folder; of a PlantVillage color/ tree with more images, those that "
     "STARTUP's lists do not name",
     groups="photo: class and file name without its unique prefix, suffix and ` copy 2`",
     layout="dataset/train/<Class>/*.JPG, train/<Class>/*.JPG or PlantVillage's color/<Class>/*.JPG",
-    folders=("cropdisease", "CropDisease", "CropDiseases", "plant-disease", "plantvillage"),
+    folders=(
+        "cropdisease",
+        "CropDiseases",
+        "plant-disease",
+        "plantvillage",
+        "PlantVillage-Dataset",
+        "plantvillage dataset",
+        "new-plant-diseases-dataset",
+    ),
     aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
     download="kaggle datasets download saroz014/plant-disease; fsbench data download cropdisease "
     "fetches all of PlantVillage, marked `subset`, and prints the steps",
@@ -117,7 +85,7 @@ LISTS = StartupLists(
 COPY = re.compile(r" *copy *\d* *$")
 MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
 """Folder of the republished PlantVillage, which has renamed files and shorter class names."""
-TREES = ("dataset/train", "train", "color", "raw/color", "PlantVillage/color", ".")
+TREES = ("dataset/train", "train", "color", ".")
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:

@@ -9,32 +9,27 @@ Layout: 2750/<Class>/<Class>_<n>.jpg, as EuroSAT.zip unpacks.
 
 from pathlib import Path
 
+from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import StartupLists, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive
+from fsbench.data.catalog import Archive, class_counts
+from fsbench.data.images import open_rgb
+
+COUNTS = class_counts("eurosat")
+BANDS = ("EuroSAT_MS", "EuroSATallBands")
+"""Folders of the archive of all 13 bands, which is another data set."""
 
 FACTS = DatasetFacts(
     name="eurosat",
     title="EuroSAT (RGB)",
     domain="target",
-    classes=(
-        "AnnualCrop",
-        "Forest",
-        "HerbaceousVegetation",
-        "Highway",
-        "Industrial",
-        "Pasture",
-        "PermanentCrop",
-        "Residential",
-        "River",
-        "SeaLake",
-    ),
-    images_per_class=(3000, 3000, 3000, 2500, 2500, 2000, 2500, 3000, 2500, 3000),
+    classes=tuple(COUNTS),
+    images_per_class=tuple(COUNTS.values()),
     label_rule="class id = rank of the folder name in alphabetical order",
     layout="2750/<Class>/<Class>_<n>.jpg, as EuroSAT.zip unpacks",
-    folders=("eurosat", "EuroSAT"),
+    folders=("eurosat", "EuroSAT_RGB", "2750", *BANDS),
     aliases=("EuroSAT",),
     download="fsbench data download eurosat --data ROOT",
     license="MIT",
@@ -57,10 +52,20 @@ ARCHIVES = (
         mirrors=("https://madm.dfki.de/files/sentinel/EuroSAT.zip",),
     ),
 )
-TREES = ("2750", "EuroSAT/2750", "eurosat/2750", "EuroSAT_RGB", ".")
+TIF = "ds/images/remote_sensing/otherDatasets/sentinel_2/tif"
+TREES = ("2750", "EuroSAT_RGB", "EuroSAT", ".", *BANDS, TIF)
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load EuroSAT below `folder`. Raises DataError if it is not there."""
+    """Load EuroSAT below `folder`. Raises DataError if it is not there, or if it has 13 bands."""
     rows, notes = list_tree_rows(folder, FACTS, TREES)
+    for row in [row for row in rows if row.path.lower().endswith((".tif", ".tiff"))][:1]:
+        try:
+            open_rgb(folder / row.path)
+        except DataError as error:
+            raise DataError(
+                f"{folder / row.path} belongs to EuroSAT with all 13 bands (EuroSAT_MS, "
+                "EuroSATallBands), not to EuroSAT (RGB)",
+                fix=f"fetch EuroSAT.zip or EuroSAT_RGB.zip: {FACTS.download}",
+            ) from error
     return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)

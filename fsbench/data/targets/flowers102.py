@@ -16,7 +16,7 @@ from pathlib import Path
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive
+from fsbench.data.catalog import Archive, class_names
 from fsbench.data.splits import (
     PARTS,
     UNREADABLE,
@@ -29,32 +29,11 @@ from fsbench.data.splits import (
 BASE = "flowers-102"
 """The folder name that torchvision expects."""
 
-CLASSES = (
-    "pink primrose", "hard-leaved pocket orchid", "canterbury bells", "sweet pea",
-    "english marigold", "tiger lily", "moon orchid", "bird of paradise", "monkshood",
-    "globe thistle", "snapdragon", "colt's foot", "king protea", "spear thistle", "yellow iris",
-    "globe-flower", "purple coneflower", "peruvian lily", "balloon flower", "giant white arum lily",
-    "fire lily", "pincushion flower", "fritillary", "red ginger", "grape hyacinth", "corn poppy",
-    "prince of wales feathers", "stemless gentian", "artichoke", "sweet william", "carnation",
-    "garden phlox", "love in the mist", "mexican aster", "alpine sea holly", "ruby-lipped cattleya",
-    "cape flower", "great masterwort", "siam tulip", "lenten rose", "barbeton daisy", "daffodil",
-    "sword lily", "poinsettia", "bolero deep blue", "wallflower", "marigold", "buttercup",
-    "oxeye daisy", "common dandelion", "petunia", "wild pansy", "primula", "sunflower",
-    "pelargonium", "bishop of llandaff", "gaura", "geranium", "orange dahlia",
-    "pink-yellow dahlia?", "cautleya spicata", "japanese anemone", "black-eyed susan", "silverbush",
-    "californian poppy", "osteospermum", "spring crocus", "bearded iris", "windflower",
-    "tree poppy", "gazania", "azalea", "water lily", "rose", "thorn apple", "morning glory",
-    "passion flower", "lotus", "toad lily", "anthurium", "frangipani", "clematis", "hibiscus",
-    "columbine", "desert-rose", "tree mallow", "magnolia", "cyclamen", "watercress", "canna lily",
-    "hippeastrum", "bee balm", "ball moss", "foxglove", "bougainvillea", "camellia", "mallow",
-    "mexican petunia", "bromelia", "blanket flower", "trumpet creeper", "blackberry lily",
-)  # fmt: skip
-
 FACTS = DatasetFacts(
     name="flowers102",
     title="Oxford Flowers-102",
     domain="target",
-    classes=CLASSES,
+    classes=class_names("flowers102"),
     images_per_class=(),
     split=(1020, 6149),
     label_rule="class id = label of imagelabels.mat minus 1; train = trnid, test = tstid of "

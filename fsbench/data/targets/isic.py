@@ -5,7 +5,9 @@ Detection 2018. N. Codella et al., https://arxiv.org/abs/1902.03368
 Publisher: https://challenge.isic-archive.com/data/#2018
 Licence: CC BY-NC 4.0.
 Layout: ISIC2018_Task3_Training_Input/ISIC_<n>.jpg and, in a folder of the same name,
-ISIC2018_Task3_Training_GroundTruth.csv; optionally a table of lesions (see LESIONS).
+ISIC2018_Task3_Training_GroundTruth.csv; optionally a table of lesions (see LESIONS). Kaggle's copy
+has the same images in HAM10000_images_part_1 and _2, and the same diagnoses in
+HAM10000_metadata.csv.
 """
 
 from pathlib import Path
@@ -23,10 +25,13 @@ from fsbench.data.assembly import (
 )
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import Archive
-from fsbench.data.files import find_first, find_path, list_images, read_csv_columns
+from fsbench.data.files import find_inside, find_path, list_folders, list_images, read_csv_columns
 
 IMAGES = "ISIC2018_Task3_Training_Input"
+FOLDERS = (IMAGES, "HAM10000_images_part_1", "HAM10000_images_part_2")
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
+METADATA = ("HAM10000_metadata.csv", "HAM10000_metadata")
+"""File names of the table of Kaggle and Dataverse: image_id, lesion_id, dx (the diagnosis)."""
 
 FACTS = DatasetFacts(
     name="isic",
@@ -38,8 +43,9 @@ FACTS = DatasetFacts(
     dropped="the official validation (193) and test (1,512) images",
     groups="lesion: ISIC2018_Task3_Training_LesionGroupings.csv (columns image, lesion_id) or "
     "HAM10000_metadata.csv (image_id, lesion_id) beside the images, naming every image",
-    layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv",
-    folders=("isic", "isic2018"),
+    layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv; or Kaggle's "
+    "HAM10000_images_part_1/, HAM10000_images_part_2/ and HAM10000_metadata.csv",
+    folders=("isic", "isic2018", "HAM10000", "skin-cancer-mnist-ham10000"),
     aliases=("isic2018", "ISIC", "ISIC2018"),
     download="fsbench data download isic prints the steps (2.6 GB)",
     license="CC BY-NC 4.0",
@@ -69,10 +75,9 @@ LISTS = StartupLists(
 )
 LESIONS = (
     ("ISIC2018_Task3_Training_LesionGroupings.csv", "image"),
-    ("HAM10000_metadata.csv", "image_id"),
-    ("HAM10000_metadata", "image_id"),
+    *((name, "image_id") for name in METADATA),
 )
-"""File names of tables of lesions (the challenge's, Dataverse's) and their image column."""
+"""File names of tables of lesions and their image column."""
 ARCHIVES = tuple(
     Archive(f"https://isic-challenge-data.s3.amazonaws.com/2018/{name}.zip")
     for name in (IMAGES, TABLE)
@@ -80,13 +85,15 @@ ARCHIVES = tuple(
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load ISIC 2018 below `folder`: the official folders, or images beside the label file.
+    """Load ISIC 2018 below `folder`: official or Kaggle's folders, or images beside the table.
 
     Raises DataError for a missing folder or file and for a row without exactly one label.
     """
     table = _find_table(folder)
-    tree = find_path(folder, IMAGES) or folder
-    images = index_images((tree / p).relative_to(folder).as_posix() for p in list_images(tree))
+    bases = (folder, *list_folders(folder))
+    trees = [tree for base in bases for name in FOLDERS if (tree := find_path(base, name))]
+    paths = (tree / path for tree in trees or [folder] for path in list_images(tree))
+    images = index_images(path.relative_to(folder).as_posix() for path in paths)
     rows, notes = match_labels(table, _read_classes(table), images)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return _with_lesions(dataset)
@@ -100,10 +107,10 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 
 
 def _find_table(folder: Path) -> Path:
-    table = find_first(folder, (f"{TABLE}/{TABLE}.csv", f"{TABLE}.csv", f"{IMAGES}/{TABLE}.csv"))
+    table = find_inside(folder, (f"{TABLE}.csv", *METADATA))
     if table is None:
         raise DataError(
-            f"{folder} lacks {TABLE}/{TABLE}.csv",
+            f"{folder} lacks {TABLE}/{TABLE}.csv and {METADATA[0]}",
             fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
         )
     return table
@@ -119,7 +126,7 @@ def _with_lesions(dataset: TargetDataset) -> TargetDataset:
 def _read_lesions(folder: Path) -> dict[str, str]:
     """Return lesion by image id, from the first table in the folder; {} without one."""
     for name, column in LESIONS:
-        if table := find_first(folder, (name, f"{TABLE}/{name}", f"{IMAGES}/{name}")):
+        if table := find_inside(folder, (name,)):
             rows = [
                 (without_suffix(i), n) for i, n in read_csv_columns(table, [column, "lesion_id"])
             ]
@@ -135,6 +142,8 @@ def _read_lesions(folder: Path) -> dict[str, str]:
 
 def _read_classes(table: Path) -> list[tuple[str, int]]:
     """Return (image id, class id) of every row; by column name, because re-sorted copies exist."""
+    if table.name.lower().startswith("ham10000"):
+        return _read_diagnoses(table)
     labels = []
     for name, *values in read_csv_columns(table, ["image", *FACTS.classes]):
         try:
@@ -152,3 +161,14 @@ def _read_classes(table: Path) -> list[tuple[str, int]]:
             )
         labels.append((without_suffix(name), marked[0]))
     return labels
+
+
+def _read_diagnoses(table: Path) -> list[tuple[str, int]]:
+    """Return (image id, class id) of every row of HAM10000_metadata.csv."""
+    columns = read_csv_columns(table, ["image_id", "dx"])
+    rows = [(without_suffix(name), dx.upper()) for name, dx in columns]
+    if unknown := sorted({dx for _, dx in rows} - set(FACTS.classes)):
+        raise DataError(
+            f"{table} has the unknown diagnosis '{unknown[0].lower()}'", fix="use the official file"
+        )
+    return [(name, FACTS.classes.index(dx)) for name, dx in rows]

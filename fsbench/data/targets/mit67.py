@@ -12,27 +12,17 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive
+from fsbench.data.catalog import Archive, class_names
 from fsbench.data.files import find_path
 from fsbench.data.splits import ListedImage, assemble_official, missing_error, read_lines
 
-ROOMS = """
-airport_inside artstudio auditorium bakery bar bathroom bedroom bookstore bowling buffet casino
-children_room church_inside classroom cloister closet clothingstore computerroom concert_hall
-corridor deli dentaloffice dining_room elevator fastfood_restaurant florist gameroom garage
-greenhouse grocerystore gym hairsalon hospitalroom inside_bus inside_subway jewelleryshop
-kindergarden kitchen laboratorywet laundromat library livingroom lobby locker_room mall meeting_room
-movietheater museum nursery office operating_room pantry poolinside prisoncell restaurant
-restaurant_kitchen shoeshop stairscase studiomusic subway toystore trainstation tv_studio videostore
-waitingroom warehouse winecellar
-"""
 LISTS = ("TrainImages.txt", "TestImages.txt")
 
 FACTS = DatasetFacts(
     name="mit67",
     title="MIT Indoor-67",
     domain="target",
-    classes=tuple(ROOMS.split()),
+    classes=class_names("mit67"),
     images_per_class=(),
     split=(5360, 1340),
     label_rule="class id = rank of the folder name in alphabetical order",
