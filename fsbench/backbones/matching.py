@@ -174,8 +174,9 @@ def load_weights(
             f"{file} does not fit {architecture}: {'; '.join(match.lines())}",
             fix=suggest_fix(match, module, tree, file),
         )
-    counters = {n: v for n, v in module.state_dict().items() if n.endswith(COUNTER)}
-    module.load_state_dict({**counters, **match.matched}, strict=True)
+    state = module.state_dict()  # with the versions of its modules, which some insist on
+    state.update(match.matched)
+    module.load_state_dict(state, strict=True)
 
 
 def match_weights(

@@ -67,6 +67,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     source, inner = architecture_request(request, file)
     if file.arch == f"transformers:{Path(file.path).parent}":
         return SOURCES.load(source).load(replace(inner, random_init=request.random_init))
+    check_request(source, inner)
     layouts: list[Layout] = []
     if request.random_init is None:
         tree = checkpoint.read_checkpoint(Path(file.path))
@@ -181,11 +182,12 @@ def with_arguments(
 ) -> BackboneRequest:
     """Return the request with the arguments that the layouts of a file fix and the user left open.
 
-    Raises CheckpointError for a network of timm that pads unlike that of the layout.
+    Raises CheckpointError for a network with the same shapes that computes something else, and
+    UsageError where only the user can tell which of two it is.
     """
     import timm
 
-    if source != "timm":
+    if source not in {"timm", "open_clip"}:
         return request
     name, stated = split_arguments(request.name)
     for layout in layouts:
@@ -200,5 +202,27 @@ def with_arguments(
             stated |= fixed
             text = ", ".join(f"{key}={value}" for key, value in fixed.items())
             request.report.log(f"{file} is {layout.name}: {text} ({layout.source})")
+    prefix = request.ref.removesuffix(request.name)
+    key, plain = ("act_layer", "gelu") if source == "timm" else ("quick_gelu", "false")
+    if key not in stated and (quick := quick_twin(source, name)):
+        raise UsageError(
+            f"{file} does not tell its activation: {name} has GELU, {quick} QuickGELU",
+            fix=f"pass {replace(file, arch=f'{prefix}{quick}')} for weights of OpenAI, MetaCLIP or "
+            f"DFN, {replace(file, arch=f'{prefix}{name}?{key}={plain}')} for those of LAION",
+        )
     arguments = "&".join(f"{key}={value}" for key, value in stated.items())
-    return replace(request, name=f"{name}?{arguments}" if arguments else name)
+    text = f"{name}?{arguments}" if arguments else name
+    return replace(request, ref=f"{prefix}{text}", name=text)
+
+
+def quick_twin(source: str, name: str) -> str:
+    """Return the CLIP of the same shapes whose activation is QuickGELU; '' if there is none."""
+    import timm
+
+    if source == "timm":
+        twin = name.replace("_clip_", "_clip_quickgelu_")
+        return twin if twin != name and timm.is_model(twin) else ""
+    import open_clip
+
+    twin = f"{name}-quickgelu"
+    return twin if twin in open_clip.list_models() else ""

@@ -2,7 +2,7 @@
 
 Features are the embedding of images, with the tower's projection. Needs the extra `open_clip`. As
 an architecture (FILE@open_clip:ARCH) it takes checkpoints of CLIP training, whose `visual.` part is
-found by its names.
+found by its names. `?quick_gelu=true` or false states the activation, which no file tells.
 """
 
 import logging
@@ -16,6 +16,7 @@ from fsbench.backbones.sources import (
     BackboneRequest,
     LoadedNetwork,
     require_extra,
+    split_arguments,
     to_triple,
     unknown_name_error,
 )
@@ -31,7 +32,13 @@ def check(request: BackboneRequest) -> None:
     require_extra("open_clip", request.ref)
     import open_clip
 
-    name, _, tag = request.name.partition("/")
+    text, arguments = split_arguments(request.name)
+    name, _, tag = text.partition("/")
+    if unknown := arguments.keys() - {"quick_gelu"}:
+        raise UsageError(
+            f"{request.ref}: open_clip takes no {', '.join(sorted(unknown))} here",
+            fix="leave it out; quick_gelu=true or false is known",
+        )
     if name not in (names := open_clip.list_models()):
         raise unknown_name_error("open_clip architecture", name, names)
     tags = open_clip.list_pretrained_tags_by_model(name)
@@ -64,7 +71,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     check(request)
     import open_clip
 
-    name, _, tag = request.name.partition("/")
+    text, arguments = split_arguments(request.name)
+    name, _, tag = text.partition("/")
     stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
     pretrained = tag if request.random_init is None else None
     try:
@@ -72,7 +80,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
             model = open_clip.create_model(
                 name,
                 pretrained=pretrained or None,
-                force_quick_gelu=bool(stated.get("quick_gelu")),
+                force_quick_gelu=bool(arguments.get("quick_gelu", stated.get("quick_gelu"))),
                 pretrained_image=False,
             )
     except OSError as error:

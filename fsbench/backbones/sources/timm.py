@@ -149,8 +149,21 @@ PREFIX = "timm/"
 
 
 def check(request: BackboneRequest) -> None:
-    """Raise UsageError for an unknown name."""
-    check_timm_name(split_arguments(request.name)[0])
+    """Raise UsageError for an unknown name, or one that gives weights another activation."""
+    import timm
+
+    name, stated = split_arguments(request.name)
+    check_timm_name(name)
+    notes = getattr(timm.get_pretrained_cfg(name), "notes", None) or ()
+    if "natively QuickGELU" in str(notes) and not {"quickgelu", "act_layer"} & {
+        *name.split("_"),
+        *stated,
+    }:
+        quick = request.name.replace("_clip_", "_clip_quickgelu_")
+        raise UsageError(
+            f"{request.ref} has weights that were trained with QuickGELU, and computes GELU",
+            fix=f"pass timm/{quick}",
+        )
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:

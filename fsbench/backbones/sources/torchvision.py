@@ -1,4 +1,8 @@
-"""Classifiers of torchvision with their default weights, e.g. torchvision/resnet50."""
+"""Classifiers of torchvision with their default weights, e.g. torchvision/resnet50.
+
+Arguments of torchvision may follow the name: torchvision/googlenet?transform_input=false. A network
+is the same with its weights, with those of a file and with random ones.
+"""
 
 from pathlib import Path
 from urllib.error import URLError
@@ -10,9 +14,15 @@ from torch import nn
 from fsbench.backbones import checkpoint
 from fsbench.backbones.architectures import below
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, to_triple, unknown_name_error
+from fsbench.backbones.sources import (
+    BackboneRequest,
+    LoadedNetwork,
+    split_arguments,
+    to_triple,
+    unknown_name_error,
+)
 from fsbench.backbones.sources._hub import is_reachable
-from fsbench.core.errors import CheckpointError
+from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "torchvision/NAME"
 PREFIX = "torchvision/"
@@ -20,6 +30,8 @@ PREFIX = "torchvision/"
 HEADS = ("fc", "classifier", "heads", "head")
 AUXILIARY = ("AuxLogits", "aux1", "aux2")
 """Classifiers used in training only."""
+WITH_WEIGHTS = {name: {"transform_input": True} for name in ("googlenet", "inception_v3")}
+"""Arguments that torchvision itself sets where it loads its weights."""
 
 
 def check(request: BackboneRequest) -> None:
@@ -27,8 +39,9 @@ def check(request: BackboneRequest) -> None:
     from torchvision import models
 
     names = models.list_models(module=models)
-    if request.name not in names:
-        raise unknown_name_error("torchvision classifier", request.name, names)
+    name, _ = split_arguments(request.name)
+    if name not in names:
+        raise unknown_name_error("torchvision classifier", name, names)
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
@@ -36,13 +49,21 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     from torchvision import models
 
     check(request)
-    weights = models.get_model_weights(request.name).DEFAULT
+    name, stated = split_arguments(request.name)
+    arguments = WITH_WEIGHTS.get(name, {}) | stated
+    weights = models.get_model_weights(name).DEFAULT
     random = request.random_init is not None
     try:
         if not (random or is_stored(weights.url) or is_reachable(weights.url)):
             raise URLError("no connection")
         with checkpoint.only_tensors():
-            model = models.get_model(request.name, weights=None if random else weights)
+            model = models.get_model(name, weights=None if random else weights, **arguments)
+    except TypeError as error:
+        if not stated:
+            raise
+        raise UsageError(
+            f"{request.ref}: {error}", fix=f"leave out what {name} does not take"
+        ) from error
     except (URLError, *checkpoint.BROKEN) as error:
         raise CheckpointError(
             f"cannot get the weights {weights}: {str(error)[:300]}",
@@ -51,11 +72,12 @@ def load(request: BackboneRequest) -> LoadedNetwork:
             "random weights",
         ) from error
     head = remove_head(model)
+    words = "".join(f", {key}={value}" for key, value in arguments.items())
     preset = weights.transforms()
     return LoadedNetwork(
         module=model,
-        architecture=request.name if random else f"{request.name}.{weights.name}",
-        features=f"torchvision, input of {head}: {describe_input(model, head)}",
+        architecture=request.name if random else f"{name}.{weights.name}",
+        features=f"torchvision, input of {head}: {describe_input(model, head)}{words}",
         preprocessing=Preprocessing.stated(
             DEFAULT if random else f"torchvision's {weights}",
             input_size=int(preset.crop_size[0]),

@@ -1,0 +1,343 @@
+"""One file, one function: all references to the same weights give the same network.
+
+For each family of torchvision and timm, and for open_clip and transformers: the reference by name,
+whose download is replaced by weights at hand; FILE@NAME; and the library's own network.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+import torchvision
+from safetensors.torch import save_file
+from support import nets
+from torch import Tensor, nn
+
+from fsbench import backbones
+from fsbench.backbones.loading import check_reference
+from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.progress import Silent
+from fsbench.core.seeding import stream
+
+State = dict[str, Tensor]
+
+
+class Lines(Silent):
+    """A reporter that keeps what is logged."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def log(self, text: str) -> None:
+        self.text += f"{text}\n"
+
+
+SMALL = 64
+"""Side (px) of the images that networks of any input size get."""
+
+TORCHVISION = {
+    "alexnet": True, "convnext_tiny": True, "densenet121": True, "efficientnet_b0": True,
+    "googlenet": False, "inception_v3": True, "maxvit_t": True, "mnasnet0_5": False,
+    "mobilenet_v2": True, "mobilenet_v3_small": False, "regnet_y_400mf": True, "resnet18": True,
+    "shufflenet_v2_x0_5": False, "squeezenet1_0": False, "swin_t": True, "swin_v2_t": True,
+    "vgg11": True, "vit_b_32": True,
+}  # fmt: skip
+"""A member of each family: whether its test is slow."""
+SIZES = {"inception_v3": 96, "maxvit_t": 224, "vit_b_32": 224, "alexnet": 64}
+
+TIMM = {
+    "byobnet": "test_byobnet", "convnext": "test_convnext", "edgenext": "edgenext_xx_small",
+    "efficientnet": "test_efficientnet", "efficientvit_mit": "efficientvit_b0",
+    "fasternet": "fasternet_t0", "ghostnet": "ghostnet_050",
+    "inception_next": "inception_next_atto", "mambaout": "test_mambaout",
+    "mlp_mixer": "gmlp_ti16_224", "mobilenetv3": "mobilenetv3_small_050",
+    "mobilevit": "mobilevit_xxs", "nfnet": "test_nfnet", "pit": "pit_ti_distilled_224",
+    "pvt_v2": "pvt_v2_b0", "repghost": "repghostnet_050", "resnet": "test_resnet",
+    "starnet": "starnet_s050", "vision_transformer": "test_vit",
+    "vision_transformer_relpos": "test_vit_relpos", "vovnet": "ese_vovnet19b_slim_dw",
+}  # fmt: skip
+SLOW = {
+    "beit": "beit_base_patch16_224", "byoanet": "halonet_h1", "cait": "cait_xxs24_224",
+    "coat": "coat_tiny", "convit": "convit_tiny", "convmixer": "convmixer_768_32",
+    "cpubone": "cpubone_nano", "crossvit": "crossvit_tiny_240", "csatv2": "csatv2",
+    "cspnet": "cs3darknet_focus_s", "cspnext": "cspnext_tiny", "davit": "davit_tiny",
+    "deit": "deit_tiny_distilled_patch16_224", "densenet": "densenet121", "dla": "dla46x_c",
+    "dpn": "dpn48b", "efficientformer": "efficientformer_l1",
+    "efficientformer_v2": "efficientformerv2_s0", "efficientvim": "efficientvim_m1",
+    "efficientvit_msra": "efficientvit_m0", "eva": "eva02_tiny_patch14_224",
+    "fastvit": "fastvit_t8", "focalnet": "focalnet_tiny_srf", "gcvit": "gcvit_xxtiny",
+    "hardcorenas": "hardcorenas_b", "hgnet": "hgnetv2_b0", "hiera": "hiera_tiny_224",
+    "hieradet_sam2": "sam2_hiera_tiny", "hrnet": "hrnet_w18_small", "iformer": "iformer_t",
+    "inception_resnet_v2": "inception_resnet_v2", "inception_v3": "inception_v3",
+    "inception_v4": "inception_v4", "lcnetv2": "lcnetv2_small", "levit": "levit_128s",
+    "lowformer": "lowformer_b0", "maxxvit": "maxvit_pico_rw_256", "metaformer": "poolformerv2_s12",
+    "mvitv2": "mvitv2_tiny", "naflexvit": "naflexvit_base_patch16_parfac_gap", "nest": "nest_tiny",
+    "nextvit": "nextvit_small", "qwen3_vit": "qwen3_vit_88m", "rdnet": "rdnet_tiny",
+    "regnet": "regnetx_004_tv", "repvit": "repvit_m1", "res2net": "res2next50",
+    "resnest": "resnest14d", "resnetv2": "resnetv2_18", "rexnet": "rexnet_100",
+    "selecsls": "selecsls42", "senet": "legacy_seresnet18", "sequencer": "sequencer2d_s",
+    "shvit": "shvit_s1", "sknet": "skresnet18", "swiftformer": "swiftformer_xs",
+    "swin_transformer": "swin_tiny_patch4_window7_224",
+    "swin_transformer_v2": "swinv2_tiny_window8_256",
+    "swin_transformer_v2_cr": "swinv2_cr_tiny_224", "tiny_vit": "tiny_vit_5m_224",
+    "tnt": "tnt_s_legacy_patch16_224", "tresnet": "tresnet_m", "twins": "twins_svt_small",
+    "vgg": "vgg11", "visformer": "visformer_tiny",
+    "vision_transformer_hybrid": "vit_tiny_r_s16_p8_224",
+    "vision_transformer_sam": "samvit_base_patch16_224", "vitamin": "vitamin_small_224",
+    "volo": "volo_d1_224", "xception": "legacy_xception", "xception_aligned": "xception41p",
+    "xcit": "xcit_nano_12_p8_224",
+}  # fmt: skip
+HUGE = {"deepseek_vit", "gemma4_vit", "mobilenetv5", "nasnet", "pnasnet"}
+"""Families without a member below 80 M parameters, which no test builds."""
+
+
+def cases(rows: dict[str, Any], slow: Callable[[Any], bool]) -> list[Any]:
+    marked = {name: [pytest.mark.slow] if slow(value) else [] for name, value in rows.items()}
+    return [pytest.param(name, marks=marks, id=name) for name, marks in marked.items()]
+
+
+def image_side(net: nn.Module, size: int) -> int:
+    """SMALL if the network takes such images, else its own side."""
+    try:
+        with torch.no_grad():
+            net(torch.zeros(2, 3, SMALL, SMALL))
+    except (AssertionError, RuntimeError, ValueError, IndexError, ZeroDivisionError):
+        return size
+    return SMALL
+
+
+def features(module: nn.Module, side: int) -> Tensor:
+    images = torch.linspace(-2, 2, 2 * 3 * side**2).view(2, 3, side, side)
+    with torch.no_grad():
+        return module(images)  # type: ignore[no-any-return]
+
+
+def assert_one_function(refs: list[str], whole: nn.Module, side: int) -> None:
+    """All references give the features of this network."""
+    expected = features(whole, side)
+    assert expected.std() > 0
+    for ref in refs:
+        backbone = backbones.load_backbone(ref)
+        torch.testing.assert_close(
+            features(backbone.module, side),
+            expected,
+            rtol=1e-3,
+            atol=1e-4 * float(expected.abs().max()),
+        )
+
+
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, State]:
+    """Weights that take the place of downloads of torchvision and timm."""
+    weights: dict[str, State] = {}
+    monkeypatch.setattr(
+        torchvision.models.WeightsEnum, "get_state_dict", lambda *_, **__: weights["torchvision"]
+    )
+    monkeypatch.setattr("fsbench.backbones.sources.torchvision.is_stored", lambda _: True)
+    monkeypatch.setattr(
+        "timm.models._builder._resolve_pretrained_source",
+        lambda _: ("state_dict", dict(weights["timm"])),
+    )
+    return weights
+
+
+@pytest.mark.parametrize("name", cases(TORCHVISION, lambda slow: slow))
+def test_routes_to_torchvision(name: str, tmp_path: Path, downloads: dict[str, State]) -> None:
+    """By name, with torchvision's own arguments for its weights, and as a file with all heads."""
+    models = torchvision.models
+    with stream("torchvision", name):
+        plain = nets.randomise(models.get_model(name, weights=None))
+    downloads["torchvision"] = plain.state_dict()
+    whole = models.get_model(name, weights=models.get_model_weights(name).DEFAULT).eval()
+    torch.save(plain.state_dict(), tmp_path / "a.pth")
+    *_, head = [n for n, m in whole.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)]
+    if name == "squeezenet1_0":
+        head = "classifier.1"
+    whole.set_submodule(head, nn.Identity())
+    refs = [f"torchvision/{name}", f"{tmp_path / 'a.pth'}@torchvision/{name}"]
+    assert_one_function(refs, whole, SIZES.get(name, SMALL))
+
+
+def test_all_families_of_torchvision_have_a_member() -> None:
+    models = torchvision.models
+    families = {models.get_model_builder(n).__module__ for n in models.list_models(module=models)}
+    assert families == {models.get_model_builder(name).__module__ for name in TORCHVISION}
+
+
+@pytest.mark.parametrize(
+    "name", ["googlenet", pytest.param("inception_v3", marks=pytest.mark.slow)]
+)
+def test_a_network_of_torchvision_trained_without_its_input_transform(
+    name: str, tmp_path: Path
+) -> None:
+    with stream("own", name):
+        net = nets.randomise(torchvision.models.get_model(name, num_classes=5)).eval()
+    torch.save(net.state_dict(), tmp_path / "a.pth")
+    net.fc = nn.Identity()
+    ref = f"{tmp_path / 'a.pth'}@torchvision/{name}"
+    assert_one_function([f"{ref}?transform_input=false"], net, 96)
+    assert "transform_input=True" in backbones.load_backbone(ref).facts.features
+
+
+def test_arguments_that_torchvision_does_not_take() -> None:
+    with pytest.raises(UsageError, match="depth"):
+        backbones.load_backbone("torchvision/googlenet?depth=3", random_init=0)
+
+
+@pytest.mark.parametrize("family", [*cases(TIMM, lambda _: False), *cases(SLOW, lambda _: True)])
+def test_routes_to_timm(family: str, tmp_path: Path, downloads: dict[str, State]) -> None:
+    """By name, as a file with all heads, and as a data-parallel file in a wrapper."""
+    name = {**TIMM, **SLOW}[family]
+    with stream("timm", name):
+        whole: Any = nets.randomise(timm.create_model(name)).eval()
+    downloads["timm"] = whole.state_dict()
+    parallel = {f"module.{n}": t for n, t in whole.state_dict().items()}
+    torch.save(whole.state_dict(), tmp_path / "a.pth")
+    torch.save({"state_dict": parallel, "epoch": 3}, tmp_path / "b.pth")
+    whole.reset_classifier(0)
+    refs = [f"{tmp_path / file}@{name}" for file in ("a.pth", "b.pth")]
+    if timm.is_model_pretrained(name):
+        refs.append(f"timm/{name}")
+    assert_one_function(refs, whole, image_side(whole, whole.pretrained_cfg["input_size"][-1]))
+
+
+def test_all_families_of_timm_have_a_member() -> None:
+    """A family that a newer timm has needs a row here."""
+    rows = {**TIMM, **SLOW}
+    known = {timm.models.model_entrypoint(name).__module__.split(".")[-1] for name in rows.values()}
+    assert known == set(rows)
+    assert set(timm.list_modules()) <= set(rows) | HUGE
+
+
+@pytest.mark.parametrize("name", ["vit_base_patch32_clip_224.openai",
+                                  "vit_base_patch16_clip_224.metaclip_400m",
+                                  "vit_large_patch14_clip_224.dfn2b"])  # fmt: skip
+def test_names_of_timm_that_replace_the_activation_of_their_weights_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="trained with QuickGELU") as caught:
+        check_reference(f"timm/{name}")
+    quick = caught.value.fix.removeprefix("pass ")
+    assert "clip_quickgelu" in quick
+    check_reference(quick)
+    check_reference(f"timm/{name}?act_layer=quick_gelu")
+
+
+TINY = {
+    "embed_dim": 16,
+    "vision_cfg": {"image_size": 32, "layers": 2, "width": 64, "head_width": 16, "patch_size": 8},
+    "text_cfg": {"context_length": 8, "vocab_size": 32, "width": 16, "heads": 2, "layers": 1},
+}
+
+
+@pytest.fixture
+def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A CLIP that open_clip knows with both activations: name -> its network."""
+    open_clip = pytest.importorskip("open_clip")
+    from open_clip import factory, pretrained
+
+    monkeypatch.setattr(factory, "_MODEL_CONFIG_PATHS", [*factory._MODEL_CONFIG_PATHS])
+    monkeypatch.setattr(factory, "_MODEL_CONFIGS", dict(factory._MODEL_CONFIGS))
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    for name, quick in (("ViT-tiny", False), ("ViT-tiny-quickgelu", True)):
+        (folder / f"{name}.json").write_text(json.dumps({**TINY, "quick_gelu": quick}))
+    open_clip.add_model_config(folder)
+    networks = {}
+    for name in ("ViT-tiny", "ViT-tiny-quickgelu"):
+        with stream("clip"):
+            networks[name] = nets.randomise(open_clip.create_model(name)).eval()
+    weights = tmp_path / "clip.pth"
+    torch.save(networks["ViT-tiny"].state_dict(), weights)
+    tags = {"gelu": {"url": "https://a"}, "quick": {"url": "https://b", "quick_gelu": True}}
+    monkeypatch.setitem(pretrained._PRETRAINED, "ViT-tiny", tags)
+    monkeypatch.setattr(factory, "download_pretrained", lambda *_, **__: str(weights))
+    return {"file": weights, **networks}
+
+
+def test_routes_to_open_clip(clips: dict[str, Any]) -> None:
+    """The activation is that of the weights: the tag tells it, or the user."""
+    file, gelu, quick = clips["file"], clips["ViT-tiny"].visual, clips["ViT-tiny-quickgelu"].visual
+    assert not torch.allclose(features(gelu, 32), features(quick, 32), rtol=1e-3)
+    assert_one_function(
+        [
+            "open_clip:ViT-tiny/gelu",
+            f"{file}@open_clip:ViT-tiny/gelu",
+            f"{file}@open_clip:ViT-tiny?quick_gelu=false",
+        ],
+        gelu,
+        32,
+    )
+    assert_one_function(
+        [
+            "open_clip:ViT-tiny/quick",
+            f"{file}@open_clip:ViT-tiny/quick",
+            f"{file}@open_clip:ViT-tiny?quick_gelu=true",
+            f"{file}@open_clip:ViT-tiny-quickgelu",
+        ],
+        quick,
+        32,
+    )
+
+
+def test_a_file_of_clip_does_not_tell_its_activation(clips: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="does not tell its activation") as caught:
+        backbones.load_backbone(f"{clips['file']}@open_clip:ViT-tiny")
+    assert f"{clips['file']}@open_clip:ViT-tiny-quickgelu" in caught.value.fix
+    assert f"{clips['file']}@open_clip:ViT-tiny?quick_gelu=false" in caught.value.fix
+
+
+def test_files_of_openai_have_quickgelu(clips: dict[str, Any], tmp_path: Path) -> None:
+    marks = {"input_resolution": torch.tensor(32), "context_length": torch.tensor(8)}
+    whole, report = clips["ViT-tiny-quickgelu"], Lines()
+    torch.save({**whole.state_dict(), **marks}, tmp_path / "ViT.pt")
+    backbone = backbones.load_backbone(f"{tmp_path / 'ViT.pt'}@open_clip:ViT-tiny", report=report)
+    torch.testing.assert_close(features(backbone.module, 32), features(whole.visual, 32))
+    assert "CLIP of OpenAI: quick_gelu=True" in report.text
+
+
+@pytest.mark.parametrize("name", ["vit_base_patch32_clip_224", "vit_large_patch14_clip_336"])
+def test_a_clip_of_timm_asks_for_the_activation(name: str, tmp_path: Path) -> None:
+    torch.save({"visual.class_embedding": torch.ones(1)}, tmp_path / "a.pth")
+    with pytest.raises(UsageError, match="does not tell its activation") as caught:
+        backbones.load_backbone(f"{tmp_path / 'a.pth'}@{name}")
+    assert f"@{name.replace('_clip_', '_clip_quickgelu_')} for" in caught.value.fix
+
+
+@pytest.mark.parametrize("kind", ["ViT", "Dinov2", "ConvNext", "ResNet", "Swin", "CLIPVision"])
+def test_files_of_transformers_name_the_other_route(kind: str, tmp_path: Path) -> None:
+    """A file of transformers has other names than timm, and is refused with the other route."""
+    transformers: Any = pytest.importorskip("transformers")
+    tiny: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+                            "intermediate_size": 64, "image_size": 32, "patch_size": 8}  # fmt: skip
+    maps = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2, "embedding_size": 8}
+    swin = {"embed_dim": 8, "depths": [1, 1], "num_heads": [1, 2], "image_size": 32,
+            "patch_size": 2, "window_size": 4}  # fmt: skip
+    options = {"ConvNext": maps, "ResNet": maps, "Swin": swin}.get(kind, tiny)
+    config = getattr(transformers, f"{kind}Config")(**options)
+    with stream("transformers", kind):
+        model = getattr(transformers, f"{kind}Model")(config).eval()
+    model.save_pretrained(tmp_path / "folder")
+    images = torch.linspace(-2, 2, 2 * 3 * 32**2).view(2, 3, 32, 32)
+    backbone = backbones.load_backbone(f"transformers:{tmp_path / 'folder'}")
+    with torch.no_grad():
+        output = model(pixel_values=images)
+    if kind in {"ConvNext", "ResNet", "Swin", "CLIPVision"}:
+        torch.testing.assert_close(backbone.module(images), output.pooler_output.flatten(1))
+    else:
+        torch.testing.assert_close(backbone.module(images), output.last_hidden_state[:, 0])
+    with pytest.raises(CheckpointError, match="does not fit") as caught:
+        backbones.load_backbone(f"{tmp_path / 'folder' / 'model.safetensors'}@resnet18")
+    assert "the names are those of transformers" in caught.value.fix
+    assert "transformers:DIR" in caught.value.fix
+
+
+def test_safetensors_and_pth_of_one_network_are_one(tmp_path: Path) -> None:
+    with stream("formats"):
+        net = nets.randomise(timm.create_model("test_vit", num_classes=0)).eval()
+    torch.save(net.state_dict(), tmp_path / "a.pth")
+    save_file(net.state_dict(), tmp_path / "a.safetensors")
+    refs = [f"{tmp_path / name}@test_vit" for name in ("a.pth", "a.safetensors")]
+    assert_one_function(refs, net, 160)
