@@ -52,7 +52,7 @@ PANELS = {
         "power": "Compute how many episodes distinguish two entries; one table per head and size.",
     },
     "Data": {
-        "data": "List, verify, audit or download data sets.",
+        "data": "List, show, verify or download data sets.",
         "cache": "List or clear cached features and images.",
     },
     "Tools": {

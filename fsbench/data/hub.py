@@ -72,12 +72,14 @@ class HubReference:
         return _load(self.repo, cache, revision=self.revision, **options)
 
     def table(self, splits: Any, split: str, cache: Path) -> "HubTable":
-        """Return one split."""
+        """Return one split. Raise DataError if its folders look like several splits."""
         from huggingface_hub.constants import HF_HUB_CACHE
 
         downloads = (cache, Path(HF_HUB_CACHE), *([Path(self.repo)] if self.is_folder else []))
         name = f"{HUB}{self.repo} ({split})"
-        return HubTable(splits[split], name, downloads, self.image, self.label, self.bits)
+        table = HubTable(splits[split], name, downloads, self.image, self.label, self.bits)
+        table.require_classes()
+        return table
 
     def left_out(self, splits: Any, column: str) -> tuple[str, ...]:
         """Return a note on the files of a folder that are in no split; none for a repository."""
@@ -256,7 +258,6 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
     table = parts.table(splits, split, cache)
     if len(set(table.labels)) < 2:
         raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
-    table.require_classes()
     layout = f"split {split}, columns {table.image} and {table.label}"
     ids = {name: place for place, name in enumerate(table.classes)}
     rows = sorted((ids[name], f"{name}/{row:08d}") for row, name in enumerate(table.labels))

@@ -46,7 +46,7 @@ def load_folder_target(ref: str) -> TargetDataset:
     """
     folder, bits = split_folder(ref)
     tree = read_class_tree(folder, LAYOUT)
-    names = class_names(tree)
+    names = sorted({read_name(name) for name in tree.images})
     rows = tree_rows(tree, folder, names)
     counts = [len(paths) for paths in tree.by_class(names).values()]
     facts = make_custom_facts(short_name(ref), names, counts, LAYOUT)
@@ -66,8 +66,8 @@ def list_folder_source(ref: str) -> SourceListing:
     parts = [train or folder / "train", val or folder / "val"]
     parts += [test] if test and test != val else []
     trees = [read_class_tree(part, SOURCE_LAYOUT) for part in parts]
-    names = class_names(trees[0])
-    for tree in trees[1:]:
+    names = sorted({read_name(name) for name in trees[0].images})
+    for tree in trees:
         matches = match_names(tree.images, names, tree.root)
         if other := {*names} - {*matches.values()} | tree.images.keys() - matches:
             raise DataError(
@@ -109,13 +109,6 @@ def read_class_tree(folder: Path, layout: str) -> ClassTree:
             fix="; ".join(["fill or remove them", *tree.notes]),
         )
     return tree
-
-
-def class_names(tree: ClassTree) -> tuple[str, ...]:
-    """Return the sorted class names as people read them; DataError for two spellings of one."""
-    names = [read_name(name) for name in tree.images]
-    match_names(tree.images, names, tree.root)
-    return tuple(sorted(names))
 
 
 def require_classes(paths: Iterable[str], folder: Path) -> None:

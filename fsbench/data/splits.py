@@ -19,7 +19,7 @@ from fsbench.core.seeding import seed_for
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import find_path, is_inside
+from fsbench.data.files import find_path, is_inside, require_content
 
 Indices = NDArray[np.int64]
 
@@ -105,6 +105,15 @@ def find_inner_folder(folder: Path, name: str, needs: str, facts: DatasetFacts) 
     return base
 
 
+def require_path(folder: Path, name: str, facts: DatasetFacts) -> Path:
+    """Return the file or folder of this name. Raise DataError if it is missing or a pointer."""
+    path = find_path(folder, name)
+    if path is None:
+        raise missing_error(folder, name, facts)
+    require_content(path)
+    return path
+
+
 def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
     """Return the error for a missing file of a data set."""
     return DataError(
@@ -115,6 +124,7 @@ def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
 
 def read_lines(path: Path) -> list[str]:
     """Read the non-empty lines, stripped of outer spaces. Raise DataError naming the file."""
+    require_content(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

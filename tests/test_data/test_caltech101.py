@@ -90,7 +90,7 @@ def test_the_facts_are_the_published_ones() -> None:
 
 def test_missing_and_wrong_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty" / "caltech101").mkdir(parents=True)
-    with pytest.raises(DataError, match=f"is not a folder caltech101/ with {TREE}/"):
+    with pytest.raises(DataError, match=f"lacks caltech101/{TREE}"):
         load(tmp_path / "empty", tmp_path)
     tree = write(tmp_path / "root")
     (tree / "cat").mkdir()

@@ -109,7 +109,7 @@ def test_the_facts_are_the_published_ones() -> None:
 
 def test_missing_and_wrong_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty" / "pets").mkdir(parents=True)
-    with pytest.raises(DataError, match="is not a folder oxford-iiit-pet/ with images/"):
+    with pytest.raises(DataError, match="lacks oxford-iiit-pet/images"):
         load(tmp_path / "empty", tmp_path)
     base = write(tmp_path / "root")
     table = base / "annotations" / "trainval.txt"

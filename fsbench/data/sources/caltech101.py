@@ -1,13 +1,7 @@
 """Caltech-101: 101 kinds of objects, a small source of the reinitialization study.
 
-Learning Generative Visual Models from Few Training Examples. L. Fei-Fei, R. Fergus, P. Perona, CVPR
-workshops 2004.
-Publisher: https://data.caltech.edu/records/20086
-Licence: CC BY 4.0.
-Layout: caltech101/101_ObjectCategories/<class>/image_<n>.jpg; read through torchvision's
-Caltech101, which leaves BACKGROUND_Google out and keeps Faces and Faces_easy as two classes.
-
-There is no official split. As in the study (https://arxiv.org/abs/2109.00267), 30 images of every
+Read through torchvision, which keeps Faces and Faces_easy as two classes. There is no official
+split. As in the study (https://arxiv.org/abs/2109.00267), 30 images of every
 class are used and 10 % of them held out for validation; here those with the smallest hash of their
 name, because the study does not say which. Marked `derived`. The study counts 3,060 training
 images, which is 30 for each of 102 folders, BACKGROUND_Google included. All other images of the 101
@@ -20,9 +14,10 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.catalog import Archive, class_counts
-from fsbench.data.files import find_path, list_folders
+from fsbench.data.files import list_folders
 from fsbench.data.source import SourceListing, select_by_hash
 from fsbench.data.sources._listings import split_validation
+from fsbench.data.splits import find_inner_folder
 
 COUNTS = class_counts("caltech101")
 """Number of images by class, 8,677 in all."""
@@ -77,12 +72,8 @@ def load(folder: Path, cache: Path) -> SourceListing:
 
 def _base(folder: Path) -> Path:
     """Return the folder named caltech101: `folder` or the one in it, as torchvision needs it."""
-    base = find_path(folder, BASE) or folder.absolute()
+    base = find_inner_folder(folder.absolute(), BASE, TREE, FACTS)
     tree = base / TREE
-    if base.name != BASE or not tree.is_dir():
-        raise DataError(
-            f"{folder} is not a folder {BASE}/ with {TREE}/", fix=f"expected: {FACTS.layout}"
-        )
     names = {path.name for path in list_folders(tree)}
     wrong = sorted(names - {*COUNTS, BACKGROUND})
     if wrong or BACKGROUND not in names or len(names) < 3:

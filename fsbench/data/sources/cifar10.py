@@ -1,11 +1,5 @@
 """CIFAR-10: ten classes of small photographs.
 
-Learning Multiple Layers of Features from Tiny Images. A. Krizhevsky, technical report, 2009.
-Publisher: https://www.cs.toronto.edu/~kriz/cifar.html
-Licence: none stated by the publisher.
-Layout: cifar-10-batches-bin/ of the binary version, which needs no unpickling, with
-data_batch_{1..5}.bin and test_batch.bin.
-
 The official test images are for validation: the experiments on it state no other part.
 """
 

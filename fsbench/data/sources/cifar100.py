@@ -1,10 +1,5 @@
 """CIFAR-100: a hundred classes of small photographs.
 
-Learning Multiple Layers of Features from Tiny Images. A. Krizhevsky, technical report, 2009.
-Publisher: https://www.cs.toronto.edu/~kriz/cifar.html
-Licence: none stated by the publisher.
-Layout: cifar-100-binary/ of the binary version, which needs no unpickling: train.bin and test.bin.
-
 The official test images are for validation: the experiments on it state no other part.
 """
 

@@ -1,11 +1,5 @@
 """MNIST: handwritten digits, the smallest source of the soft-weight-rescaling experiments.
 
-Gradient-based learning applied to document recognition. Y. LeCun et al., Proc. IEEE 1998.
-Publisher: http://yann.lecun.com/exdb/mnist/
-Licence: CC BY-SA 3.0.
-Layout: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
-t10k-labels-idx1-ubyte, as `gunzip` or torchvision's MNIST/raw/ has them.
-
 The official test images are for validation: the experiments on it state no other part.
 """
 

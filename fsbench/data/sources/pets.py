@@ -1,11 +1,5 @@
 """Oxford-IIIT Pet: 37 breeds of cats and dogs, a small source of the reinitialization study.
 
-Cats and Dogs. O. M. Parkhi et al., CVPR 2012.
-Publisher: https://www.robots.ox.ac.uk/~vgg/data/pets/
-Licence: CC BY-SA 4.0.
-Layout: oxford-iiit-pet/ with images/*.jpg, annotations/trainval.txt and test.txt; read through
-torchvision's OxfordIIITPet.
-
 The study (https://arxiv.org/abs/2109.00267, section 3.1) trains on the official trainval images and
 holds out 10 % of them for validation; here those of every class with the smallest hash of their
 name, because the study does not say which. Marked `derived`. The official test images are scored
@@ -18,10 +12,9 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.catalog import Archive, class_counts
-from fsbench.data.files import find_path
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import split_validation
-from fsbench.data.splits import UNREADABLE
+from fsbench.data.splits import UNREADABLE, find_inner_folder
 
 COUNTS = class_counts("pets")
 BASE = "oxford-iiit-pet"
@@ -61,22 +54,12 @@ ARCHIVES = tuple(
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load both parts below `folder`. Raises DataError for missing files and unknown classes."""
-    base = _base(folder)
+    base = find_inner_folder(folder.absolute(), BASE, "images", FACTS)
     paths, labels = _official_part(base, "trainval")
     complete = Counter(labels) == dict(enumerate(FACTS.images_per_class))
     tested, answers = _official_part(base, "test")
     test = list(zip(answers, tested, strict=True))
     return split_validation(FACTS, paths, labels, complete, test)
-
-
-def _base(folder: Path) -> Path:
-    """Return the folder named oxford-iiit-pet: `folder` or the one in it."""
-    base = find_path(folder, BASE) or folder.absolute()
-    if base.name != BASE or not (base / "images").is_dir():
-        raise DataError(
-            f"{folder} is not a folder {BASE}/ with images/", fix=f"expected: {FACTS.layout}"
-        )
-    return base
 
 
 def _official_part(base: Path, part: str) -> tuple[list[Path], list[int]]:

@@ -1,11 +1,5 @@
 """TinyImageNet: 200 classes of ImageNet at 64 px, the pretraining source of SEAL.
 
-Tiny ImageNet Visual Recognition Challenge. Y. Le, X. Yang, CS 231N, Stanford 2015.
-Publisher: http://cs231n.stanford.edu
-Licence: a part of ImageNet, non-commercial research and education.
-Layout: wnids.txt, train/<wnid>/images/*.JPEG, val/images/*.JPEG and val/val_annotations.txt; or
-parquet files train-*.parquet and val-*.parquet with the columns image and label.
-
 Label ids are the line order of wnids.txt, as in the official code of SEAL. The order of sorted
 wnids, used by torchvision's ImageFolder and by the copies on the Hugging Face hub, gives other ids,
 so the head of such a checkpoint needs a permutation.

@@ -1,12 +1,5 @@
 """FGVC-Aircraft: 100 aircraft variants, with the official train and test lists.
 
-Fine-Grained Visual Classification of Aircraft. S. Maji et al., 2013,
-https://arxiv.org/abs/1306.5151
-Publisher: https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/
-Licence: non-commercial research.
-Layout: fgvc-aircraft-2013b/data/ with images/<n>.jpg, variants.txt and
-images_variant_{train,test}.txt; read through torchvision's FGVCAircraft.
-
 The linear probe trains on `train` (3,334 images), as Table 3 of SEAL (CVPR 2023) counts them;
 torchvision's default split is `trainval` (6,667).
 """

@@ -1,12 +1,5 @@
 """ChestX: the seven findings of CD-FSL in NIH ChestX-ray14, images with a single finding.
 
-ChestX-ray8: Hospital-Scale Chest X-ray Database and Benchmarks. X. Wang et al., CVPR 2017.
-Publisher: https://nihcc.app.box.com/v/ChestXray-NIHCC
-Licence: no restriction on use; link to the publisher's site, cite the paper, and acknowledge the
-NIH Clinical Center as the provider.
-Layout: images/<name>.png (or the unmerged images_001/ .. images_012/) and Data_Entry_2017.csv or
-Data_Entry_2017_v2020.csv.
-
 Selection of images and class ids as in https://github.com/IBM/cdfsl-benchmark,
 datasets/Chest_few_shot.py.
 """
@@ -28,6 +21,7 @@ from fsbench.data.assembly import (
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import class_counts
 from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
+from fsbench.data.splits import missing_error
 
 COUNTS = class_counts("chestx")
 FACTS = DatasetFacts(
@@ -97,10 +91,7 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 def _find_table(folder: Path) -> Path:
     table = find_first(folder, TABLES)
     if table is None:
-        raise DataError(
-            f"{folder} lacks {TABLES[0]}",
-            fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
-        )
+        raise missing_error(folder, TABLES[0], FACTS)
     return table
 
 

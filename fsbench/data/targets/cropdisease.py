@@ -1,11 +1,5 @@
 """CropDisease: 38 leaf conditions, the train folder of Kaggle's copy of PlantVillage.
 
-An Open Access Repository of Images on Plant Health to Enable the Development of Mobile Disease
-Diagnostics. D. P. Hughes, M. Salathe, 2015, https://arxiv.org/abs/1511.08060
-Publisher: https://www.kaggle.com/datasets/saroz014/plant-disease
-Licence: GPL-2.0 (Kaggle copy); other copies state CC0 1.0 or CC BY-SA 3.0.
-Layout: dataset/train/<Class>/*.JPG, train/<Class>/*.JPG, or PlantVillage's color/<Class>/*.JPG.
-
 The train folder holds 80 % of PlantVillage. The lists of STARTUP
 (https://github.com/cpphoo/STARTUP) name its files, so they cut it out of a full PlantVillage tree.
 """

@@ -1,11 +1,5 @@
 """CUB-200-2011: 200 bird species, with the official train and test split.
 
-The Caltech-UCSD Birds-200-2011 Dataset. C. Wah et al., technical report CNS-TR-2011-001, 2011.
-Publisher: https://www.vision.caltech.edu/datasets/cub_200_2011/
-Licence: research use by its authors; some copies say CC0.
-Layout: CUB_200_2011/ with images/<class>/*.jpg, images.txt, image_class_labels.txt and
-train_test_split.txt.
-
 Image numbers and labels count from 1; train_test_split.txt says 1 for train.
 """
 

@@ -1,11 +1,5 @@
 """Stanford Dogs: 120 breeds of ImageNet, with the official train and test lists.
 
-Novel Dataset for Fine-Grained Image Categorization. A. Khosla et al., CVPR workshop on fine-grained
-visual categorization, 2011.
-Publisher: http://vision.stanford.edu/aditya86/ImageNetDogs/
-Licence: a part of ImageNet, non-commercial research and education.
-Layout: Images/<wnid>-<breed>/<wnid>_<n>.jpg, train_list.mat and test_list.mat.
-
 Labels of the lists count from 1, in the order of the wnids in the folder names.
 """
 
@@ -16,8 +10,7 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import Archive, class_names
-from fsbench.data.files import find_path
-from fsbench.data.splits import UNREADABLE, ListedImage, assemble_official, missing_error
+from fsbench.data.splits import UNREADABLE, ListedImage, assemble_official, require_path
 
 CLASSES = class_names("dogs")
 LISTS = ("train_list.mat", "test_list.mat")
@@ -55,9 +48,7 @@ ARCHIVES = tuple(
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load the listed images below `folder`. Raises DataError for missing files, wrong labels."""
-    images = find_path(folder, "Images")
-    if images is None:
-        raise missing_error(folder, "Images/", FACTS)
+    images = require_path(folder, "Images/", FACTS)
     parts = [_part(folder, name) for name in LISTS]
     return assemble_official(FACTS, folder, images, parts, pool)
 
@@ -66,9 +57,7 @@ def _part(folder: Path, name: str) -> list[ListedImage]:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
-    table = find_path(folder, name)
-    if table is None:
-        raise missing_error(folder, name, FACTS)
+    table = require_path(folder, name, FACTS)
     try:
         columns = loadmat(table)
         names = [str(cell.item()) for cell in columns["file_list"].ravel()]

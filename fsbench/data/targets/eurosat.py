@@ -1,11 +1,4 @@
-"""EuroSAT (RGB): Sentinel-2 satellite patches of ten kinds of land use.
-
-EuroSAT: A Novel Dataset and Deep Learning Benchmark for Land Use and Land Cover Classification.
-P. Helber et al., IEEE JSTARS 2019.
-Publisher: https://github.com/phelber/EuroSAT
-Licence: MIT.
-Layout: 2750/<Class>/<Class>_<n>.jpg, as EuroSAT.zip unpacks.
-"""
+"""EuroSAT (RGB): Sentinel-2 satellite patches of ten kinds of land use."""
 
 from pathlib import Path
 

@@ -1,12 +1,5 @@
 """Oxford Flowers-102: 102 kinds of flowers, with the official train and test lists.
 
-Automated Flower Classification over a Large Number of Classes. M.-E. Nilsback, A. Zisserman,
-ICVGIP 2008.
-Publisher: https://www.robots.ox.ac.uk/~vgg/data/flowers/102/
-Licence: none stated.
-Layout: flowers-102/ with jpg/image_<n>.jpg, imagelabels.mat and setid.mat; read through
-torchvision's Flowers102.
-
 Labels of imagelabels.mat count from 1, torchvision's from 0. The official train part has 10 images
 per class; the validation part is left out, as in the linear probe of SEAL (CVPR 2023, Table 3).
 """

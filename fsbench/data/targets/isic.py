@@ -1,14 +1,4 @@
-"""ISIC 2018 task 3, training set (HAM10000): seven kinds of skin lesions.
-
-The HAM10000 Dataset. P. Tschandl et al., Scientific Data 2018; Skin Lesion Analysis Toward Melanoma
-Detection 2018. N. Codella et al., https://arxiv.org/abs/1902.03368
-Publisher: https://challenge.isic-archive.com/data/#2018
-Licence: CC BY-NC 4.0.
-Layout: ISIC2018_Task3_Training_Input/ISIC_<n>.jpg and, in a folder of the same name,
-ISIC2018_Task3_Training_GroundTruth.csv; optionally a table of lesions (see LESIONS). Kaggle's copy
-has the same images in HAM10000_images_part_1 and _2, and the same diagnoses in
-HAM10000_metadata.csv.
-"""
+"""ISIC 2018 task 3, training set (HAM10000): seven kinds of skin lesions."""
 
 from pathlib import Path
 
@@ -26,6 +16,7 @@ from fsbench.data.assembly import (
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import Archive
 from fsbench.data.files import find_inside, find_path, list_folders, list_images, read_csv_columns
+from fsbench.data.splits import missing_error
 
 IMAGES = "ISIC2018_Task3_Training_Input"
 FOLDERS = (IMAGES, "HAM10000_images_part_1", "HAM10000_images_part_2")
@@ -109,10 +100,7 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 def _find_table(folder: Path) -> Path:
     table = find_inside(folder, (f"{TABLE}.csv", *METADATA))
     if table is None:
-        raise DataError(
-            f"{folder} lacks {TABLE}/{TABLE}.csv and {METADATA[0]}",
-            fix=f"expected there: {FACTS.layout}; get it: {FACTS.download}",
-        )
+        raise missing_error(folder, f"{TABLE}/{TABLE}.csv and {METADATA[0]}", FACTS)
     return table
 
 

@@ -1,10 +1,4 @@
-"""MIT Indoor-67: 67 kinds of rooms, 80 train and 20 test images each, by the official lists.
-
-Recognizing Indoor Scenes. A. Quattoni, A. Torralba, CVPR 2009.
-Publisher: https://web.mit.edu/torralba/www/indoor.html
-Licence: research purposes only.
-Layout: Images/<class>/*.jpg, TrainImages.txt and TestImages.txt (lines <class>/<file>).
-"""
+"""MIT Indoor-67: 67 kinds of rooms, 80 train and 20 test images each, by the official lists."""
 
 from pathlib import Path
 
@@ -13,8 +7,7 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import Archive, class_names
-from fsbench.data.files import find_path
-from fsbench.data.splits import ListedImage, assemble_official, missing_error, read_lines
+from fsbench.data.splits import ListedImage, assemble_official, read_lines, require_path
 
 LISTS = ("TrainImages.txt", "TestImages.txt")
 
@@ -49,17 +42,13 @@ ARCHIVES = (
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """Load the listed images below `folder`. Raises DataError for missing files or classes."""
-    images = find_path(folder, "Images")
-    if images is None:
-        raise missing_error(folder, "Images/", FACTS)
+    images = require_path(folder, "Images/", FACTS)
     parts = [_part(folder, name) for name in LISTS]
     return assemble_official(FACTS, folder, images, parts, pool)
 
 
 def _part(folder: Path, name: str) -> list[ListedImage]:
-    table = find_path(folder, name)
-    if table is None:
-        raise missing_error(folder, name, FACTS)
+    table = require_path(folder, name, FACTS)
     lines = read_lines(table)
     unknown = [line for line in lines if line.partition("/")[0] not in FACTS.classes]
     if unknown:
