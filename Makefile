@@ -58,7 +58,7 @@ ray: .venv/.ray
 	touch $@
 
 readme: $(STAMP)  ## write the generated tables and figures of the documents anew
-	$(BIN)/python -m fsbench.readme
+	PYTHONPATH=tests $(BIN)/python -m support.readme
 	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
 		--figures leaderboard/pilot/figures >/dev/null
 	$(BIN)/fsbench leaderboard methods --board leaderboard/regime/entries --format json \

@@ -29,11 +29,11 @@ from benchmarks.pairing import (
     judge,
     require_quiet,
 )
+from support.readme import MEASURED, fill
 
 from fsbench import __version__
 from fsbench.api.listing import Row
 from fsbench.core.errors import FsbenchError
-from fsbench.readme import MEASURED, fill
 
 PAGE = Path("protocols/README.md")
 

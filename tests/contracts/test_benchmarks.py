@@ -8,8 +8,7 @@ from benchmarks import __main__ as command
 from benchmarks import growth, pairing
 from benchmarks.comparisons import Case, Settings, Unavailable
 from benchmarks.pairing import Measurement, NoVerdict, Round
-
-from fsbench import readme
+from support import readme
 
 STEADY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.0}]
 NOISY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.2}]

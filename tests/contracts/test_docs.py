@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from support.readme import BLOCK, DOCUMENTS, TABLES, fill
 from typer.main import get_command
 
 from fsbench import __version__
 from fsbench.cli.main import build
-from fsbench.readme import BLOCK, DOCUMENTS, TABLES, fill
 from leaderboard.board.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.figures import write_figures

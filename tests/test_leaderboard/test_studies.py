@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from support import studies
 
-from fsbench import studies
 from leaderboard.regime.checks import list_rounds, train_plain
 
 

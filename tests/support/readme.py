@@ -1,6 +1,6 @@
 """Generate the tables of the READMEs from the registries, the entries and the analyses.
 
-    python -m fsbench.readme
+    PYTHONPATH=tests python -m support.readme
 
 fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- end -->`.
 tests/contracts/test_docs.py checks that the documents hold exactly these tables.
@@ -26,7 +26,7 @@ DOCUMENTS = (
 )
 """Documents with generated tables, relative to the root of the repository."""
 
-MEASURED = Path(__file__).resolve().parents[1] / "tests/benchmarks/measured.json"
+MEASURED = Path(__file__).resolve().parents[1] / "benchmarks/measured.json"
 """File of the last `make benchmarks`, which fills the table of speed."""
 
 STUDIES = (
@@ -135,7 +135,7 @@ def study(name: str) -> Callable[[], str]:
     """Return a function that draws a table of a study's page."""
 
     def draw() -> str:
-        from fsbench import studies
+        from support import studies
 
         table = studies.TABLES[name]()
         return table if isinstance(table, str) else markdown(*table)
