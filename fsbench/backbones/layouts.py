@@ -19,16 +19,10 @@ from fsbench.core.specs import Triple
 MAX_DEPTH = 8
 """Limit of nested mappings; a mapping in a file may contain itself."""
 
-WRAPPERS = (
-    "module",  # DataParallel, DistributedDataParallel, DeepSpeed, AveragedModel
-    "_orig_mod",  # torch.compile
-    "_fsdp_wrapped_module",
-    "_fpw_module",  # FSDP of FairScale
-    "_checkpoint_wrapped_module",
-    "_forward_module",  # Lightning Fabric
-    "_module",  # Opacus
-)
-"""Names under which wrappers of training programs hold the module that they wrap."""
+WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_module",
+            "_checkpoint_wrapped_module", "_forward_module")  # fmt: skip
+"""Names under which wrappers hold the module that they wrap: data parallel, torch.compile, FSDP of
+torch and FairScale, Opacus, checkpointed activations, Lightning Fabric."""
 
 
 def drop_wrappers(name: str, modules: Collection[str] = ()) -> str:

@@ -365,23 +365,23 @@ def spellings(
     children of an nn.Sequential by number, which SimCLR and Barlow Twins files have; transformer
     blocks in chunks, as DINOv2 trains them.
     """
-    yield "", {name: name for name in state}
     modules = {part for name in target for part in name.split(".")}
     plain = {name: drop_wrappers(name, modules) for name in state}
-    if any(name != new for name, new in plain.items()):
-        yield "wrappers dropped from names", plain
+    others = [("", {name: name for name in state}), ("wrappers dropped from names", plain)]
     for layout in layouts:
         renames = layout.rename(plain.values(), target)
-        if any(name != new for name, new in renames.items()):
-            yield (
-                f"names of {layout.name} renamed",
-                {name: renames[new] for name, new in plain.items()},
-            )
+        others.append(
+            (f"names of {layout.name} renamed", {n: renames[p] for n, p in plain.items()})
+        )
     children = [name for name, child in module.named_children() if child.state_dict()]
-    yield from number_children(plain, children)
+    others += number_children(plain, children)
     chunks = {n: re.sub(r"(^|\.)blocks\.\d+\.(\d+\.)", r"\1blocks.\2", p) for n, p in plain.items()}
-    if chunks != plain:
-        yield "blocks of chunks joined", chunks
+    others.append(("blocks of chunks joined", chunks))
+    tried: list[dict[str, str]] = []
+    for renamed, names in others:
+        if names not in tried:
+            tried.append(names)
+            yield renamed, names
 
 
 def number_children(
@@ -424,15 +424,14 @@ def convert_with_timm(
     converts = [f for name in FILTERS if (f := getattr(family, name, None)) is not None]
     if not converts or not type(module).__module__.startswith("timm."):
         return
-    tensors = {
-        drop_wrappers(n): v for n, v in state.items() if isinstance(v, Tensor) and not v.is_meta
-    }
+    tensors = {drop_wrappers(n): v for n, v in state.items() if isinstance(v, Tensor)}
+    tensors = {name: tensor for name, tensor in tensors.items() if not tensor.is_meta}
     prefixes = {f"{name.partition('.')[0]}." for name in tensors if "." in name}
     for prefix in ("", *sorted(prefixes)):
         inside = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-        converted = (
-            call_filter(converts[0], inside, module) if 2 * len(inside) > len(target) else {}
-        )
+        if 2 * len(inside) < len(target):
+            continue
+        converted = call_filter(converts[0], inside, module)
         values = {n: converted[n] for n in target if n in converted}
         sizes = {tensor.numel() for tensor in tensors.values()}
         # Networks with registers keep no position of the cls token.

@@ -251,7 +251,8 @@ def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             networks[name] = nets.randomise(open_clip.create_model(name)).eval()
     weights = tmp_path / "clip.pth"
     torch.save(networks["ViT-tiny"].state_dict(), weights)
-    tags = {"gelu": {"url": "https://a"}, "quick": {"url": "https://b", "quick_gelu": True}}
+    half = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "interpolation": "bilinear"}
+    tags = {"gelu": {"url": "https://a"}, "quick": {"url": "https://b", "quick_gelu": True, **half}}
     monkeypatch.setitem(pretrained._PRETRAINED, "ViT-tiny", tags)
     monkeypatch.setattr(factory, "download_pretrained", lambda *_, **__: str(weights))
     return {"file": weights, **networks}
@@ -280,6 +281,15 @@ def test_routes_to_open_clip(clips: dict[str, Any]) -> None:
         quick,
         32,
     )
+
+
+@pytest.mark.parametrize(("tag", "mean"), [("gelu", 0.48145466), ("quick", 0.5)])
+def test_a_tag_states_the_same_preprocessing_on_both_routes(
+    tag: str, mean: float, clips: dict[str, Any]
+) -> None:
+    refs = (f"open_clip:ViT-tiny/{tag}", f"{clips['file']}@open_clip:ViT-tiny/{tag}")
+    facts = [backbones.load_backbone(ref).facts for ref in refs]
+    assert [(f.mean[0], f.input_size) for f in facts if f.mean] == [(mean, 32)] * 2
 
 
 def test_a_file_of_clip_does_not_tell_its_activation(clips: dict[str, Any]) -> None:
@@ -341,3 +351,19 @@ def test_safetensors_and_pth_of_one_network_are_one(tmp_path: Path) -> None:
     save_file(net.state_dict(), tmp_path / "a.safetensors")
     refs = [f"{tmp_path / name}@test_vit" for name in ("a.pth", "a.safetensors")]
     assert_one_function(refs, net, 160)
+
+
+@pytest.mark.parametrize("tag", ["resnet18.a1_in1k", "resnet18.tv_in1k", "test_vit.r160_in1k"])
+def test_a_tag_of_timm_states_the_same_preprocessing_on_both_routes(
+    tag: str, tmp_path: Path, downloads: dict[str, State]
+) -> None:
+    """Without the tag, a file states nothing: `FILE@NAME` asks for what `NAME` knows."""
+    net = timm.create_model(tag.split(".")[0])
+    downloads["timm"] = net.state_dict()
+    torch.save(net.state_dict(), tmp_path / "a.pth")
+    refs = (f"timm/{tag}", f"{tmp_path / 'a.pth'}@{tag}")
+    named, file = (backbones.load_backbone(ref).facts for ref in refs)
+    assert (named.mean, named.std, named.input_size) == (file.mean, file.std, file.input_size)
+    assert named.mean is not None
+    unknown = backbones.load_backbone(f"{tmp_path / 'a.pth'}@{tag.split('.')[0]}").facts
+    assert (unknown.mean, unknown.input_size) == (None, None)

@@ -186,7 +186,7 @@ def test_efficientnets_that_pad_otherwise_are_told_apart(
 ) -> None:
     net = network(f"tf_efficientnet_{name}", num_classes=10)
     path = save(efficientnet_names(net.state_dict()))
-    with pytest.raises(CheckpointError, match="convolutions pad as TensorFlow's") as caught:
+    with pytest.raises(CheckpointError, match="another padding and epsilon") as caught:
         backbones.load_backbone(f"{path}@efficientnet_{name}")
     assert caught.value.fix == f"pass {path}@tf_efficientnet_{name}"
 
@@ -319,6 +319,26 @@ def test_published_layouts_are_recognised_by_their_names(layout: str) -> None:
     assert first.name == layout
     assert first.statistics is not None
     assert "github.com/" in first.source
+
+
+@pytest.mark.parametrize(
+    ("layout", "std"),
+    [
+        ("DINO", (0.229, 0.224, 0.225)),
+        ("MAE", (0.229, 0.224, 0.225)),
+        ("SwAV", (0.228, 0.224, 0.225)),
+    ],
+)
+def test_a_layout_states_the_normalisation(
+    layout: str, std: Any, save: Callable[[Any], Path]
+) -> None:
+    state = network("test_vit", num_classes=0).state_dict()
+    nest = {"DINO": "student.backbone.", "MAE": "", "SwAV": "module."}[layout]
+    path = save({**prefixed(nest, state), **{n: torch.ones(1) for n in ROWS[layout]}})
+    facts = backbones.load_backbone(f"{path}@test_vit").facts
+    assert (facts.mean, facts.std) == ((0.485, 0.456, 0.406), std)
+    path = save(state)
+    assert backbones.load_backbone(f"{path}@test_vit").facts.mean is None
 
 
 @pytest.mark.parametrize("layout", ROWS)

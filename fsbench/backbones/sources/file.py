@@ -9,6 +9,7 @@ FILE may be one of several shards, their index, or a folder that `save_pretraine
 transformers wrote, whose config.json states the architecture.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -177,6 +178,13 @@ def architecture_request(
     return source, replace(request, ref=arch, name=name, arch=None, random_init=seed)
 
 
+QUICK = {
+    "timm": ("_clip_(?!quick)", "_clip_quickgelu_", "act_layer=gelu"),
+    "open_clip": ("(?<!quickgelu)$", "-quickgelu", "quick_gelu=false"),
+}
+"""CLIPs with QuickGELU have the shapes of others: what their names add, what the others compute."""
+
+
 def with_arguments(
     source: str, request: BackboneRequest, file: FileReference, layouts: Sequence[Layout]
 ) -> BackboneRequest:
@@ -185,44 +193,38 @@ def with_arguments(
     Raises CheckpointError for a network with the same shapes that computes something else, and
     UsageError where only the user can tell which of two it is.
     """
-    import timm
-
-    if source not in {"timm", "open_clip"}:
+    if source not in QUICK:
         return request
     name, stated = split_arguments(request.name)
+    prefix = request.ref.removesuffix(request.name)
     for layout in layouts:
-        if layout.tf and timm.is_model(f"tf_{name}"):
+        if layout.tf and is_known(source, replace(request, name=f"tf_{name}")):
             raise CheckpointError(
-                f"{file} is {layout.name}, whose convolutions pad as TensorFlow's and whose norms "
-                f"have another epsilon; {name} has the same shapes, but computes something else",
-                fix=f"pass {replace(file, arch=f'tf_{name}')}",
+                f"{file} is {layout.name}; {name} has its shapes, but another padding and epsilon",
+                fix=f"pass {replace(file, arch=f'{prefix}tf_{name}')}",
             )
         fixed = {k: v for k, v in layout.arguments_for(name).items() if k not in stated}
-        if fixed:
-            stated |= fixed
-            text = ", ".join(f"{key}={value}" for key, value in fixed.items())
-            request.report.log(f"{file} is {layout.name}: {text} ({layout.source})")
-    prefix = request.ref.removesuffix(request.name)
-    key, plain = ("act_layer", "gelu") if source == "timm" else ("quick_gelu", "false")
-    if key not in stated and (quick := quick_twin(source, name)):
+        for key, value in fixed.items():
+            stated[key] = value
+            request.report.log(f"{file} is {layout.name}: {key}={value} ({layout.source})")
+    pattern, added, plain = QUICK[source]
+    quick = re.sub(pattern, added, name, count=1)
+    unstated = plain.partition("=")[0] not in stated and quick != name
+    if unstated and is_known(source, replace(request, name=quick)):
         raise UsageError(
             f"{file} does not tell its activation: {name} has GELU, {quick} QuickGELU",
             fix=f"pass {replace(file, arch=f'{prefix}{quick}')} for weights of OpenAI, MetaCLIP or "
-            f"DFN, {replace(file, arch=f'{prefix}{name}?{key}={plain}')} for those of LAION",
+            f"DFN, {replace(file, arch=f'{prefix}{name}?{plain}')} for those of LAION",
         )
     arguments = "&".join(f"{key}={value}" for key, value in stated.items())
     text = f"{name}?{arguments}" if arguments else name
     return replace(request, ref=f"{prefix}{text}", name=text)
 
 
-def quick_twin(source: str, name: str) -> str:
-    """Return the CLIP of the same shapes whose activation is QuickGELU; '' if there is none."""
-    import timm
-
-    if source == "timm":
-        twin = name.replace("_clip_", "_clip_quickgelu_")
-        return twin if twin != name and timm.is_model(twin) else ""
-    import open_clip
-
-    twin = f"{name}-quickgelu"
-    return twin if twin in open_clip.list_models() else ""
+def is_known(source: str, request: BackboneRequest) -> bool:
+    """Return whether a source has the network of a request."""
+    try:
+        check_request(source, request)
+    except UsageError:
+        return False
+    return True

@@ -93,6 +93,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
             f"{request.ref}: {text}", fix="choose weights that fit, or pass --random-init SEED"
         ) from error
     config = open_clip.get_model_preprocess_cfg(model)
+    config |= {key: stated[key] for key in config if stated.get(key) is not None}
     size = config["size"]
     repository = str(stated.get("hf_hub") or "").strip("/")
     return LoadedNetwork(

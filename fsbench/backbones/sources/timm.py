@@ -154,15 +154,11 @@ def check(request: BackboneRequest) -> None:
 
     name, stated = split_arguments(request.name)
     check_timm_name(name)
-    notes = getattr(timm.get_pretrained_cfg(name), "notes", None) or ()
-    if "natively QuickGELU" in str(notes) and not {"quickgelu", "act_layer"} & {
-        *name.split("_"),
-        *stated,
-    }:
-        quick = request.name.replace("_clip_", "_clip_quickgelu_")
+    notes = str(getattr(timm.get_pretrained_cfg(name), "notes", ""))
+    if "natively QuickGELU" in notes and "quickgelu" not in name and "act_layer" not in stated:
         raise UsageError(
             f"{request.ref} has weights that were trained with QuickGELU, and computes GELU",
-            fix=f"pass timm/{quick}",
+            fix=f"pass timm/{request.name.replace('_clip_', '_clip_quickgelu_')}",
         )
 
 
