@@ -24,21 +24,9 @@ from fsbench.backbones.weight_parts import join_parts
 from fsbench.core.errors import CheckpointError
 
 BROKEN = (
-    pickle.UnpicklingError,
-    RuntimeError,
-    OSError,
-    EOFError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    ArithmeticError,
-    AssertionError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-    NotImplementedError,
+    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError),
+    *(RuntimeError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError),
+    *(AssertionError, MemoryError),
 )
 """Exceptions of the readers for truncated, damaged or foreign files."""
 
@@ -88,7 +76,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     shards = list_shards(path)
     tree = {name: value for shard in shards for name, value in read_file(shard).items()}
     try:
-        return join_parts(tree, path)
+        joined: dict[str, Any] = join_parts(tree, path)
+        return joined
     except RuntimeError as error:
         raise damage_error(path, str(error)) from error
 

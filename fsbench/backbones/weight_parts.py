@@ -29,35 +29,25 @@ PARTS: tuple[tuple[str, str, str, Callable[[Tensor, Tensor], Tensor]], ...] = (
 both forms of weight norm, of torch.nn.utils."""
 
 
-def join_parts(tree: dict[str, Any], path: Path) -> dict[str, Any]:
+def join_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = None) -> Any:
     """Return the tree of a file with whole weights.
 
-    Raises CheckpointError for weights of which the file holds a part or nothing.
+    done: mapping by its id -> the same with whole weights. Raises CheckpointError for weights of
+    which the file holds a part or nothing.
     """
-    done: dict[int, dict[Any, Any]] = {}
-
-    def join(mapping: dict[Any, Any]) -> dict[Any, Any]:
-        if id(mapping) not in done:
-            done[id(mapping)] = joined = {}
-            items = join_state(mapping, path).items()
-            joined.update({k: join(v) if isinstance(v, dict) else v for k, v in items})
-        return done[id(mapping)]
-
-    return join(tree)
-
-
-def join_state(state: dict[Any, Any], path: Path) -> dict[Any, Any]:
-    """Return names and values with whole weights in place of their parts."""
-    require_values(state, path)
-    whole = dict(state)
-    for first, second, end, compute in PARTS:
-        for name in [n for n in whole if str(n).endswith(first)]:
-            stem = str(name).removesuffix(first)
-            left, right = whole[name], whole.get(stem + second)
-            if isinstance(left, Tensor) and isinstance(right, Tensor):
-                whole[stem + end] = compute(left, right)
-                del whole[name], whole[stem + second]
-    return whole
+    done = {} if done is None else done
+    if id(tree) not in done:
+        require_values(tree, path)
+        done[id(tree)] = whole = {**tree}
+        for first, second, end, compute in PARTS:
+            for stem in [str(n).removesuffix(first) for n in whole if str(n).endswith(first)]:
+                left, right = whole[stem + first], whole.get(stem + second)
+                if isinstance(left, Tensor) and isinstance(right, Tensor):
+                    whole[stem + end] = compute(left, right)
+                    del whole[stem + first], whole[stem + second]
+        for name, value in whole.items():
+            whole[name] = join_parts(value, path, done) if isinstance(value, dict) else value
+    return done[id(tree)]
 
 
 def require_values(state: dict[Any, Any], path: Path) -> None:

@@ -237,8 +237,11 @@ def test_a_folder_of_timm_opens_through_its_config(name: str, tmp_path: Path) ->
     check_folder(tmp_path, weights)
     check_folder(f"{tmp_path}@{name}", weights)
     check_folder(tmp_path, weights, arch=name)
-    backbone = backbones.load_backbone(str(tmp_path))
-    assert backbone.facts.architecture.startswith(name)
+    facts = backbones.load_backbone(str(tmp_path)).facts
+    assert facts.architecture.startswith(name)
+    config = json.loads((tmp_path / "config.json").read_text())["pretrained_cfg"]
+    assert [facts.input_size, [*facts.mean]] == [config["input_size"][-1], config["mean"]]
+    assert facts.stated_by["mean"] == "config.json"
 
 
 @pytest.mark.parametrize("size", [96, [96, 96]])
@@ -288,10 +291,14 @@ def test_a_folder_of_transformers_opens_through_its_config(kind: str, tmp_path: 
     config = getattr(transformers, f"{kind}Config")(**small[kind])
     with stream("kinds", kind):
         getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
+    processor = {"do_resize": True, "size": {"height": 32, "width": 32}, "do_normalize": True,
+                 "image_mean": [0.5] * 3, "image_std": [0.25] * 3}  # fmt: skip
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
     reference = backbones.load_backbone(f"transformers:{tmp_path}")
     backbone = backbones.load_backbone(str(tmp_path))
     assert backbone.facts.weights_hash == reference.facts.weights_hash
     assert backbone.facts.architecture == reference.facts.architecture
+    assert backbone.facts.std == reference.facts.std == (0.25, 0.25, 0.25)
     control = backbones.load_backbone(str(tmp_path), random_init=3)
     assert control.facts.weights_hash != reference.facts.weights_hash
 
@@ -305,7 +312,7 @@ def test_a_folder_of_transformers_opens_through_its_config(kind: str, tmp_path: 
         ("saved_model.pb", "PyTorch"),
         ("open_clip_config.json", "open_clip"),
         ("last.pth", "last.pth"),
-        ("readme.txt", "a file of weights"),
+        ("readme.txt", "pass a file"),
     ],
 )
 def test_another_folder_is_named(name: str, kind: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from fsbench.backbones.file_kinds import SUFFIXES
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.preprocessing import (
+    WRITTEN,
     Preprocessing,
     read_json_beside,
     read_sidecar,
@@ -38,11 +39,7 @@ from fsbench.core.errors import CheckpointError, UsageError
 FORM = "FILE[::PART][@ARCH]"
 PREFIX = ""
 
-WEIGHTS = tuple(
-    f"{name}{end}"
-    for name in ("model.safetensors", "pytorch_model.bin")
-    for end in ("", checkpoint.INDEX)
-)
+WEIGHTS = tuple(f"{name}{end}" for name in WRITTEN for end in ("", checkpoint.INDEX))
 """Files of weights in a folder of save_pretrained, the preferred one first."""
 CONVERT = "run python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder} FILE"
 FOLDERS: dict[str, tuple[str, str]] = {
@@ -121,14 +118,10 @@ def weights_in(path: Path) -> Path:
     mark = next((name for name in FOLDERS if (path / name).is_file()), "")
     if mark in WEIGHTS:
         return path / mark
-    if mark:
-        kind, fix = FOLDERS[mark]
-        raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
     files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
-    raise UsageError(
-        f"{path} is a folder without {' or '.join(WEIGHTS)}",
-        fix=f"pass {', or '.join(files[:10]) or 'a file of weights'}",
-    )
+    other = f"without {' or '.join(WEIGHTS)}", f"pass {', or '.join(files[:10]) or 'a file'}"
+    kind, fix = FOLDERS.get(mark, other)
+    raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
 
 
 def configured_architecture(weights: Path) -> str:
