@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core import io, process
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
@@ -367,7 +368,8 @@ def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Feature
     Raises FsbenchError if the block exceeds the memory of the device.
     """
     cudnn = torch.backends.cudnn
-    images = torch.from_numpy(pixels).to(device).contiguous(memory_format=torch.channels_last)
+    layout = memory_layout(backbone.module)
+    images = torch.from_numpy(pixels).to(device).contiguous(memory_format=layout)
     try:
         with torch.no_grad(), cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
             rows: Features = backbone.features(images).cpu().numpy()

@@ -17,6 +17,7 @@ from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import ANNEX, SUFFIXES
 from fsbench.backbones.preprocessing import unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
+from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
@@ -140,7 +141,8 @@ def load_backbone(
         size = size or loaded.test_size
         loaded.more["calibration"] = calibrate(loaded.module, size, mean, std)
     backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init, size)
-    module = backbone.module.to(torch.device(device)).to(memory_format=torch.channels_last)
+    layout = memory_layout(backbone.module)
+    module = backbone.module.to(torch.device(device)).to(memory_format=layout)
     return Backbone(backbone.facts, module)
 
 

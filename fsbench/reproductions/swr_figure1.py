@@ -256,7 +256,7 @@ def predict_test_labels(model: "nn.Module", source: "SourceDataset") -> "Tensor"
     from pretrain.training.batches import InputNormalizer, load_split
 
     cpu = torch.device("cpu")
-    images = InputNormalizer(source, cpu, False)(load_split(source.val, cpu)[0])
+    images = InputNormalizer(source, cpu)(load_split(source.val, cpu)[0])
     with torch.no_grad():
         logits: Tensor = deepcopy(model).double().eval()(images.double())
     return logits.argmax(dim=1)

@@ -257,11 +257,9 @@ class EpisodicValidation(Validation):
 
     column = "episodic_accuracy"
 
-    def __init__(
-        self, recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
-    ) -> None:
-        super().__init__(recipe, source, device, ranks)
-        self.learner = meta_learner_of(recipe)
+    def __init__(self, loader: BatchLoader, source: SourceDataset, ranks: Ranks = ALONE) -> None:
+        super().__init__(loader, source, ranks)
+        self.learner = meta_learner_of(loader.recipe)
         classes, name = self.labels.cpu().numpy(), f"{source.name}/val"
         self.tasks = EpisodeSource(self.learner, 0, name, np.arange(len(classes)), classes)
         self.queries = self.learner.way * self.learner.queries

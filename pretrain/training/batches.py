@@ -49,7 +49,7 @@ class BatchLoader:
     def __init__(self, recipe: Recipe, source: SourceDataset, device: torch.device) -> None:
         self.recipe, self.device, self.classes = recipe, device, source.n_classes
         self.images, self.labels = load_split(source.train, device)
-        self.normalise = InputNormalizer(source, device, recipe.channels_last)
+        self.normalise = InputNormalizer(source, device)
         self._order: tuple[tuple[seeding.Name, ...], Tensor] = ((), torch.empty(0))
         self.stages = [self._stage_images(stage) for stage in recipe.plan.stages]
         if min(len(images) for images in self.stages) < 2:
@@ -127,18 +127,22 @@ class BatchLoader:
 
 
 class InputNormalizer:
-    """Conversion of uint8 images to float32, normalized by the source's mean and std."""
+    """Conversion of uint8 images to float32, normalized by the source's mean and std.
 
-    def __init__(self, source: SourceDataset, device: torch.device, channels_last: bool) -> None:
+    layout: of the result in memory, that of the network.
+    """
+
+    layout = torch.contiguous_format
+
+    def __init__(self, source: SourceDataset, device: torch.device) -> None:
         mean, std = (
             torch.tensor(v, dtype=torch.float64).view(1, 3, 1, 1) for v in (source.mean, source.std)
         )
         self.scale = (1 / (255 * std)).float().to(device)
         self.shift = (-mean / std).float().to(device)
-        self.format = torch.channels_last if channels_last else torch.contiguous_format
 
     def __call__(self, images: Tensor) -> Tensor:
-        values = images.to(torch.float32, memory_format=self.format)
+        values = images.to(torch.float32, memory_format=self.layout)
         # Spread over an image, or channels-last work runs over three channels at a time.
         scale, shift = (torch.empty_like(values[:1]).copy_(v) for v in (self.scale, self.shift))
         return values.mul_(scale).add_(shift)

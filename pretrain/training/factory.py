@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
+from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
@@ -69,7 +70,8 @@ def build_context(
         model = architecture.build(loader.classes, recipe.width)
     if recipe.dropout:
         add_dropout(model.get_submodule(architecture.roles(model).head), recipe.dropout)
-    layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    layout = memory_layout(model) if recipe.channels_last else torch.contiguous_format
+    loader.normalise.layout = layout
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
     if recipe.sync_bn and ranks.size > 1:
         from timm.layers.norm_act import convert_sync_batchnorm  # torch's drops timm's activations

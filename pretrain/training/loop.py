@@ -122,7 +122,7 @@ class Trainer:
         self.ctx = build_context(recipe, source, device, log, ranks)
         self.ctx.report = self.report
         kind = EpisodicValidation if recipe.loader == "episodes" else Validation
-        self.validation = kind(recipe, source, device, ranks)
+        self.validation = kind(self.ctx.loader, source, ranks)
         self.sums, self.plateau = EpochSums(ranks), PlateauSchedule()
         self.cost = TrainingCost(device, ranks)
         self.lr, self.accuracy, self.saves, self.stop = recipe.lr, 0.0, 0, StopRequest()

@@ -16,7 +16,7 @@ from fsbench.core.distributed import ALONE, Ranks
 from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.batches import InputNormalizer, load_split
+from pretrain.training.batches import BatchLoader, InputNormalizer, load_split
 from pretrain.training.context import Context
 
 PIXELS, MIN_IMAGES = 512_000, 32
@@ -92,13 +92,11 @@ class Validation:
 
     column = "val_accuracy"
 
-    def __init__(
-        self, recipe: Recipe, source: SourceDataset, device: torch.device, ranks: Ranks = ALONE
-    ) -> None:
-        self.recipe, self.device, self.ranks = recipe, device, ranks
-        images, self.labels = load_split(source.val, device)
-        self.images = crop_centre(images, recipe.input_size)
-        self.normalise = InputNormalizer(source, device, recipe.channels_last)
+    def __init__(self, loader: BatchLoader, source: SourceDataset, ranks: Ranks = ALONE) -> None:
+        self.recipe, self.device, self.ranks = loader.recipe, loader.device, ranks
+        images, self.labels = load_split(source.val, loader.device)
+        self.images = crop_centre(images, loader.recipe.input_size)
+        self.normalise = loader.normalise
 
     def measure(self, ctx: Context) -> float:
         """Return the current accuracy of the run."""

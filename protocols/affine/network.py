@@ -6,9 +6,9 @@ normalization layer becomes `standardize`, then one scale and shift per channel 
 what timm fuses into the layer (dropout, activation). BatchNorm with the source's statistics is
 itself affine and is folded into scale and shift.
 
-On a CPU frozen kernels are packed once (protocols/affine/convolution.py). Modules that end before
-the first normalization begins depend on no tuned parameter: their outputs are computed once per
-support image and read in later epochs (StoredOutput).
+On a CPU frozen kernels are packed once (protocols/affine/convolution.py) if the network's layout is
+channels last. Outputs of modules that end before the first normalization begins depend on no tuned
+parameter: they are computed once per support image and read in later epochs (StoredOutput).
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
 from fsbench.backbones.architectures import affine_layers, has_channels_first, record_outputs
+from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import BnMode
 from protocols.affine.convolution import FrozenConvolution
@@ -278,8 +279,9 @@ class EpisodeNetwork:
         self.module.to(self.dtype)
         for layer, norm in zip(layers, self.norms, strict=True):
             layer.forward = norm
+        layout = memory_layout(self.module)
         for layer in self.module.modules():
-            if FrozenConvolution.replaces(layer):
+            if layout is torch.channels_last and FrozenConvolution.replaces(layer):
                 layer.forward = FrozenConvolution(layer)
             elif means_maps(layer):
                 layer.forward = MeanOfMaps.apply

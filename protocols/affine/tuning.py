@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.specs import AffineSpec, EpisodicSpec, HeadSpec, ImageSpec
 from fsbench.data.episodes import Episode
 from fsbench.data.images import to_array
@@ -120,4 +121,4 @@ def read_pixels(inputs: Inputs, image: ImageSpec, indices: NDArray[np.int64]) ->
         return torch.from_numpy(inputs.features[indices]).to(inputs.device)
     decoded = np.stack([to_array(inputs.dataset.image(int(i)), image) for i in indices])
     whole = torch.from_numpy(decoded).to(inputs.device)
-    return whole.contiguous(memory_format=torch.channels_last)
+    return whole.contiguous(memory_format=memory_layout(inputs.backbone.module))

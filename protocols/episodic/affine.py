@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.torch_faults import has_bfloat16_kernels
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import AffineSpec, EpisodicSpec
@@ -123,7 +124,8 @@ def require_tunable(backbone: Backbone | None, spec: EpisodicSpec, device: str) 
 def has_bfloat16(device: str) -> bool:
     """Return whether the device multiplies bfloat16 numbers in hardware."""
     if device == "cpu":
-        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        units = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        return units and has_bfloat16_kernels()
     return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
 
 

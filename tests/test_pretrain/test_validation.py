@@ -10,6 +10,7 @@ from support.pretrain import CLASSES, source, tiny
 from torch import Tensor, nn
 
 from fsbench.data import Split
+from pretrain.training.batches import BatchLoader
 from pretrain.training.validation import EpochSums, Validation
 
 
@@ -45,7 +46,8 @@ def test_larger_images_come_in_smaller_blocks_and_all_count(
     side: int, n: int, blocks: list[int]
 ) -> None:
     data = replace(source(), val=bright(n, side), mean=(0.0,) * 3, std=(1.0,) * 3)
-    validation = Validation(tiny("normal", f"input_size={side}"), data, torch.device("cpu"))
+    recipe = tiny("normal", f"input_size={side}")
+    validation = Validation(BatchLoader(recipe, data, torch.device("cpu")), data)
     model = Brightness(torch.arange(CLASSES) * 60 / 255).train()
     assert validation.accuracy(model) == (n - n / 5) / n
     assert model.seen == blocks
