@@ -20,28 +20,29 @@ VECTOR = 8
 
 
 def known_faults() -> tuple[Fault, ...]:
-    """Return the known faults of this torch on this processor, present or not."""
-    narrow = not torch.cpu._is_avx512_supported() or not has_bfloat16_kernels()
+    """Return the known faults of torch, and whether this processor has them."""
+    has_avx512 = torch.cpu._is_avx512_supported() and has_bfloat16_kernels()
     return (
         Fault(
-            f"the gradient of a strided 1x1 convolution of fewer than {VECTOR} channels, channels "
-            "last, is written past its memory",
-            "oneDNN 3.12 (torch 2.14) without AVX-512",
-            "trains and evaluates such networks in contiguous layout, on every processor",
-            narrow,
+            f"a 1x1 convolution with a stride and fewer than {VECTOR} channels, channels last, "
+            "writes its gradient past the memory",
+            "torch 2.14, CPU without AVX-512",
+            "such networks are trained and evaluated in contiguous layout, on every processor",
+            torch.cpu._is_avx2_supported() and not has_avx512,
         ),
         Fault(
-            "bfloat16 convolutions raise a RuntimeError",
-            "oneDNN without AVX-512 or AVX-VNNI-2",
-            "refuses the setting affine.dtype=bfloat16",
+            "convolutions in bfloat16 raise RuntimeError",
+            "CPU without AVX-512 or AVX-VNNI-2",
+            "affine.dtype=bfloat16 is refused",
             not has_bfloat16_kernels(),
         ),
     )
 
 
 def has_bfloat16_kernels() -> bool:
-    """Return whether oneDNN computes in bfloat16 here, within ONEDNN_MAX_CPU_ISA."""
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    """Return whether oneDNN computes in bfloat16 here; ONEDNN_MAX_CPU_ISA can forbid it."""
+    has_onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return bool(has_onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def memory_layout(model: nn.Module) -> torch.memory_format:

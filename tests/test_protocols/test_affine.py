@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,10 @@ from support.affine import SIDE, ours, plain, spec, toy_inputs
 from support.protocols import target
 from torch import Tensor, nn
 
-from fsbench import backbones
+from fsbench import backbones, evaluate
 from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
+from fsbench.backbones.torch_faults import has_bfloat16_kernels
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.episodes import EpisodeSampler
 from protocols.affine import convolution, network
@@ -35,6 +37,10 @@ from protocols.episodic.affine import (
     piece_size,
 )
 from protocols.heads.scoring import make_episode_records
+
+needs_bfloat16 = pytest.mark.skipif(
+    not has_bfloat16_kernels(), reason="oneDNN has no bfloat16 kernels for this processor"
+)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +238,9 @@ def test_what_cannot_be_tuned_is_refused(toy: Inputs) -> None:
         evaluate_block(small, spec(), 0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=needs_bfloat16)], ids=str
+)
 @pytest.mark.parametrize("side", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize(
     "geometry",
@@ -411,6 +419,27 @@ def test_bfloat16_is_a_spec_of_its_own(toy: Inputs, monkeypatch: pytest.MonkeyPa
         affine.block_seconds(toy.backbone, low, "cpu")
 
 
+def test_bfloat16_is_refused_before_work_where_onednn_lacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(affine, "has_bfloat16_kernels", lambda: False)
+    with pytest.raises(UsageError, match="cpu has no bfloat16 units"):
+        evaluate(
+            "fsbench/toy_resnet",
+            ["toy_tiles:probe", "toy_tiles:5w1s/affine"],
+            random_init=0,
+            input_size=16,
+            episodes=4,
+            settings=["affine.dtype=bfloat16"],
+            cache=tmp_path / "cache",
+            output=tmp_path / "results",
+            progress=False,
+        )
+    assert not list(tmp_path.rglob("*.json"))
+    assert not list(tmp_path.rglob("features.npy"))
+
+
+@needs_bfloat16
 @pytest.mark.parametrize("bn_mode", ["eval", "train"])
 def test_bfloat16_stays_near_float32(toy: Inputs, bn_mode: str) -> None:
     """Parameters are trained in float32: updates smaller than a bfloat16 step are not lost."""

@@ -1,0 +1,152 @@
+"""Every convolution of our networks, forward and backward, under an allocator that checks memory.
+
+    PYTHONPATH=tests python -m stress.convolutions [--isa AVX2] [--threads 1] [--layout LAYOUT]
+
+The networks are those of all recipes, and ours at the widths and sizes that tests use, each in the
+layout that `memory_layout` decides, or in `--layout`. A convolution that writes past its memory
+ends the process that computes it; a new one goes on after it. Exit code 1 for a fault.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.architectures.wc_resnet50 import CIFAR_RESNETS
+from fsbench.backbones.networks import load_architecture
+from fsbench.backbones.torch_faults import memory_layout
+from fsbench.core.errors import UsageError
+from pretrain.recipes.registry import RECIPES
+
+CHECKER = "libc_malloc_debug.so.0"
+LAYOUTS = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
+WIDTHS, SIDES, IMAGES = (None, 2, 4, 6, 8, 16), (8, 16, 32, 64), 4
+
+
+class Case(NamedTuple):
+    """A convolution, its input and the layout of both."""
+
+    channels: tuple[int, int]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...] | str
+    dilation: tuple[int, ...]
+    groups: int
+    bias: bool
+    shape: tuple[int, ...]
+    layout: str
+
+    def run(self) -> None:
+        """Compute output and gradients twice, and free all of it."""
+        geometry = (self.kernel, self.stride, self.padding, self.dilation, self.groups, self.bias)
+        layout = LAYOUTS[self.layout]
+        layer = nn.Conv2d(*self.channels, *geometry).to(memory_format=layout)  # type: ignore[arg-type, call-overload]
+        for _ in range(2):
+            x = torch.ones(self.shape).contiguous(memory_format=layout).requires_grad_()
+            torch.autograd.grad(layer(x).square().sum(), [x, *layer.parameters()])
+
+
+def networks() -> Iterator[tuple[str, int | None, int]]:
+    """Yield architecture, width and side (px) of the input."""
+    for name in RECIPES.names():
+        recipe = RECIPES.load(name)
+        yield recipe.architecture, recipe.width, recipe.input_size
+    for name in (*ARCHITECTURES.names(), *CIFAR_RESNETS):
+        for side in {*SIDES, load_architecture(name).input_size}:
+            yield from ((name, width, side) for width in WIDTHS)
+
+
+@cache
+def build(name: str, width: int | None, side: int | None) -> nn.Module:
+    """Return a network without memory for its weights; side: where these depend on it."""
+    architecture = load_architecture(name)
+    with torch.device("meta"):
+        return (architecture.at(side) if side else architecture).build(5, width).eval()
+
+
+def cases(layout: str | None = None) -> list[Case]:
+    """Return the different convolutions of all networks."""
+    different: dict[Case, None] = {}
+    for name, width, side in dict.fromkeys(networks()):
+        try:
+            model = build(name, width, side if load_architecture(name).fixed_input else None)
+        except UsageError:  # too small a side
+            continue
+        decided = memory_layout(model)
+        text = layout or next(text for text, value in LAYOUTS.items() if value is decided)
+
+        def record(m: nn.Module, inputs: tuple[torch.Tensor, ...], text: str = text) -> None:
+            assert isinstance(m, nn.Conv2d)
+            numbers = (m.kernel_size, m.stride, m.padding, m.dilation, m.groups, m.bias is not None)
+            channels, shape = (m.in_channels, m.out_channels), tuple(inputs[0].shape)
+            different[Case(channels, *numbers, shape, text)] = None
+
+        layers = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
+        hooks = [layer.register_forward_pre_hook(record) for layer in layers]
+        model(torch.empty(IMAGES, 3, side, side, device="meta"))
+        for hook in hooks:
+            hook.remove()
+    return list(different)
+
+
+def find_faults(chosen: list[Case], isa: str = "AVX2", threads: int = 1) -> list[Case]:
+    """Return the cases that do not end well on a processor of at most this capability."""
+    variables = {"LD_PRELOAD": CHECKER, "MALLOC_CHECK_": "3", "ONEDNN_MAX_CPU_ISA": isa}
+    faults, start = [], 0
+    while start < len(chosen):
+        worker = subprocess.run(
+            [sys.executable, "-m", "stress.convolutions", "--worker", "--threads", str(threads)],
+            input=json.dumps(chosen[start:]),
+            env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+        )
+        ended = worker.stdout.count("\n")
+        if worker.returncode in (0, 1) and ended < len(chosen) - start:
+            raise RuntimeError(worker.stderr)  # an error of Python, no fault of memory
+        if worker.returncode == 0:
+            break
+        faults.append(chosen[start + ended])
+        start += ended + 1
+    return faults
+
+
+def has_checker() -> bool:
+    """Return whether the checking allocator of glibc is installed."""
+    try:
+        ctypes.CDLL(CHECKER)
+    except OSError:
+        return False
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--isa", default="AVX2", help="of ONEDNN_MAX_CPU_ISA")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--layout", choices=LAYOUTS)
+    parser.add_argument("--worker", action="store_true", help="run the cases of stdin")
+    options = parser.parse_args()
+    if options.worker:
+        torch.set_num_threads(options.threads)
+        for values in json.load(sys.stdin):
+            Case(*values).run()
+            print(flush=True)
+        return 0
+    chosen = cases(options.layout)
+    faults = find_faults(chosen, options.isa, options.threads)
+    print(f"{len(chosen)} convolutions, {len(faults)} faults", *faults, sep="\n")
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Networks that meet a fault of torch's kernels run in the layout that has none."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from stress import convolutions
+from support.pretrain import source, tiny
+from torch import nn
+
+from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.features import compute_features
+from fsbench.backbones.loading import load_backbone
+from fsbench.backbones.torch_faults import memory_layout
+from fsbench.core.progress import SILENT
+from pretrain.training import loop
+from protocols.affine.convolution import FrozenConvolution
+from protocols.affine.network import EpisodeNetwork
+
+checked = pytest.mark.skipif(
+    not convolutions.has_checker(), reason=f"{convolutions.CHECKER} of glibc is not installed"
+)
+
+
+def point(channels: int, stride: int | tuple[int, int] = 2) -> nn.Module:
+    """Return a network with a 1x1 convolution of so many channels."""
+    return nn.Sequential(nn.Conv2d(3, channels, 3), nn.Conv2d(channels, 2 * channels, 1, stride))
+
+
+@pytest.mark.parametrize("channels", range(2, 8))
+@pytest.mark.parametrize("stride", [2, 3, (1, 2)])
+def test_strided_points_of_few_channels_are_contiguous(
+    channels: int, stride: int | tuple[int, int]
+) -> None:
+    assert memory_layout(point(channels, stride)) is torch.contiguous_format
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        point(8),
+        point(4, 1),
+        nn.Conv2d(4, 8, 3, 2),
+        nn.Conv2d(4, 8, (1, 2), 2),
+        nn.Linear(4, 8),
+        nn.Conv1d(4, 8, 1, 2),
+    ],
+    ids=str,
+)
+def test_other_networks_keep_the_fast_layout(model: nn.Module) -> None:
+    assert memory_layout(model) is torch.channels_last
+
+
+def is_contiguous(module: nn.Module) -> bool:
+    """Return whether all kernels lie contiguous in memory."""
+    return all(w.is_contiguous() for w in module.parameters())
+
+
+class Recorder(nn.Module):
+    """A network that keeps whether its input was contiguous."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.body, self.inputs = point(channels), list[bool]()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.inputs.append(x.is_contiguous())
+        features: torch.Tensor = self.body(x).mean((2, 3))
+        return features
+
+
+@pytest.mark.parametrize("channels", [4, 8])
+def test_images_lie_in_memory_as_the_kernels_do(channels: int) -> None:
+    net = Backbone.from_module(
+        Recorder(channels), name="net", input_size=8, mean=(0.0,) * 3, std=(1.0,) * 3
+    )
+    assert isinstance(net.module, Recorder)
+    net.module.inputs.clear()
+    compute_features(net, np.zeros((2, 3, 8, 8), np.uint8), "cpu")
+    assert net.module.inputs == [channels == 4]
+    assert is_contiguous(net.module) == (channels == 4)
+
+
+@pytest.mark.parametrize(("width", "contiguous"), [(2, True), (4, True), (8, False)])
+def test_runs_are_trained_and_loaded_in_the_layout_of_their_network(
+    width: int, contiguous: bool, tmp_path: Path
+) -> None:
+    run = loop.Trainer(
+        tiny("normal", f"width={width}", "plan.rounds=1", "plan.epochs=1"),
+        source(),
+        tmp_path,
+        torch.device("cpu"),
+        SILENT,
+    )
+    assert is_contiguous(run.ctx.model) == contiguous
+    batch = run.ctx.loader.batch(run.ctx.clock)
+    assert batch.images.is_contiguous() == contiguous
+    run.run()
+    assert run.validation.normalise(run.validation.images).is_contiguous() == contiguous
+    assert is_contiguous(load_backbone(f"run:{tmp_path}").module) == contiguous
+
+
+def test_a_recipe_without_channels_last_stays_contiguous(tmp_path: Path) -> None:
+    recipe = tiny("normal", "width=8", "channels_last=false")
+    run = loop.Trainer(recipe, source(), tmp_path, torch.device("cpu"), SILENT)
+    assert is_contiguous(run.ctx.model)
+    assert run.ctx.loader.batch(run.ctx.clock).images.is_contiguous()
+
+
+@pytest.mark.parametrize("channels", [4, 8])
+def test_kernels_of_affine_tuning_are_packed_in_channels_last_alone(channels: int) -> None:
+    model = nn.Sequential(point(channels), nn.BatchNorm2d(2 * channels))
+    network = EpisodeNetwork(model.eval(), 1, "eval", torch.zeros(1))
+    layers = [layer for layer in network.module.modules() if isinstance(layer, nn.Conv2d)]
+    packed = {isinstance(layer.forward, FrozenConvolution) for layer in layers}
+    assert packed == {channels == 8}
+
+
+def test_layouts_agree_on_the_features() -> None:
+    """The layout changes the speed, not the function."""
+    model = ARCHITECTURES.load("toy_resnet").build(0, 4).eval()
+    x = torch.randn(3, 3, 16, 16)
+    plain = model(x)
+    last = model.to(memory_format=torch.channels_last)(x)
+    torch.testing.assert_close(plain, last)
+
+
+@pytest.mark.parametrize("isa", ["AVX2", None])
+def test_doctor_says_which_faults_this_processor_has(isa: str | None) -> None:
+    """oneDNN is told once per process what it may use."""
+    environment = {k: v for k, v in os.environ.items() if k != "ONEDNN_MAX_CPU_ISA"}
+    environment |= {"ONEDNN_MAX_CPU_ISA": isa} if isa else {}
+    command = [sys.executable, "-m", "fsbench", "doctor", "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    (processor,) = [row["found"] for row in report if row["what"] == "cpu"]
+    assert torch.backends.cpu.get_cpu_capability() in processor
+    rows = [row for row in report if row["what"] == "torch fault"]
+    lacks = isa == "AVX2" or not torch.cpu._is_avx512_supported()
+    assert [row["state"] for row in rows] == ["avoided" if lacks else "absent"] * 2
+    assert "contiguous layout" in rows[0]["found"]
+    assert "affine.dtype=bfloat16 is refused" in rows[1]["found"]
+
+
+@checked
+@pytest.mark.skipif(not torch.__version__.startswith("2.14."), reason="a fault of torch 2.14")
+def test_the_search_finds_the_fault_in_channels_last() -> None:
+    case = convolutions.Case(
+        (4, 8), (1, 1), (2, 2), (0, 0), (1, 1), 1, False, (4, 4, 8, 8), "channels_last"
+    )
+    clean = case._replace(layout="contiguous")
+    wide = case._replace(channels=(8, 16), shape=(4, 8, 8, 8))
+    assert convolutions.find_faults([clean, case, wide]) == [case]
+
+
+@checked
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_convolution_of_our_networks_writes_past_its_memory(threads: int) -> None:
+    chosen = convolutions.cases()
+    assert len(chosen) > 1000
+    assert {case.layout for case in chosen} == set(convolutions.LAYOUTS)
+    assert convolutions.find_faults(chosen, threads=threads) == []
