@@ -17,6 +17,7 @@ from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.backbones.torch_faults import has_bfloat16_kernels
 from fsbench.core.errors import DataError, UsageError
+from fsbench.core.specs import KnnSpec
 from fsbench.data.episodes import EpisodeSampler
 from protocols.affine import convolution, network
 from protocols.affine.convolution import (
@@ -423,14 +424,16 @@ def test_bfloat16_is_refused_before_work_where_onednn_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(affine, "has_bfloat16_kernels", lambda: False)
+    low, files = spec(dtype="float32", affine={"dtype": "bfloat16"}), []
+    for i, chosen in enumerate((KnnSpec(image=low.image), low)):
+        files.append(tmp_path / f"{i}.spec")
+        files[-1].write_text(chosen.canonical())
     with pytest.raises(UsageError, match="cpu has no bfloat16 units"):
         evaluate(
             "fsbench/toy_resnet",
-            ["toy_tiles:probe", "toy_tiles:5w1s/affine"],
+            "toy_tiles",
+            spec=files,
             random_init=0,
-            input_size=16,
-            episodes=4,
-            settings=["affine.dtype=bfloat16"],
             cache=tmp_path / "cache",
             output=tmp_path / "results",
             progress=False,
