@@ -58,13 +58,13 @@ def ls(
 
 def _row(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
     """Return one data set as `data ls` lists it; images are counted and not opened."""
-    from fsbench.data.verification import verify_dataset
-
     folder = None if facts.domain == "toy" else roots.find(facts)
     present, state, get = 0, "missing", f"fsbench data download {facts.name}"
     if facts.domain == "toy":
         present, state, get = facts.n_images, "generated", "nothing to fetch"
     elif folder:
+        from fsbench.data.verification import verify_dataset
+
         try:
             check = verify_dataset(facts.name, roots, cache, decode=False)
         except DataError:

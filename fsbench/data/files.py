@@ -19,11 +19,11 @@ MAX_NAME = 255
 
 STAND_INS = (
     (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull"),
-    (b"/annex/objects/", "a pointer of git-annex", "git annex get"),
+    (b"annex/objects/", "a pointer of git-annex", "git annex get"),
     (b"<!doctype html", "a web page", ""),
     (b"<html", "a web page", ""),
 )
-"""First bytes (lower case) of what lies in place of a file, what it is, and what fetches it."""
+"""Text (lower case) at the start of what lies in place of a file, what it is, what fetches it."""
 
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -271,8 +271,8 @@ def require_content(path: Path) -> None:
 
 def identify_stand_in(head: bytes) -> tuple[str, str]:
     """Return what the first bytes show in place of content, and a command; two "" for content."""
-    start = head.lstrip().lower()
-    return next(((what, run) for mark, what, run in STAND_INS if start.startswith(mark)), ("", ""))
+    start = head.lower()
+    return next(((what, run) for mark, what, run in STAND_INS if mark in start), ("", ""))
 
 
 def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -284,7 +284,8 @@ def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]
     require_content(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.reader(stream, strict=True))
+            delimiter = "\t" if path.suffix == ".tab" else ","  # as Dataverse serves tables
+            rows = list(csv.reader(stream, strict=True, delimiter=delimiter))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(
             f"cannot read the label file {path}: {error}",

@@ -75,9 +75,9 @@ class HubReference:
         """Return one split. Raise DataError if its folders look like several splits."""
         from huggingface_hub.constants import HF_HUB_CACHE
 
-        downloads = (cache, Path(HF_HUB_CACHE), *([Path(self.repo)] if self.is_folder else []))
+        downloads, columns = (cache, Path(HF_HUB_CACHE)), (self.image, self.label)
         name = f"{HUB}{self.repo} ({split})"
-        table = HubTable(splits[split], name, downloads, self.image, self.label, self.bits)
+        table = HubTable(splits[split], name, downloads, *columns, self.bits, self.folder)
         table.require_classes()
         return table
 
@@ -85,24 +85,24 @@ class HubReference:
         """Return a note on the files of a folder that are in no split; none for a repository."""
         from datasets import Image as ImageFeature
 
-        if not self.is_folder:
-            return ()
         tables = [rows.cast_column(column, ImageFeature(decode=False)) for rows in splits.values()]
-        used = {Path(value["path"]) for rows in tables for value in rows[column]}
-        files = [path for path in list_files(Path(self.repo)) if Path(path).stem != "metadata"]
-        return describe_left_out([path for path in files if Path(self.repo, path) not in used])
+        used = {Path(value["path"]) for rows in tables for value in rows[column] if value["path"]}
+        if self.folder is None or not all(path.is_relative_to(self.folder) for path in used):
+            return ()  # downloaded, or unpacked from archives
+        files = [path for path in list_files(self.folder) if Path(path).stem != "metadata"]
+        return describe_left_out([path for path in files if self.folder / path not in used])
 
     @property
-    def is_folder(self) -> bool:
-        """Whether the data set is a folder on disk."""
-        return Path(self.repo).is_dir()
+    def folder(self) -> Path | None:
+        """The folder of a data set on disk."""
+        return Path(self.repo) if Path(self.repo).is_dir() else None
 
 
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
-    downloads: folders whose files a row may reference instead of holding the bytes; image, label:
-    names of the columns, found if None; bits: as in `open_rgb`.
+    downloads, folder: places whose files a row may reference instead of holding the bytes, links in
+    `folder` included; image, label: names of the columns, found if None; bits: as in `open_rgb`.
     """
 
     def __init__(
@@ -113,11 +113,12 @@ class HubTable:
         image: str | None = None,
         label: str | None = None,
         bits: int | None = None,
+        folder: Path | None = None,
     ) -> None:
         from datasets import ClassLabel
         from datasets import Image as ImageFeature
 
-        self.name, self.downloads, self.bits = name, downloads, bits
+        self.name, self.downloads, self.bits, self.folder = name, downloads, bits, folder
         features = rows.features
         self.image = _column(name, features, image, IMAGES, ImageFeature, "image")
         self.label = _column(name, features, label, LABELS, ClassLabel, "label")
@@ -188,7 +189,8 @@ class HubTable:
     def _file(self, path: Path, where: str) -> bytes:
         """Read an image file of the download or folder. Raise DataError for any other file."""
         real = path.resolve()
-        if not any(real.is_relative_to(folder.resolve()) for folder in self.downloads):
+        inside = self.folder and path.is_relative_to(self.folder) and ".." not in path.parts
+        if not inside and not any(real.is_relative_to(p.resolve()) for p in self.downloads):
             raise DataError(
                 f"{where} names a file elsewhere: {path}",
                 fix="put the bytes of the images into the table",

@@ -148,7 +148,7 @@ def _rgb(image: Image.Image, bits: int | None) -> Image.Image:
             raise ValueError(f"its value {values.max()} has more than the {bits} bits of ?bits=")
         image = Image.fromarray((values >> (bits or 16) - 8).astype(np.uint8))
     elif deep and bits:
-        raise ValueError("Pillow reads only the high bytes of 16-bit colour, so ?bits= fails")
+        raise ValueError("?bits= does not scale 16-bit colour: save it with 8 bits per channel")
     if image.mode not in MODES:
         raise ValueError(f"pixels of mode {image.mode} state no range; save it with 8 or 16 bits")
     return image.convert("RGB")

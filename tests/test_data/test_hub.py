@@ -243,3 +243,23 @@ def test_sixteen_bit_rows_are_scaled(tmp_path: Path) -> None:
     assert len({record.fingerprint for record in records}) == 2
     assert len({record.name for record in records}) == 2
     assert dark.name == scaled.name, "both have the same episodes"
+
+
+def test_links_in_a_folder_are_followed_and_files_elsewhere_refused(tmp_path: Path) -> None:
+    store = draw_rows(tmp_path / "store", ["1.png", "2.png"])
+    for name in ("fir/1.png", "oak/2.png"):
+        link = tmp_path / "x" / name
+        link.parent.mkdir(parents=True)
+        link.symlink_to(store / link.name)
+    dataset = load(f"hf-hub:{tmp_path / 'x'}", tmp_path)
+    assert [dataset.content(i) for i in range(2)] == [encoded(0), encoded(1)]
+    (tmp_path / "y").mkdir()
+    paths = [str(store / "1.png"), str(tmp_path / "y" / ".." / "store" / "2.png")]
+    rows = {"image": [{"bytes": None, "path": path} for path in paths], "label": ["a", "b"]}
+    kinds = {"image": {"bytes": Value("binary"), "path": Value("string")}, "label": Value("string")}
+    table = Dataset.from_dict(rows, features=Features(kinds))
+    table.to_parquet(str(tmp_path / "y" / "test.parquet"))
+    foreign = load(f"hf-hub:{tmp_path / 'y'}", tmp_path)
+    for row in range(2):
+        with pytest.raises(DataError, match="names a file elsewhere"):
+            foreign.content(row)

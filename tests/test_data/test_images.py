@@ -100,7 +100,7 @@ def colour16(value: int) -> bytes:
 
 def test_sixteen_bit_colour_has_no_bits_to_scale() -> None:
     assert decode_rgb(colour16(0x4000), "a").getpixel((0, 0)) == (0x40,) * 3
-    with pytest.raises(DataError, match="high bytes of 16-bit colour"):
+    with pytest.raises(DataError, match="does not scale 16-bit colour"):
         decode_rgb(colour16(0xFFF), "a", 12)
 
 
@@ -127,6 +127,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
 STAND_INS = [
     (POINTER, "a pointer of Git LFS(.|\n)*git lfs pull"),
     (b"/annex/objects/SHA256E-s1--00.png\n", "a pointer of git-annex(.|\n)*git annex get"),
+    (b"../../.git/annex/objects/0f/SHA256E-s1--00.png", "a pointer of git-annex"),
     (b"<!DOCTYPE html><title>404</title>", "a web page"),
 ]
 

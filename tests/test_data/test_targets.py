@@ -136,7 +136,8 @@ def kaggle_copy(root: Path, draw: Draw, folders: tuple[str, ...], table: str) ->
         draw(root / folders[n % len(folders)] / f"ISIC_{n:07d}.jpg")
         lines.append(f"HAM_{n // 2:07d},ISIC_{n:07d},{diagnosis},histo,50.0,male,back")
     (root / table).parent.mkdir(parents=True, exist_ok=True)
-    (root / table).write_text("\n".join(lines) + "\n")
+    text = "\n".join(lines) + "\n"
+    (root / table).write_text(text.replace(",", "\t") if table.endswith(".tab") else text)
     return DataRoots.parse([str(root.parent)])
 
 
@@ -146,6 +147,7 @@ def kaggle_copy(root: Path, draw: Draw, folders: tuple[str, ...], table: str) ->
         ("isic", PARTS, "HAM10000_metadata.csv"),
         ("HAM10000", tuple(part.lower() for part in PARTS), "HAM10000_metadata"),
         ("ham10000", (".",), "HAM10000_metadata.csv"),
+        ("isic", PARTS, "HAM10000_metadata.tab"),
         ("skin-cancer-mnist-ham10000", ("all_images",), "HAM10000_metadata.csv"),
         ("isic2018", tuple(f"archive/{p}/{p}" for p in PARTS), "archive/HAM10000_metadata.csv"),
     ],

@@ -21,7 +21,7 @@ from fsbench.data.splits import missing_error
 IMAGES = "ISIC2018_Task3_Training_Input"
 FOLDERS = (IMAGES, "HAM10000_images_part_1", "HAM10000_images_part_2")
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
-METADATA = ("HAM10000_metadata.csv", "HAM10000_metadata")
+METADATA = ("HAM10000_metadata.csv", "HAM10000_metadata", "HAM10000_metadata.tab")
 """File names of the table of Kaggle and Dataverse: image_id, lesion_id, dx (the diagnosis)."""
 
 FACTS = DatasetFacts(
