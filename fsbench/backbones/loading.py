@@ -51,7 +51,7 @@ def suggest_reference(ref: str) -> str:
     path = Path(ref.partition("::")[0])
     if path.is_symlink():
         return f"it links to a missing file, {path.readlink()}: fetch that, or {ANNEX}"
-    if path.suffix in SUFFIXES:
+    if path.suffix in SUFFIXES or ref.startswith(("/", ".", "~")):
         siblings = [str(p) for p in path.parent.glob("*") if p.suffix in SUFFIXES]
         return (
             suggest_name(str(path), siblings) or f"there is no such file in {path.parent.resolve()}"

@@ -100,8 +100,9 @@ def called(call: ast.Call, place: str) -> str:
         return "extractall, which nothing bounds"
     if name.endswith("Environment") and argument_of(call, "autoescape") is not True:
         return "a template environment that does not escape"
-    if name in {"importlib.import_module", "import_module"} and place not in IMPORTERS:
-        return "import of a name"
+    literal = bool(call.args) and isinstance(call.args[0], ast.Constant)
+    if name in {"importlib.import_module", "import_module"} and not literal:
+        return "" if place in IMPORTERS else "import of a name"
     return ""
 
 

@@ -23,7 +23,7 @@ from torch.nn.utils import parametrizations, prune, weight_norm
 from fsbench import backbones
 from fsbench.backbones import checkpoint
 from fsbench.backbones.base import weights_hash
-from fsbench.backbones.loading import parse_reference
+from fsbench.backbones.loading import check_reference, parse_reference
 from fsbench.backbones.sources import file as source
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
@@ -119,6 +119,15 @@ def test_a_file_of_another_kind_is_named(kind: str, suffix: str, tmp_path: Path)
         assert re.search(fix, caught.value.fix)
         assert "arch" not in str(caught.value).replace("archive", "")
         assert "weights_only" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["lfs", "html", "onnx", "npz", "cut zip"])
+def test_it_is_named_before_any_work(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    path.write_bytes(KINDS[kind][0])
+    with pytest.raises(CheckpointError, match=KINDS[kind][1]):
+        check_reference(f"{path}@test_resnet")
+    check_reference(f"{path}@test_resnet", random_init=0)
 
 
 @pytest.mark.parametrize(
@@ -323,6 +332,14 @@ def test_another_folder_is_named(name: str, kind: str, tmp_path: Path) -> None:
             backbones.load_backbone(ref)
         assert kind in caught.value.fix
         assert "timm/" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ref", ["/nowhere/model", "./model.th", "../weights/a.md", "~/a.pth"])
+def test_a_path_that_is_not_there(ref: str) -> None:
+    with pytest.raises(UsageError, match="no backbone") as caught:
+        backbones.load_backbone(ref)
+    assert "there is no such file" in caught.value.fix
+    assert f"timm{ref}" not in caught.value.fix
 
 
 def test_every_folder_of_weights_is_known() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference
-from fsbench.backbones.file_kinds import SUFFIXES
+from fsbench.backbones.file_kinds import SUFFIXES, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.preprocessing import (
@@ -54,8 +54,15 @@ FOLDERS: dict[str, tuple[str, str]] = {
 
 
 def check(request: BackboneRequest) -> None:
-    """Raise UsageError without an architecture that can be built."""
-    source, inner = architecture_request(request, parse(request))
+    """Raise UsageError without an architecture that can be built, CheckpointError without weights.
+
+    Only the first bytes of the file are read.
+    """
+    file = parse(request)
+    if request.random_init is None:
+        for shard in checkpoint.list_shards(Path(file.path)):
+            find_format(shard)
+    source, inner = architecture_request(request, file)
     check_request(source, inner)
 
 
@@ -119,7 +126,7 @@ def weights_in(path: Path) -> Path:
     if mark in WEIGHTS:
         return path / mark
     files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
-    other = f"without {' or '.join(WEIGHTS)}", f"pass {', or '.join(files[:10]) or 'a file'}"
+    other = f"none of {', '.join(WEIGHTS)} is in it", f"pass {', or '.join(files[:10]) or 'a file'}"
     kind, fix = FOLDERS.get(mark, other)
     raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
 
