@@ -40,6 +40,7 @@ from fsbench.api.request import (
 from fsbench.api.results import Results
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.features import FeatureStore, check_input_size, feature_block_size
+from fsbench.backbones.precision import exact_float32
 from fsbench.core import process
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import (
@@ -394,11 +395,14 @@ class Evaluation:
         cell, spec = self.cell(task), self.spec(task)
         if self.request.overwrite:
             cell.clear()
-        if not isinstance(spec, EpisodicSpec):
-            return cell.read() if cell.complete() else self.run_probe(task, cell, spec)
-        return retry_with_halvings(
-            lambda halvings: self.run_episodes(task, spec, halvings), self.report.log, cell.halvings
-        )
+        with exact_float32(self.context.device):
+            if not isinstance(spec, EpisodicSpec):
+                return cell.read() if cell.complete() else self.run_probe(task, cell, spec)
+            return retry_with_halvings(
+                lambda halvings: self.run_episodes(task, spec, halvings),
+                self.report.log,
+                cell.halvings,
+            )
 
     def run_episodes(self, task: TaskId, spec: EpisodicSpec, halvings: int) -> Result:
         """Compute the missing blocks of an episodic task and write its result.

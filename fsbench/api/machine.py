@@ -56,6 +56,8 @@ class RunContext:
         """Return how and where the run computes, with the seconds since its start."""
         import torch
 
+        from fsbench.backbones.precision import PRECISION
+
         return provenance.collect_provenance(
             command=" ".join(["fsbench", *sys.argv[1:]]),
             device=process.device_model(self.device),
@@ -63,6 +65,7 @@ class RunContext:
             threads=torch.get_num_threads(),
             batch_size=self.batch_size,
             halvings=self.halvings,
+            precision=PRECISION,
             started=self.started,
             seconds=time.monotonic() - self.start_time,
         )

@@ -32,6 +32,7 @@ from fsbench.api.machine import Machine, RunContext
 from fsbench.api.request import EvaluationRequest, Models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureStore
+from fsbench.backbones.precision import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter, require_consent
 from fsbench.core.records import EpisodeRecords, concatenate
@@ -254,7 +255,8 @@ class Recomputation:
         inputs = inputs_of(
             self.backbone, sample.task, sample.spec.image, self.targets, self.features, device
         )
-        parts = [protocol.evaluate_block(inputs, sample.spec, b) for b in self.blocks(sample)]
+        with exact_float32(device):
+            parts = [protocol.evaluate_block(inputs, sample.spec, b) for b in self.blocks(sample)]
         records = concatenate(parts)
         return records.take(np.isin(records.index, sample.records.index))
 

@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.precision import PRECISION, exact_float32
 from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core import io, process
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
@@ -296,6 +297,7 @@ class FeatureStore:
             "image": image.model_dump(mode="json"),
             "data": fingerprint,
             "dtype": "float32",
+            "precision": PRECISION,
             "block": self.batch_size or feature_block_size(facts.feature_dim, image.input_size),
             "torch": torch.__version__,
             "pillow": PIL.__version__,
@@ -363,15 +365,14 @@ def cache_key(about: dict[str, Any]) -> str:
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:
-    """Compute features (B, D) of pixels (B, 3, s, s) uint8, without TF32 and autotuning.
+    """Compute features (B, D) of pixels (B, 3, s, s) uint8 in true float32, without autotuning.
 
     Raises FsbenchError if the block exceeds the memory of the device.
     """
-    cudnn = torch.backends.cudnn
     layout = memory_layout(backbone.module)
     images = torch.from_numpy(pixels).to(device).contiguous(memory_format=layout)
     try:
-        with torch.no_grad(), cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
+        with torch.no_grad(), exact_float32(device):
             rows: Features = backbone.features(images).cpu().numpy()
     except torch.OutOfMemoryError as error:
         raise FsbenchError(

@@ -400,6 +400,12 @@ class Provenance(Frozen):
         exclude_if=lambda value: value == 0,
         description="of the episodes of a forward pass, where memory was too small for all",
     )
+    precision: str | None = Field(
+        None,
+        max_length=40,
+        exclude_if=lambda value: value is None,
+        description="of float32 in features and heads, as torch's fp32_precision names it",
+    )
     plugins: dict[str, str] = Field(
         {},
         exclude_if=lambda value: not value,

@@ -27,11 +27,13 @@ def collect_provenance(
     seconds: float,
     batch_size: int | None = None,
     halvings: int = 0,
+    precision: str | None = None,
 ) -> Provenance:
     """Collect versions, commit and platform of this process, beside these facts of the run.
 
     command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601;
-    batch_size: where one was asked for; halvings: of what shares a forward pass.
+    batch_size: where one was asked for; halvings: of what shares a forward pass;
+    precision: of float32.
     """
     return Provenance(
         command=command,
@@ -45,6 +47,7 @@ def collect_provenance(
         threads=threads,
         batch_size=batch_size,
         halvings=halvings,
+        precision=precision,
         started=started,
         seconds=seconds,
     )

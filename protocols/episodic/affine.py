@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
+from fsbench.backbones.precision import exact_float32
 from fsbench.backbones.torch_faults import has_bfloat16_kernels
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
@@ -132,9 +133,8 @@ def has_bfloat16(device: str) -> bool:
 @contextmanager
 def exact_kernels(device: str, spec: EpisodicSpec, halvings: int = 0) -> Iterator[None]:
     """Use deterministic kernels without TF32. Raise OutOfMemory when memory is too small."""
-    cudnn = torch.backends.cudnn
     try:
-        with cudnn.flags(benchmark=False, deterministic=True, allow_tf32=False):
+        with exact_float32(device):
             yield
     except torch.OutOfMemoryError as error:
         size = piece_size(spec, halvings)
