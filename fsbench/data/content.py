@@ -62,9 +62,10 @@ class Contents:
             members.setdefault(sha256, []).append(index)
         ids, labels = self.dataset.canonical_ids, self.dataset.labels.tolist()
         equal = [group for group in members.values() if len({labels[i] for i in group}) > 1]
-        texts = [" = ".join(ids[i] for i in group) for group in equal[:N_LISTED]]
         if not equal:
             return ""
+        first = [{labels[i]: ids[i] for i in reversed(group)} for group in equal[:N_LISTED]]
+        texts = [" = ".join(group[label] for label in sorted(group)) for group in first]
         return (
             f"warning: {sum(map(len, equal))} images have the same content as an image of another "
             f"class: {', '.join(texts)}{', ...' if len(equal) > N_LISTED else ''}"

@@ -27,7 +27,7 @@ from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.core.seeding import Name, seed_for
 from fsbench.core.specs import SourceSubset
 from fsbench.data.base import hash_lines
-from fsbench.data.images import resize_square, to_channels_first
+from fsbench.data.images import DIM, resize_square, to_channels_first
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -176,7 +176,7 @@ def decode_source(
     """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
     if listing.stamp is None:
         pixels = {
-            name: np.stack([_pixels(sample, size) for sample in part])
+            name: np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
             for name, part in listing.parts.items()
         }
         hashes = {name: _sha(images) for name, images in pixels.items()}
@@ -254,20 +254,22 @@ def _fill(
     path: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
 ) -> Pixels:
     """Decode in threads into the file, so that memory use stays constant."""
-    shape = (len(part), 3, size, size)
+    shape, dim = (len(part), 3, size, size), 0
     pixels = io.create_array(path, np.uint8, shape)
     with report.task(what, len(part), "images") as advance, ThreadPoolExecutor(4) as threads:
         for start in range(0, len(part), 256):
             block = part[start : start + 256]
-            for n, image in enumerate(threads.map(lambda s: _pixels(s, size), block), start):
-                pixels[n] = image
+            for n, image in enumerate(threads.map(lambda sample: sample.open(), block), start):
+                pixels[n] = to_channels_first(resize_square(image, size))
+                dim += DIM in image.info
             advance(len(block))
+    if dim:
+        report.log(
+            f"warning: {what}: {dim} 16-bit images use less than an eighth of their range and look "
+            "almost black; scale them: ?bits=N behind folder:DIR or hf-hub:NAME, 12 for 12 bits"
+        )
     pixels.flush()
     return pixels
-
-
-def _pixels(sample: SourceImage, size: int) -> Pixels:
-    return to_channels_first(resize_square(sample.open(), size))
 
 
 def _sha(pixels: Pixels) -> str:

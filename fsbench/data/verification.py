@@ -83,10 +83,8 @@ def verify_dataset(
     if name.startswith(HUB):
         parts = HubReference.parse(name)
         is_source = not parts.split and len(parts.load_splits(cache / "datasets")) > 1
-    elif name.startswith(FOLDER):
-        is_source = False
     else:
-        is_source = resolve_alias(name) in SOURCES.names()
+        is_source = not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
     if is_source:
         return _source(name, roots, cache, report, decode)
     dataset = load_target(name, roots, cache=cache)

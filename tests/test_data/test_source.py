@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from fsbench.core.specs import SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source, source
@@ -117,3 +118,20 @@ def test_other_files_size_or_version_make_another_cache(
     assert load(folder)[1] == ["decode train", "decode val"]
     monkeypatch.setattr(source, "VERSION", 2)
     assert load(folder)[1] == ["decode train", "decode val"]
+
+
+def test_a_source_of_images_with_unused_bits_is_warned_of_and_scaled(tmp_path: Path) -> None:
+    for name in ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/b/4.png"):
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True)
+        Image.fromarray(np.full((16, 16), 4095, dtype=np.uint16)).save(path)
+    dark, lines = load(tmp_path / "src")
+    warnings = [line for line in lines if line.startswith("warning: decode train: 2 16-bit images")]
+    assert len(warnings) == 1
+    assert "?bits=N" in warnings[0]
+    log = Log()
+    ref = f"folder:{tmp_path / 'src'}?bits=12"
+    scaled = load_source(ref, DataRoots(), tmp_path / "c", 16, log)
+    assert not any("warning" in line for line in log.lines)
+    assert (int(dark.train.images.max()), int(scaled.train.images.min())) == (15, 255)
+    assert scaled.fingerprint != dark.fingerprint

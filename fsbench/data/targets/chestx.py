@@ -21,7 +21,7 @@ from fsbench.data.assembly import (
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import class_counts
 from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
-from fsbench.data.splits import missing_error
+from fsbench.data.splits import require_path
 
 COUNTS = class_counts("chestx")
 FACTS = DatasetFacts(
@@ -89,10 +89,7 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 
 
 def _find_table(folder: Path) -> Path:
-    table = find_first(folder, TABLES)
-    if table is None:
-        raise missing_error(folder, TABLES[0], FACTS)
-    return table
+    return find_first(folder, TABLES) or require_path(folder, TABLES[0], FACTS)
 
 
 def get_patient(image: str) -> str:

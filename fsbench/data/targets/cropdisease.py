@@ -18,6 +18,7 @@ from fsbench.data.catalog import Archive, class_counts
 from fsbench.data.download import merge_entry
 from fsbench.data.files import list_folders
 
+COPIES = ("plantvillage dataset", "PlantVillage-Dataset", "new-plant-diseases-dataset")
 COUNTS = class_counts("cropdisease")
 FACTS = DatasetFacts(
     name="cropdisease",
@@ -30,15 +31,7 @@ FACTS = DatasetFacts(
     "STARTUP's lists do not name",
     groups="photo: class and file name without its unique prefix, suffix and ` copy 2`",
     layout="dataset/train/<Class>/*.JPG, train/<Class>/*.JPG or PlantVillage's color/<Class>/*.JPG",
-    folders=(
-        "cropdisease",
-        "CropDiseases",
-        "plant-disease",
-        "plantvillage",
-        "PlantVillage-Dataset",
-        "plantvillage dataset",
-        "new-plant-diseases-dataset",
-    ),
+    folders=("cropdisease", "CropDiseases", "plant-disease", "plantvillage", *COPIES),
     aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
     download="kaggle datasets download saroz014/plant-disease; fsbench data download cropdisease "
     "fetches all of PlantVillage, marked `subset`, and prints the steps",

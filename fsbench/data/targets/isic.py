@@ -16,7 +16,7 @@ from fsbench.data.assembly import (
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import Archive
 from fsbench.data.files import find_inside, find_path, list_folders, list_images, read_csv_columns
-from fsbench.data.splits import missing_error
+from fsbench.data.splits import require_path
 
 IMAGES = "ISIC2018_Task3_Training_Input"
 FOLDERS = (IMAGES, "HAM10000_images_part_1", "HAM10000_images_part_2")
@@ -99,9 +99,7 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 
 def _find_table(folder: Path) -> Path:
     table = find_inside(folder, (f"{TABLE}.csv", *METADATA))
-    if table is None:
-        raise missing_error(folder, f"{TABLE}/{TABLE}.csv and {METADATA[0]}", FACTS)
-    return table
+    return table or require_path(folder, f"{TABLE}/{TABLE}.csv", FACTS)
 
 
 def _with_lesions(dataset: TargetDataset) -> TargetDataset:
