@@ -359,19 +359,31 @@ class TargetSets:
             for note in dataset.notes:
                 report.log(f"{dataset.name}: {note}")
         self._records: dict[tuple[str, Pool], DatasetRecord] = {}
+        self._test_counts: dict[str, tuple[int, ...]] = {}
 
     def of(self, task: TaskId) -> TargetDataset:
         """Return the data set of a task."""
         return self.datasets[task.dataset, pool_of(task)]
 
+    def test_counts(self, task: TaskId) -> tuple[int, ...]:
+        """Return the test images of each class of a probe's data set."""
+        if task.dataset not in self._test_counts:
+            dataset = self.of(task)
+            labels = dataset.labels[split_dataset(dataset)[1]]
+            counts = [int((labels == c).sum()) for c in dataset.class_counts]
+            self._test_counts[task.dataset] = tuple(counts)
+        return self._test_counts[task.dataset]
+
     def record(self, task: TaskId) -> DatasetRecord:
-        """Return what a result states about its images; disjoint protocols add their groups."""
+        """Return what a result states about its images: also groups (disjoint), test counts."""
         key = (task.dataset, pool_of(task))
         if key not in self._records:
             self._records[key] = datasets.describe_dataset(
                 self.datasets[key], self.cache, self.report
             )
-        if task.protocol is None or SAMPLING[task.protocol].track == "classic":
+        if task.protocol is None:
+            return self._records[key].model_copy(update={"test_counts": self.test_counts(task)})
+        if SAMPLING[task.protocol].track == "classic":
             return self._records[key]
         groups = self.of(task).require_groups().hash
         return self._records[key].model_copy(update={"groups": groups})

@@ -258,6 +258,7 @@ def protocols() -> list[Row]:
 
 def protocol_specs() -> "dict[str, Spec]":
     """Return the spec of every protocol with its defaults, by name."""
+    from fsbench.api.request import ProbeSettings
     from fsbench.core.specs import FITTED, SGD, EpisodeSpec, EpisodicSpec, KnnSpec, ProbeSpec
     from fsbench.core.tasks import PROTOCOLS
 
@@ -268,7 +269,8 @@ def protocol_specs() -> "dict[str, Spec]":
         for adaptation in sorted([*SGD, *FITTED.usable(SGD)[0]])
         for protocol in PROTOCOLS
     }
-    return {**episodic, "probe": ProbeSpec(), "knn": KnnSpec()}
+    probe = ProbeSpec.model_validate(ProbeSettings().fields("probe"))
+    return {**episodic, "probe": probe, "knn": KnnSpec()}
 
 
 def protocol_spec(name: str) -> "Spec":

@@ -127,12 +127,12 @@ class Models:
 
 PROBE_PREFIX = "probe"
 PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
-    "probe": ("augmentation", "views", "schedule", "select"),
-    "knn": ("k", "metric", "weights", "temperature"),
+    "probe": ("augmentation", "views", "schedule", "select", "epoch", "score"),
+    "knn": ("k", "metric", "weights", "temperature", "score"),
 }
 """Settings of each probe, all visible in the name of its column."""
 HELD_OUT = 0.1
-"""Part of the official train images on which a rate is tried that has seen no test image."""
+"""Part of the train images on which rate and epoch are chosen by default."""
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class ProbeSettings:
 
     def refuse_unused(self, tasks: tuple[TaskId, ...]) -> None:
         """Raise UsageError for a setting of a probe that no task is."""
+        used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
         for probe, names in PROBE_FIELDS.items():
-            unused = [name for name in names if name in self.values]
-            if unused and all(task.probe != probe for task in tasks):
+            if unused := [name for name in names if name in self.values and name not in used]:
                 raise UsageError(
                     f"{PROBE_PREFIX}.{unused[0]} is set, and no task is a {probe}",
                     fix=f"add a task such as eurosat:{probe}",
@@ -168,8 +168,8 @@ class ProbeSettings:
         values: dict[str, Any] = {n: v for n, v in self.values.items() if n in PROBE_FIELDS[probe]}
         if "views" in values:
             values = {"augmentation": "views", **values}
-        if values.get("select") == "held_out":
-            values["held_out"] = HELD_OUT
+        if probe == "probe" and values.setdefault("select", "held_out") == "held_out":
+            values = {"held_out": HELD_OUT, "epoch": "best", **values}
         model: type[ProbeSpec | KnnSpec] = KnnSpec if probe == "knn" else ProbeSpec
         try:
             spec = model.model_validate(values)
@@ -181,22 +181,19 @@ class ProbeSettings:
     def spec(
         self, task: TaskId, image: ImageSpec, seed: int, limit: int | None
     ) -> ProbeSpec | KnnSpec:
-        """Return the full spec, with the official split if there is one; limit: most epochs."""
-        split = published_split(task)
+        """Return the full spec, with the split and metric of the publisher; limit: most epochs."""
+        facts = TARGETS.load(task.dataset).FACTS if task.dataset in TARGETS.names() else None
+        split: Split = "official" if facts and facts.split else "derived_80_20"
+        default = {"score": facts.metric} if facts else {}
         if task.probe == "knn":
-            return KnnSpec.model_validate({**self.fields("knn"), "image": image, "split": split})
-        fields = self.fields("probe")
+            fields = default | self.fields("knn")
+            return KnnSpec.model_validate({**fields, "image": image, "split": split})
+        fields = default | self.fields("probe")
         if split == "official":
             fields = {"held_out": HELD_OUT, **fields}
         epochs = min(ProbeSpec().epochs, limit or ProbeSpec().epochs)
         fixed = {"image": image, "epochs": epochs, "split": split, "seed": seed}
         return ProbeSpec.model_validate(fields | fixed)
-
-
-def published_split(task: TaskId) -> Split:
-    """Return `official` if the publisher of the data set states a split."""
-    official = task.dataset in TARGETS.names() and TARGETS.load(task.dataset).FACTS.split
-    return "official" if official else "derived_80_20"
 
 
 @dataclass(frozen=True)

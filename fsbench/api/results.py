@@ -72,10 +72,11 @@ class Results(Sequence[Result]):
         Returns
         -------
         pandas.DataFrame
-            Columns: model, dataset, n_way, n_shot, head, protocol, input_size (px), accuracy and
-            ci95 (fractions; half-width of the 95 % interval), episodes, images (tested, of a
-            probe), flags (why a result is not official), task, variant (settings that differ from
-            the defaults), source (`module` for a module in memory), weights_hash.
+            Columns: model, dataset, n_way, n_shot, head, protocol, input_size (px), accuracy (the
+            score) and ci95 (fractions; half-width of the 95 % interval), episodes, images (tested,
+            of a probe), top1, balanced_accuracy, largest_class (of a probe; fractions), flags (why
+            a result is not official), task, variant (settings that differ from the defaults),
+            source (`module` for a module in memory), weights_hash.
 
         Examples
         --------
@@ -155,6 +156,9 @@ COLUMNS = {
     "ci95": "float64",
     "episodes": "Int64",
     "images": "Int64",
+    "top1": "float64",
+    "balanced_accuracy": "float64",
+    "largest_class": "float64",
     "flags": None,
     "task": None,
     "variant": None,
@@ -167,6 +171,7 @@ COLUMNS = {
 def frame_row(model: str, result: Result) -> dict[str, Any]:
     """Return one result as a row of `Results.to_frame`."""
     spec, episodic = result.spec, isinstance(result.spec, EpisodicSpec)
+    scores = result.by_class
     return {
         "model": model,
         "dataset": result.dataset.name,
@@ -179,6 +184,9 @@ def frame_row(model: str, result: Result) -> dict[str, Any]:
         "ci95": result.score.ci95,
         "episodes": result.score.n if episodic else None,
         "images": None if episodic else result.score.n,
+        "top1": scores and scores.accuracy.mean,
+        "balanced_accuracy": scores and scores.balanced_accuracy.mean,
+        "largest_class": scores and scores.largest_class,
         "flags": ", ".join(result.flags),
         "task": str(result.task),
         "variant": " ".join(result.column.variant),

@@ -43,14 +43,7 @@ from fsbench.results import provenance
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.verification import Loaded
 from leaderboard.board import badges, signatures
-from leaderboard.board.badges import (
-    Badge,
-    CellCheck,
-    FlipCount,
-    allow_flips,
-    draw_rows,
-    draw_seeds,
-)
+from leaderboard.board.badges import Badge, CellCheck, FlipCount, allow_flips, draw_rows, draw_seeds
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.submission.chain import build_chain
 from protocols import EPISODIC, episodes_per_block

@@ -239,10 +239,7 @@ def css_variables(theme: Theme) -> str:
 
 def series_look(i: int) -> dict[str, Any]:
     """Return colour and dashes of the i-th series; colours begin again with other dashes."""
-    return {
-        "color": SERIES[i % len(SERIES)],
-        "linestyle": DASHES[i // len(SERIES) % len(DASHES)],
-    }
+    return {"color": SERIES[i % len(SERIES)], "linestyle": DASHES[i // len(SERIES) % len(DASHES)]}
 
 
 # Text: what a figure may show, how wide it is, and numbers as people read them.

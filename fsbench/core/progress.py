@@ -181,11 +181,7 @@ class WorkEstimate:
 
 
 def require_consent(
-    who: str,
-    estimates: Sequence[WorkEstimate],
-    yes: bool,
-    log: Callable[[str], None],
-    fix: str,
+    who: str, estimates: Sequence[WorkEstimate], yes: bool, log: Callable[[str], None], fix: str
 ) -> None:
     """Log how long work will take. Raise UsageError above an hour unless `yes`.
 

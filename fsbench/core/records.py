@@ -81,8 +81,10 @@ class ProbeRecords:
     lr (L,) float64; curve (L, epochs) float64: test accuracy after each epoch; last (L, N) and
     best (L, N) bool: test image n was right after the last epoch, and after the best epoch (the
     first one with the highest test accuracy; the paper reports it, and it is picked on test).
-    held_out (L,) float64: accuracy on training images that a second run, on the others, has not
-    seen, after its last epoch; None where the spec holds none out.
+    held_out (L,) float64: score on training images that a second run, on the others, has not seen,
+    after its last epoch; None where the spec holds none out. Where it chooses the epoch too,
+    held_out_curve (L, epochs) is in its place, and chosen (L, N) bool: test image n was right after
+    the first epoch with the highest score there.
     """
 
     lr: NDArray[np.float64]
@@ -90,6 +92,8 @@ class ProbeRecords:
     last: NDArray[np.bool_]
     best: NDArray[np.bool_]
     held_out: NDArray[np.float64] | None = None
+    held_out_curve: NDArray[np.float64] | None = None
+    chosen: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)

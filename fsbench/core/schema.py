@@ -23,6 +23,7 @@ from fsbench.core.specs import (
     Frozen,
     SourceSubset,
     Spec,
+    TestScore,
     digest,
     shorten_triple,
 )
@@ -184,6 +185,7 @@ class DatasetFacts(Frozen):
     )
     label_rule: str = Field(description="how raw labels became class ids, in words")
     dropped: str = Field("nothing", description="what is left out, with counts")
+    metric: TestScore = Field("accuracy", description="of the official test: what a probe reports")
     pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
     groups: str = Field("", description="what images of one group share and where it is read")
     layout: str = Field(description="files and folders expected below the data set folder")
@@ -222,6 +224,11 @@ class DatasetRecord(Frozen):
         None,
         exclude_if=lambda value: value is None,
         description="of the disjoint track: sha-256 over which images belong together",
+    )
+    test_counts: tuple[int, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="of a probe: test images of each class present; outcomes are in their order",
     )
 
     @property
@@ -423,6 +430,17 @@ class ScoreRecord(Frozen):
     n: int = Field(ge=1, le=MAX_IMAGES, description="episodes, or test images of a probe")
 
 
+class ClassScores(Frozen):
+    """A probe's scores beside each other: all test images count alike, or all classes do."""
+
+    accuracy: ScoreRecord
+    balanced_accuracy: ScoreRecord
+    largest_class: float = Field(gt=0, le=1, description="its share of the test images")
+    one_class: bool = Field(
+        description="right are all images of one class and no other: one class is always predicted"
+    )
+
+
 class Result(Frozen):
     """Result of a backbone on a data set under a spec; its records are a Parquet file beside it."""
 
@@ -452,6 +470,11 @@ class Result(Frozen):
         None,
         exclude_if=lambda value: value is None,
         description="over all images of an episode's classes that could have been a query",
+    )
+    by_class: ClassScores | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of a probe, where the test images of each class are known",
     )
     provenance: Provenance
 

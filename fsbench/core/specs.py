@@ -47,6 +47,9 @@ Split = Literal["official", "derived_80_20"]
 Augmentation = Literal["none", "views", "live"]
 Schedule = Literal["constant", "cosine"]
 Select = Literal["test", "held_out"]
+Epoch = Literal["last", "best"]
+TestScore = Literal["accuracy", "balanced_accuracy"]
+"""Share of test images that are right, or its mean over the classes."""
 Metric = Literal["cosine", "euclidean"]
 AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
@@ -493,6 +496,10 @@ def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "fitted": settings.model_validate(stated)}
 
 
+BALANCED = "balanced"
+"""Word of a column whose score is balanced accuracy."""
+
+
 class ProbeSpec(Frozen):
     """Linear probe as in SEAL (section 4.2), with defaults of this suite where the paper is silent.
 
@@ -500,7 +507,8 @@ class ProbeSpec(Frozen):
     of every image (resize, random resized crop, flip), epoch e on view e mod k; `live` on a new
     view in every epoch. schedule: `cosine` decays the rate to 0, epoch by epoch. held_out: part of
     every training class on which the rate is chosen, beside the choice on the test images that the
-    paper reports; None for no such part. select: which of the two choices is the score.
+    paper reports; None for no such part. select: which of the two choices is the score. epoch: of
+    the choice on the held-out part; that on the test images always takes the best one.
     """
 
     kind: Literal["probe"] = "probe"
@@ -522,6 +530,8 @@ class ProbeSpec(Frozen):
     split: Split = "official"
     held_out: float | None = Field(None, gt=0, lt=1, exclude_if=lambda value: value is None)
     select: Select = Field("test", exclude_if=lambda value: value == "test")
+    epoch: Epoch = Field("last", exclude_if=lambda value: value == "last")
+    score: TestScore = Field("accuracy", exclude_if=lambda value: value == "accuracy")
     seed: int = Field(0, ge=0)
     transductive: ClassVar[bool] = False
     scale_free: ClassVar[bool] = False
@@ -532,6 +542,8 @@ class ProbeSpec(Frozen):
             raise ValueError(f"augmentation {self.augmentation} with views {self.views}")
         if self.select == "held_out" and self.held_out is None:
             raise ValueError("select held_out without a held_out part")
+        if self.epoch == "best" and self.select == "test":
+            raise ValueError("epoch best is for select held_out; select test always takes it")
         return self
 
     @property
@@ -546,7 +558,9 @@ class ProbeSpec(Frozen):
             f"views-{self.views}": self.augmentation == "views",
             "live-views": self.augmentation == "live",
             self.schedule: self.schedule != "constant",
-            "lr-held-out": self.select == "held_out",
+            "lr-held-out": self.select == "held_out" and self.epoch == "last",
+            "held-out": self.epoch == "best",
+            BALANCED: self.score == "balanced_accuracy",
         }
         return (*(word for word, shown in parts.items() if shown), *self.image.variant)
 
@@ -573,6 +587,7 @@ class KnnSpec(Frozen):
     temperature: float | None = Field(0.07, gt=0)
     bn_mode: Literal["eval"] = "eval"
     split: Split = "official"
+    score: TestScore = Field("accuracy", exclude_if=lambda value: value == "accuracy")
     transductive: ClassVar[bool] = False
     scale_free: ClassVar[bool] = True
 
@@ -601,7 +616,8 @@ class KnnSpec(Frozen):
         fields = type(self).model_fields
         differ = {n: getattr(self, n) for n in ("k", "metric", "weights", "temperature")}
         changed = (f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
-        return (*changed, *self.image.variant)
+        score = (BALANCED,) if self.score == "balanced_accuracy" else ()
+        return (*changed, *score, *self.image.variant)
 
     @property
     def label(self) -> str:

@@ -4,6 +4,10 @@ The interval is 1.96 * s / sqrt(n) with ddof 1. Of the official codes, IBM/cdfsl
 the one with ddof 0 (finetune.py) and cpphoo/STARTUP saves the one with ddof 1 (compile_result.py);
 at 600 episodes they differ by less than 0.001 points. It covers the sampling of episodes only, not
 pretraining seeds. All values are fractions in [0, 1].
+
+If all n outcomes are 0, or all are 1, their spread is 0, and the half-width is the distance to the
+bound of Wilson's interval of n trials, z²/(n + z²); the queries of an episode share a classifier
+and count as one trial.
 """
 
 import math
@@ -58,8 +62,30 @@ def score(values: ArrayLike) -> Score:
     x = np.asarray(values, dtype=np.float64)
     if x.size == 0:
         raise UsageError("no outcomes to average", fix="evaluate at least one episode")
-    half = Z95 * float(x.std(ddof=1)) / math.sqrt(x.size) if x.size > 1 else math.nan
+    half = float(half_widths(x)) if x.size > 1 else math.nan
     return Score(float(x.mean()), half, int(x.size))
+
+
+def half_widths(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the half-width of the interval of each row of outcomes (..., n), n > 1."""
+    n = x.shape[-1]
+    is_certain = (x == 0).all(axis=-1) | (x == 1).all(axis=-1)
+    usual = Z95 * x.std(axis=-1, ddof=1) / math.sqrt(n)
+    return np.asarray(np.where(is_certain, Z95**2 / (n + Z95**2), usual), np.float64)
+
+
+def balanced_score(right: NDArray[np.bool_], counts: Sequence[int]) -> Score:
+    """Return the mean over classes of the share of right images, with its interval.
+
+    right (N,): class by class, counts[c] images of class c; classes without one are left out. The
+    variance is that of a mean of C binomials, the sum of p (1 - p) / n over the classes by C², with
+    Agresti and Coull's p (z²/2 right and wrong images more), so that none is 0.
+    """
+    sizes = np.array([n for n in counts if n], np.float64)
+    hits = np.add.reduceat(right.astype(np.float64), (sizes.cumsum() - sizes).astype(np.intp))
+    p = (hits + Z95**2 / 2) / (sizes + Z95**2)
+    half = Z95 * math.sqrt((p * (1 - p) / sizes).sum()) / sizes.size
+    return Score(float((hits / sizes).mean()), half, right.size)
 
 
 def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
@@ -68,16 +94,13 @@ def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
     for n in {row.size for row in rows if row.size > 1}:
         places = [i for i, row in enumerate(rows) if row.size == n]
         x = np.stack([rows[i] for i in places])
-        halves = Z95 * x.std(axis=1, ddof=1) / math.sqrt(n)
-        numbers = zip(x.mean(axis=1).tolist(), halves.tolist(), strict=True)
+        numbers = zip(x.mean(axis=1).tolist(), half_widths(x).tolist(), strict=True)
         scores |= {i: Score(*pair, n) for i, pair in zip(places, numbers, strict=True)}
     return [scores.get(i) or score(row) for i, row in enumerate(rows)]
 
 
 def paired(
-    a: Sequence[NDArray[np.float64]],
-    b: Sequence[NDArray[np.float64]],
-    draws: Sequence[str] = (),
+    a: Sequence[NDArray[np.float64]], b: Sequence[NDArray[np.float64]], draws: Sequence[str] = ()
 ) -> Paired:
     """Return the unweighted mean over columns of the mean of A - B, with a z test.
 

@@ -42,7 +42,7 @@ def build_result(
     feature_norm: float | None = None,
 ) -> Result:
     """Return the result of records. Raise UsageError if there are none."""
-    summary = summarize(records, spec)
+    summary = summarize(records, spec, dataset.test_counts)
     if not provenance.plugins:
         plugins = result_plugins(facts, dataset, spec)
         provenance = provenance.model_copy(update={"plugins": plugins})
@@ -66,6 +66,7 @@ def build_result(
         details=summary.details,
         feature_norm=feature_norm,
         dense=summary.dense,
+        by_class=summary.by_class,
         provenance=provenance,
     )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import replacing
-from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
 
 Struct = dict[int, Any]
 MAX_PAGES = 10_000
@@ -163,18 +163,16 @@ def episode_schema(n_way: int, n_query: int, dense: bool = False) -> "pa.Schema"
 
 
 @lru_cache
-def probe_schema(n_test: int, epochs: int, held_out: bool = False) -> "pa.Schema":
-    """Return the schema; held_out: with the accuracy on the held-out part of train."""
+def probe_schema(n_test: int, epochs: int, choice: tuple[str, ...] = ()) -> "pa.Schema":
+    """Return the schema; choice: the columns of the choice on the held-out part of train."""
     import pyarrow as pa
 
+    curve, outcomes = pa.list_(pa.float64(), epochs), pa.binary(packed_bytes(n_test))
+    kinds = {"lr": pa.float64(), "curve": curve, "last": outcomes, "best": outcomes}
+    of_choice = {"held_out": pa.float64(), "held_out_curve": curve, "chosen": outcomes}
+    kinds |= {name: of_choice[name] for name in choice}
     return pa.schema(
-        [
-            pa.field("lr", pa.float64(), nullable=False),
-            pa.field("curve", pa.list_(pa.float64(), epochs), nullable=False),
-            pa.field("last", pa.binary(packed_bytes(n_test)), nullable=False),
-            pa.field("best", pa.binary(packed_bytes(n_test)), nullable=False),
-            *(pa.field(name, pa.float64(), nullable=False) for name in ["held_out"] if held_out),
-        ],
+        [pa.field(name, kind, nullable=False) for name, kind in kinds.items()],
         metadata={"rows": "learning rates", "n_test": str(n_test)},
     )
 
@@ -204,10 +202,10 @@ def write_records(path: Path, records: "Records") -> None:
         schema = image_schema()
     else:
         n_test, epochs = records.last.shape[1], records.curve.shape[1]
-        schema = probe_schema(n_test, epochs, records.held_out is not None)
-    columns = [to_arrow(getattr(records, field.name), field.type) for field in schema]
+        schema = probe_schema(n_test, epochs, tuple(columns(records))[4:])
+    arrays = [to_arrow(getattr(records, field.name), field.type) for field in schema]
     with replacing(path) as temporary:
-        pq.write_table(pa.Table.from_arrays(columns, schema=schema), temporary, compression="zstd")
+        pq.write_table(pa.Table.from_arrays(arrays, schema=schema), temporary, compression="zstd")
 
 
 def to_arrow(values: NDArray[Any], kind: Any) -> Any:
@@ -249,13 +247,11 @@ def read_probe(path: Path, n_test: int, epochs: int) -> ProbeRecords:
         raise ValidationFailed(
             f"{path}: {n_test} test images and {epochs} epochs are absurd", fix=FIX
         )
-    raw = read_columns(
-        path, *(probe_schema(n_test, epochs, held_out) for held_out in (True, False))
-    )
-    last, best = (
-        np.unpackbits(raw[name], axis=1, count=n_test).view(np.bool_) for name in ("last", "best")
-    )
-    return ProbeRecords(raw["lr"], raw["curve"], last, best, raw.get("held_out"))
+    choices = ((), ("held_out",), ("held_out_curve", "chosen"))
+    raw = read_columns(path, *(probe_schema(n_test, epochs, choice) for choice in choices))
+    for name in {"last", "best", "chosen"} & raw.keys():
+        raw[name] = np.unpackbits(raw[name], axis=1, count=n_test).view(np.bool_)
+    return ProbeRecords(**raw)
 
 
 def read_images(path: Path) -> ImageRecords:
@@ -281,10 +277,10 @@ def read_columns(path: Path, *schemas: "pa.Schema") -> dict[str, NDArray[Any]]:
             schema = check_header(path, file, schemas)
             check_pages(data, file.metadata, measure_row(schema).values)
             table = file.read(use_threads=False)
-            columns = zip(schema.names, table.itercolumns(), strict=True)
+            named = zip(schema.names, table.itercolumns(), strict=True)
             arrays = {
                 name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-                for name, column in columns
+                for name, column in named
             }
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValidationFailed(f"{path} is no readable Parquet file: {error}", fix=FIX) from error

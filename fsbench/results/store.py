@@ -120,19 +120,12 @@ class ResultStore:
     """
 
     def __init__(
-        self,
-        root: Path,
-        environment: Mapping[str, str] | None = None,
-        report: Reporter = SILENT,
+        self, root: Path, environment: Mapping[str, str] | None = None, report: Reporter = SILENT
     ) -> None:
         self.root, self.environment, self.report = root, dict(environment or {}), report
 
     def cell(
-        self,
-        facts: BackboneFacts,
-        dataset: DatasetRecord,
-        spec: Spec,
-        model: str | None = None,
+        self, facts: BackboneFacts, dataset: DatasetRecord, spec: Spec, model: str | None = None
     ) -> "ResultPlace":
         """Return the place of one result; `model` replaces the name that the reference gives."""
         name = safe_name(model) if model else model_name(facts)

@@ -2,24 +2,33 @@
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
-from fsbench.core.schema import ScoreRecord
-from fsbench.core.specs import ProbeSpec, Select, Spec
+from fsbench.core.schema import ClassScores, ScoreRecord
+from fsbench.core.specs import BALANCED, ProbeSpec, Select, Spec
 
 Details = dict[str, float | int | str]
 
-CHOICE_RULES: dict[Select, str] = {
+Rule = Literal["test", "held_out", "held_out_epoch"]
+CHOICE_RULES: dict[Rule, str] = {
     "test": "best learning rate and epoch, picked on the test images as SEAL reports",
     "held_out": "learning rate picked on a held-out part of train, last epoch",
+    "held_out_epoch": "learning rate and epoch picked on a held-out part of train",
 }
-BESIDE: dict[Select, str] = {"test": "best on test", "held_out": "lr held out"}
+BESIDE: dict[Rule, str] = {"test": "best on test", "held_out": "lr held out"}
 """Ends the row of the other rule in a table."""
+
+
+def rule_of(spec: ProbeSpec) -> Rule:
+    """Return how the score of a probe is chosen."""
+    return "held_out_epoch" if spec.epoch == "best" else spec.select
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,48 +40,52 @@ class Choice:
     right: NDArray[np.bool_]
 
 
-def choose_rate(records: ProbeRecords, rule: Select) -> Choice:
+def choose_rate(records: ProbeRecords, rule: Rule) -> Choice:
     """Return the best learning rate and epoch, the first of equally good ones."""
-    if rule == "held_out" and records.held_out is not None:
+    if rule != "test" and records.held_out_curve is not None and records.chosen is not None:
+        curve = records.held_out_curve
+        row, epoch = divmod(int(curve.argmax()), curve.shape[1])
+        return Choice(row, epoch + 1, records.chosen[row])
+    if rule != "test" and records.held_out is not None:
         row = int(np.argmax(records.held_out))
         return Choice(row, records.curve.shape[1], records.last[row])
     row = int(np.argmax(records.best.mean(axis=1)))
     return Choice(row, int(np.argmax(records.curve[row])) + 1, records.best[row])
 
 
-def describe_choices(records: ProbeRecords, spec: ProbeSpec) -> Details:
+def describe_choices(records: ProbeRecords, spec: ProbeSpec, counts: Sequence[int]) -> Details:
     """Return last and best accuracy by learning rate, which is the score, and the other rule."""
     score = choose_rate(records, spec.select)
     details: Details = {
-        "score": CHOICE_RULES[spec.select],
+        "score": CHOICE_RULES[rule_of(spec)],
         "lr": float(records.lr[score.row]),
         "epoch": score.epoch,
     }
     for lr, last, best in zip(records.lr, records.last, records.best, strict=True):
         details[f"last@{lr:g}"] = float(last.mean())
         details[f"best@{lr:g}"] = float(best.mean())
-    return (
-        details if records.held_out is None else details | _beside(records, other_rule(spec.select))
-    )
-
-
-def other_rule(rule: Select) -> Select:
-    return "held_out" if rule == "test" else "test"
-
-
-def _beside(records: ProbeRecords, rule: Select) -> Details:
+    curve = records.held_out_curve
+    held_out = records.held_out if curve is None else curve.max(axis=1)
+    if held_out is None:
+        return details
+    rule = other_rule(spec.select)
     choice = choose_rate(records, rule)
-    mean, ci95, _ = statistics.score(choice.right.astype(np.float64))
-    details: Details = {
+    beside = score_images(choice.right, spec, counts)
+    details |= {
         "beside": CHOICE_RULES[rule],
-        "beside_mean": mean,
+        "beside_mean": beside.mean,
         "beside_lr": float(records.lr[choice.row]),
         "beside_epoch": choice.epoch,
     }
-    if not math.isnan(ci95):
-        details["beside_ci95"] = ci95
-    tried = [] if records.held_out is None else zip(records.lr, records.held_out, strict=True)
+    if beside.ci95 is not None:
+        details["beside_ci95"] = beside.ci95
+    tried = zip(records.lr, held_out, strict=True)
     return details | {f"held_out@{lr:g}": float(accuracy) for lr, accuracy in tried}
+
+
+def other_rule(select: Select) -> Rule:
+    """Return the rule whose figure stands beside the score."""
+    return "held_out" if select == "test" else "test"
 
 
 Records = EpisodeRecords | ProbeRecords | ImageRecords
@@ -108,23 +121,56 @@ class Summary:
     non_finite: int
     details: dict[str, float | int | str]
     dense: ScoreRecord | None = None
+    by_class: ClassScores | None = None
 
 
-def summarize(records: Records, spec: Spec) -> Summary:
-    """Raise UsageError without any outcome."""
-    score = score_outcomes(scored_outcomes(records, spec))
+def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summary:
+    """Return all that follows from records. Raise UsageError without any outcome.
+
+    counts: test images of each class, for a probe whose classes are known.
+    """
+    values = scored_outcomes(records, spec)
+    if isinstance(records, EpisodeRecords):
+        collapsed, non_finite = int(records.collapsed.sum()), int((~records.finite).sum())
+        dense = records.dense_accuracy
+        of_dense = None if dense is None else score_outcomes(dense)
+        return Summary(score_outcomes(values), collapsed, non_finite, {}, of_dense)
+    right, details = values == 1, Details()
+    if sum(counts) != right.size or min(counts) < 0:
+        counts = ()  # unknown, or edited
     if isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec):
-        return Summary(score, 0, 0, describe_choices(records, spec))
-    if not isinstance(records, EpisodeRecords):
-        return Summary(score, 0, 0, {})
-    collapsed, non_finite = int(records.collapsed.sum()), int((~records.finite).sum())
-    dense = records.dense_accuracy
-    return Summary(
-        score, collapsed, non_finite, {}, None if dense is None else score_outcomes(dense)
+        details = describe_choices(records, spec, counts)
+    by_class = score_classes(right, counts) if counts else None
+    return Summary(score_images(right, spec, counts), 0, 0, details, by_class=by_class)
+
+
+def score_images(right: NDArray[np.bool_], spec: Spec, counts: Sequence[int]) -> ScoreRecord:
+    """Return the score that a probe reports for its test images (N,)."""
+    if BALANCED in spec.variant and counts:
+        return make_record(statistics.balanced_score(right, counts))
+    return score_outcomes(right.astype(np.float64))
+
+
+def score_classes(right: NDArray[np.bool_], counts: Sequence[int]) -> ClassScores:
+    """Return both scores of test images (N,), in order of class with so many images each."""
+    ends = np.cumsum(counts)
+    hits = [int(right[end - n : end].sum()) for end, n in zip(ends, counts, strict=True)]
+    is_whole = [h == n for h, n in zip(hits, counts, strict=True) if h]
+    return ClassScores(
+        accuracy=score_outcomes(right.astype(np.float64)),
+        balanced_accuracy=make_record(statistics.balanced_score(right, counts)),
+        largest_class=max(counts) / sum(counts),
+        one_class=is_whole == [True] and sum(n > 0 for n in counts) > 1,
     )
 
 
 def score_outcomes(values: NDArray[np.float64]) -> ScoreRecord:
     """Return mean and interval of outcomes (n,)."""
-    mean, ci95, n = statistics.score(values)
-    return ScoreRecord(mean=mean, ci95=None if math.isnan(ci95) else ci95, n=n)
+    return make_record(statistics.score(values))
+
+
+def make_record(score: statistics.Score) -> ScoreRecord:
+    """Return a score as results state it."""
+    return ScoreRecord(
+        mean=score.mean, ci95=None if math.isnan(score.ci95) else score.ci95, n=score.n
+    )

@@ -8,11 +8,10 @@ length 1 and are free of it.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from fsbench.core.schema import Result, ScoreRecord
-from fsbench.core.specs import ProbeSpec, Select
+from fsbench.core.specs import BALANCED, ProbeSpec
 from fsbench.core.tables import TextTable
 from fsbench.core.tasks import ColumnId
 from fsbench.results import summary
@@ -20,6 +19,7 @@ from fsbench.results.names import ORDER, model_name
 
 SOURCE_ROW = "source (in-domain)"
 DENSE = "dense"
+LARGEST = "largest class"
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
@@ -38,7 +38,10 @@ def build_table(
     sources: dict[str, list[str]] = {}
     for label, result in zip(labels, results, strict=True):
         for column, score in list_scores(result):
-            rows.setdefault(column, {}).setdefault(label, []).append(format_score(score))
+            text = format_score(score) + " one class" * (
+                column == result.column and one_class(result)
+            )
+            rows.setdefault(column, {}).setdefault(label, []).append(text)
             flags.setdefault(column, {})[label] = result.flags
         source = result.backbone.source_accuracy
         if source is not None:
@@ -64,24 +67,29 @@ def build_table(
         ("task", *header, "flags"),
         tuple(body),
         "\n".join(table_notes(results)),
-        optional=(DENSE, SOURCE_ROW, "flags"),
+        optional=(DENSE, LARGEST, SOURCE_ROW, "flags"),
     )
-    if all(row[-1] == "-" for row in body):
-        table = table.without("flags")
-    facts = dict.fromkeys(
-        f"{n}: {r.backbone.preprocessing}" for n, r in zip(labels, results, strict=True)
-    )
-    return replace(table, complete=replace(table, note="\n".join([table.note, *facts])))
+    return table.without("flags") if all(row[-1] == "-" for row in body) else table
 
 
 def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
-    """Yield the rows of a result: its score, that of dense queries, a probe's by the other rule."""
+    """Yield the rows of a result: its score, that of dense queries, a probe's other ones."""
     yield result.column, result.score
+    if (scores := result.by_class) and len(set(result.dataset.test_counts)) > 1:
+        is_balanced = BALANCED in result.spec.variant
+        yield (
+            result.column.marked("top-1" if is_balanced else "balanced accuracy"),
+            scores.accuracy if is_balanced else scores.balanced_accuracy,
+        )
+        share = ScoreRecord(mean=scores.largest_class, n=result.score.n)
+        yield result.column.marked(LARGEST), share
     if result.dense is not None:
         yield result.column.marked(DENSE), result.dense
     if "beside" in result.details and isinstance(result.spec, ProbeSpec):
         rule = summary.BESIDE[summary.other_rule(result.spec.select)]
-        yield result.column.marked(rule), beside_score(result)
+        fields = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
+        beside = ScoreRecord.model_validate(fields | {"n": result.score.n})
+        yield result.column.marked(rule), beside
 
 
 def describe_flags(flags: Mapping[str, tuple[str, ...]], shared: Sequence[str]) -> str:
@@ -90,12 +98,6 @@ def describe_flags(flags: Mapping[str, tuple[str, ...]], shared: Sequence[str]) 
     if len(set(rest.values())) == 1:
         return next(iter(rest.values())) or "-"
     return "; ".join(f"{model}: {words}" for model, words in rest.items() if words)
-
-
-def beside_score(result: Result) -> ScoreRecord:
-    """Return the accuracy of a probe by the rule that is not its score."""
-    fields = {key: result.details.get(f"beside_{key}") for key in ("mean", "ci95")}
-    return ScoreRecord.model_validate(fields | {"n": result.score.n})
 
 
 def format_score(score: ScoreRecord) -> str:
@@ -123,6 +125,11 @@ def table_notes(results: Sequence[Result]) -> list[str]:
             "dense: same classifiers, scored on every non-support image of the episode's classes "
             "(narrower interval)"
         )
+    if any(len(set(result.dataset.test_counts)) > 1 for result in results):
+        notes.append(
+            "balanced (accuracy): mean over the classes of the share of right test images; "
+            f"{LARGEST}: its share of the test images, the top-1 of always predicting it"
+        )
     notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
         notes.append("transductive: sees all queries at once; not comparable with the other rows")
@@ -142,18 +149,25 @@ def collapse_notes(results: Sequence[Result]) -> list[str]:
             "had non-finite outputs": result.non_finite,
         }
         parts = [f"{n} of {result.score.n} episodes {what}" for what, n in counts.items() if n]
+        parts += ["one class is predicted for every test image"] * one_class(result)
         if parts:
             name = f"{model_name(result.backbone)} {result.column}"
             lines.append(f"{name}: {', '.join(parts)} (kept in the mean)")
     return lines
 
 
+def one_class(result: Result) -> bool:
+    """Return whether a probe predicts one class everywhere."""
+    return result.by_class is not None and result.by_class.one_class
+
+
 def rule_notes(results: Sequence[Result]) -> list[str]:
     """Explain how the numbers of probes were chosen, by the labels of their rows."""
-    probes = [(r.details, r.spec.select) for r in results if isinstance(r.spec, ProbeSpec)]
-    names: dict[Select, str] = {"test": "probe", "held_out": "probe lr-held-out"}
-    notes = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for _, rule in probes]
-    beside = [summary.other_rule(rule) for details, rule in probes if "beside" in details]
+    probes = [(r.details, r.spec) for r in results if isinstance(r.spec, ProbeSpec)]
+    names = {"test": "probe", "held_out": "probe lr-held-out", "held_out_epoch": "probe held-out"}
+    rules = [summary.rule_of(spec) for _, spec in probes]
+    notes = [f"{names[rule]}: {summary.CHOICE_RULES[rule]}" for rule in rules]
+    beside = [summary.other_rule(spec.select) for details, spec in probes if "beside" in details]
     notes += [f"{summary.BESIDE[rule]}: {summary.CHOICE_RULES[rule]}" for rule in beside]
     notes += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
     return list(dict.fromkeys(notes))

@@ -6,7 +6,7 @@ Reading raises on the first file with a Problem; a submission collects all of th
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -18,7 +18,7 @@ from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodicSpec, KnnSpec, ProbeSpec
+from fsbench.core.specs import EpisodicSpec, Frozen, KnnSpec, ProbeSpec
 from fsbench.core.tasks import TaskId
 from fsbench.results import parquet
 from fsbench.results.names import (
@@ -32,6 +32,8 @@ from fsbench.results.names import (
 )
 from fsbench.results.summary import Records, Summary, digest_records, summarize
 
+HELD_OUT = {"held_out", "held_out_curve", "chosen"}
+"""Records of the choice on the held-out part, of which a spec has none, the first or the others."""
 ABSURD = 2**62
 """Size of an id or of a number of images that no array holds."""
 AGAIN = "evaluate the task again with --overwrite; results must not be edited"
@@ -128,6 +130,12 @@ def check_dataset(cell: Loaded) -> Iterator[Problem]:
         yield cell.problem("dataset", f"{len(ids)} ids, {len(counts)} counts", "one per class")
     if ids != sorted(set(ids)) or min(ids, default=0) < 0 or min(counts, default=1) < 1:
         yield cell.problem("dataset", f"ids {ids}", "increasing ids with at least one image each")
+    spec, tests = cell.result.spec, data.test_counts
+    is_balanced = not isinstance(spec, EpisodicSpec) and spec.score == "balanced_accuracy"
+    parts = list(zip(tests, counts, strict=False))
+    fits = len(tests) == len(ids) and all(0 <= n <= most for n, most in parts)
+    if (tests or is_balanced) and not (fits and sum(tests) == cell.result.score.n):
+        yield cell.problem("dataset", f"test counts {tests}", "the test images of each class")
 
 
 def check_digest(cell: Loaded) -> Iterator[Problem]:
@@ -141,13 +149,15 @@ def check_curves(cell: Loaded) -> Iterator[Problem]:
     records = cell.records
     if not isinstance(records, ProbeRecords):
         return
-    held_out = 0.0 if records.held_out is None else records.held_out
-    if not all(np.isfinite(values).all() for values in (records.curve, records.lr, held_out)):
+    values = [v for v in columns(records).values() if v.dtype != np.bool_]
+    if not all(np.isfinite(v).all() for v in values):
         yield cell.problem("non-finite", "NaN or infinity in the records", "finite numbers")
-    elif not (
-        np.allclose(records.curve[:, -1], records.last.mean(axis=1), rtol=0, atol=1e-6)
-        and np.allclose(records.curve.max(axis=1), records.best.mean(axis=1), rtol=0, atol=1e-6)
-    ):
+        return
+    pairs = [(records.curve[:, -1], records.last), (records.curve.max(axis=1), records.best)]
+    if records.held_out_curve is not None and records.chosen is not None:
+        epochs = records.held_out_curve.argmax(axis=1)
+        pairs.append((records.curve[np.arange(len(epochs)), epochs], records.chosen))
+    if not all(np.allclose(c, right.mean(axis=1), rtol=0, atol=1e-6) for c, right in pairs):
         yield cell.problem("curve", "a curve that differs from its outcomes", "equal accuracies")
 
 
@@ -157,7 +167,9 @@ def check_rows(cell: Loaded) -> Iterator[Problem]:
     if isinstance(records, ProbeRecords):
         if tuple(records.lr) != getattr(result.spec, "lrs", ()):
             yield cell.problem("rows", f"learning rates {tuple(records.lr)}", "those of the spec")
-        if (records.held_out is None) != (getattr(result.spec, "held_out", None) is None):
+        held_out, best = getattr(result.spec, "held_out", None), getattr(result.spec, "epoch", "")
+        expected = {"held_out_curve", "chosen"} if best == "best" else {"held_out"}
+        if {*columns(records)} & HELD_OUT != (expected if held_out else set()):
             yield cell.problem("rows", "other choices of the rate", "those of the spec")
     if not isinstance(records, EpisodeRecords):
         return
@@ -225,32 +237,30 @@ def check_consistency(cell: Loaded) -> Iterator[Problem]:
 
 def check_summary(cell: Loaded) -> Iterator[Problem]:
     """Check that mean, interval, counts and details equal what the records give."""
-    result, expected = cell.result, summarize(cell.records, cell.result.spec)
-    stated = Summary(
-        result.score, result.collapsed, result.non_finite, result.details, result.dense
-    )
+    result = cell.result
+    expected = summarize(cell.records, result.spec, result.dataset.test_counts)
+    stated = Summary(**{f.name: getattr(result, f.name) for f in fields(Summary)})
     if not is_same_summary(stated, expected):
         yield cell.problem("score", stated, expected)
 
 
 def is_same_summary(a: Summary, b: Summary) -> bool:
     """Return whether both are equal up to 1e-9, the rounding of other machines' sums."""
-    exact = (a.collapsed, a.non_finite, a.details.keys(), a.dense is None) == (
-        *(b.collapsed, b.non_finite),
-        *(b.details.keys(), b.dense is None),
+    x, y = list_values(vars(a)), list_values(vars(b))
+    return x.keys() == y.keys() and all(
+        math.isclose(value, other, rel_tol=0, abs_tol=1e-9)
+        if isinstance(value, float) and isinstance(other := y[name], float | int)
+        else value == y[name]
+        for name, value in x.items()
     )
-    numbers: list[tuple[float, float]] = []
-    for x, y in ((a.score, b.score), (a.dense, b.dense)):
-        if x is not None and y is not None:
-            exact = exact and x.n == y.n
-            numbers += [(x.mean, y.mean), (x.ci95 or -1.0, y.ci95 or -1.0)]
-    for name, value in a.details.items() if exact else ():
-        other = b.details[name]
-        if isinstance(value, str) or isinstance(other, str):
-            exact = exact and value == other
-        else:
-            numbers.append((value, other))
-    return exact and all(math.isclose(x, y, rel_tol=0, abs_tol=1e-9) for x, y in numbers)
+
+
+def list_values(value: object, name: str = "") -> dict[str, object]:
+    """Return the values inside nested records and mappings by their path."""
+    parts = dict(value) if isinstance(value, Frozen | dict) else None
+    if parts is None:
+        return {name: value}
+    return {k: v for part in parts for k, v in list_values(parts[part], f"{name}/{part}").items()}
 
 
 def check_flags(cell: Loaded) -> Iterator[Problem]:

@@ -12,12 +12,7 @@ from fsbench.results import assembly
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_cells
 from fsbench.sweep import evaluation
-from fsbench.sweep.evaluation import (
-    EvaluationJob,
-    SweepBackbone,
-    TrainedBackbone,
-    is_entry_of,
-)
+from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone, is_entry_of
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
 from leaderboard.submission.checks import submit_results

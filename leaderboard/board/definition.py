@@ -71,8 +71,9 @@ RANKING_RULES: dict[RankingRule, str] = {
     "all pairs of the ranked entries (range of K normals; below 100 episodes Student's t and "
     "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
     "reason are entries that lack a column, are short or limited, have other episodes or images, "
-    "collapse on a tenth of the episodes, or repeat the weights of another entry; runs of one "
-    "recipe and owner are one row, whose errors contain the variance of its seeds",
+    "collapse on a tenth of the episodes (random controls stay ranked), or repeat the weights of "
+    "another entry; runs of one recipe and owner are one row, whose errors contain the variance of "
+    "its seeds",
     "leader-tiers-1": "tiers by the leader rule: paired over shared outcomes, Holm over the "
     "leader's comparisons, alpha 0.05; overall is the unweighted mean over the columns, and who "
     "lacks a column is unranked",

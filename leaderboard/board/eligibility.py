@@ -2,15 +2,15 @@
 
 An excluded entry is listed with its numbers below the ranked ones. Excluded are, in this order:
 entries on other images or episodes than the table's, entries whose classifiers collapsed or gave
-non-finite logits on more than a tenth of the episodes of a column, short and limited entries, and
-repeated weights. Entries that lack a column are left to the ranking itself. A board can state that
-fewer episodes than those of the spec are enough (`episodes` in board.json).
+non-finite logits on more than a tenth of the episodes of a column (never a random control, whose
+share of such episodes is a flag), short and limited entries, and repeated weights. Entries that
+lack a column are left to the ranking itself. A board can state that fewer episodes than those of
+the spec are enough (`episodes` in board.json).
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from fsbench.core.schema import Result
 from fsbench.results.verification import Loaded
 from leaderboard.board.board import BoardEntry
 from leaderboard.board.definition import Column
@@ -20,6 +20,8 @@ PARTIAL = {"short", "limited"}
 MOST_FAILED = 0.1
 """Share of a column's episodes that may collapse or be non-finite."""
 
+FAILURES = {"one class for all queries": "collapsed", "non-finite logits": "non_finite"}
+"""What failed in an episode, and the field of a result that counts it."""
 Reasons = dict[str, str]
 ResultsByColumn = Mapping[str, Loaded]
 
@@ -62,17 +64,22 @@ def explain_deviation(
 
 
 def explain_failures(by_column: ResultsByColumn) -> str:
-    """Return the first column with too many failed episodes; "" if there is none."""
+    """Return the first column with too many failed episodes; "" for none and for a control."""
     for column, loaded in by_column.items():
         result = loaded.result
-        for words, count in describe_failures(result):
-            if count > MOST_FAILED * result.score.n:
+        for words, field in FAILURES.items():
+            count = getattr(result, field)
+            if count > MOST_FAILED * result.score.n and result.backbone.random_init is None:
                 return f"{words} in {count} of {result.score.n} episodes of {column}"
     return ""
 
 
-def describe_failures(result: Result) -> tuple[tuple[str, int], ...]:
-    return ("one class for all queries", result.collapsed), ("non-finite logits", result.non_finite)
+def flag_failures(by_column: ResultsByColumn) -> list[str]:
+    """Return the share of failed episodes of a random control."""
+    results = [x.result for x in by_column.values() if x.result.backbone.random_init is not None]
+    n = sum(result.score.n for result in results)
+    counts = {w: sum(getattr(result, f) for result in results) for w, f in FAILURES.items()}
+    return [f"{words} in {count / n:.1%} of episodes" for words, count in counts.items() if count]
 
 
 def list_partial(results: Iterable[Loaded], episodes: Mapping[str, int]) -> list[str]:

@@ -148,21 +148,22 @@ def draft_cdfsl() -> BoardFile:
 
 
 def draft_transfer() -> BoardFile:
-    """Draft linear probes on official splits, as in SEAL, Table 1.
+    """Draft linear probes on official splits of SEAL, Table 1, with the default choice of rate.
 
-    The learning rate is selected on the test images, like in the paper, or on held-out images.
+    Learning rate and epoch are chosen on held-out training images. The best ones on the test
+    images, which the paper reports, are part of every result and stand beside the score.
     """
     from fsbench.data.catalog import dataset_groups
 
-    probes = (ProbeSpec(held_out=0.1), ProbeSpec(held_out=0.1, select="held_out"))
+    probe = ProbeSpec(held_out=0.1, select="held_out", epoch="best")
     columns = [
         draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
-        for probe, size, dataset in product(probes, SIZES, dataset_groups()["transfer"])
+        for size, dataset in product(SIZES, dataset_groups()["transfer"])
     ]
     return BoardFile.freeze(
         name="transfer",
-        version=2,
-        date="2026-11-23",
+        version=3,
+        date="2026-11-25",
         about=f"Linear probes of five natural image sets. {UNKNOWN_IMAGES}",
         official=True,
         columns=columns,

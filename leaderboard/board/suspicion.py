@@ -51,7 +51,7 @@ class OutcomeRow(NamedTuple):
 
     @classmethod
     def of(cls, entry: str, loaded: Loaded) -> "OutcomeRow":
-        result, outcomes = loaded.result, extract_outcomes(loaded)
+        result, outcomes = loaded.result, extract_outcomes(loaded).unweighted
         episodes = (outcomes.draws, outcomes.out_of, outcomes.numbering)
         column = (result.spec_digest, *episodes)
         return cls(entry, result.column.adaptation, column, result.backbone.identity, outcomes)

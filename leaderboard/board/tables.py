@@ -21,7 +21,7 @@ from fsbench.results.verification import Loaded
 from leaderboard.board.badges import FAILED, SELF_REPORTED
 from leaderboard.board.board import Board, BoardEntry
 from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.board.eligibility import exclude_entries
+from leaderboard.board.eligibility import exclude_entries, flag_failures
 from leaderboard.board.published import PublishedEntry, load_published
 from leaderboard.board.ranking_cache import NOT_CACHED, RankingCache
 from leaderboard.board.suspicion import OutcomeRow, describe_suspicions, find_suspicions
@@ -209,6 +209,7 @@ def rank_table(
         flags={
             entry.name: (
                 *list_flags(entry, table.track),
+                *flag_failures(results[entry.name]),
                 *describe_suspicions(suspicions.get(entry.name, {})),
             )
             for entry in entries

@@ -5,16 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core import plotting
-from fsbench.core.plotting import (
-    FONT_SIZE,
-    GAIN,
-    INK,
-    LINE_HEIGHT,
-    LOSS,
-    Drawing,
-    fit_text,
-    signed,
-)
+from fsbench.core.plotting import FONT_SIZE, GAIN, INK, LINE_HEIGHT, LOSS, Drawing, fit_text, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,13 +23,7 @@ from leaderboard.methods.record import (
     MethodScore,
 )
 from leaderboard.reports.csv import guard_formula
-from leaderboard.reports.render import (
-    ONE_SEED,
-    SELF_MARK,
-    SELF_NOTE,
-    render_table,
-    to_percent,
-)
+from leaderboard.reports.render import ONE_SEED, SELF_MARK, SELF_NOTE, render_table, to_percent
 
 KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
 ROW_FIELDS = ("row", "method", "recipe", "plan", "schedule", "restarts", "architecture", "n_seeds")

@@ -5,7 +5,7 @@ records on disk.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ProbeSpec
+from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
 from fsbench.results.parquet import FIX
 from fsbench.results.summary import Records, choose_rate, digest_records, scored_outcomes
 from fsbench.results.verification import Loaded, read_records
 
+FINE = 2**33
+"""Outcomes of balanced accuracy are counted in such parts of a test image of average weight."""
 EXACT = 2**24
 """Whole numbers up to this are exact in single precision."""
 
@@ -66,6 +68,13 @@ class Outcomes:
     @property
     def values(self) -> NDArray[np.float64]:
         return self.right / np.float64(self.out_of)
+
+    @property
+    def unweighted(self) -> "Outcomes":
+        """Right or wrong alone, where images have the weights of balanced accuracy."""
+        if self.out_of != FINE:
+            return self
+        return replace(self, right=(self.right > 0).astype(np.uint8), out_of=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +161,12 @@ def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
         right = choose_rate(records, "held_out").right.astype(np.uint8)
     else:
         right = scored_outcomes(records, result.spec).astype(np.uint8)
-    return Outcomes(share_numbers(np.arange(right.size)), right, identify_draws(result))
+    index, draws = share_numbers(np.arange(right.size)), identify_draws(result)
+    if BALANCED not in result.spec.variant:
+        return Outcomes(index, right, draws)
+    sizes = np.array([n for n in result.dataset.test_counts if n])
+    weights = np.repeat(FINE * right.size / (sizes.size * sizes), sizes)  # their mean is FINE
+    return Outcomes(index, (right * weights).round().astype(np.uint64), draws, FINE)
 
 
 def has_second_rule(result: Result) -> bool:

@@ -157,10 +157,7 @@ class ReportTable:
 
 
 def build_report_table(
-    view: BoardTable,
-    control: str | None = None,
-    notes: Sequence[str] = (),
-    seeds: bool = False,
+    view: BoardTable, control: str | None = None, notes: Sequence[str] = (), seeds: bool = False
 ) -> ReportTable:
     """Build the report of a board table; a control that is not in it is ignored.
 

@@ -65,6 +65,7 @@ def count_accuracies(outcomes: Outcomes | None) -> NDArray[np.uint16]:
     """Return the episodes per bin (25,); all zero without outcomes and for a probe's 0 / 1."""
     if outcomes is None:
         return NO_BINS
+    outcomes = outcomes.unweighted
     counts = np.bincount(outcomes.right.astype(np.int64), minlength=outcomes.out_of + 1)
     if not counts[1 : outcomes.out_of].any():
         return NO_BINS

@@ -16,13 +16,7 @@ from fsbench.core.schema import BackboneFacts
 from fsbench.results.names import BADGES, MODEL_FILE
 from fsbench.results.verification import Loaded, Problem
 from leaderboard.board import badges, published
-from leaderboard.board.board import (
-    ENTRY_FILE,
-    STAGING_PREFIX,
-    Board,
-    EntryFile,
-    list_leftovers,
-)
+from leaderboard.board.board import ENTRY_FILE, STAGING_PREFIX, Board, EntryFile, list_leftovers
 from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, signature_path
 from leaderboard.board.suspicion import OutcomeRow, Suspicions, find_suspicions
 from leaderboard.submission import chain

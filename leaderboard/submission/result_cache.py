@@ -277,7 +277,9 @@ class ResultCache:
         counts = np.frombuffer(right, np.min_scalar_type(row.out_of))
         index = np.frombuffer(numbers, np.int64) if numbers else count_up(counts.size)
         whole = Outcomes(index, counts, draws, row.out_of)
-        held_out = replace(whole, right=np.frombuffer(second, np.uint8)) if second else None
+        held_out = (
+            replace(whole, right=np.frombuffer(second, whole.right.dtype)) if second else None
+        )
         verified = VerifiedResult(self.root + row.name, result, whole, held_out)
         return CachedResult(row.stamps, row.key, verified)
 

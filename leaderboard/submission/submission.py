@@ -127,10 +127,7 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
         "license": ("License of the weights, e.g. Apache-2.0; licence is read too.", None),
         "pretraining_data": ("Data sets of the pretraining, or none.", data or "none"),
         "targets_seen": ("Of them, targets of the evaluation, or none.", "none"),
-        "statement": (
-            "How the numbers came about, in one sentence.",
-            describe_origin(submissions),
-        ),
+        "statement": ("How the numbers came about, in one sentence.", describe_origin(submissions)),
     }
     if not stated:
         values["pretraining_data"] = (values["pretraining_data"][0], None)

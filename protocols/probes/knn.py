@@ -1,9 +1,8 @@
 """k-NN probe: the training images nearest in feature space vote on every test image.
 
 Source: DINO (Caron et al., ICCV 2021, section 4.1, and its `eval_knn.py`): cosine similarity, k =
-20,
-votes weighted by exp(similarity / 0.07). With the Euclidean metric every neighbour has one vote, as
-in scikit-learn. In a tied vote the smallest label wins. No choice is made on the test images.
+20, votes weighted by exp(similarity / 0.07). With the Euclidean metric every neighbour has one
+vote, as in scikit-learn. In a tied vote the smallest label wins; no choice is made on test images.
 """
 
 import numpy as np

@@ -3,13 +3,14 @@
 Source: SEAL, section 4.2: SGD with momentum 0.9, weight decay 1e-4, constant learning rate from
 {0.1, 0.01, 0.001}, 120 epochs, highest test accuracy reported. The paper picks learning rate and
 epoch on the test set; so the last epoch is recorded too, and, where the spec holds out a part of
-the training set, the accuracy of every rate on it: the rate chosen there has seen no test image.
-The heads of all learning rates share initial weights and batches; their columns form one matrix, so
-a step is two matrix products for all of them.
+the training set, the score of every rate on it: what is chosen there has seen no test image. The
+heads of all learning rates share initial weights and batches; their columns form one matrix, so a
+step is two matrix products for all of them.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import ProbeRecords
 from fsbench.core.seeding import permutations
-from fsbench.core.specs import ProbeSpec
+from fsbench.core.specs import ProbeSpec, TestScore
 from fsbench.data.splits import hold_out
 from protocols.base import ImageIndices, Inputs, SplitFeatures, split_features, to_device
 from protocols.heads.gram import draw_linear_init
@@ -113,41 +114,38 @@ def evaluate_linear_probe(
     """
     name = inputs.dataset.name
     train, test, n_classes = split_features(inputs, train_idx, test_idx)
-    runs = [
-        ProbeTraining("probe-order", spec, name, n_classes, torch.arange(len(train_idx)), train)
-    ]
+    start = draw_linear_init(train.x.shape[1], n_classes, "probe-init", spec.seed, name)
+    initial = torch.from_numpy(start).to(train.x)
+    runs = [ProbeTraining("probe-order", spec, name, torch.arange(len(train_idx)), initial)]
     if spec.held_out is not None:
-        trained_rows, held_rows = map(
-            torch.from_numpy, hold_out(inputs.dataset, train_idx, spec.held_out)
-        )
-        runs.append(ProbeTraining("held-out-order", spec, name, n_classes, trained_rows, train))
-    right = []
+        rows, held_rows = map(torch.from_numpy, hold_out(inputs.dataset, train_idx, spec.held_out))
+        runs.append(ProbeTraining("held-out-order", spec, name, rows, initial))
+        held_out = train.take(held_rows)
+    right, scores = [], []
     with report.task(f"{name}:probe", spec.epochs, "epochs") as advance:
         for epoch in range(spec.epochs):
             features = SplitFeatures(to_device(inputs, views(epoch)), train.y) if views else train
             for run in runs:
                 run.epoch(epoch, features)
             right.append(runs[0].heads.correct(test))
+            scores += [score_held_out(run.heads, held_out, spec.score) for run in runs[1:]]
             advance(1)
-    chosen_on = None if spec.held_out is None else runs[1].heads.correct(train.take(held_rows))
-    return _records(spec, np.stack(right), chosen_on)
+    return _records(spec, np.stack(right), np.array(scores).T)
+
+
+def score_held_out(heads: ProbeHeads, part: SplitFeatures, score: TestScore) -> NDArray[np.float64]:
+    """Return the score (L,) of heads on the held-out part of the training images."""
+    right, y = heads.correct(part), part.y.cpu().numpy()
+    groups = [y == c for c in np.unique(y)] if score == "balanced_accuracy" else [y >= 0]
+    return np.asarray(np.mean([right[:, group].mean(axis=1) for group in groups], axis=0))
 
 
 class ProbeTraining:
     """Heads trained on some rows of the training images, with their own order of batches."""
 
-    def __init__(
-        self,
-        order: str,
-        spec: ProbeSpec,
-        name: str,
-        n_classes: int,
-        rows: Tensor,
-        train: SplitFeatures,
-    ) -> None:
+    def __init__(self, order: str, spec: ProbeSpec, name: str, rows: Tensor, start: Tensor) -> None:
         self.names, self.spec, self.rows = (order, spec.seed, name), spec, rows
-        start = draw_linear_init(train.x.shape[1], n_classes, "probe-init", spec.seed, name)
-        self.heads = ProbeHeads(spec, torch.from_numpy(start).to(train.x))
+        self.heads = ProbeHeads(spec, start)
 
     def epoch(self, number: int, features: SplitFeatures) -> None:
         """Train one epoch on the rows of these features of all training images."""
@@ -164,10 +162,14 @@ def learning_rate_factor(spec: ProbeSpec, epoch: int) -> float:
 
 
 def _records(
-    spec: ProbeSpec, right: NDArray[np.bool_], chosen_on: NDArray[np.bool_] | None
+    spec: ProbeSpec, right: NDArray[np.bool_], scores: NDArray[np.float64]
 ) -> ProbeRecords:
-    """Build records from outcomes (epochs, L, N) and those on the held-out part (L, M)."""
-    curve = right.mean(axis=2).T
-    best = np.stack([right[epoch, lr] for lr, epoch in enumerate(curve.argmax(axis=1))])
-    honest = None if chosen_on is None else chosen_on.mean(axis=1)
-    return ProbeRecords(np.array(spec.lrs), curve, right[-1], best, honest)
+    """Build records from outcomes (epochs, L, N) and, if there are any, held-out scores."""
+    curve, rates = right.mean(axis=2).T, np.arange(len(spec.lrs))
+    choice: dict[str, NDArray[Any]] = {}
+    if spec.epoch == "best":
+        choice = {"held_out_curve": scores, "chosen": right[scores.argmax(axis=1), rates]}
+    elif spec.held_out is not None:
+        choice = {"held_out": scores[:, -1]}
+    best = right[curve.argmax(axis=1), rates]
+    return ProbeRecords(np.array(spec.lrs), curve, right[-1], best, **choice)

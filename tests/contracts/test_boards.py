@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from fsbench.api.listing import protocol_spec
-from fsbench.api.request import ProbeSettings, published_split
+from fsbench.api.request import ProbeSettings
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import TARGETS, all_facts
@@ -19,6 +19,7 @@ PINNED = {
     "cdfsl-2": "4be6847347436cf839a0629b383f774a47d2ba17ca8038ef9741963664938fa5",
     "transfer-1": "bd2d7cc572037e5a1dedf10d713abf81ae9b0981448be60a6e0b881e4207becd",
     "transfer-2": "543e43b43007e3e1f1c0d27b2148456e5ac40cf30ebb4cdef21099088880ea26",
+    "transfer-3": "81e8bbe17023d00baecbe18bf9e9f25c32616d74c31d8bdd10e0f089196e48cd",
 }
 """Of files that must never change: a change of the suite's defaults is a new version."""
 
@@ -64,13 +65,21 @@ def test_each_column_is_what_the_command_line_evaluates() -> None:
     assert wrong == []
 
 
+CHOICES = {
+    ("held-out",): {},
+    ("lr-held-out",): {"epoch": "last"},
+    (): {"select": "test"},
+}
+"""Words of a column -> settings of the command line that fill it."""
+
+
 def expected(column: Column) -> str:
     task = column.name.task
     if task.probe:
         image = ImageSpec(input_size=column.name.input_size)
-        select = {"select": "held_out"} if column.name.variant else {}
-        assert published_split(task) == "official"
-        return ProbeSettings(select).spec(task, image, 0, None).digest()
+        spec = ProbeSettings(CHOICES[column.name.variant]).spec(task, image, 0, None)
+        assert spec.split == "official"
+        return spec.digest()
     spec = protocol_spec(f"{task.mode}:{column.name.size}")
     assert isinstance(spec, EpisodicSpec)
     assert task.n_way == 5
@@ -124,6 +133,8 @@ def test_transfer_is_the_linear_probe_of_five_sets() -> None:
     }
     for version in ("transfer-1", "transfer-2"):
         assert {str(column.name) for title, column in COLUMNS if title == version} == names
+    held_out = {name.replace("lr-held-out", "held-out") for name in names if "lr" in name}
+    assert {str(column.name) for title, column in COLUMNS if title == "transfer-3"} == held_out
 
 
 def test_what_is_known_of_the_images() -> None:

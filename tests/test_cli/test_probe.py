@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import fsbench
+from fsbench.api.request import ProbeSettings
 from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.core.seeding import words
-from fsbench.core.specs import KnnSpec, ProbeSpec
+from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
+from fsbench.core.tasks import TaskId
 from fsbench.data.targets.cub200 import CLASSES
 from fsbench.results import probe_records, read
 
@@ -56,11 +59,68 @@ def test_an_official_split_is_used_and_both_rules_are_shown(
     (result,) = probed(birds, tmp_path / "a", "-t", "cub200")
     assert isinstance(result.spec, ProbeSpec)
     assert (result.spec.split, result.spec.held_out, result.score.n) == ("official", 0.1, 3 * TEST)
+    assert (result.spec.select, result.spec.epoch) == ("held_out", "best")
     assert result.flags == ("subset", "limited")
+    assert result.dataset.test_counts == (TEST,) * 3
+    shown = capsys.readouterr()
+    assert "cub200:probe held-out best on test" in shown.out
+    assert "rate and epoch picked on a held-out part of train" in shown.err
+    assert "18 of 5994 train images and 12 of 5794 test images" in shown.err
+
+
+def test_the_choice_of_the_paper_has_a_column_of_its_own(
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (result,) = probed(birds, tmp_path / "a", "-t", "cub200", "--set", "probe.select=test")
+    assert str(result.column) == "cub200:probe 32px"
+    assert isinstance(result.spec, ProbeSpec)
+    assert result.spec == ProbeSpec(image=result.spec.image, epochs=3, held_out=0.1)
     shown = capsys.readouterr()
     assert "cub200:probe lr held out" in shown.out
-    assert "picked on a held-out part of train" in shown.err
-    assert "18 of 5994 train images and 12 of 5794 test images" in shown.err
+    assert "picked on the test images as SEAL reports" in shown.err
+    older = ("--set", "probe.select=held_out", "--set", "probe.epoch=last")
+    (result,) = probed(birds, tmp_path / "b", "-t", "cub200", *older)
+    assert str(result.column) == "cub200:probe 32px lr-held-out"
+
+
+def test_classes_of_other_sizes_have_balanced_accuracy_beside(
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = birds / "CUB_200_2011" / "images"
+    smallest = sorted(images.iterdir())[0]
+    for file in sorted(smallest.iterdir())[5:]:
+        file.unlink()
+    (result,) = probed(birds, tmp_path / "a", "-t", f"folder:{images}")
+    assert result.dataset.test_counts == (1, 2, 2)
+    assert result.by_class is not None
+    assert result.by_class.largest_class == 0.4
+    (row,) = fsbench.load_results(tmp_path / "a").to_frame().to_dict("records")
+    assert row["top1"] == row["accuracy"] == result.score.mean
+    assert row["balanced_accuracy"] == result.by_class.balanced_accuracy.mean
+    shown = capsys.readouterr().out
+    assert "probe held-out balanced accuracy" in shown
+    assert "probe held-out largest class" in shown
+    balanced = ("--set", "probe.score=balanced_accuracy")
+    (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *balanced)
+    assert str(result.column).endswith(":probe 32px held-out balanced")
+    assert result.by_class is not None
+    assert result.score == result.by_class.balanced_accuracy
+
+
+@pytest.mark.parametrize(
+    ("task", "score"),
+    [
+        ("isic:probe", "balanced_accuracy"),
+        ("isic:knn", "balanced_accuracy"),
+        ("eurosat:probe", "accuracy"),
+        ("dogs:knn", "accuracy"),
+        ("folder:x:probe", "accuracy"),
+    ],
+)
+def test_the_metric_of_a_data_set_is_the_score_of_its_probes(task: str, score: str) -> None:
+    spec = ProbeSettings().spec(TaskId.parse(task), ImageSpec(), 0, None)
+    assert spec.score == score
+    assert ("balanced" in spec.variant) == (score == "balanced_accuracy")
 
 
 def test_neighbours_find_what_brightness_tells(birds: Path, tmp_path: Path) -> None:
@@ -91,16 +151,19 @@ def test_live_views_are_as_many_cached_views_as_there_are_epochs(
     assert curve("none") != live
 
 
-def test_a_derived_split_stays_what_it_was(birds: Path, tmp_path: Path) -> None:
+def test_a_derived_split_chooses_alike(birds: Path, tmp_path: Path) -> None:
     images = birds / "CUB_200_2011" / "images"
     (result,) = probed(birds, tmp_path / "a", "-t", f"folder:{images}")
     assert isinstance(result.spec, ProbeSpec)
-    assert (result.spec.split, result.spec.held_out) == ("derived_80_20", None)
-    assert "beside" not in result.details
-    select = ("--set", "probe.select=held_out", "--set", "probe.schedule=cosine")
-    (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *select)
-    assert str(result.column).endswith(":probe 32px cosine lr-held-out")
+    assert (result.spec.split, result.spec.held_out) == ("derived_80_20", 0.1)
+    assert str(result.column).endswith(":probe 32px held-out")
     assert "beside" in result.details
+    select = ("--set", "probe.select=test", "--set", "probe.schedule=cosine")
+    (result,) = probed(birds, tmp_path / "b", "-t", f"folder:{images}", *select)
+    assert str(result.column).endswith(":probe 32px cosine")
+    assert isinstance(result.spec, ProbeSpec)
+    assert result.spec.held_out is None
+    assert "beside" not in result.details
 
 
 @pytest.mark.parametrize(

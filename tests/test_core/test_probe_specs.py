@@ -32,6 +32,8 @@ def test_digests_of_earlier_specs_stay(spec: ProbeSpec, digest: str) -> None:
         ({"augmentation": "live", "epochs": 7}, " live-views", 7),
         ({"schedule": "cosine"}, " cosine", 0),
         ({"select": "held_out", "held_out": 0.1}, " lr-held-out", 0),
+        ({"select": "held_out", "held_out": 0.1, "epoch": "best"}, " held-out", 0),
+        ({"score": "balanced_accuracy"}, " balanced", 0),
     ],
 )
 def test_what_changes_a_probe_changes_digest_and_name(
@@ -52,6 +54,7 @@ def test_what_changes_a_probe_changes_digest_and_name(
         ({"metric": "euclidean"}, " metric=euclidean weights=uniform"),
         ({"weights": "uniform"}, " weights=uniform"),
         ({"temperature": 0.1}, " temperature=0.1"),
+        ({"score": "balanced_accuracy"}, " balanced"),
     ],
 )
 def test_what_changes_neighbours_changes_digest_and_name(
@@ -71,6 +74,8 @@ def test_what_changes_neighbours_changes_digest_and_name(
         {"views": 3},
         {"augmentation": "live", "views": 3},
         {"select": "held_out"},
+        {"epoch": "best", "held_out": 0.1},
+        {"score": "top5"},
         {"held_out": 0},
         {"schedule": "linear"},
     ],

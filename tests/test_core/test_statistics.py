@@ -10,6 +10,7 @@ from scipy import stats as reference
 
 from fsbench.core.errors import UsageError
 from fsbench.core.statistics import (
+    balanced_score,
     holm,
     measure_columns,
     measure_rows,
@@ -28,11 +29,59 @@ def test_mean_and_interval_by_hand() -> None:
     assert ci95 == pytest.approx(1.96 * 0.2 / math.sqrt(3))  # ddof 1: the deviation is 0.2
 
 
-@given(accuracies)
+@given(accuracies.filter(lambda values: set(values) not in ({0.0}, {1.0})))
 def test_interval_is_1_96_standard_errors(values: list[float]) -> None:
     assert score(values).ci95 == pytest.approx(
         1.96 * float(reference.sem(values, ddof=1)), abs=1e-12
     )
+
+
+@pytest.mark.parametrize("n", [2, 40, 600])
+@pytest.mark.parametrize("outcome", [0.0, 1.0])
+def test_outcomes_that_all_agree_have_the_bound_of_wilson(outcome: float, n: int) -> None:
+    low, high = reference.binomtest(round(outcome) * n, n).proportion_ci(0.95, method="wilson")
+    expected = high if outcome == 0 else 1 - low
+    assert score([outcome] * n).ci95 == pytest.approx(expected, rel=1e-4)  # its z has more digits
+    rows = [np.full(n, outcome), np.linspace(0, 1, n)]
+    assert score_rows(rows) == [score(row) for row in rows]
+
+
+def test_equal_outcomes_between_the_bounds_have_no_spread() -> None:
+    """Collapsed episodes: exactly a fifth of the queries of each is right."""
+    assert score([0.2] * 10).ci95 == pytest.approx(0)
+
+
+def test_balanced_score_by_hand() -> None:
+    """Recalls 3/4, 0/2 and 1/1 of classes of 4, 2, 0 and 1 images."""
+    right = np.array([1, 1, 0, 1, 0, 0, 1], np.bool_)
+    mean, ci95, n = balanced_score(right, (4, 2, 0, 1))
+    z = 1.96**2
+    variances = []
+    for hits, size in ((3, 4), (0, 2), (1, 1)):
+        p = (hits + z / 2) / (size + z)
+        variances.append(p * (1 - p) / size)
+    assert (mean, n) == (pytest.approx((3 / 4 + 0 + 1) / 3), 7)
+    assert ci95 == pytest.approx(1.96 * math.sqrt(sum(variances)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "recalls"),
+    [
+        ((400, 40, 20), (0.9, 0.5, 0.3)),
+        ((1340, 223, 220, 103, 65, 28, 23), (0.95, 0.4, 0.3, 0.3, 0.2, 0.1, 0.5)),
+        ((10,) * 30, tuple(np.linspace(0.05, 0.95, 30))),
+        ((300, 3), (1.0, 0.0)),
+    ],
+)
+def test_the_interval_of_balanced_accuracy_covers_it(
+    counts: tuple[int, ...], recalls: tuple[float, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    chances, truth = np.repeat(recalls, counts), float(np.mean(recalls))
+    scores = [balanced_score(rng.random(sum(counts)) < chances, counts) for _ in range(600)]
+    covered = np.mean([abs(s.mean - truth) <= s.ci95 for s in scores])
+    assert covered >= 0.93
+    assert min(s.ci95 for s in scores) > 0
 
 
 def test_one_outcome_has_no_interval_and_none_is_an_error() -> None:

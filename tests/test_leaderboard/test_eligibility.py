@@ -82,6 +82,27 @@ def test_one_result_of_that_kind_unranks_its_entry_alone(change: Change, reason:
     assert not older.ranking.unranked
 
 
+@pytest.mark.parametrize(
+    ("failures", "flag"),
+    [
+        ({"collapsed": FAILED}, "one class for all queries in 10.8% of episodes"),
+        ({"non_finite": 120}, "non-finite logits in 100.0% of episodes"),
+        ({"collapsed": 60, "non_finite": 1}, "one class for all queries in 50.0% of episodes"),
+        ({}, ""),
+    ],
+)
+def test_a_random_control_stays_ranked_with_its_failures_beside(
+    failures: dict[str, int], flag: str
+) -> None:
+    a, b, control = board("a", "b", "control")
+    facts = control.cells[0].result.backbone.model_copy(update={"random_init": 0})
+    (table,) = rank([a, b, edit(control, changed(backbone=facts, **failures))])
+    assert reasons(table) == {}
+    failed = [text for text in table.flags["control"] if "episodes" in text]
+    assert failed[:1] == [flag][: bool(flag)]
+    assert not any("episodes" in text for text in table.flags["a"])
+
+
 def test_a_tenth_of_the_episodes_may_fail() -> None:
     a, b = board("a", "b")
     (table,) = rank([a, edit(b, changed(collapsed=FAILED - 1, non_finite=FAILED - 1))])

@@ -285,14 +285,14 @@ def test_the_command_line_from_list_to_table(
     code, out, err = call(capsys, "boards")
     assert code == 0
     rows = [line.split() for line in out.splitlines() if re.match(r"(cdfsl|transfer)-\d ", line)]
-    assert len(rows) == 64
+    assert len(rows) == 66
     assert rows[0][:6] == ["cdfsl-1", "2026-11-21", "linear", "ibm", "224px", "16"]
     assert "subset" in err
     board = str(tmp_path / "b")
-    assert call(capsys, "init", "--board", board, "--official", "transfer")[:2] == (
-        0,
-        f"{board}: transfer-2 (20 columns, 2026-11-23)\n",
-    )
+    for title, columns in (("transfer", "transfer-3 (10"), ("transfer-2", "transfer-2 (20")):
+        (tmp_path / "b" / "board.json").unlink(missing_ok=True)
+        code, out, _ = call(capsys, "init", "--board", board, "--official", title)
+        assert (code, out.startswith(f"{board}: {columns} columns, 2026-11-2")) == (0, True)
     code, _, err = call(capsys, "init", "--board", board)
     assert (code, "already has a board.json" in err) == (2, True)
     submit_results(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
@@ -307,7 +307,8 @@ def test_the_command_line_from_list_to_table(
     code, out, _ = call(capsys, "boards", "--json")
     listed = {entry["title"]: entry for entry in json.loads(out)}
     tracks = {title: len(entry["tracks"]) for title, entry in listed.items()}
-    assert tracks == {"cdfsl-1": 48, "cdfsl-2": 64, "transfer-1": 8, "transfer-2": 8}
+    transfer = {"transfer-1": 8, "transfer-2": 8, "transfer-3": 4}
+    assert tracks == {"cdfsl-1": 48, "cdfsl-2": 64} | transfer
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:

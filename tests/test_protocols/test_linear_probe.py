@@ -126,6 +126,34 @@ def test_rates_are_tried_on_a_part_of_train_that_their_run_has_not_seen() -> Non
     assert without.held_out is None
 
 
+@pytest.mark.parametrize("score", ["accuracy", "balanced_accuracy"])
+def test_rate_and_epoch_are_chosen_on_the_part_that_their_run_has_not_seen(score: str) -> None:
+    fields = {"epochs": 9, "held_out": 0.2, "select": "held_out", "epoch": "best", "score": score}
+    spec = ProbeSpec.model_validate(fields)
+    unequal = TRAIN[(DATASET.labels[TRAIN] > 3) | (np.arange(len(TRAIN)) % 3 == 0)]
+    probe = evaluate_linear_probe(inputs(mixed()), spec, unequal, TEST)
+    rest, held_out = (unequal[places] for places in hold_out(DATASET, unequal, 0.2))
+    x, y = torch.from_numpy(mixed()).double(), torch.from_numpy(DATASET.labels // 3)
+    assert probe.held_out is None
+    assert probe.held_out_curve is not None
+    assert probe.chosen is not None
+    assert probe.held_out_curve.shape == (3, 9)
+    truth = y[held_out].numpy()
+    for column, lr in enumerate(spec.lrs):
+        for epoch, head in enumerate(reference(spec, lr, x, y, rest, "held-out-order")):
+            right = (head(x[held_out]).argmax(1) == y[held_out]).numpy()
+            recalls = [right[truth == c].mean() for c in np.unique(truth)]
+            expected = np.mean(recalls) if score == "balanced_accuracy" else right.mean()
+            smallest = min(np.bincount(truth)[np.unique(truth)])
+            assert probe.held_out_curve[column, epoch] == pytest.approx(
+                expected, abs=1.5 / (smallest * len(recalls))
+            )
+        best = int(probe.held_out_curve[column].argmax())
+        assert probe.chosen[column].mean() == pytest.approx(probe.curve[column, best])
+    plain = evaluate_linear_probe(inputs(mixed()), ProbeSpec(epochs=9), unequal, TEST)
+    np.testing.assert_array_equal(probe.curve, plain.curve)
+
+
 def test_each_epoch_trains_on_its_own_view_and_tests_on_the_centre_crop() -> None:
     spec = ProbeSpec(epochs=3, lrs=(0.1,), augmentation="live", held_out=0.2)
     crop = mixed()

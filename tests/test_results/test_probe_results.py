@@ -1,6 +1,7 @@
 """Results of probes: which rate is the score, what stands beside it, and nearest neighbours."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,15 @@ from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.results import ResultStore, episode_records, parquet, probe_records, read, summary
 from fsbench.results.summary import digest_records, scored_outcomes
 from fsbench.results.table import build_table
+from fsbench.results.verification import read_cells
+from leaderboard.ranking.outcomes import extract_outcomes
 
 SIZE = ImageSpec(input_size=32)
 PUBLISHED = ProbeSpec(image=SIZE, epochs=3, held_out=0.1)
 HONEST = ProbeSpec(image=SIZE, epochs=3, held_out=0.1, select="held_out")
 NEIGHBOURS = KnnSpec(image=SIZE)
+CHOSEN = ProbeSpec(image=SIZE, epochs=3, held_out=0.1, select="held_out", epoch="best")
+BALANCED = KnnSpec(image=SIZE, score="balanced_accuracy")
 
 
 def rows(*counts: int, n: int = 10) -> np.ndarray:
@@ -35,8 +40,22 @@ def records(held_out: bool = True) -> ProbeRecords:
     return ProbeRecords(np.array([0.1, 0.01, 0.001]), curve, last, best, accuracy)
 
 
-def write(root: Path, spec: ProbeSpec | KnnSpec, block: ProbeRecords | ImageRecords) -> Result:
-    cell = ResultStore(root).cell(fakes.facts(), fakes.dataset(), spec)
+def by_epoch() -> ProbeRecords:
+    """Held out, 0.01 is best after epoch 1, when 7 test images are right."""
+    held_out = np.array([[0.5, 0.6, 0.4], [0.9, 0.7, 0.9], [0.1, 0.2, 0.3]])
+    chosen = rows(9, 7, 8)
+    block = records(held_out=False)
+    return ProbeRecords(block.lr, block.curve, block.last, block.best, None, held_out, chosen)
+
+
+def write(
+    root: Path,
+    spec: ProbeSpec | KnnSpec,
+    block: ProbeRecords | ImageRecords,
+    test_counts: tuple[int, ...] = (),
+) -> Result:
+    data = fakes.dataset().model_copy(update={"test_counts": test_counts})
+    cell = ResultStore(root).cell(fakes.facts(), data, spec)
     return cell.write_probe(block, provenance=fakes.provenance())
 
 
@@ -88,6 +107,123 @@ def test_records_hold_what_the_spec_says(tmp_path: Path, spec: ProbeSpec, held_o
     write(tmp_path, spec, records(held_out))
     with pytest.raises(ValidationFailed, match="other choices of the rate"):
         read(tmp_path)
+
+
+def test_rate_and_epoch_of_the_held_out_part_are_the_score(tmp_path: Path) -> None:
+    result = write(tmp_path, CHOSEN, by_epoch())
+    details = result.details
+    assert str(result.column) == "folder-blobs:probe 32px held-out"
+    assert (result.score.mean, details["lr"], details["epoch"]) == (0.7, 0.01, 1)
+    assert details["score"] == "learning rate and epoch picked on a held-out part of train"
+    assert (details["beside_mean"], details["beside_lr"], details["beside_epoch"]) == (0.9, 0.1, 2)
+    assert (details["held_out@0.1"], details["held_out@0.01"]) == (0.6, 0.9)
+    assert read(tmp_path) == [result]
+
+
+def wrong_outcomes() -> ProbeRecords:
+    return replace(by_epoch(), chosen=rows(9, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("spec", "block", "message"),
+    [
+        (CHOSEN, records(), "other choices of the rate"),
+        (HONEST, by_epoch(), "other choices of the rate"),
+        (CHOSEN, records(held_out=False), "other choices of the rate"),
+        (CHOSEN, wrong_outcomes(), "a curve that differs from its outcomes"),
+    ],
+)
+def test_records_of_another_choice_are_refused(
+    tmp_path: Path, spec: ProbeSpec, block: ProbeRecords, message: str
+) -> None:
+    write(tmp_path, spec, block)
+    with pytest.raises(ValidationFailed, match=message):
+        read(tmp_path)
+
+
+UNEQUAL = (6, 0, 2, 1, 1, 0)
+"""Test images of six classes: the first 7 of 10 are all of the first and half of the third."""
+
+
+def test_both_scores_of_unequal_classes_are_in_results_and_tables(tmp_path: Path) -> None:
+    result = write(tmp_path / "a", NEIGHBOURS, ImageRecords(rows(7)[0]), UNEQUAL)
+    scores = result.by_class
+    assert scores is not None
+    assert result.score == scores.accuracy
+    assert (scores.accuracy.mean, scores.largest_class, scores.one_class) == (0.7, 0.6, False)
+    assert scores.balanced_accuracy.mean == pytest.approx((1 + 0.5 + 0 + 0) / 4)
+    table = build_table([result])
+    assert {row[0]: row[1].split()[0] for row in table.rows[:3]} == {
+        "folder-blobs:knn": "70.00",
+        "folder-blobs:knn balanced accuracy": "37.50",
+        "folder-blobs:knn largest class": "60.00",
+    }
+    assert "mean over the classes" in table.note
+    official = write(tmp_path / "b", BALANCED, ImageRecords(rows(7)[0]), UNEQUAL)
+    assert official.score == scores.balanced_accuracy
+    shown = {row[0]: row[1].split()[0] for row in build_table([official]).rows[:3]}
+    assert shown["folder-blobs:knn balanced"] == "37.50"
+    assert shown["folder-blobs:knn balanced top-1"] == "70.00"
+    assert read(tmp_path) == [result, official]
+
+
+def test_equal_classes_have_one_score(tmp_path: Path) -> None:
+    unknown = write(tmp_path / "a", NEIGHBOURS, ImageRecords(rows(6)[0]))
+    assert unknown.by_class is None
+    assert not {"by_class", "test_counts"} & {*unknown.model_dump(), *unknown.dataset.model_dump()}
+    even = write(tmp_path / "b", NEIGHBOURS, ImageRecords(rows(6, n=12)[0]), (2,) * 6)
+    assert even.by_class is not None
+    assert even.by_class.balanced_accuracy.mean == even.by_class.accuracy.mean == 0.5
+    assert [row[0] for row in build_table([even]).rows] == [
+        "folder-blobs:knn 32px",
+        "source (in-domain)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("right", "one_class"), [(range(6), True), ((6, 7), True), ((9,), True), ((0, 9), False)]
+)
+def test_one_class_everywhere_is_named(
+    tmp_path: Path, right: tuple[int, ...], one_class: bool
+) -> None:
+    block = ImageRecords(np.isin(np.arange(10), list(right)))
+    result = write(tmp_path, NEIGHBOURS, block, UNEQUAL)
+    assert result.by_class is not None
+    assert result.by_class.one_class == one_class
+    table = build_table([result])
+    assert table.rows[0][1].endswith("one class") == one_class
+    assert ("one class is predicted for every test image" in table.note) == one_class
+
+
+@pytest.mark.parametrize(
+    ("spec", "counts"),
+    [(BALANCED, ()), (BALANCED, (6, 0, 2, 1, 1)), (NEIGHBOURS, (6, 0, 2, 1, 2, 0)),
+     (NEIGHBOURS, (10, 0, 0, 0, 1, -1))],
+)  # fmt: skip
+def test_test_counts_that_do_not_fit_are_refused(
+    tmp_path: Path, spec: KnnSpec, counts: tuple[int, ...]
+) -> None:
+    result = write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0]), UNEQUAL)
+    (file,) = tmp_path.rglob("knn*.json")
+    data = json.loads(result.model_dump_json())
+    data["dataset"]["test_counts"] = counts
+    data["spec"] = json.loads(spec.model_dump_json())
+    file.write_text(json.dumps(data))
+    with pytest.raises(ValidationFailed, match=r"\[dataset\].*the test images of each class"):
+        read(tmp_path)
+
+
+def test_outcomes_of_balanced_accuracy_average_to_it(tmp_path: Path) -> None:
+    right = np.isin(np.arange(10), [0, 1, 2, 6, 9])
+    result = write(tmp_path, BALANCED, ImageRecords(right), UNEQUAL)
+    (loaded,) = read_cells(tmp_path)
+    outcomes = extract_outcomes(loaded)
+    assert outcomes.values.mean() == pytest.approx(result.score.mean, abs=1e-9)
+    assert outcomes.unweighted.right.tolist() == right.tolist()
+    assert outcomes.unweighted.out_of == 1
+    plain = write(tmp_path / "b", NEIGHBOURS, ImageRecords(right), UNEQUAL)
+    (loaded,) = read_cells(tmp_path / "b")
+    assert extract_outcomes(loaded).values.mean() == plain.score.mean
 
 
 def test_neighbours_are_written_and_read(tmp_path: Path) -> None:

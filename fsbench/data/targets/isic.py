@@ -30,6 +30,7 @@ FACTS = DatasetFacts(
     domain="target",
     classes=("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC"),
     images_per_class=(1113, 6705, 514, 327, 1099, 115, 142),
+    metric="balanced_accuracy",
     label_rule="class id = place of the one non-zero column in MEL, NV, BCC, AKIEC, BKL, DF, VASC",
     dropped="the official validation (193) and test (1,512) images",
     groups="lesion: ISIC2018_Task3_Training_LesionGroupings.csv (columns image, lesion_id) or "
