@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
@@ -74,6 +75,9 @@ LAYOUTS = (
     Layout("MoCo v3", "https://arxiv.org/abs/2104.02057, github.com/facebookresearch/moco-v3",
            (r"\bbase_encoder\.", r"\bmomentum_encoder\.", r"\bpredictor\."), IMAGENET,
            arguments={r"(vit|deit)_small_patch16_": {"num_heads": 12}}),
+    Layout("MoCo v3, by its positions", "github.com/facebookresearch/moco-v3, convert_to_deit.py",
+           (r"\bmoco-v3-positions$",),
+           arguments={r"(vit|deit)_small_patch16_": {"num_heads": 12}}),
     Layout("MoCo", "https://arxiv.org/abs/1911.05722, github.com/facebookresearch/moco",
            (r"\bencoder_q\.", r"\bencoder_k\.", r"\bqueue$"), IMAGENET),
     Layout("iBOT", "https://arxiv.org/abs/2111.07832, github.com/bytedance/ibot",
@@ -99,7 +103,7 @@ LAYOUTS = (
            (r"\bvisual\.", r"\binput_resolution$", r"\bcontext_length$"),
            ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
            arguments={r"vit_\w+_clip_": {"act_layer": "quick_gelu"},
-                      r"(ViT|RN)[\w-]*$": {"quick_gelu": True}}),
+                      r"ViT-[\w-]*$": {"quick_gelu": True}}),
     Layout("fine-tuning on averaged patches", "github.com/facebookresearch/mae, models_vit.py",
            (r"\bfc_norm\.weight$",), absent=r"^([^.]+\.){0,3}norm\.weight$",
            arguments={r"(test_)?(vit|deit3?|beit(v2)?|flexivit)(_|\d*$)": {"global_pool": "avg"}}),
@@ -160,11 +164,26 @@ def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict
     return {name: re.sub(pattern, rename, new, count=1) for name, new in names.items()}
 
 
+def has_moco_positions(tensor: Tensor) -> bool:
+    """Return whether positions (1, 1 + N, D) are the fixed ones of MoCo v3, and not of MAE.
+
+    Those of the first row of patches are 0 in their first half, of the row, up to its cosines.
+    """
+    if tensor.ndim != 3 or tensor.shape[1] < 5 or tensor.shape[2] % 4 or tensor.is_meta:
+        return False
+    n = tensor.shape[2] // 4
+    angles = 10000.0 ** -(torch.arange(n) / n)
+    second = torch.cat([torch.zeros(n), torch.ones(n), angles.sin(), angles.cos()])
+    return torch.allclose(tensor[0, 2].float(), second, atol=1e-3) and not tensor[0, 0].any()
+
+
 def iterate_names(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the dotted names of all tensors of a checkpoint, without wrappers."""
+    """Yield the dotted names of all tensors of a checkpoint, without wrappers, and a mark."""
     for name, value in tree.items():
         if isinstance(value, Tensor):
             yield drop_wrappers(".".join((*path, str(name))))
+            if str(name).endswith("pos_embed") and has_moco_positions(value):
+                yield "moco-v3-positions"
         elif isinstance(value, Mapping) and len(path) < MAX_DEPTH:
             yield from iterate_names(value, (*path, str(name)))
 

@@ -1,6 +1,7 @@
 """Published layouts of files: recognition by names, renaming, and what they fix of a network."""
 
 import importlib.util
+import math
 import os
 import re
 import sys
@@ -20,6 +21,7 @@ from fsbench.backbones.layouts import (
     LAYOUTS,
     WRAPPERS,
     drop_wrappers,
+    has_moco_positions,
     recognise_layouts,
     recognise_library,
 )
@@ -137,6 +139,37 @@ def test_the_user_may_state_another_number_of_heads(save: Callable[[Any], Path])
     assert_same(f"{path}@vit_small_patch16_224?num_heads=6", net, 64)
 
 
+def moco_positions(side: int, width: int) -> Tensor:
+    """As vits.py of MoCo v3 builds them, patch by patch."""
+    omega = [10000 ** (-i / (width // 4)) for i in range(width // 4)]
+    places = [(row, column) for row in range(side) for column in range(side)]
+    rows = [
+        [f(x * w) for x in place for f in (math.sin, math.cos) for w in omega] for place in places
+    ]
+    return torch.tensor([[[0.0] * width, *rows]])
+
+
+@pytest.mark.parametrize("nest", ["", "module.", "backbone."])
+def test_converted_files_of_moco_v3_are_told_by_their_positions(
+    nest: str, save: Callable[[Any], Path]
+) -> None:
+    """What its convert_to_deit.py and its linear evaluation write has the names of any ViT."""
+    net: Any = network("vit_small_patch16_224", num_heads=12, num_classes=0, dynamic_img_size=True)
+    net.pos_embed.data = moco_positions(14, 384)
+    path = save({"model": prefixed(nest, net.state_dict())})
+    assert_same(f"{path}@vit_small_patch16_224", net, 64)
+
+
+def test_positions_of_mae_are_not_those_of_moco_v3() -> None:
+    positions = moco_positions(14, 384)
+    assert has_moco_positions(positions)
+    assert has_moco_positions(positions.half())
+    swapped = torch.cat([positions[..., 192:], positions[..., :192]], dim=-1)  # columns first
+    assert not has_moco_positions(swapped)
+    assert not has_moco_positions(torch.zeros(1, 197, 384))
+    assert not has_moco_positions(torch.randn(1, 4, 384))
+
+
 @pytest.mark.parametrize("arch", ["test_vit", "test_vit2", "vit_tiny_patch16_224"])
 def test_fine_tuned_networks_average_their_patches(arch: str, save: Callable[[Any], Path]) -> None:
     options = {"global_pool": "avg", "dynamic_img_size": True}
@@ -178,6 +211,24 @@ def test_efficientnets_in_the_names_of_efficientnet_pytorch(
     net.reset_classifier(0)
     assert_same(f"{path}@tf_efficientnet_{name}", net, 64, report=report)
     assert "dropped head 2: classifier.weight" in report.text
+
+
+@pytest.mark.parametrize("name", ["lite0", "b0", "b1"])
+def test_efficientnets_of_timm_are_told_apart_or_both_are_named(
+    name: str, tmp_path: Path, report: Any
+) -> None:
+    net = network(f"efficientnet_{name}", num_classes=0)
+    plain, named, settings = (tmp_path / f"{n}.pth" for n in ("a", f"tf_efficientnet_{name}", "b"))
+    torch.save(net.state_dict(), plain)
+    torch.save(net.state_dict(), named)
+    arguments = {"model": f"tf_efficientnet_{name}"}
+    torch.save({"state_dict": net.state_dict(), "args": arguments}, settings)
+    backbones.load_backbone(f"{plain}@efficientnet_{name}", report=report)
+    assert f"efficientnet_{name} has the shapes of tf_efficientnet_{name}" in report.text
+    for path in (named, settings):
+        with pytest.raises(CheckpointError, match=f"is of tf_efficientnet_{name}"):
+            backbones.load_backbone(f"{path}@efficientnet_{name}")
+    backbones.load_backbone(f"{named}@tf_efficientnet_{name}")
 
 
 @pytest.mark.parametrize("name", ["lite0", "b0", "b1"])

@@ -10,9 +10,10 @@ transformers wrote, whose config.json states the architecture.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference
@@ -77,6 +78,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         tree = checkpoint.read_checkpoint(Path(file.path))
         layouts = recognise_layouts(tree)
+        check_padding(source, inner, file, tree, layouts)
         inner = with_arguments(source, inner, file, layouts)
     loaded = SOURCES.load(source).load(inner)
     if source not in {"timm", "fsbench"}:
@@ -180,7 +182,7 @@ def architecture_request(
 
 QUICK = {
     "timm": ("_clip_(?!quick)", "_clip_quickgelu_", "act_layer=gelu"),
-    "open_clip": ("(?<!quickgelu)$", "-quickgelu", "quick_gelu=false"),
+    "open_clip": (r"^(ViT\S*)(?<!quickgelu)$", r"\1-quickgelu", "quick_gelu=false"),
 }
 """CLIPs with QuickGELU have the shapes of others: what their names add, what the others compute."""
 
@@ -190,19 +192,13 @@ def with_arguments(
 ) -> BackboneRequest:
     """Return the request with the arguments that the layouts of a file fix and the user left open.
 
-    Raises CheckpointError for a network with the same shapes that computes something else, and
-    UsageError where only the user can tell which of two it is.
+    Raises UsageError where only the user can tell which of two activations a CLIP has.
     """
     if source not in QUICK:
         return request
     name, stated = split_arguments(request.name)
     prefix = request.ref.removesuffix(request.name)
     for layout in layouts:
-        if layout.tf and is_known(source, replace(request, name=f"tf_{name}")):
-            raise CheckpointError(
-                f"{file} is {layout.name}; {name} has its shapes, but another padding and epsilon",
-                fix=f"pass {replace(file, arch=f'{prefix}tf_{name}')}",
-            )
         fixed = {k: v for k, v in layout.arguments_for(name).items() if k not in stated}
         for key, value in fixed.items():
             stated[key] = value
@@ -219,6 +215,32 @@ def with_arguments(
     arguments = "&".join(f"{key}={value}" for key, value in stated.items())
     text = f"{name}?{arguments}" if arguments else name
     return replace(request, ref=f"{prefix}{text}", name=text)
+
+
+def check_padding(
+    source: str,
+    request: BackboneRequest,
+    file: FileReference,
+    tree: Mapping[str, Any],
+    layouts: Sequence[Layout],
+) -> None:
+    """Name the network of timm that has the same shapes, but pads as TensorFlow does, if any.
+
+    Raises CheckpointError where the layout, the settings or the name of the file tell that it is
+    the one.
+    """
+    name = split_arguments(request.name)[0].partition(".")[0]
+    if source != "timm" or not is_known(source, replace(request, name=f"tf_{name}")):
+        return
+    text = f"{name} has the shapes of tf_{name}, but another padding and epsilon"
+    stated = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
+    if any(layout.tf for layout in layouts) or f"tf_{name}" in stated:
+        prefix = request.ref.removesuffix(request.name)
+        raise CheckpointError(
+            f"{file} is of tf_{name}; {text}",
+            fix=f"pass {replace(file, arch=f'{prefix}tf_{name}')}",
+        )
+    request.report.log(f"{file}: {text}; pass the one that the weights were trained with")
 
 
 def is_known(source: str, request: BackboneRequest) -> bool:
