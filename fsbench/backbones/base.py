@@ -26,6 +26,7 @@ from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 from fsbench.core.io import explain_errors
 from fsbench.core.schema import BackboneFacts
+from fsbench.core.seeding import stream
 from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling
 
 COUNTER = "num_batches_tracked"
@@ -70,6 +71,8 @@ Statistics = str | float | Sequence[float] | None
 """Mean or std as users write them, see `parse_statistics`."""
 REPEATABLE = 1e-5
 """Largest difference of features between two runs, as a share of the largest one."""
+RUNS = 20
+"""Runs of a network that takes random numbers, which may act on few images only."""
 SMALLEST_FEATURES = 64
 """A last linear layer with fewer outputs is taken for a classifier."""
 
@@ -307,15 +310,18 @@ def fixed_images(size: int) -> Tensor:
 
 
 def count_features(module: nn.Module, size: int, ref: str) -> int:
-    """Return D of the features (B, D), by two forward passes of the same two images.
+    """Return D of the features (B, D), by forward passes of the same two images.
 
     Raises UsageError if the module takes no images of side `size`, CheckpointError if it returns
-    anything but one vector per image, or other vectors the second time.
+    anything but one vector per image, or other vectors another time.
     """
     images = fixed_images(size)
     try:
-        with torch.no_grad():
-            out, again = module(images), module(images)
+        with torch.no_grad(), stream("repeatable"):
+            before = torch.get_rng_state()
+            out = module(images)
+            draws = not torch.equal(before, torch.get_rng_state())
+            others = [module(images) for _ in range(RUNS if draws else 1)]
     except (AssertionError, RuntimeError, ValueError) as error:
         raise UsageError(
             f"{ref} takes no images of {size} px: {str(error).splitlines()[0]}",
@@ -329,9 +335,8 @@ def count_features(module: nn.Module, size: int, ref: str) -> int:
             fix="choose a pooling, e.g. --pool avg (in Python Backbone.from_module(..., "
             "pool='avg')), or pool to (B, D) in your module or function",
         )
-    if not torch.allclose(
-        out, again, rtol=0, atol=REPEATABLE * float(out.abs().max()), equal_nan=True
-    ):
+    tolerance = REPEATABLE * float(out.abs().max())
+    if not all(torch.allclose(out, o, rtol=0, atol=tolerance, equal_nan=True) for o in others):
         raise random_features_error(module, images, ref)
     return int(out.shape[1])
 
@@ -340,10 +345,11 @@ def random_features_error(module: nn.Module, images: Tensor, ref: str) -> Checkp
     """Return the error for a network whose two runs differ, naming the first module that does."""
     names = [name for name, part in module.named_modules() if name and not list(part.children())]
     runs = []
-    for _ in range(2):
-        with record_outputs(module, names, lambda output: output) as outputs, torch.no_grad():
-            module(images)
-        runs.append({n: o for n, o in outputs.items() if isinstance(o, Tensor)})
+    with torch.no_grad(), stream("repeatable"):
+        for _ in range(2):
+            with record_outputs(module, names, lambda output: output) as outputs:
+                module(images)
+            runs.append({n: o for n, o in outputs.items() if isinstance(o, Tensor)})
     differ = (n for n in runs[0] if not torch.equal(runs[0][n], runs[1][n]))
     first = next(differ, "its forward pass")
     return CheckpointError(

@@ -8,6 +8,7 @@ length 1 and are free of it.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fsbench.core.schema import Result, ScoreRecord
@@ -69,7 +70,12 @@ def build_table(
         "\n".join(table_notes(results)),
         optional=(DENSE, LARGEST, SOURCE_ROW, "flags"),
     )
-    return table.without("flags") if all(row[-1] == "-" for row in body) else table
+    if all(row[-1] == "-" for row in body):
+        table = table.without("flags")
+    facts = dict.fromkeys(
+        f"{n}: {r.backbone.preprocessing}" for n, r in zip(labels, results, strict=True)
+    )
+    return replace(table, complete=replace(table, note="\n".join([table.note, *facts])))
 
 
 def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:

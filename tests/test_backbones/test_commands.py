@@ -73,14 +73,19 @@ def test_files_that_do_not_fit(
     check_refusal(fsbench(path, *ARCH), 4, "weights.pth", "NaN or infinity", "bn1.bias")
 
 
-def test_files_that_must_not_be_opened(fsbench: Fsbench, tmp_path: Path) -> None:
+def test_files_of_other_contents(
+    fsbench: Fsbench, tmp_path: Path, weights: dict[str, torch.Tensor]
+) -> None:
     path = tmp_path / "module.pth"
     torch.save(torch.nn.Linear(2, 2), path)
-    check_refusal(
-        fsbench(path, *ARCH), 4, "module.pth", "torch.nn.modules.linear.Linear", "torch.save"
-    )
+    check_refusal(fsbench(path, *ARCH), 4, "module.pth", "unexpected 2: weight, bias")
     path.write_bytes(path.read_bytes()[:300])
-    check_refusal(fsbench(path, *ARCH), 4, "module.pth is not a readable checkpoint")
+    check_refusal(fsbench(path, *ARCH), 4, "module.pth is cut")
+    path.write_text("version https://git-lfs.github.com/spec/v1\n")
+    check_refusal(fsbench(path, *ARCH), 4, "module.pth is a Git LFS pointer", "git lfs pull")
+    check_refusal(fsbench(tmp_path, *ARCH), 2, "is a folder", "module.pth")
+    torch.save(weights, path.with_name("model-00002-of-00002.bin"))
+    check_refusal(fsbench(tmp_path / "model-00002-of-00002.bin", *ARCH), 4, "00001-of-00002.bin")
 
 
 def test_a_dead_network(fsbench: Fsbench, tmp_path: Path, weights: dict[str, torch.Tensor]) -> None:

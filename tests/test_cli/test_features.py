@@ -141,7 +141,7 @@ def test_choices_are_repeated_by_reproduce_and_verify_and_shown_on_the_page(
     shown = build_entry_data(board.entry("entry"))
     assert shown["feature_choices"] == "max, layer3, mean=0.5,0.4,0.3, std=0.25"
     assert shown["images"] == ["32 px: bicubic resize to 36 px square, centre crop"]
-    assert shown["mean"] == (0.5, 0.4, 0.3)
+    assert "mean 0.5,0.4,0.3, std 0.25 (the user, in place of default" in shown["preprocessing"]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,17 @@ def test_several_models_stand_side_by_side(
     assert "as SEAL reports" in shown.err
 
 
+def test_wide_tables_state_where_facts_about_preprocessing_come_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = {"input_size": "timm's tag a1_in1k", "mean": "the user", "std": "the user"}
+    fakes.write(tmp_path / "x", 0.6, backbone=fakes.facts(stated_by=facts))
+    assert call("--wide", "show", tmp_path / "x") == 0
+    assert "32 px (timm's tag a1_in1k), mean " in capsys.readouterr().err
+    assert call("show", tmp_path / "x") == 0
+    assert "timm's tag" not in capsys.readouterr().err
+
+
 def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
     results = [fakes.write(tmp_path, shots=k) for k in (20, 1, 5)] + [fakes.write_probe(tmp_path)]
     rows = table.build_table(results).rows

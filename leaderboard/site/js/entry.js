@@ -8,8 +8,7 @@ const FACTS = [
 const BACKBONE = [
   ["ref", "reference"], ["architecture", "architecture"], ["n_parameters", "parameters"],
   ["features", "features"], ["feature_choices", "chosen features"], ["feature_dim", "dimensions"],
-  ["mean", "mean"], ["std", "standard deviation"], ["input_size", "trained at (px)"],
-  ["images", "evaluated on images of"],
+  ["preprocessing", "preprocessing"], ["images", "evaluated on images of"],
   ["recipe", "recipe"], ["steps", "optimizer steps"], ["random_init", "random weights, seed"],
   ["source_accuracy", "in-domain accuracy"],
 ];
