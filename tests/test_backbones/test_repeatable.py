@@ -1,4 +1,4 @@
-"""A backbone gives the same features for the same images each time, or is refused with the reason."""
+"""A backbone gives the same features for the same images, or is refused with the reason."""
 
 from typing import Any
 
