@@ -39,7 +39,12 @@ from fsbench.api.request import (
 )
 from fsbench.api.results import Results
 from fsbench.backbones.base import Backbone, feature_spec
-from fsbench.backbones.features import FeatureStore, check_input_size, feature_block_size
+from fsbench.backbones.features import (
+    TIMED_BLOCKS,
+    FeatureStore,
+    check_input_size,
+    feature_block_size,
+)
 from fsbench.backbones.precision import exact_float32
 from fsbench.core import process
 from fsbench.core.errors import UsageError
@@ -77,7 +82,6 @@ from protocols.probes import knn, linear
 
 WORTH_TIMING = 1000
 """Images below which no network that fits fsbench takes an hour."""
-TIMED_BLOCKS = 2
 SMALLER = "choose another --device, a smaller --input-size, fewer --episodes or tasks"
 FAR = 2
 """Ratio of resolutions from which on networks give features of other quality."""
@@ -525,25 +529,28 @@ class Evaluation:
     def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
         device = self.context.device
-        estimates = estimate_extraction(self.images_to_extract(), self.backbone, device)
-        estimates += estimate_tuning(self.blocks_to_tune(), self.backbone, device)
+        tuning = estimate_tuning(self.blocks_to_tune(), self.backbone, device)
+        estimates = estimate_extraction(self.extractions(), self.features, self.backbone) + tuning
         require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 
-    def images_to_extract(self) -> dict[int, int]:
-        """Return input size (px) -> images whose features are not in the cache."""
-        images: dict[int, int] = {}
+    def extractions(self) -> "list[Extraction]":
+        """Return what is to be extracted: features that are not in the cache, random views last."""
+        missing = []
         first = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
         for task in first.values():
             image = self.spec(task).image
             dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
             if not self.features.holds(self.backbone, image, fingerprint):
-                images[image.input_size] = images.get(image.input_size, 0) + len(dataset)
+                missing.append(Extraction(len(dataset), dataset, image, fingerprint))
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
-                n, size = len(split_dataset(self.targets.of(task))[0]), spec.image.input_size
-                images[size] = images.get(size, 0) + n * spec.n_views
-        return images
+                dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
+                part = dataset.take(split_dataset(dataset)[0])
+                view = RandomView(spec.seed, 0) if spec.augmentation == "views" else None
+                n = len(part) * spec.n_views
+                missing.append(Extraction(n, part, spec.image, fingerprint if view else None, view))
+        return missing
 
     def blocks_to_tune(self) -> dict[EpisodicSpec, int]:
         """Return spec -> blocks left to compute, of heads that can estimate their time."""
@@ -555,6 +562,28 @@ class Evaluation:
                 n = sum(not self.is_done(cell, episodes) for episodes in blocks)
                 left[spec] = left.get(spec, 0) + n
         return left
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """Features that are missing; n: images, with those of all views of which this is the first.
+
+    fingerprint: None for features that are not stored.
+    """
+
+    n: int
+    dataset: TargetDataset
+    image: ImageSpec
+    fingerprint: str | None
+    view: RandomView | None = None
+
+    def seconds_per_image(self, features: FeatureStore, backbone: Backbone) -> float:
+        """Return the time of an image, of black ones where nothing of it could be stored."""
+        if self.fingerprint is None:
+            return seconds_per_image(backbone, self.image.input_size, features.device)
+        return features.seconds_per_image(
+            backbone, self.dataset, self.image, self.fingerprint, self.view
+        )
 
 
 def on_features(task: TaskId) -> bool:
@@ -652,7 +681,7 @@ def tasks_of_rank(evaluation: Evaluation) -> Iterator[TaskId]:
 
 
 def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
-    """Return the time of the forward pass alone, over a few blocks after one to warm up."""
+    """Return the time of the forward pass alone, over a few black blocks after one to warm up."""
     size = feature_block_size(backbone.facts.feature_dim, input_size)
     images = torch.zeros((size, 3, input_size, input_size), dtype=torch.uint8, device=device)
     with torch.inference_mode():
@@ -664,18 +693,21 @@ def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float
 
 
 def estimate_extraction(
-    images: dict[int, int], backbone: Backbone, device: str
+    missing: Sequence[Extraction], features: FeatureStore, backbone: Backbone
 ) -> list[WorkEstimate]:
     """Return the cost of extracting features; nothing for a few images.
 
-    images: input size (px) -> images whose features are not in the cache.
+    The first blocks of every input size are extracted and timed, and stay in the cache.
     """
-    n_images = sum(images.values())
+    n_images, seconds = sum(part.n for part in missing), dict[int, float]()
     if n_images < WORTH_TIMING:
         return []
-    seconds = sum(seconds_per_image(backbone, s, device) * n for s, n in images.items())
+    for part in missing:
+        if not seconds.get(part.image.input_size):
+            seconds[part.image.input_size] = part.seconds_per_image(features, backbone)
+    total = sum(seconds[part.image.input_size] * part.n for part in missing)
     disk = n_images * backbone.facts.feature_dim * 4
-    return [WorkEstimate(f"features of {n_images} images", seconds, disk=disk)]
+    return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]
 
 
 def estimate_tuning(

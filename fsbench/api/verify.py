@@ -20,6 +20,7 @@ from fsbench import data
 from fsbench.api.compare import covers
 from fsbench.api.evaluate import (
     SMALLER,
+    Extraction,
     TargetSets,
     block_timer,
     estimate_extraction,
@@ -222,19 +223,18 @@ class Recomputation:
 
     def refuse_long(self, samples: Sequence[Sample], yes: bool) -> None:
         """Raise UsageError if it would take over an hour, unless `yes`."""
-        images: dict[int, int] = {}
+        missing = []
         for sample in {(s.task.dataset, s.spec.image): s for s in samples}.values():
             image, fingerprint = sample.spec.image, sample.cell.result.dataset.fingerprint
             is_cached = self.features.holds(self.backbone, image, fingerprint)
             if on_features(sample.task) and not is_cached:
-                n = len(self.targets.of(sample.task))
-                images[image.input_size] = images.get(image.input_size, 0) + n
+                dataset = self.targets.of(sample.task)
+                missing.append(Extraction(len(dataset), dataset, image, fingerprint))
         timed: dict[EpisodicSpec, int] = {}
         for sample in (s for s in samples if block_timer(s.spec)):
             timed[sample.spec] = timed.get(sample.spec, 0) + len(self.blocks(sample))
-        device = self.context.device
-        estimates = estimate_extraction(images, self.backbone, device)
-        estimates += estimate_tuning(timed, self.backbone, device)
+        estimates = estimate_tuning(timed, self.backbone, self.context.device)
+        estimates += estimate_extraction(missing, self.features, self.backbone)
         require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 
     def blocks(self, sample: Sample) -> list[int]:

@@ -200,6 +200,9 @@ VERSION = 1
 LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
 """Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
 
+TIMED_BLOCKS = 2
+"""Blocks whose time says how long an extraction takes, after one to warm up."""
+
 CONSTANT = 1e-6
 """Features count as constant if they differ by at most this fraction of their largest value."""
 
@@ -253,10 +256,7 @@ class FeatureStore:
         does not take, DataError for a corrupt image, CheckpointError for features that are not
         finite or all the same.
         """
-        about = self.describe(backbone, image, fingerprint)
-        if view is not None:
-            about |= {"view": asdict(view), "images": dataset.images_hash}
-        folder = self.folder / cache_key(about)
+        about, folder = self.locate(backbone, dataset, image, fingerprint, view)
         shape = (len(dataset), backbone.facts.feature_dim)
         # A finished array appears by rename, so it needs no lock, which a read-only cache refuses.
         if (features := read_features(folder, shape)) is not None:
@@ -274,6 +274,48 @@ class FeatureStore:
         if features is None:
             raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
         return features
+
+    def seconds_per_image(
+        self,
+        backbone: Backbone,
+        dataset: TargetDataset,
+        image: ImageSpec,
+        fingerprint: str,
+        view: RandomView | None = None,
+    ) -> float:
+        """Time the next few blocks, which `get` then finds extracted; 0 if none is missing.
+
+        The first one warms up: it counts only where it is the last. Arguments and errors are those
+        of `get`.
+        """
+        about, folder = self.locate(backbone, dataset, image, fingerprint, view)
+        with lock_features(folder, self.report):
+            if folder.is_dir():
+                return 0.0
+            check_input_size(backbone, image.input_size, self.device)
+            writer = FeatureWriter(folder, (len(dataset), backbone.facts.feature_dim), self.report)
+            end = min(len(dataset), (writer.done + 1 + TIMED_BLOCKS) * int(about["block"]))
+            part, ends = dataset.take(np.arange(end)), [(time.monotonic(), writer.rows)]
+            for start, rows in self.rows(backbone, part, image, writer.done, view):
+                writer.write(start, rows)
+                ends.append((time.monotonic(), writer.rows))
+            writer.mark()
+        (started, first), (ended, last) = ends[1 if len(ends) > 2 else 0], ends[-1]
+        return (ended - started) / max(1, last - first)
+
+    def locate(
+        self,
+        backbone: Backbone,
+        dataset: TargetDataset,
+        image: ImageSpec,
+        fingerprint: str,
+        view: RandomView | None,
+    ) -> tuple[dict[str, Any], Path]:
+        """Return the description of features, and their folder."""
+        about = self.describe(backbone, image, fingerprint)
+        if view is not None:
+            about |= {"view": asdict(view), "images": dataset.images_hash}
+        return about, self.folder / cache_key(about)
 
     def holds(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> bool:
         """Return whether these features are cached."""

@@ -1,5 +1,6 @@
 """fsbench.evaluate and what it returns: on generated targets, through public names only."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,60 @@ def test_a_module_in_memory_can_be_submitted_but_not_reproduced(tmp_path: Path) 
     assert entry.cells[0].result.backbone.source == "module"
     with pytest.raises(ValidationFailed, match="in the memory of its author"):
         reproduce(entry, "board")
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        (TASK, []),
+        ("toy_tiles:probe", []),
+        ("toy_tiles:probe", ["probe.augmentation=views", "probe.views=2"]),
+        ("toy_tiles:probe", ["probe.augmentation=live"]),
+    ],
+    ids=str,
+)
+def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_blocks(
+    task: str, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first blocks of the first data set are timed and stay in the cache."""
+
+    def run(folder: str, yes: bool = True) -> str:
+        (result,) = fsbench.evaluate(
+            backbone(),
+            task,
+            input_size=16,
+            limit=2,
+            settings=settings,
+            batch_size=16,
+            cache=tmp_path / folder,
+            output=tmp_path / f"{folder}-results",
+            yes=yes,
+            progress=False,
+        )
+        return result.records_digest
+
+    plain = run("plain")
+    monkeypatch.setattr("fsbench.api.evaluate.WORTH_TIMING", 1)
+    monkeypatch.setattr("fsbench.core.progress.HOUR", 0.0)
+    with pytest.raises(UsageError, match=r"features of \d+ images: about"):
+        run("timed", yes=False)
+    assert not list(tmp_path.glob("timed-results/**/*.json"))
+    (partial,) = (tmp_path / "timed").rglob("*.partial")
+    assert json.loads((partial / "done.json").read_text())["done"] == 3
+    assert run("timed") == plain
+    assert not list((tmp_path / "timed").rglob("*.partial"))
+
+
+@pytest.mark.parametrize(("augmentation", "partials"), [("views=2", 1), ("augmentation=live", 0)])
+def test_only_random_views_that_are_stored_leave_blocks(
+    augmentation: str, partials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The features of the centre crops are in the cache, those of views are not."""
+    options = {"input_size": 16, "limit": 1, "cache": tmp_path, "progress": False}
+    fsbench.evaluate(backbone(), "toy_tiles:probe", **options)
+    monkeypatch.setattr("fsbench.api.evaluate.WORTH_TIMING", 1)
+    monkeypatch.setattr("fsbench.core.progress.HOUR", 0.0)
+    settings = ["probe.augmentation=views"] * partials + [f"probe.{augmentation}"]
+    with pytest.raises(UsageError, match=r"features of \d+ images: about"):
+        fsbench.evaluate(backbone(), "toy_tiles:probe", settings=settings, **options)
+    assert len(list(tmp_path.rglob("*.partial"))) == partials

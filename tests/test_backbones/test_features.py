@@ -154,6 +154,54 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     }
 
 
+@pytest.mark.parametrize("view", [None, RandomView(0, 3)])
+@pytest.mark.parametrize(("n", "estimates"), [(18, 1), (18, 2), (12, 1), (6, 1), (3, 1)])
+def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
+    n: int,
+    estimates: int,
+    view: RandomView | None,
+    backbone: Backbone,
+    pictures: Pictures,
+    tmp_path: Path,
+) -> None:
+    dataset, n_blocks = pictures(n), -(-n // 4)
+    whole = FeatureStore(tmp_path / "whole", 4).get(backbone, dataset, SMALL, PRINT, view)
+    store, sizes = FeatureStore(tmp_path / "timed", 4), count_blocks(backbone)
+    for i in range(estimates):
+        assert store.seconds_per_image(backbone, dataset, SMALL, PRINT, view) > 0
+        assert sizes.count(4) == min(n_blocks, 3 * (i + 1))
+    assert not store.holds(backbone, SMALL, PRINT)
+    features = store.get(backbone, dataset, SMALL, PRINT, view)
+    assert features.tobytes() == whole.tobytes()
+    assert sizes.count(4) == n_blocks  # no block twice
+    assert store.seconds_per_image(backbone, dataset, SMALL, PRINT, view) == 0
+
+
+@pytest.mark.parametrize(
+    ("n", "seconds"), [(18, 2.5), (10, 20 / 6), (6, 5.0), (4, 25.0), (3, 100 / 3)]
+)
+def test_the_first_block_warms_up_and_counts_where_it_is_the_last(
+    n: int,
+    seconds: float,
+    backbone: Backbone,
+    pictures: Pictures,
+    store: FeatureStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Blocks of 4 images: 100 s for the first, 10 s for the others."""
+    clock = [0.0]
+
+    def compute(backbone: Backbone, pixels: Any, device: str) -> Any:
+        clock[0] += 10.0 if clock[0] else 100.0
+        return np.ones((len(pixels), 64), np.float32)
+
+    monkeypatch.setattr(feature_files, "compute_features", compute)
+    monkeypatch.setattr(feature_files, "check_input_size", lambda *_: None)
+    monkeypatch.setattr(feature_files.time, "monotonic", lambda: clock[0])
+    taken = store.seconds_per_image(backbone, pictures(n), SMALL, PRINT)
+    assert taken == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize("damage", ["count", "array", "bit"])
 def test_a_damaged_journal_starts_over_and_says_so(
     damage: str, backbone: Backbone, pictures: Pictures, report: Any, tmp_path: Path
