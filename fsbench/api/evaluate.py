@@ -568,7 +568,7 @@ class Evaluation:
 class Extraction:
     """Features that are missing; n: images, with those of all views of which this is the first.
 
-    fingerprint: None for features that are not stored.
+    fingerprint: None for features that are not stored, of which black images are timed.
     """
 
     n: int
@@ -576,14 +576,6 @@ class Extraction:
     image: ImageSpec
     fingerprint: str | None
     view: RandomView | None = None
-
-    def seconds_per_image(self, features: FeatureStore, backbone: Backbone) -> float:
-        """Return the time of an image, of black ones where nothing of it could be stored."""
-        if self.fingerprint is None:
-            return seconds_per_image(backbone, self.image.input_size, features.device)
-        return features.seconds_per_image(
-            backbone, self.dataset, self.image, self.fingerprint, self.view
-        )
 
 
 def on_features(task: TaskId) -> bool:
@@ -703,8 +695,13 @@ def estimate_extraction(
     if n_images < WORTH_TIMING:
         return []
     for part in missing:
-        if not seconds.get(part.image.input_size):
-            seconds[part.image.input_size] = part.seconds_per_image(features, backbone)
+        image, size = part.image, part.image.input_size
+        if not seconds.get(size) and part.fingerprint is None:
+            seconds[size] = seconds_per_image(backbone, size, features.device)
+        elif not seconds.get(size):
+            seconds[size] = features.seconds_per_image(
+                backbone, part.dataset, image, part.fingerprint, part.view
+            )
     total = sum(seconds[part.image.input_size] * part.n for part in missing)
     disk = n_images * backbone.facts.feature_dim * 4
     return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]

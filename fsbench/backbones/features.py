@@ -256,7 +256,8 @@ class FeatureStore:
         does not take, DataError for a corrupt image, CheckpointError for features that are not
         finite or all the same.
         """
-        about, folder = self.locate(backbone, dataset, image, fingerprint, view)
+        about = self.describe(backbone, image, fingerprint, view, dataset)
+        folder = self.folder / cache_key(about)
         shape = (len(dataset), backbone.facts.feature_dim)
         # A finished array appears by rename, so it needs no lock, which a read-only cache refuses.
         if (features := read_features(folder, shape)) is not None:
@@ -288,7 +289,8 @@ class FeatureStore:
         The first one warms up: it counts only where it is the last. Arguments and errors are those
         of `get`.
         """
-        about, folder = self.locate(backbone, dataset, image, fingerprint, view)
+        about = self.describe(backbone, image, fingerprint, view, dataset)
+        folder = self.folder / cache_key(about)
         with lock_features(folder, self.report):
             if folder.is_dir():
                 return 0.0
@@ -303,30 +305,25 @@ class FeatureStore:
         (started, first), (ended, last) = ends[1 if len(ends) > 2 else 0], ends[-1]
         return (ended - started) / max(1, last - first)
 
-    def locate(
-        self,
-        backbone: Backbone,
-        dataset: TargetDataset,
-        image: ImageSpec,
-        fingerprint: str,
-        view: RandomView | None,
-    ) -> tuple[dict[str, Any], Path]:
-        """Return the description of features, and their folder."""
-        about = self.describe(backbone, image, fingerprint)
-        if view is not None:
-            about |= {"view": asdict(view), "images": dataset.images_hash}
-        return about, self.folder / cache_key(about)
-
     def holds(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> bool:
         """Return whether these features are cached."""
         return (self.folder / cache_key(self.describe(backbone, image, fingerprint))).is_dir()
 
-    def describe(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> dict[str, Any]:
-        """Describe everything that the bits of the features depend on."""
+    def describe(
+        self,
+        backbone: Backbone,
+        image: ImageSpec,
+        fingerprint: str,
+        view: RandomView | None = None,
+        part: TargetDataset | None = None,
+    ) -> dict[str, Any]:
+        """Describe all that the bits of the features depend on; part: the images of a view."""
         import PIL
 
         facts = backbone.facts
         choices: dict[str, Any] = {"module": backbone.fingerprint} if backbone.fingerprint else {}
+        if view is not None and part is not None:
+            choices |= {"view": asdict(view), "images": part.images_hash}
         if facts.feature_spec != NATIVE_FEATURES:
             choices["feature_spec"] = facts.feature_spec.model_dump(mode="json")
         return choices | {

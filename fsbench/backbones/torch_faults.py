@@ -45,6 +45,14 @@ def has_bfloat16_kernels() -> bool:
     return bool(has_onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
+def has_bfloat16(device: str) -> bool:
+    """Return whether the device multiplies bfloat16 numbers in hardware."""
+    if device == "cpu":
+        units = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        return units and has_bfloat16_kernels()
+    return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 def memory_layout(model: nn.Module) -> torch.memory_format:
     """Return the layout in which a network is trained and evaluated, the same on every machine.
 

@@ -127,12 +127,9 @@ class BatchLoader:
 
 
 class InputNormalizer:
-    """Conversion of uint8 images to float32, normalized by the source's mean and std.
+    """Conversion of uint8 images to float32, normalized by the source's mean and std."""
 
-    layout: of the result in memory, that of the network.
-    """
-
-    layout = torch.contiguous_format
+    layout = torch.contiguous_format  # set to that of the network
 
     def __init__(self, source: SourceDataset, device: torch.device) -> None:
         mean, std = (

@@ -18,7 +18,7 @@ from torch import Tensor
 from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.precision import exact_float32
-from fsbench.backbones.torch_faults import has_bfloat16_kernels
+from fsbench.backbones.torch_faults import has_bfloat16
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import AffineSpec, EpisodicSpec
@@ -120,14 +120,6 @@ def require_tunable(backbone: Backbone | None, spec: EpisodicSpec, device: str) 
             f"affine.dtype bfloat16: {device} has no bfloat16 units",
             fix="leave affine.dtype out, or use a CPU with avx512_bf16 or amx_bf16, or a GPU",
         )
-
-
-def has_bfloat16(device: str) -> bool:
-    """Return whether the device multiplies bfloat16 numbers in hardware."""
-    if device == "cpu":
-        units = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-        return units and has_bfloat16_kernels()
-    return device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from support.protocols import target
 from torch import Tensor, nn
 
 from fsbench import backbones, evaluate
+from fsbench.backbones import torch_faults
 from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
 from fsbench.backbones.torch_faults import has_bfloat16_kernels
@@ -423,7 +424,7 @@ def test_bfloat16_is_a_spec_of_its_own(toy: Inputs, monkeypatch: pytest.MonkeyPa
 def test_bfloat16_is_refused_before_work_where_onednn_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(affine, "has_bfloat16_kernels", lambda: False)
+    monkeypatch.setattr(torch_faults, "has_bfloat16_kernels", lambda: False)
     low, files = spec(dtype="float32", affine={"dtype": "bfloat16"}), []
     for i, chosen in enumerate((KnnSpec(image=low.image), low)):
         files.append(tmp_path / f"{i}.spec")
