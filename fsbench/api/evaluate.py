@@ -696,12 +696,13 @@ def estimate_extraction(
         return []
     for part in missing:
         image, size = part.image, part.image.input_size
-        if not seconds.get(size) and part.fingerprint is None:
+        if seconds.get(size):
+            continue
+        if part.fingerprint is None:
             seconds[size] = seconds_per_image(backbone, size, features.device)
-        elif not seconds.get(size):
-            seconds[size] = features.seconds_per_image(
-                backbone, part.dataset, image, part.fingerprint, part.view
-            )
+        else:
+            stored = part.dataset, image, part.fingerprint, part.view
+            seconds[size] = features.seconds_per_image(backbone, *stored)
     total = sum(seconds[part.image.input_size] * part.n for part in missing)
     disk = n_images * backbone.facts.feature_dim * 4
     return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]
