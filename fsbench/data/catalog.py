@@ -1,13 +1,12 @@
 """Data sets by name: registries of targets/ and sources/, aliases, and folders of the user."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
@@ -15,6 +14,7 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import SPLITS
 from fsbench.data.base import TargetDataset
+from fsbench.data.cards import Archive
 from fsbench.data.files import find_first
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Distribution:
     arrange: moves unpacked files to where the loader expects them.
     """
 
-    archives: "tuple[Archive, ...]"
+    archives: tuple[Archive, ...]
     steps: str
     arrange: Callable[[Path], None] | None
 
@@ -197,42 +197,3 @@ def _folder(folder: str, value: str, must_exist: bool) -> Path:
     if must_exist and not _is_folder(path):
         raise DataError(f"--data {value}: {path} is not a folder", fix="pass an existing folder")
     return path
-
-
-@cache
-def _classes() -> dict[str, Any]:
-    return dict(json.loads(Path(__file__).with_name("classes.json").read_text(encoding="utf-8")))
-
-
-def class_names(name: str) -> tuple[str, ...]:
-    """Return the names of the classes of a data set of the suite, in class id order."""
-    return tuple(_classes()[name])
-
-
-def class_counts(name: str) -> dict[str, int]:
-    """Return the official number of images by class, in class id order."""
-    return dict(_classes()[name])
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A file of a publisher: a zip or tar archive, or a single file used as it is.
-
-    known_hash: `md5:...`, `sha1:...` or `sha256:...`, None if nobody states one; hash_source: who
-    states it, unless the publisher does; mirrors: other addresses of the same bytes; saved_as: its
-    file name, by default the end of the address; official: whether it holds the official images;
-    inner: archives in it that are unpacked, too.
-    """
-
-    url: str
-    known_hash: str | None = None
-    hash_source: str = ""
-    mirrors: tuple[str, ...] = ()
-    saved_as: str = ""
-    official: bool = True
-    inner: tuple[str, ...] = ()
-
-    @property
-    def file(self) -> str:
-        """The file name."""
-        return self.saved_as or self.url.rpartition("/")[2]

@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, cast
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
+from fsbench.data.cards import Archive
 from fsbench.data.catalog import (
-    Archive,
     DataRoots,
     Distribution,
     all_facts,

@@ -131,7 +131,8 @@ def test_a_tar_whose_headers_have_no_end(kind: bytes, tmp_path: Path) -> None:
 
 def test_a_hash_that_is_none_is_refused_before_the_download(tmp_path: Path) -> None:
     from fsbench.core.errors import UsageError
-    from fsbench.data.catalog import Archive, all_facts
+    from fsbench.data.cards import Archive
+    from fsbench.data.catalog import all_facts
 
     with pytest.raises(UsageError, match="'abc' is not a sha-256"):
         download.download_dataset(

@@ -13,7 +13,7 @@ from PIL import Image
 from support.downloads import Server, zipped
 
 from fsbench.cli.main import run
-from fsbench.data.catalog import Archive
+from fsbench.data.cards import Archive
 from fsbench.data.sources import caltech101
 from fsbench.data.targets import cropdisease, eurosat
 

@@ -12,7 +12,8 @@ from support.downloads import Server, zipped
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import download as module
-from fsbench.data.catalog import Archive, all_facts
+from fsbench.data.cards import Archive
+from fsbench.data.catalog import all_facts
 from fsbench.data.download import download_dataset, extract_archive, fetch_file
 
 FACTS = all_facts()["eurosat"]

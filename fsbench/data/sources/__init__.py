@@ -2,7 +2,8 @@
 
 A file defines
 
-    FACTS     DatasetFacts: classes, official counts, layout, licence, citation
+    FACTS     DatasetFacts: classes, official counts, layout, licence, citation; from a card
+              (fsbench/data/cards/NAME.yaml) for the sets of the suite
     load      (folder, cache) -> SourceListing: the training and validation images below `folder`
     ARCHIVES  optional: archives that `fsbench data download` fetches
 

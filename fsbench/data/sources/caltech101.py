@@ -12,15 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
-from fsbench.data.catalog import Archive, class_counts
+from fsbench.data.cards import read_card
 from fsbench.data.files import list_folders
 from fsbench.data.source import SourceListing, select_by_hash
 from fsbench.data.sources._listings import split_validation
 from fsbench.data.splits import find_inner_folder
-
-COUNTS = class_counts("caltech101")
-"""Number of images by class, 8,677 in all."""
 
 PER_CLASS = 30
 BACKGROUND = "BACKGROUND_Google"
@@ -28,33 +24,10 @@ TREE = "101_ObjectCategories"
 BASE = "caltech101"
 """The folder name that torchvision expects."""
 
-FACTS = DatasetFacts(
-    name="caltech101",
-    title="Caltech-101",
-    domain="source",
-    classes=tuple(COUNTS),
-    images_per_class=(PER_CLASS,) * len(COUNTS),
-    label_rule="class id = rank of the folder name in sorted order (capitals first); 30 images of "
-    "every class, 3 of them for validation, those with the smallest hash of their name; test: the "
-    "5,647 images beyond 30 per class",
-    dropped="BACKGROUND_Google (467 images)",
-    layout=f"{BASE}/{TREE}/<class>/image_0001.jpg and on, as torchvision unpacks them",
-    folders=(BASE,),
-    aliases=("caltech-101",),
-    download="fsbench data download caltech101 --data ROOT",
-    license="CC BY 4.0",
-    citation="Fei-Fei, Fergus and Perona, Learning Generative Visual Models from Few Training "
-    "Examples, CVPR Workshops 2004",
-    homepage="https://data.caltech.edu/records/20086",
-)
-ARCHIVES = (
-    Archive(
-        "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
-        "md5:3138e1922a9193bfa496528edbbc45d0",
-        hash_source="torchvision, datasets/caltech.py",
-        inner=("caltech-101/101_ObjectCategories.tar.gz",),
-    ),
-)
+CARD = read_card("caltech101")
+FACTS, ARCHIVES = CARD.facts, CARD.archives
+COUNTS = CARD.counts
+"""Number of images by class, 8,677 in all."""
 
 
 def load(folder: Path, cache: Path) -> SourceListing:

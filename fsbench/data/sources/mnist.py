@@ -9,41 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fsbench.core.schema import DatasetFacts
-from fsbench.data.catalog import Archive
+from fsbench.data.cards import read_card
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import Part, find_file, list_parts, read_fixed_records
 
 SIDE, IMAGE_HEADER, LABEL_HEADER = 28, 16, 8
-FACTS = DatasetFacts(
-    name="mnist",
-    title="MNIST",
-    domain="source",
-    classes=tuple("0123456789"),
-    images_per_class=(5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
-    label_rule="class id = digit; the 10,000 official test images are for validation",
-    dropped="nothing",
-    layout="{train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte",
-    folders=("mnist",),
-    download="fsbench data download mnist --data ROOT",
-    license="CC BY-SA 3.0",
-    citation="LeCun et al., Gradient-based learning applied to document recognition, 1998",
-    homepage="http://yann.lecun.com/exdb/mnist/",
-)
-ARCHIVES = tuple(
-    Archive(
-        f"https://ossci-datasets.s3.amazonaws.com/mnist/{file}.gz",
-        f"md5:{md5}",
-        hash_source="torchvision, datasets/mnist.py",
-        mirrors=(f"http://yann.lecun.com/exdb/mnist/{file}.gz",),
-    )
-    for file, md5 in (
-        ("train-images-idx3-ubyte", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
-        ("train-labels-idx1-ubyte", "d53e105ee54ea40749a09fcbcd1e9432"),
-        ("t10k-images-idx3-ubyte", "9fb629c4189551a2d022fa330f9573f3"),
-        ("t10k-labels-idx1-ubyte", "ec29112dd5afa0611ce80d1b7f02629c"),
-    )
-)
+CARD = read_card("mnist")
+FACTS, ARCHIVES = CARD.facts, CARD.archives
 
 
 def arrange(folder: Path) -> None:

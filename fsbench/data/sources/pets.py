@@ -10,46 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
-from fsbench.data.catalog import Archive, class_counts
+from fsbench.data.cards import read_card
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import split_validation
 from fsbench.data.splits import UNREADABLE, find_inner_folder
 
-COUNTS = class_counts("pets")
 BASE = "oxford-iiit-pet"
 """The folder name that torchvision expects."""
 
-FACTS = DatasetFacts(
-    name="pets",
-    title="Oxford-IIIT Pet",
-    domain="source",
-    classes=tuple(COUNTS),
-    images_per_class=tuple(COUNTS.values()),
-    label_rule="class id = CLASS-ID of annotations/trainval.txt minus 1; validation: 10 % of every "
-    "class of trainval, those with the smallest hash of their name; test: the 3,669 official ones",
-    dropped="nothing",
-    layout=f"{BASE}/images/*.jpg and {BASE}/annotations/trainval.txt and test.txt, as torchvision "
-    "unpacks them",
-    folders=(BASE, "pets"),
-    aliases=("oxford-iiit", BASE),
-    download="fsbench data download pets --data ROOT",
-    license="CC BY-SA 4.0",
-    citation="Parkhi et al., Cats and Dogs, CVPR 2012",
-    homepage="https://www.robots.ox.ac.uk/~vgg/data/pets/",
-)
-ARCHIVES = tuple(
-    Archive(
-        f"https://www.robots.ox.ac.uk/~vgg/data/pets/data/{file}",
-        f"md5:{md5}",
-        hash_source="torchvision, datasets/oxford_iiit_pet.py",
-        mirrors=(f"https://thor.robots.ox.ac.uk/~vgg/data/pets/{file}",),
-    )
-    for file, md5 in (
-        ("images.tar.gz", "5c4f3ee8e5d25df40f4fd59a7f44e54c"),
-        ("annotations.tar.gz", "95a8c909bbe2e81eed6a22bccdf3f68f"),
-    )
-)
+CARD = read_card("pets")
+FACTS, ARCHIVES = CARD.facts, CARD.archives
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
@@ -72,7 +42,7 @@ def _official_part(base: Path, part: str) -> tuple[list[Path], list[int]]:
     except UNREADABLE as error:
         raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
     paths, labels = list(dataset._images), list(dataset._labels)
-    official = {name: label for label, name in enumerate(COUNTS)}
+    official = {name: label for label, name in enumerate(FACTS.classes)}
     images = base / "images"
     wrong = [
         path.stem

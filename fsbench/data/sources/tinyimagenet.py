@@ -12,7 +12,7 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.base import hash_lines
-from fsbench.data.catalog import Archive, class_names
+from fsbench.data.cards import read_card
 from fsbench.data.files import ClassTree, find_path, list_folders, list_images
 from fsbench.data.hub import read_parquet_tables
 from fsbench.data.image_folder import list_tree_images, stamp_files
@@ -23,35 +23,8 @@ from fsbench.data.splits import read_lines
 TRAIN, VAL = 500, 50
 """Images per class."""
 
-FACTS = DatasetFacts(
-    name="tinyimagenet",
-    title="TinyImageNet",
-    domain="source",
-    classes=class_names("tinyimagenet"),
-    images_per_class=(TRAIN,) * 200,
-    label_rule="class id = line of the wnid in wnids.txt, counted from 0; grey repeated to RGB",
-    dropped="the 10,000 test images, which have no labels",
-    layout="wnids.txt, train/<wnid>/images/*.JPEG, val/images/*.JPEG, val/val_annotations.txt; or "
-    "train-*.parquet and val-*.parquet with the columns image and label",
-    folders=("tinyimagenet", "tiny-imagenet-200", "tiny-imagenet"),
-    aliases=("tiny-imagenet-200", "tiny-imagenet"),
-    download="fsbench data download tinyimagenet --data ROOT, or "
-    "--source hf-hub:zh-plus/tiny-imagenet",
-    license="a part of ImageNet: non-commercial research and education",
-    citation="Le and Yang, Tiny ImageNet Visual Recognition Challenge, CS 231N 2015",
-    homepage="http://cs231n.stanford.edu",
-)
-ARCHIVES = (
-    Archive(
-        "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
-        "md5:90528d7ca1a48142e341f4ef8d21d0de",
-        hash_source="Avalanche, tiny_imagenet.py (github.com/ContinualAI/avalanche)",
-        mirrors=(
-            "https://zenodo.org/records/10720917/files/tiny-imagenet-200.zip",
-            "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-        ),
-    ),
-)
+CARD = read_card("tinyimagenet")
+FACTS, ARCHIVES = CARD.facts, CARD.archives
 
 
 def load(folder: Path, cache: Path) -> SourceListing:

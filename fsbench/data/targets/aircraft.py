@@ -7,10 +7,9 @@ torchvision's default split is `trainval` (6,667).
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive, class_names
+from fsbench.data.cards import read_card
 from fsbench.data.splits import (
     PARTS,
     UNREADABLE,
@@ -23,32 +22,10 @@ from fsbench.data.splits import (
 BASE = "fgvc-aircraft-2013b"
 """The folder name that torchvision expects."""
 
-VARIANTS = class_names("aircraft")
 
-FACTS = DatasetFacts(
-    name="aircraft",
-    title="FGVC-Aircraft, variants",
-    domain="target",
-    classes=VARIANTS,
-    images_per_class=(),
-    split=(3334, 3333),
-    label_rule="class id = line of the variant in variants.txt, counted from 0",
-    dropped="the 3,333 official validation images",
-    layout=f"{BASE}/data with images/<n>.jpg, variants.txt and images_variant_{{train,test}}.txt",
-    folders=(BASE, "aircraft", "aircrafts", "fgvc_aircraft"),
-    aliases=("fgvc-aircraft", "aircrafts", BASE),
-    download="fsbench data download aircraft --data ROOT",
-    license="non-commercial research",
-    citation="Maji et al., Fine-Grained Visual Classification of Aircraft, arXiv:1306.5151",
-    homepage="https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/",
-)
-ARCHIVES = (
-    Archive(
-        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
-        "md5:d4acdd33327262359767eeaa97a4f732",
-        hash_source="torchvision for R, dataset-fgvc.R (github.com/mlverse/torchvision)",
-    ),
-)
+CARD = read_card("aircraft")
+FACTS, ARCHIVES = CARD.facts, CARD.archives
+VARIANTS = FACTS.classes
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:

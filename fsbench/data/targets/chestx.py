@@ -7,11 +7,9 @@ datasets/Chest_few_shot.py.
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import (
     ImageRow,
-    StartupLists,
     assemble,
     index_images,
     match_labels,
@@ -19,51 +17,12 @@ from fsbench.data.assembly import (
     without_suffix,
 )
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import class_counts
+from fsbench.data.cards import read_card
 from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
 from fsbench.data.splits import require_path
 
-COUNTS = class_counts("chestx")
-FACTS = DatasetFacts(
-    name="chestx",
-    title="ChestX-ray14, seven single findings",
-    domain="target",
-    classes=tuple(COUNTS),
-    images_per_class=tuple(COUNTS.values()),
-    label_rule="images with exactly one finding, and that one of the seven; class id = its "
-    "alphabetical rank; grey repeated to RGB, resized to 256 x 256 (bicubic) first",
-    dropped="86,272 of 112,120: No Finding (60,361), other single findings, several findings",
-    pre_resize=256,
-    groups="patient: the file name up to its underscore",
-    layout="images/<name>.png and Data_Entry_2017.csv (or Data_Entry_2017_v2020.csv); the unmerged "
-    "images_001/ .. images_012/ are accepted as well",
-    folders=("chestx", "ChestX-ray14", "CXR8", "nih-chest-xrays"),
-    aliases=("ChestX", "chestx-ray14"),
-    download="fsbench data download chestx prints the steps (42 GB; -t cdfsl-small does without "
-    "ChestX)",
-    license="no restriction on use; link to the download site, cite the paper, acknowledge the NIH "
-    "Clinical Center as the provider",
-    citation="Wang et al., ChestX-ray8: Hospital-scale Chest X-ray Database and Benchmarks, "
-    "CVPR 2017",
-    homepage="https://nihcc.app.box.com/v/ChestXray-NIHCC",
-)
-STEPS = """\
-ChestX-ray14 (42 GB, 45 GB unpacked) needs an account at Kaggle, or a browser at the NIH.
-1. Fetch one of the two copies:
-     kaggle datasets download nih-chest-xrays/data   (an account and ~/.kaggle/kaggle.json)
-     https://nihcc.app.box.com/v/ChestXray-NIHCC     (images_001.tar.gz ... images_012.tar.gz and
-                                                      Data_Entry_2017_v2020.csv)
-2. Unpack below ROOT/chestx; images_001/ ... images_012/ need not be merged:
-     ROOT/chestx/Data_Entry_2017.csv                 (or Data_Entry_2017_v2020.csv)
-     ROOT/chestx/images/00000001_000.png ...         (112,120 images; 25,848 are used)
-3. fsbench data verify chestx --data ROOT
-Without ChestX: -t cdfsl-small evaluates EuroSAT, CropDisease and ISIC."""
-LISTS = StartupLists(
-    prefix="ChestX",
-    labeled_80_hash="c04d3370961661470b009e27971ebbb80f383afd3ed8a15479c54b25464f6329",
-    full_hash="20704a2d664a7ce5306461714df71d52732e9b470270ddaac751d797e6f5854b",
-    suffixed=False,
-)
+CARD = read_card("chestx")
+FACTS, STEPS, LISTS = CARD.facts, CARD.steps, CARD.lists
 OTHER_LABELS = (
     "No Finding", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Hernia", "Pleural_Thickening",
     "Pneumonia",

@@ -10,65 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import ImageRow, StartupLists, assemble, list_tree_rows
+from fsbench.data.assembly import ImageRow, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive, class_counts
+from fsbench.data.cards import read_card
 from fsbench.data.download import merge_entry
 from fsbench.data.files import list_folders
 
-COPIES = ("plantvillage dataset", "PlantVillage-Dataset", "new-plant-diseases-dataset")
-COUNTS = class_counts("cropdisease")
-FACTS = DatasetFacts(
-    name="cropdisease",
-    title="CropDisease (PlantVillage, Kaggle train folder)",
-    domain="target",
-    classes=tuple(COUNTS),
-    images_per_class=tuple(COUNTS.values()),
-    label_rule="class id = rank of the folder name in the order of Python's string sort",
-    dropped="the Kaggle test folder; of a PlantVillage color/ tree with more images, those that "
-    "STARTUP's lists do not name",
-    groups="photo: class and file name without its unique prefix, suffix and ` copy 2`",
-    layout="dataset/train/<Class>/*.JPG, train/<Class>/*.JPG or PlantVillage's color/<Class>/*.JPG",
-    folders=("cropdisease", "CropDiseases", "plant-disease", "plantvillage", *COPIES),
-    aliases=("plant-disease", "plantvillage", "CropDisease", "CropDiseases", "PlantVillage"),
-    download="kaggle datasets download saroz014/plant-disease; fsbench data download cropdisease "
-    "fetches all of PlantVillage, marked `subset`, and prints the steps",
-    license="GPL-2.0 for the Kaggle copy; CC0 1.0 or CC BY-SA 3.0 on others: treat as share-alike",
-    citation="Hughes and Salathe, An open access repository of images on plant health, "
-    "arXiv:1511.08060",
-    homepage="https://www.kaggle.com/datasets/saroz014/plant-disease",
-)
-ARCHIVES = (
-    Archive(
-        "https://data.mendeley.com/public-files/datasets/tywbtsjrjv/files/"
-        "d5652a28-c1d8-4b76-97f3-72fb80f94efc/file_downloaded",
-        "sha256:ac3432453984d02a86197987e775a5429d0d59e7cc7c35bcf5a8f50349b90ff0",
-        hash_source="tensorflow/datasets, datasets/plant_village/checksums.tsv",
-        mirrors=(
-            "https://data.mendeley.com/datasets/tywbtsjrjv/1/files/"
-            "d5652a28-c1d8-4b76-97f3-72fb80f94efc/"
-            "Plant_leaf_diseases_dataset_without_augmentation.zip",
-        ),
-        saved_as="Plant_leaf_diseases_dataset_without_augmentation.zip",
-        official=False,
-    ),
-)
-STEPS = """\
-The official CropDisease images (43,456; about 1 GB) need an account at Kaggle:
-1. kaggle datasets download saroz014/plant-disease   (an account and ~/.kaggle/kaggle.json)
-2. Unpack below ROOT/cropdisease:
-     ROOT/cropdisease/dataset/train/Apple___Apple_scab/*.JPG ...   (38 folders)
-3. fsbench data verify cropdisease --data ROOT
-Without an account: github.com/spMohanty/PlantVillage-Dataset, raw/color as ROOT/cropdisease/color,
-and STARTUP's lists (fsbench/data/README.md) as ROOT/startup_splits."""
-LISTS = StartupLists(
-    prefix="CropDisease",
-    labeled_80_hash="4194a9887cde85ef6beb0c70643eb91bef9c1a5bd32828bcea9ca0dd04b5b0f8",
-    full_hash="a68435548157af135869b5b23751eea324d44ab713697ba9c3fe33cb1bce36d1",
-    suffixed=True,
-)
+CARD = read_card("cropdisease")
+FACTS, ARCHIVES, STEPS, LISTS = CARD.facts, CARD.archives, CARD.steps, CARD.lists
 COPY = re.compile(r" *copy *\d* *$")
 MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
 """Folder of the republished PlantVillage, which has renamed files and shorter class names."""

@@ -6,40 +6,19 @@ Image numbers and labels count from 1; train_test_split.txt says 1 for train.
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive, class_names
+from fsbench.data.cards import read_card
 from fsbench.data.splits import ListedImage, assemble_official, find_inner_folder, read_lines
 
 BASE = "CUB_200_2011"
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
 """One line per image: its number, then its path, its label, or 1 for train."""
 
-CLASSES = class_names("cub200")
 
-FACTS = DatasetFacts(
-    name="cub200",
-    title="CUB-200-2011",
-    domain="target",
-    classes=CLASSES,
-    images_per_class=(),
-    split=(5994, 5794),
-    label_rule="class id = label of image_class_labels.txt minus 1",
-    layout=f"{BASE}/images/<class>/*.jpg with {', '.join(TABLES)} beside images/",
-    folders=(BASE, "cub200", "CUB", "cub-200-2011"),
-    aliases=("cub", "cub-200-2011", BASE),
-    download="fsbench data download cub200 --data ROOT",
-    license="research use by its authors; some copies say CC0",
-    citation="Wah et al., The Caltech-UCSD Birds-200-2011 Dataset, CNS-TR-2011-001",
-    homepage="https://www.vision.caltech.edu/datasets/cub_200_2011/",
-)
-ARCHIVES = (
-    Archive(
-        "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
-        "md5:97eceeb196236b17998738112f37df78",
-    ),
-)
+CARD = read_card("cub200")
+FACTS, ARCHIVES = CARD.facts, CARD.archives
+CLASSES = FACTS.classes
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:

@@ -3,18 +3,10 @@
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import (
-    ImageRow,
-    StartupLists,
-    assemble,
-    index_images,
-    match_labels,
-    without_suffix,
-)
+from fsbench.data.assembly import ImageRow, assemble, index_images, match_labels, without_suffix
 from fsbench.data.base import TargetDataset
-from fsbench.data.catalog import Archive
+from fsbench.data.cards import read_card
 from fsbench.data.files import find_inside, find_path, list_folders, list_images, read_csv_columns
 from fsbench.data.splits import require_path
 
@@ -24,56 +16,13 @@ TABLE = "ISIC2018_Task3_Training_GroundTruth"
 METADATA = ("HAM10000_metadata.csv", "HAM10000_metadata", "HAM10000_metadata.tab")
 """File names of the table of Kaggle and Dataverse: image_id, lesion_id, dx (the diagnosis)."""
 
-FACTS = DatasetFacts(
-    name="isic",
-    title="ISIC 2018 task 3, training set (HAM10000)",
-    domain="target",
-    classes=("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC"),
-    images_per_class=(1113, 6705, 514, 327, 1099, 115, 142),
-    metric="balanced_accuracy",
-    label_rule="class id = place of the one non-zero column in MEL, NV, BCC, AKIEC, BKL, DF, VASC",
-    dropped="the official validation (193) and test (1,512) images",
-    groups="lesion: ISIC2018_Task3_Training_LesionGroupings.csv (columns image, lesion_id) or "
-    "HAM10000_metadata.csv (image_id, lesion_id) beside the images, naming every image",
-    layout=f"{IMAGES}/ISIC_<n>.jpg and {TABLE}/{TABLE}.csv; or Kaggle's "
-    "HAM10000_images_part_1/, HAM10000_images_part_2/ and HAM10000_metadata.csv",
-    folders=("isic", "isic2018", "HAM10000", "skin-cancer-mnist-ham10000"),
-    aliases=("isic2018", "ISIC", "ISIC2018"),
-    download="fsbench data download isic prints the steps (2.6 GB)",
-    license="CC BY-NC 4.0",
-    citation="Tschandl et al., The HAM10000 dataset, Scientific Data 2018; Codella et al., Skin "
-    "Lesion Analysis Toward Melanoma Detection 2018, arXiv:1902.03368",
-    homepage="https://challenge.isic-archive.com/data/#2018",
-)
-STEPS = f"""\
-ISIC 2018 task 3 (2.6 GB): nobody states a hash of its files, so fetch them yourself.
-1. Accept the terms (CC BY-NC 4.0) at https://challenge.isic-archive.com/data/#2018
-2. Fetch from there, or from https://isic-challenge-data.s3.amazonaws.com/2018/ :
-     {IMAGES}.zip
-     {TABLE}.zip
-     ISIC2018_Task3_Training_LesionGroupings.csv   (only for @ibm-disjoint)
-3. Unpack both below ROOT/isic:
-     ROOT/isic/{IMAGES}/ISIC_0024306.jpg ... (10,015 images)
-     ROOT/isic/{TABLE}/{TABLE}.csv
-     ROOT/isic/ISIC2018_Task3_Training_LesionGroupings.csv
-4. fsbench data verify isic --data ROOT
-With hashes that you trust, step 2 and 3 are:
-     fsbench data download isic --data ROOT --sha256 HASH --sha256 HASH"""
-LISTS = StartupLists(
-    prefix="ISIC",
-    labeled_80_hash="cffaac4e39ce9fce5abfe48af1844bbd1a69f6900355f3b1a2cf45aa712cf756",
-    full_hash="4c4086051a1a36f6a355b740d129c5057574d0ca8ed8b817b0550da30fda3b70",
-    suffixed=False,
-)
+CARD = read_card("isic")
+FACTS, ARCHIVES, STEPS, LISTS = CARD.facts, CARD.archives, CARD.steps, CARD.lists
 LESIONS = (
     ("ISIC2018_Task3_Training_LesionGroupings.csv", "image"),
     *((name, "image_id") for name in METADATA),
 )
 """File names of tables of lesions and their image column."""
-ARCHIVES = tuple(
-    Archive(f"https://isic-challenge-data.s3.amazonaws.com/2018/{name}.zip")
-    for name in (IMAGES, TABLE)
-)
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:

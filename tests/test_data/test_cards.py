@@ -1,0 +1,92 @@
+"""Cards of data sets: what they state, and that a wrong one is refused."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from fsbench.data import cards
+from fsbench.data.cards import Archive, Card, read_card
+from fsbench.data.catalog import SOURCES, TARGETS
+
+CARD = """\
+title: Three birds
+domain: target
+label_rule: class id = rank of the name
+layout: <class>/*.jpg
+folders: [birds]
+download: nothing to fetch
+license: MIT
+citation: none
+homepage: none
+"""
+
+Write = Callable[[str], Card]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Read a card of the common fields and some more, as that of the set `birds`."""
+    monkeypatch.setattr(cards, "__file__", str(tmp_path / "cards.py"))
+
+    def read(more: str) -> Card:
+        (tmp_path / "cards").mkdir(exist_ok=True)
+        (tmp_path / "cards" / "birds.yaml").write_text(CARD + more)
+        return read_card("birds")
+
+    read_card.cache_clear()
+    yield read
+    read_card.cache_clear()
+
+
+def test_class_counts_are_the_official_numbers(write: Write) -> None:
+    card = write("classes: {owl: 3, wren: 2}")
+    assert (card.facts.name, card.facts.classes) == ("birds", ("owl", "wren"))
+    assert card.facts.images_per_class == (3, 2)
+    assert (card.counts, card.archives, card.steps) == ({"owl": 3, "wren": 2}, (), "")
+    with pytest.raises(LookupError, match="birds has no lists of STARTUP"):
+        card.lists  # noqa: B018
+
+
+def test_one_number_of_images_holds_for_every_class(write: Write) -> None:
+    assert write("classes: [owl, wren]\nimages_per_class: 7").facts.images_per_class == (7, 7)
+
+
+def test_classes_without_counts_state_none(write: Write) -> None:
+    assert write("classes: [owl, wren]\nsplit: [3, 4]").facts.images_per_class == ()
+
+
+def test_fewer_images_than_there_are_may_be_used(write: Write) -> None:
+    card = write("classes: {owl: 30, wren: 20}\nimages_per_class: 5")
+    assert (card.facts.images_per_class, card.counts) == ((5, 5), {"owl": 30, "wren": 20})
+
+
+def test_archives_are_as_in_python(write: Write) -> None:
+    more = "archives:\n  - {url: 'https://x.org/a.zip', known_hash: 'md5:0', official: false}\n"
+    archive = Archive("https://x.org/a.zip", "md5:0", official=False)
+    assert write(f"classes: [owl]\nsplit: [1, 1]\n{more}").archives == (archive,)
+    assert archive.file == "a.zip"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "classes: [owl, no]\nimages_per_class: 1",  # YAML reads a truth value
+        "classes: [1, 2]\nimages_per_class: 1",
+        "classes: {owl: many}",
+        "classes: [owl]\nimages_per_class: 1\nlicence: MIT",
+        "classes: [owl]\nimages_per_class: 1\narchives: [{url: a.zip, hash: 'md5:0'}]",
+        "classes: [owl]\nimages_per_class: 1\narchives: [{known_hash: 'md5:0'}]",
+        "classes: [owl]\nimages_per_class: 1\nstartup: {prefix: Birds}",
+    ],
+)
+def test_a_wrong_field_is_refused(write: Write, more: str) -> None:
+    with pytest.raises(ValidationError):
+        write(more)
+
+
+def test_every_card_belongs_to_a_data_set() -> None:
+    files = {path.stem for path in (Path(cards.__file__).parent / "cards").iterdir()}
+    generated = {"toy_photo", "toy_rims", "toy_scan", "toy_source", "toy_tiles"}
+    assert files == {*TARGETS.suite_names(), *SOURCES.suite_names()} - generated
