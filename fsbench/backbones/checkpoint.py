@@ -39,6 +39,11 @@ INDEX = ".index.json"
 """End of the name of a file that says which shard holds which weight."""
 
 
+def is_file_or_folder(path: str) -> bool:
+    """Return whether there is such a file or folder; no device is opened."""
+    return bool(path) and (Path(path).is_file() or Path(path).is_dir())
+
+
 @dataclass(frozen=True)
 class FileReference:
     """A checkpoint file, the part of it that the user named, and its architecture."""
@@ -54,11 +59,11 @@ class FileReference:
         A path may hold an @ itself.
         """
         path, _, part = text.partition("::")
-        if Path(path).is_file() or Path(path).is_dir():
+        if is_file_or_folder(path):
             part, _, arch = part.partition("@")
             return cls(path, part, arch)
         for at in [i for i, letter in enumerate(path) if letter == "@"]:
-            if Path(path[:at]).is_file() or Path(path[:at]).is_dir():
+            if is_file_or_folder(path[:at]):
                 return cls(path[:at], part, path[at + 1 :])
         return None
 

@@ -316,6 +316,24 @@ def test_a_small_file_uses_little_memory(tmp_path: Path, what: str) -> None:
         checkpoint.read_checkpoint(path)
 
 
+class OfDevice:
+    """A tensor of a TPU, as torch.save writes it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        call = torch._utils._rebuild_device_tensor_from_cpu_tensor
+        return call, (self.tensor, self.tensor.dtype, "xla:0", False)
+
+
+@pytest.mark.parametrize("how", ["zip", "legacy"])
+def test_tensors_of_a_tpu_open(tmp_path: Path, how: str) -> None:
+    path, tree = tmp_path / "a.pth", {n: OfDevice(t) for n, t in TENSORS.items()}
+    torch.save(tree, path, _use_new_zipfile_serialization=how == "zip")
+    compare(checkpoint.read_checkpoint(path), TENSORS)
+
+
 def test_files_without_checksums_open(tmp_path: Path) -> None:
     torch.serialization.set_crc32_options(False)
     try:

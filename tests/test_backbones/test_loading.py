@@ -34,6 +34,13 @@ def test_files_with_and_without_a_part(tmp_path: Path) -> None:
     assert parse_reference(f"{path}::model") == ("file", f"{path}::model")
 
 
+@pytest.mark.parametrize("ref", ["", "@resnet18", "::model", "::model@resnet18"])
+def test_nothing_is_not_the_folder_at_hand(ref: str) -> None:
+    assert FileReference.parse(ref) is None
+    with pytest.raises(UsageError, match="no backbone"):
+        parse_reference(ref)
+
+
 def test_a_scheme_beats_a_file_of_the_same_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
