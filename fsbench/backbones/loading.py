@@ -137,9 +137,10 @@ def load_backbone(
     statistics = ("mean", "std") if facts.problems or random_init is not None else ()
     if missing := [n for n in known if n in {*needs, *statistics} and known[n] is None]:
         raise unknown_error(ref, missing, facts, loaded.examples, loaded.also)
-    if random_init is not None and mean and std:  # at a size of the network, whatever the user's
+    if random_init is not None and mean and std:  # as the network states, whatever the user's flags
         side = facts.input_size or loaded.test_size
-        loaded.more["calibration"] = calibrate(loaded.module, side, mean, std)
+        calibration = calibrate(loaded.module, side, facts.mean or mean, facts.std or std)
+        loaded.more["calibration"] = calibration
     backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init, size)
     layout = memory_layout(backbone.module)
     module = backbone.module.to(torch.device(device)).to(memory_format=layout)

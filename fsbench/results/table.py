@@ -72,10 +72,9 @@ def build_table(
     )
     if all(row[-1] == "-" for row in body):
         table = table.without("flags")
-    facts = dict.fromkeys(
-        f"{n}: {r.backbone.preprocessing}" for n, r in zip(labels, results, strict=True)
-    )
-    return replace(table, complete=replace(table, note="\n".join([table.note, *facts])))
+    facts = {label: r.backbone.preprocessing for label, r in zip(labels, results, strict=True)}
+    stated = [f"{label}: {words}" for label, words in facts.items()]
+    return replace(table, complete=replace(table, note="\n".join([table.note, *stated])))
 
 
 def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:

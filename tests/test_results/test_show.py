@@ -46,7 +46,7 @@ def test_wide_tables_state_where_facts_about_preprocessing_come_from(
 ) -> None:
     facts = {"input_size": "timm's tag a1_in1k", "mean": "the user", "std": "the user"}
     fakes.write(tmp_path / "x", 0.6, backbone=fakes.facts(stated_by=facts))
-    assert call("--wide", "show", tmp_path / "x") == 0
+    assert call("show", tmp_path / "x", "--wide") == 0
     assert "32 px (timm's tag a1_in1k), mean " in capsys.readouterr().err
     assert call("show", tmp_path / "x") == 0
     assert "timm's tag" not in capsys.readouterr().err
