@@ -155,8 +155,6 @@ def derive_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
     The test images of a class are those with the smallest hash of their canonical id (rounded, at
     least one), so the split depends only on the ids. Raises DataError for a class with one image.
     """
-    train: list[Indices] = []
-    test: list[Indices] = []
     for class_id, members in dataset.by_class.items():
         if len(members) < 2:
             raise DataError(
@@ -164,11 +162,7 @@ def derive_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
                 "test split needs two",
                 fix="add images to it, or leave the class out",
             )
-        order = members[np.argsort(_keys(dataset, members, "split"), kind="stable")]
-        n_test = max(1, round(len(members) / 5))
-        test.append(order[:n_test])
-        train.append(order[n_test:])
-    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+    return _split(dataset, np.arange(len(dataset)), 0.2, "split")
 
 
 def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indices, Indices]:
@@ -177,22 +171,24 @@ def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indic
     Images are chosen as in `derive_split`; a class with one training image keeps it. Raises
     DataError if no class has two.
     """
-    labels = dataset.labels[train]
-    held_out: list[Indices] = [np.empty(0, np.int64)]
-    for class_id in np.unique(labels):
-        places = np.flatnonzero(labels == class_id)
-        if len(places) > 1:
-            n_held = min(len(places) - 1, max(1, round(part * len(places))))
-            order = np.argsort(_keys(dataset, train[places], "held-out"), kind="stable")
-            held_out.append(places[order[:n_held]])
-    chosen = np.sort(np.concatenate(held_out))
+    rest, chosen = _split(dataset, train, part, "held-out")
     if not chosen.size:
         raise DataError(
             f"{dataset.name}: no class has two training images, so none can be held out",
             fix="choose the learning rate on the test images, or add images",
         )
-    return np.setdiff1d(np.arange(len(train)), chosen), chosen
+    return rest, chosen
 
 
-def _keys(dataset: TargetDataset, members: Indices, name: str) -> NDArray[np.uint64]:
-    return np.array([seed_for(name, dataset.canonical_ids[i]) for i in members], dtype=np.uint64)
+def _split(
+    dataset: TargetDataset, members: Indices, part: float, stream: str
+) -> tuple[Indices, Indices]:
+    """Return sorted positions in `members`: the rest, and `part` of every class but its last."""
+    labels = dataset.labels[members]
+    keys = [seed_for(stream, dataset.canonical_ids[i]) for i in members]
+    order = np.argsort(np.array(keys, dtype=np.uint64), kind="stable")
+    taken = np.zeros(len(members), dtype=bool)
+    for class_id, n in zip(*np.unique(labels, return_counts=True), strict=True):
+        size = min(n - 1, max(1, round(part * int(n))))
+        taken[order[labels[order] == class_id][:size]] = True
+    return np.flatnonzero(~taken), np.flatnonzero(taken)

@@ -159,6 +159,19 @@ class ToyTarget(TargetDataset):
         return Image.fromarray(toy_image(self.name, self.style, pair, int(rank)))
 
 
+def make_toy(
+    name: str, title: str, style: Style, pairs: tuple[str, ...]
+) -> tuple[DatasetFacts, Callable[..., ToyTarget]]:
+    """Return FACTS and `load` of a toy target, of 40 images of each pair."""
+    facts = toy_facts(name, title, pairs, 40)
+
+    def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
+        """Return all images; folder and splits are not used."""
+        return toy_target(facts, style, pool)
+
+    return facts, load
+
+
 def toy_target(facts: DatasetFacts, style: Style, pool: Pool) -> ToyTarget:
     """Build the data set. Raise DataError for the pool labeled_80, which it lacks."""
     if pool != "full":

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
+from fsbench.core.schema import Flag
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import read_card
 from fsbench.data.files import ClassTree, find_path, list_folders, list_images
@@ -61,19 +61,9 @@ def build_listing(
     complete = classes == FACTS.classes and counts == full
     if not train or not val:
         raise DataError("TinyImageNet without train or val images", fix=FACTS.layout)
-    return SourceListing(
-        FACTS if classes == FACTS.classes else _facts_of(classes),
-        train,
-        val,
-        stamp,
-        frozenset() if complete else frozenset({"subset"}),
-    )
-
-
-def _facts_of(classes: tuple[str, ...]) -> DatasetFacts:
-    return FACTS.model_copy(
-        update={"classes": classes, "images_per_class": (TRAIN,) * len(classes)}
-    )
+    named = {"classes": classes, "images_per_class": (TRAIN,) * len(classes)}
+    flags: frozenset[Flag] = frozenset() if complete else frozenset({"subset"})
+    return SourceListing(FACTS.model_copy(update=named), train, val, stamp, flags)
 
 
 def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceImage], str]:
