@@ -41,7 +41,7 @@ DEEPEST, DIGITS = 20, 3
 ROOT = "."
 """PART of a reference that stands for the names of a file that have no prefix."""
 
-HEADS = ("fc", "head", "heads", "classifier", "head_dist", "linear", "last_linear",
+HEADS = ("fc", "head", "heads", "classifier", "head_dist", "linear", "last_linear", "classif",
          "AuxLogits", "aux1", "aux2", "aux_head", "aux_classifier")  # fmt: skip
 """Names of classifiers beside the trunk; those of the second row act in training only."""
 TRAINING = re.compile(r"(mask_token|masked_embed|projection_head|prototypes|decoder\w*)(\.|$)")

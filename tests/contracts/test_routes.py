@@ -367,3 +367,17 @@ def test_a_tag_of_timm_states_the_same_preprocessing_on_both_routes(
     assert named.mean is not None
     unknown = backbones.load_backbone(f"{tmp_path / 'a.pth'}@{tag.split('.')[0]}").facts
     assert (unknown.mean, unknown.input_size) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "test_efficientnet"])
+def test_a_folder_of_timm_is_its_file_and_its_config(name: str, tmp_path: Path) -> None:
+    with stream("folder", name):
+        whole: Any = nets.randomise(timm.create_model(name, num_classes=10)).eval()
+    folder = tmp_path / "folder"
+    timm.models.save_for_hf(whole, folder, safe_serialization=True)
+    whole.reset_classifier(0)
+    refs = [str(folder), f"{folder / 'model.safetensors'}@{name}"]
+    assert_one_function(refs, whole, whole.pretrained_cfg["input_size"][-1])
+    first, second = (backbones.load_backbone(ref).facts for ref in refs)
+    assert (first.mean, first.input_size) == (second.mean, second.input_size)
+    assert first.mean == tuple(whole.pretrained_cfg["mean"])

@@ -10,10 +10,9 @@ transformers wrote, whose config.json states the architecture.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference
@@ -78,7 +77,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         tree = checkpoint.read_checkpoint(Path(file.path))
         layouts = recognise_layouts(tree)
-        check_padding(source, inner, file, tree, layouts)
+        stated = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
+        check_padding(source, inner, file, stated, any(layout.tf for layout in layouts))
         inner = with_arguments(source, inner, file, layouts)
     loaded = SOURCES.load(source).load(inner)
     if source not in {"timm", "fsbench"}:
@@ -218,23 +218,17 @@ def with_arguments(
 
 
 def check_padding(
-    source: str,
-    request: BackboneRequest,
-    file: FileReference,
-    tree: Mapping[str, Any],
-    layouts: Sequence[Layout],
+    source: str, request: BackboneRequest, file: FileReference, stated: str, tf: bool
 ) -> None:
     """Name the network of timm that has the same shapes, but pads as TensorFlow does, if any.
 
-    Raises CheckpointError where the layout, the settings or the name of the file tell that it is
-    the one.
+    Raises CheckpointError where the layout of the file (tf), or what it states, tells that it is.
     """
     name = split_arguments(request.name)[0].partition(".")[0]
     if source != "timm" or not is_known(source, replace(request, name=f"tf_{name}")):
         return
     text = f"{name} has the shapes of tf_{name}, but another padding and epsilon"
-    stated = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
-    if any(layout.tf for layout in layouts) or f"tf_{name}" in stated:
+    if tf or f"tf_{name}" in stated:
         prefix = request.ref.removesuffix(request.name)
         raise CheckpointError(
             f"{file} is of tf_{name}; {text}",
