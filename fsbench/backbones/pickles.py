@@ -117,7 +117,7 @@ class InertUnpickler(pickle.Unpickler):
 def find_type(named: type) -> torch.dtype:
     """Return the type of values that a class stands for, e.g. torch.FloatStorage."""
     name = named.__name__.rpartition(".")[2].removesuffix("Storage").lower()
-    dtype = OTHER_TYPES.get(name) or getattr(torch, name, None)
+    dtype = OTHER_TYPES.get(name) or vars(torch).get(name)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"it has values of the unknown type {name}")
     return dtype

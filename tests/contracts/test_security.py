@@ -2,6 +2,7 @@
 
 import ast
 import io
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,6 +166,15 @@ def test_the_real_objects_of_a_pickle_are_containers() -> None:
     unpickler = pickles.InertUnpickler(io.BytesIO())
     real = {unpickler.find_class(*name.rsplit(".", 1)) for name in pickles.REAL}
     assert real == {OrderedDict, set}
+
+
+@pytest.mark.parametrize("name", ["torch.onnx", "torch._inductor", "os.system", "torch.load", "x"])
+def test_a_type_of_values_imports_nothing(name: str) -> None:
+    """torch imports some of its packages when they are named."""
+    before = set(sys.modules)
+    with pytest.raises(ValueError, match="unknown type"):
+        pickles.find_type(type(name, (), {}))
+    assert set(sys.modules) == before
 
 
 def test_a_pickle_changes_no_class() -> None:
