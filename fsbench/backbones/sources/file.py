@@ -77,8 +77,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         tree = checkpoint.read_checkpoint(Path(file.path))
         layouts = recognise_layouts(tree)
-        stated = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
-        check_padding(source, inner, file, stated, any(layout.tf for layout in layouts))
+        names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
+        check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
         inner = with_arguments(source, inner, file, layouts)
     loaded = SOURCES.load(source).load(inner)
     if source not in {"timm", "fsbench"}:
