@@ -6,7 +6,7 @@ for every file of a layout, and nothing else. `LIBRARIES` only tells whose names
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,10 @@ from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 from fsbench.backbones.sources import Argument
 from fsbench.core.specs import Triple
 
-MAX_DEPTH = 8
-"""Limit of nested mappings; a mapping in a file may contain itself."""
+States = Iterable[tuple[str, Mapping[str, Any]]]
+"""(dotted path, names and values) of the mappings of a checkpoint that hold tensors."""
+LONGEST = 1000
+"""Most letters of a name that are looked at."""
 
 WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_module",
             "_checkpoint_wrapped_module", "_forward_module")  # fmt: skip
@@ -169,35 +171,36 @@ def has_moco_positions(tensor: Tensor) -> bool:
 
     Those of the first row of patches are 0 in their first half, of the row, up to its cosines.
     """
-    if tensor.ndim != 3 or tensor.shape[1] < 5 or tensor.shape[2] % 4 or tensor.is_meta:
+    plain = tensor.layout == torch.strided and tensor.is_floating_point() and not tensor.is_meta
+    if not plain or tensor.ndim != 3 or tensor.shape[1] < 5 or tensor.shape[2] % 4:
         return False
     n = tensor.shape[2] // 4
     angles = 10000.0 ** -(torch.arange(n) / n)
     second = torch.cat([torch.zeros(n), torch.ones(n), angles.sin(), angles.cos()])
-    return torch.allclose(tensor[0, 2].float(), second, atol=1e-3) and not tensor[0, 0].any()
+    first, _, patch = tensor[0, :3].float()
+    return torch.allclose(patch, second, atol=1e-3) and not first.any()
 
 
-def iterate_names(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the dotted names of all tensors of a checkpoint, without wrappers, and a mark."""
-    for name, value in tree.items():
-        if isinstance(value, Tensor):
-            yield drop_wrappers(".".join((*path, str(name))))
-            if str(name).endswith("pos_embed") and has_moco_positions(value):
-                yield "moco-v3-positions"
-        elif isinstance(value, Mapping) and len(path) < MAX_DEPTH:
-            yield from iterate_names(value, (*path, str(name)))
+def join_names(states: States) -> str:
+    """Return the dotted names of all tensors, one a line, without wrappers, and marks of values."""
+    lines = []
+    for where, state in states:
+        for name, value in state.items():
+            if isinstance(value, Tensor):
+                lines.append(drop_wrappers(f"{where}.{name}".removeprefix("."))[:LONGEST])
+                if name.endswith("pos_embed") and has_moco_positions(value):
+                    lines.append("moco-v3-positions")
+    return "\n".join(lines)
 
 
-def recognise_layouts(tree: Mapping[str, Any]) -> list[Layout]:
+def recognise_layouts(states: States) -> list[Layout]:
     """Return the published layouts of a checkpoint, in the order of LAYOUTS."""
-    names = "\n".join(iterate_names(tree))
+    names = join_names(states)
     return [layout for layout in LAYOUTS if layout.fits(names)]
 
 
-def recognise_library(tree: Mapping[str, Any]) -> tuple[str, str]:
+def recognise_library(states: States) -> tuple[str, str]:
     """Return whose names a checkpoint has, and what to do; empty texts if nobody's is known."""
-    names = "\n".join(iterate_names(tree))
-    rows = (
-        (name, advice) for name, pattern, advice in LIBRARIES if re.search(pattern, names, re.M)
-    )
+    names = join_names(states)
+    rows = ((name, fix) for name, pattern, fix in LIBRARIES if re.search(pattern, names, re.M))
     return next(rows, ("", ""))

@@ -26,12 +26,14 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures import below
 from fsbench.backbones.base import COUNTER
 from fsbench.backbones.checkpoint import FileReference, named_architecture, read_checkpoint
-from fsbench.backbones.layouts import MAX_DEPTH, Layout, drop_wrappers, recognise_library
+from fsbench.backbones.layouts import Layout, drop_wrappers, recognise_library
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 
 Tree = Mapping[str, Any]
 
+MAX_DEPTH = 8
+"""Limit of nested mappings; a mapping in a file may contain itself."""
 LONGEST = 100
 """Longest name in a message, in characters; names ten times as long are no names of weights."""
 SHOWN = 10
@@ -516,7 +518,7 @@ def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileRef
             f"give {right}; or, if these act after the features only, save the file without them:\n"
             f"    {removal_command(match, file)}"
         )
-    library, advice = recognise_library(tree)
+    library, advice = recognise_library(iterate_states(tree))
     if library and not stated and 10 * len(match.matched) < len(module.state_dict()):
         return f"the names are those of {library}: {advice}"
     if match.missing or not (side := position_side(match, module)):

@@ -25,6 +25,7 @@ from fsbench.backbones.layouts import (
     recognise_layouts,
     recognise_library,
 )
+from fsbench.backbones.matching import iterate_states
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 
@@ -366,7 +367,7 @@ def nested(names: set[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("layout", ROWS)
 def test_published_layouts_are_recognised_by_their_names(layout: str) -> None:
-    first = recognise_layouts(nested(ROWS[layout]))[0]
+    first = recognise_layouts(iterate_states(nested(ROWS[layout])))[0]
     assert first.name == layout
     assert first.statistics is not None
     assert "github.com/" in first.source
@@ -395,7 +396,9 @@ def test_a_layout_states_the_normalisation(
 @pytest.mark.parametrize("layout", ROWS)
 def test_a_layout_without_one_of_its_marks_is_none(layout: str) -> None:
     for mark in ROWS[layout]:
-        names = {row.name for row in recognise_layouts(nested(ROWS[layout] - {mark}))}
+        names = {
+            row.name for row in recognise_layouts(iterate_states(nested(ROWS[layout] - {mark})))
+        }
         assert layout not in names
 
 
@@ -411,7 +414,7 @@ def test_a_layout_without_one_of_its_marks_is_none(layout: str) -> None:
     ids=["solo-learn", "SimSiam", "ViT", "DINOv3", "open_clip"],
 )
 def test_names_that_many_programs_write_state_nothing(names: set[str]) -> None:
-    assert recognise_layouts(nested(names)) == []
+    assert recognise_layouts(iterate_states(nested(names))) == []
 
 
 def test_all_rows_cite_where_their_facts_are_from() -> None:
@@ -444,7 +447,7 @@ def test_a_match_of_no_names_says_whose_they_look_like(
         name: torch.ones(3),
         **({"_conv_stem.weight": torch.ones(3)} if "_blocks" in name else {}),
     }
-    assert recognise_library(tree)[0] == library
+    assert recognise_library(iterate_states(tree))[0] == library
     with pytest.raises(CheckpointError, match="does not fit") as caught:
         backbones.load_backbone(f"{save(tree)}@fsbench/toy_resnet")
     assert library in caught.value.fix
@@ -452,9 +455,16 @@ def test_a_match_of_no_names_says_whose_they_look_like(
 
 
 def test_names_of_nobody_are_no_library() -> None:
-    assert recognise_library({"ours.first.weight": torch.ones(1)}) == ("", "")
+    assert recognise_library(iterate_states({"ours.first.weight": torch.ones(1)})) == ("", "")
 
 
 def test_arguments_that_the_network_does_not_take(save: Callable[[Any], Path]) -> None:
     with pytest.raises(UsageError, match="nonsense"):
         backbones.load_backbone(f"{save(moco_v3({}))}@vit_small_patch16_224?nonsense=1")
+
+
+def test_a_mapping_that_contains_itself_many_times_is_looked_at_once() -> None:
+    tree: dict[str, Any] = {"blocks.0.attn.qkv.weight": torch.ones(1)}
+    tree |= {str(i): tree for i in range(100)}
+    assert recognise_layouts(iterate_states(tree)) == []
+    assert recognise_library(iterate_states(tree))[0] == "timm"

@@ -18,7 +18,7 @@ from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import SUFFIXES, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
-from fsbench.backbones.matching import load_weights
+from fsbench.backbones.matching import iterate_states, load_weights
 from fsbench.backbones.preprocessing import (
     WRITTEN,
     Preprocessing,
@@ -76,7 +76,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     layouts: list[Layout] = []
     if request.random_init is None:
         tree = checkpoint.read_checkpoint(Path(file.path))
-        layouts = recognise_layouts(tree)
+        layouts = recognise_layouts(iterate_states(tree))
         names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
         check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
         inner = with_arguments(source, inner, file, layouts)
