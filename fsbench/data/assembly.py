@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import (
@@ -165,7 +165,6 @@ def assemble(
 
     Raises DataError if no image is left, or if the list of the pool is missing.
     """
-    flags: set[Flag] = set()
     if pool == "labeled_80":
         if lists is None:
             raise DataError(f"{facts.name} has no pool labeled_80", fix="use @ibm (the full pool)")
@@ -189,12 +188,7 @@ def assemble(
         pool=pool,
         notes=notes,
     )
-    if not _official(dataset, lists):
-        flags.add("subset")
-    return dataset.with_flags(*flags)
-
-
-def _official(dataset: TargetDataset, lists: StartupLists | None) -> bool:
-    if dataset.pool == "labeled_80" and lists is not None:
-        return dataset.images_hash == lists.labeled_80_hash
-    return dataset.facts.complete(dataset.class_counts)
+    official = facts.complete(dataset.class_counts)
+    if pool == "labeled_80" and lists is not None:
+        official = dataset.images_hash == lists.labeled_80_hash
+    return dataset if official else dataset.with_flags("subset")

@@ -13,7 +13,7 @@ image is replaced by the next one in the order of the draw.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
@@ -146,9 +146,9 @@ class EpisodeSampler:
         return Episode(i, class_ids, sizes, support, query, self.groups)
 
     def manifest_hash(self, indices: Iterable[int]) -> str:
-        """Return `hash_episodes` of these episodes; their order does not matter."""
+        """Return the hash of the `Manifest` of these episodes; their order does not matter."""
         groups = None if self.groups is None else self.groups.hash
-        return hash_episodes(self.spec, self.dataset_name, self.class_counts, groups, indices)
+        return draw_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices).hash
 
     def _check(self) -> None:
         spec, need = self.spec, self.spec.k_shot + self.spec.n_query
@@ -218,27 +218,12 @@ def suggest_settings(spec: EpisodeSpec, count: int) -> str:
     return "add images to the class, or leave it out"
 
 
-def hash_episodes(
-    spec: EpisodeSpec,
-    dataset_name: str,
-    class_counts: Mapping[int, int],
-    groups: str | None,
-    indices: Iterable[int],
-) -> str:
-    """Return the sha-256 that two results share if and only if they used the same episodes.
-
-    It covers the EpisodeSpec, the name and class counts of the data set, and the (class id, ranks)
-    of the episodes. groups: `Groups.hash` on the disjoint track; the hashed ranks are those of the
-    classic track, which together with the groups determine the queries. No image is needed to
-    compute it. The order of `indices` does not matter.
-    """
-    return draw_manifest(spec, dataset_name, class_counts, groups, indices).hash
-
-
 class Manifest(NamedTuple):
     """Identity of some episodes.
 
-    hash: see `hash_episodes`; numbers (E,): increasing; class_ids (E, n_way).
+    hash: the sha-256 that two results share if and only if they used the same episodes. It covers
+    the EpisodeSpec, the name and class counts of the data set, and the (class id, ranks) of the
+    episodes; numbers (E,): increasing; class_ids (E, n_way).
     """
 
     hash: str
@@ -253,7 +238,11 @@ def draw_manifest(
     groups: str | None,
     indices: Iterable[int],
 ) -> Manifest:
-    """Draw the manifest of episodes, cached for results that share it. Raise DataError."""
+    """Draw the manifest of episodes, cached for results that share it. Raise DataError.
+
+    groups: `Groups.hash` on the disjoint track; the hashed ranks are those of the classic track,
+    which together with the groups determine the queries. The order of `indices` does not matter.
+    """
     counts = tuple(sorted((int(c), int(n)) for c, n in class_counts.items()))
     numbers = tuple(sorted({int(i) for i in indices}))
     return _manifest(spec, strip_digest(dataset_name), counts, groups, numbers)
@@ -353,25 +342,13 @@ def write_episodes(
     Each object has index, class_ids (n_way official ids), and support and query: n_way lists of
     image paths relative to the data set folder.
     """
-    with replacing(file) as temporary, temporary.open("w", encoding="utf8") as part:
-        part.writelines(format_episodes(sampler, dataset, n_episodes))
-
-
-def format_episodes(
-    sampler: EpisodeSampler, dataset: TargetDataset, n_episodes: int
-) -> Iterator[str]:
-    """Yield one JSON object per line, in episode order."""
-
-    def paths(images: NDArray[np.int64]) -> list[list[str]]:
-        return [[dataset.paths[i] for i in row] for row in images.tolist()]
-
-    for i in range(n_episodes):
-        episode = sampler.episode(i)
-        support, query = episode.images(dataset.by_class)
-        record = {
-            "index": i,
-            "class_ids": episode.class_ids.tolist(),
-            "support": paths(support),
-            "query": paths(query),
-        }
-        yield json.dumps(record) + "\n"
+    with replacing(file) as temporary, temporary.open("w", encoding="utf8") as stream:
+        for i in range(n_episodes):
+            episode = sampler.episode(i)
+            sides = zip(("support", "query"), episode.images(dataset.by_class), strict=True)
+            paths = {
+                side: [[dataset.paths[i] for i in row] for row in images.tolist()]
+                for side, images in sides
+            }
+            record = {"index": i, "class_ids": episode.class_ids.tolist(), **paths}
+            stream.write(json.dumps(record) + "\n")

@@ -86,10 +86,10 @@ def result_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> 
 
 def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
     """Return the hash of the episodes, from spec, class counts and hash of the groups alone."""
-    from fsbench.data.episodes import hash_episodes
+    from fsbench.data.episodes import draw_manifest
 
     counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
-    return hash_episodes(spec, dataset.name, counts, dataset.groups, [int(i) for i in index])
+    return draw_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index]).hash
 
 
 def write_result(path: Path, result: Result, records: Records) -> None:

@@ -16,7 +16,7 @@ from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.base import Groups
-from fsbench.data.episodes import Episode, EpisodeSampler, hash_episodes
+from fsbench.data.episodes import Episode, EpisodeSampler, draw_manifest
 from fsbench.data.targets.chestx import get_patient
 from fsbench.data.targets.cropdisease import get_photo
 
@@ -138,8 +138,8 @@ def test_access_is_random_and_a_classic_sampler_ignores_groups() -> None:
 def test_the_manifest_needs_the_hash_of_the_groups_alone_and_depends_on_it() -> None:
     pairs = Groups.of(np.repeat(CLASSES, 40), [str(i // 2) for i in range(160)])
     digest = sampler(SPEC, pairs).manifest_hash(range(4))
-    assert digest == hash_episodes(SPEC, "x", counts(pairs), pairs.hash, [3, 2, 1, 0])
-    assert digest != hash_episodes(SPEC, "x", counts(pairs), "0" * 64, range(4))
+    assert digest == draw_manifest(SPEC, "x", counts(pairs), pairs.hash, [3, 2, 1, 0]).hash
+    assert digest != draw_manifest(SPEC, "x", counts(pairs), "0" * 64, range(4)).hash
     assert digest == "2d110490935c37150d42b17d955e0ca2cd4c80c223dc0e294ff504aaf96d84bc"
 
 

@@ -76,22 +76,19 @@ def list_parts(facts: DatasetFacts, train: Part, test: Part, files: list[Path]) 
                 f"{labels.max()}",
                 fix="fetch the files again",
             )
+    samples, test_samples = (
+        [SourceImage(int(y), partial(open_array, x)) for x, y in zip(*part, strict=True)]
+        for part in (train, test)
+    )
     counts = np.bincount(train[1], minlength=len(facts.classes))
     complete = counts.tolist() == list(facts.images_per_class)
     return SourceListing(
         facts,
-        list_samples(*train),
-        list_samples(*test),
+        samples,
+        test_samples,
         stamp_files(files),
         frozenset() if complete else frozenset({"subset"}),
     )
-
-
-def list_samples(images: Pixels, labels: NDArray[np.int64]) -> list[SourceImage]:
-    return [
-        SourceImage(int(label), partial(open_array, image))
-        for image, label in zip(images, labels, strict=True)
-    ]
 
 
 def open_array(pixels: Pixels) -> Image.Image:

@@ -29,10 +29,7 @@ VARIANTS = FACTS.classes
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load the train and test images below `folder`.
-
-    Raises DataError for missing files and for files that are not the official ones.
-    """
+    """Load both parts below `folder`. Raises DataError for missing and for other files."""
     base = find_inner_folder(folder, BASE, "data/images", FACTS)
     parts = [_part(base, part) for part in PARTS]
     return assemble_official(FACTS, folder, base / "data" / "images", parts, pool)

@@ -22,10 +22,7 @@ CLASSES = FACTS.classes
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load the train and test images below `folder`.
-
-    Raises DataError for missing files and for files that are not the official ones.
-    """
+    """Load both parts below `folder`. Raises DataError for missing and for other files."""
     base = find_inner_folder(folder, BASE, "images", FACTS)
     paths, labels, trained = (_table(base / name) for name in TABLES)
     if not paths.keys() == labels.keys() == trained.keys():

@@ -26,10 +26,7 @@ FACTS, ARCHIVES = CARD.facts, CARD.archives
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load the train and test images below `folder`.
-
-    Raises DataError for missing files and for files that are not the official ones.
-    """
+    """Load both parts below `folder`. Raises DataError for missing and for other files."""
     base = find_inner_folder(folder, BASE, "jpg", FACTS)
     parts = [_part(base, part) for part in PARTS]
     return assemble_official(FACTS, folder, base / "jpg", parts, pool)
