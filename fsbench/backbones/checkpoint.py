@@ -20,7 +20,7 @@ from fsbench.backbones import pickles
 from fsbench.backbones.file_kinds import SUFFIXES, find_format
 from fsbench.backbones.pickles import InertValue
 from fsbench.backbones.preprocessing import read_json_beside
-from fsbench.backbones.weight_parts import join_parts
+from fsbench.backbones.weight_parts import merge_parts
 from fsbench.core.errors import CheckpointError
 
 BROKEN = (
@@ -81,7 +81,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     shards = list_shards(path)
     tree = {name: value for shard in shards for name, value in read_file(shard).items()}
     try:
-        joined: dict[str, Any] = join_parts(tree, path)
+        joined: dict[str, Any] = merge_parts(tree, path)
         return joined
     except RuntimeError as error:
         raise damage_error(path, str(error)) from error

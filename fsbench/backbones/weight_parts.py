@@ -29,7 +29,7 @@ PARTS: tuple[tuple[str, str, str, Callable[[Tensor, Tensor], Tensor]], ...] = (
 both forms of weight norm, of torch.nn.utils."""
 
 
-def join_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = None) -> Any:
+def merge_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = None) -> Any:
     """Return the tree of a file with whole weights.
 
     done: mapping by its id -> the same with whole weights. Raises CheckpointError for weights of
@@ -46,7 +46,7 @@ def join_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = N
                     whole[stem + end] = compute(left, right)
                     del whole[stem + first], whole[stem + second]
         for name, value in whole.items():
-            whole[name] = join_parts(value, path, done) if isinstance(value, dict) else value
+            whole[name] = merge_parts(value, path, done) if isinstance(value, dict) else value
     return done[id(tree)]
 
 

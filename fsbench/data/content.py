@@ -86,7 +86,7 @@ class Contents:
         )
 
 
-def read_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> Contents:
+def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> Contents:
     """Read the content of every image. Raise DataError naming an unreadable file."""
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
     cached = _load(store, report)

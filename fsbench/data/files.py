@@ -114,7 +114,7 @@ def list_files(folder: Path) -> list[str]:
 
 def list_images(folder: Path) -> list[str]:
     """Return the images of `list_files`, which see for the order and the errors."""
-    from fsbench.data.images import readable_suffixes
+    from fsbench.data.formats import readable_suffixes
 
     suffixes = readable_suffixes()
     return [path for path in list_files(folder) if path.lower().endswith(suffixes)]
@@ -133,7 +133,7 @@ class ClassTree(NamedTuple):
     @classmethod
     def read(cls, root: Path) -> "ClassTree":
         """List all files. Raise DataError like `list_files`."""
-        from fsbench.data.images import readable_suffixes
+        from fsbench.data.formats import readable_suffixes
 
         suffixes = readable_suffixes()
         tree = cls(root, {path.name: [] for path in list_folders(root)}, [])
@@ -166,7 +166,7 @@ class ClassTree(NamedTuple):
 
 def describe_left_out(paths: Sequence[str]) -> tuple[str, ...]:
     """Return a note that counts files which are not evaluated, by suffix; none for no file."""
-    from fsbench.data.images import advise_on_suffixes
+    from fsbench.data.formats import advise_on_suffixes
 
     hint = advise_on_suffixes({Path(path).suffix.lower() for path in paths})
     files = "1 file is" if len(paths) == 1 else f"{len(paths)} files are"

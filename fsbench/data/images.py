@@ -6,20 +6,18 @@ first frame; EXIF rotation is ignored, as in torchvision's loaders.
 
 import struct
 from collections.abc import Iterable
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, features
+from PIL import Image
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import ImageSpec, Interpolation
 from fsbench.data.files import identify_stand_in, require_content, stamp_file
+from fsbench.data.formats import readable_formats
 
 BROKEN = (
     OSError,
@@ -35,16 +33,6 @@ BROKEN = (
 )
 """Exceptions of Pillow for missing, truncated, corrupt or oversized files."""
 
-FORMATS = (
-    "JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "AVIF", "JPEG2000", "HEIF",
-)  # fmt: skip
-"""Formats, recognised by content. Others can start programs, e.g. Ghostscript for EPS."""
-CODECS = {
-    "AVIF": ("avif", {".avif"}, "pip install --upgrade pillow"),
-    "JPEG2000": ("jpg_2000", {".jp2", ".j2k", ".jpx"}, "pip install --upgrade pillow"),
-    "HEIF": ("", {".heic", ".heif", ".hif"}, "pip install pillow-heif"),
-}
-"""Formats that not every Pillow reads: feature that tells, usual suffixes, and what adds them."""
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 """Modes of at most 8 bits per channel, whose conversion to RGB is unambiguous."""
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -54,34 +42,6 @@ DIM, DARKEST = "fsbench-dim", 32
 """Mark of a 16-bit image whose 8-bit values all lie below this, an eighth of the range."""
 MAX_PIXELS = 89_478_485
 """Pillow's limit for decompression bomb warnings: 0.25 GiB as RGB."""
-
-
-@cache
-def _register_plugins() -> None:
-    if find_spec("pillow_heif"):
-        import_module("pillow_heif").register_heif_opener()
-    Image.init()
-
-
-def readable_formats() -> tuple[str, ...]:
-    """Return the formats that this Pillow reads, HEIF where its plug-in is installed."""
-    _register_plugins()
-    needs = {name: feature for name, (feature, *_) in CODECS.items() if feature}
-    lacking = [name for name, feature in needs.items() if not features.check(feature)]
-    return tuple(name for name in FORMATS if name in Image.OPEN and name not in lacking)
-
-
-def readable_suffixes() -> tuple[str, ...]:
-    """Return the suffixes of the formats that can be read, in lower case."""
-    formats = readable_formats()
-    return tuple(suffix for suffix, name in Image.EXTENSION.items() if name in formats)
-
-
-def advise_on_suffixes(suffixes: Iterable[str]) -> str:
-    """Return what makes images of these suffixes readable, as the end of a sentence, or ""."""
-    unread = [CODECS[name] for name in CODECS.keys() - set(readable_formats())]
-    needs = {name: command for _, names, command in unread for name in names & set(suffixes)}
-    return "".join(f"; {name} needs {command}, or convert them" for name, command in needs.items())
 
 
 def open_rgb(path: Path, pre_resize: int | None = None, bits: int | None = None) -> Image.Image:

@@ -10,7 +10,7 @@ from fsbench.core.specs import Pool, SourceSubset
 from fsbench.core.tasks import FOLDER, HUB, USER_DATA
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, resolve_alias
-from fsbench.data.content import read_contents
+from fsbench.data.content import hash_contents
 from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
 from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
 from fsbench.data.source import SourceDataset, SourceListing, decode_source, take_subset
@@ -109,7 +109,7 @@ def describe_dataset(
 
     Logs warnings on their contents.
     """
-    counts, contents = dataset.class_counts, read_contents(dataset, cache, report)
+    counts, contents = dataset.class_counts, hash_contents(dataset, cache, report)
     for warning in contents.warnings:
         report.log(f"{dataset.name}: {warning}")
     return DatasetRecord(

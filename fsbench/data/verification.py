@@ -22,7 +22,7 @@ from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
 from fsbench.core.tasks import FOLDER, HUB
 from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
-from fsbench.data.content import read_contents
+from fsbench.data.content import hash_contents
 from fsbench.data.episodes import Episode, EpisodeSampler
 from fsbench.data.hub import HubReference
 from fsbench.data.loading import list_source, load_target, plugin_flags
@@ -91,7 +91,7 @@ def verify_dataset(
     openers = [partial(dataset.image, index) for index in range(len(dataset))] if decode else []
     corrupt = tuple(_corrupt(openers, dataset.name, report))
     intact = decode and not corrupt
-    warnings = read_contents(dataset, cache, report).warnings if intact else ()
+    warnings = hash_contents(dataset, cache, report).warnings if intact else ()
     return DatasetCheck(
         facts=dataset.facts,
         images=len(dataset),

@@ -49,13 +49,15 @@ def load(folder, pool="full", splits=None):
 '''
 SOURCE = '''"""A single convolution with random weights."""
 from torch import nn
+from fsbench.backbones.preprocessing import Preprocessing
 from fsbench.backbones.sources import LoadedNetwork
 
 FORM, PREFIX = "echo:NAME", "echo:"
 
 def load(request):
     layers = nn.Conv2d(3, 6, 5), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    return LoadedNetwork(nn.Sequential(*layers), "echo", "global average pooling", input_size=32)
+    stated = Preprocessing.stated("echo", input_size=32, mean=(0.5,) * 3, std=(0.5,) * 3)
+    return LoadedNetwork(nn.Sequential(*layers), "echo", "global average pooling", stated)
 '''
 ANALYSIS = '''"""How many parameters a network has."""
 from fsbench.core.schema import Finding, Measure

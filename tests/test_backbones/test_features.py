@@ -23,7 +23,7 @@ from fsbench.backbones.features import FeatureStore
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
-from fsbench.data.content import read_contents
+from fsbench.data.content import hash_contents
 from fsbench.data.images import to_array
 
 Pictures = Callable[..., TargetDataset]
@@ -328,7 +328,7 @@ def test_a_read_only_cache_that_holds_everything_is_read(
         shutil.copytree(dataset.root, images)
         dataset = replace(dataset, root=images)
         store = FeatureStore(cache, batch_size=4, report=report)
-        written = read_contents(dataset, cache, report).fingerprint
+        written = hash_contents(dataset, cache, report).fingerprint
         first = store.get(backbone, dataset, SMALL, written)
         for lock in cache.rglob("*.lock"):
             lock.unlink()
@@ -336,7 +336,7 @@ def test_a_read_only_cache_that_holds_everything_is_read(
         for folder in folders:
             folder.chmod(0o555)
         with no_rights():
-            assert read_contents(dataset, cache, report).fingerprint == written
+            assert hash_contents(dataset, cache, report).fingerprint == written
             assert np.array_equal(store.get(backbone, dataset, SMALL, written), first)
             with pytest.raises(PermissionError):
                 store.get(backbone, dataset, SMALL, "1" * 64)
@@ -346,6 +346,6 @@ def test_a_read_only_cache_that_holds_everything_is_read(
             os.utime(path)
         (cache / "hashes").chmod(0o555)
         with no_rights():
-            assert read_contents(dataset, cache, report).fingerprint == written
+            assert hash_contents(dataset, cache, report).fingerprint == written
         (cache / "hashes").chmod(0o755)
     assert "content hashes are not cached" in report.text

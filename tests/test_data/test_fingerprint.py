@@ -13,7 +13,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.progress import Reporter, Silent
 from fsbench.data import DataRoots, describe_dataset, load_target
 from fsbench.data.base import hash_lines
-from fsbench.data.content import read_contents
+from fsbench.data.content import hash_contents
 from fsbench.data.image_folder import stamp_files
 
 
@@ -24,20 +24,20 @@ def test_it_is_the_hash_of_sorted_ids_and_contents(eurosat: Path, tmp_path: Path
         content = (eurosat / "2750" / name).read_bytes()
         lines.append(f"{name} {hashlib.sha256(content).hexdigest()}\n")
     expected = hashlib.sha256("".join(lines).encode()).hexdigest()
-    assert read_contents(dataset, tmp_path / "c").fingerprint == expected
+    assert hash_contents(dataset, tmp_path / "c").fingerprint == expected
 
 
 def test_hashes_are_reused_until_a_file_changes(eurosat: Path, tmp_path: Path) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
-    before = read_contents(dataset, tmp_path / "c").fingerprint
+    before = hash_contents(dataset, tmp_path / "c").fingerprint
     (store,) = (tmp_path / "c" / "hashes").iterdir()
     invented = store.read_text().split("\n")[1].replace(known_hash(store.read_text()), "0" * 64)
     store.write_text(f"{hash_lines([invented])}\n{invented}")
-    other = read_contents(dataset, tmp_path / "c").fingerprint
+    other = hash_contents(dataset, tmp_path / "c").fingerprint
     assert other != before, "unchanged files are not read again"
     for path in (eurosat / "2750").rglob("*.jpg"):
         os.utime(path)
-    assert read_contents(dataset, tmp_path / "c").fingerprint == before
+    assert hash_contents(dataset, tmp_path / "c").fingerprint == before
 
 
 @pytest.mark.parametrize("how", ["in place", "by a file of another place"])
@@ -45,7 +45,7 @@ def test_images_replaced_at_equal_size_and_mtime_are_hashed_again(
     eurosat: Path, tmp_path: Path, how: str
 ) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
-    before = read_contents(dataset, tmp_path / "c").fingerprint
+    before = hash_contents(dataset, tmp_path / "c").fingerprint
     changed = eurosat / "2750" / "River" / "River_1.jpg"
     written = changed if how == "in place" else tmp_path / "new.jpg"
     stat = changed.stat()
@@ -56,23 +56,23 @@ def test_images_replaced_at_equal_size_and_mtime_are_hashed_again(
     written.replace(changed)
     assert (changed.stat().st_size, changed.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
     assert (
-        read_contents(dataset, tmp_path / "c").fingerprint
-        == read_contents(dataset, tmp_path / "other").fingerprint
+        hash_contents(dataset, tmp_path / "c").fingerprint
+        == hash_contents(dataset, tmp_path / "other").fingerprint
     )
-    assert read_contents(dataset, tmp_path / "c").fingerprint != before
+    assert hash_contents(dataset, tmp_path / "c").fingerprint != before
     assert stamp_files([changed]) != stamp, "decoded sources are decoded again"
 
 
 def test_a_damaged_store_is_written_anew(eurosat: Path, tmp_path: Path) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
-    before = read_contents(dataset, tmp_path).fingerprint
+    before = hash_contents(dataset, tmp_path).fingerprint
     (store,) = (tmp_path / "hashes").iterdir()
     whole = store.read_text()
     flipped = whole.replace(before_hash := known_hash(whole), before_hash[::-1])
     for text in ("{", "[]", "", whole[:-1], flipped):
         store.write_text(text)
         said: list[str] = []
-        assert read_contents(dataset, tmp_path, listener(said)).fingerprint == before
+        assert hash_contents(dataset, tmp_path, listener(said)).fingerprint == before
         assert [str(store) in line and "damaged" in line for line in said] == [True]
     assert store.read_text() == whole, "the good store is back"
 
@@ -94,7 +94,7 @@ def test_a_file_that_went_away_is_named(eurosat: Path, tmp_path: Path) -> None:
     dataset = load_target("eurosat", DataRoots.parse([str(eurosat.parent)]))
     (eurosat / "2750" / "River" / "River_1.jpg").unlink()
     with pytest.raises(DataError, match="River_1"):
-        read_contents(dataset, tmp_path)
+        hash_contents(dataset, tmp_path)
 
 
 def test_record_states_the_classes_present(

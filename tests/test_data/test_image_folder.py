@@ -17,10 +17,10 @@ from torchvision.datasets import ImageFolder
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_source, load_target
-from fsbench.data.content import read_contents
+from fsbench.data.content import hash_contents
 from fsbench.data.files import ClassTree
+from fsbench.data.formats import readable_suffixes
 from fsbench.data.image_folder import list_folder_source, list_tree_images
-from fsbench.data.images import readable_suffixes
 
 Draw = Callable[..., Path]
 
@@ -284,7 +284,7 @@ def test_a_pipe_among_the_images_is_named_and_not_waited_for(tmp_path: Path, dra
     shown = refusal("data", "verify", f"folder:{folder}")
     assert f"{folder / 'a' / 'pipe.png'}: it is not a regular file" in shown
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
-        read_contents(load_folder(folder), tmp_path / "cache")
+        hash_contents(load_folder(folder), tmp_path / "cache")
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
         list_tree_images(ClassTree.read(folder), ["a", "b"])
 
