@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow fuzz audit stress lint types wheel-test meta ray readme regime benchmarks clean
+.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta ray readme regime benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -19,6 +19,13 @@ test: $(STAMP) meta  ## unit, contract, property and end-to-end tests
 
 test-slow: $(STAMP) meta
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+# A larger processor computes as one without AVX-512 does; the allocator notices torn memory.
+test-avx2: $(STAMP) meta  ## the contracts of methods and architectures with oneDNN's AVX2 kernels
+	LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 ONEDNN_MAX_CPU_ISA=AVX2 \
+		$(BIN)/python -m pytest -n 2 --dist worksteal \
+		tests/contracts/test_methods.py tests/contracts/test_methods_on_architectures.py \
+		tests/test_backbones/test_architectures.py tests/test_backbones/test_torch_faults.py
 
 stress: $(STAMP) ray  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
 	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)

@@ -1,42 +1,24 @@
 """Faults of torch's processor code that fsbench avoids, and the memory layout that avoids one."""
 
-from typing import NamedTuple
-
 import torch
 from torch import nn
-
-
-class Fault(NamedTuple):
-    """What goes wrong, on which processors, and what fsbench does about it."""
-
-    what: str
-    where: str
-    remedy: str
-    present: bool
-
 
 VECTOR = 8
 """Numbers in a vector register of AVX2."""
 
 
-def known_faults() -> tuple[Fault, ...]:
-    """Return the known faults of torch, and whether this processor has them."""
+def known_faults() -> dict[str, bool]:
+    """Return fault, condition and what fsbench does -> whether this processor has it."""
     has_avx512 = torch.cpu._is_avx512_supported() and has_bfloat16_kernels()
-    return (
-        Fault(
-            f"a 1x1 convolution with a stride and fewer than {VECTOR} channels, channels last, "
-            "writes its gradient past the memory",
-            "torch 2.14, CPU without AVX-512",
-            "such networks are trained and evaluated in contiguous layout, on every processor",
-            torch.cpu._is_avx2_supported() and not has_avx512,
+    return {
+        f"a 1x1 convolution with a stride and fewer than {VECTOR} channels, channels last, writes "
+        "its gradient past its memory (torch 2.14, CPU without AVX-512): such networks are trained "
+        "and evaluated in contiguous layout, on every processor": (
+            torch.cpu._is_avx2_supported() and not has_avx512
         ),
-        Fault(
-            "convolutions in bfloat16 raise RuntimeError",
-            "CPU without AVX-512 or AVX-VNNI-2",
-            "affine.dtype=bfloat16 is refused",
-            not has_bfloat16_kernels(),
-        ),
-    )
+        "convolutions in bfloat16 raise RuntimeError (CPU without AVX-512 or AVX-VNNI-2): "
+        "affine.dtype=bfloat16 is refused": not has_bfloat16_kernels(),
+    }
 
 
 def has_bfloat16_kernels() -> bool:
@@ -58,14 +40,14 @@ def memory_layout(model: nn.Module) -> torch.memory_format:
 
     Channels last is the faster one. oneDNN's AVX2 kernels have a fault in it: the gradient of the
     input of a 1x1 convolution with a stride and fewer than 8 input channels is written past its
-    memory, by one thread and for two images or more. Eight channels, groups, larger kernels and
-    contiguous layout are clean (tests/stress/convolutions.py). The network alone decides, not the
-    processor, so that equal weights give equal bits; of this project's networks, `toy_resnet` and
+    memory, by one thread and for two images or more. Eight channels, larger kernels and contiguous
+    layout are clean (tests/stress/convolutions.py). The network alone decides, not the processor,
+    so that equal weights give equal bits; of this project's networks, `toy_resnet` and
     `pilot_resnet` of a width below 8 are concerned.
     """
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     is_faulty = any(
         layer.in_channels < VECTOR and layer.kernel_size == (1, 1) and max(layer.stride) > 1
-        for layer in layers
+        for layer in model.modules()
+        if isinstance(layer, nn.Conv2d)
     )
     return torch.contiguous_format if is_faulty else torch.channels_last

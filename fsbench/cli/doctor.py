@@ -32,8 +32,7 @@ def doctor(
     """
     from fsbench.cli.console import emit_json, table
 
-    machine = [*package_rows(), *device_rows(), *fault_rows()]
-    rows = [*machine, *variable_rows(), *data_rows(data), *disk_rows(cache)]
+    rows = [*package_rows(), *device_rows(), *variable_rows(), *data_rows(data), *disk_rows(cache)]
     if as_json:
         emit_json([dict(zip(("what", "state", "found"), row, strict=True)) for row in rows])
     else:
@@ -58,12 +57,16 @@ def package_rows() -> list[tuple[str, str, str]]:
 def device_rows() -> list[tuple[str, str, str]]:
     import torch
 
+    from fsbench.backbones.torch_faults import known_faults
+
     capability = torch.backends.cpu.get_cpu_capability()
     cpu = f"{processor_name()}, {capability}, {torch.get_num_threads()} threads"
     count = torch.cuda.device_count()
     gpus = [(f"cuda:{i}", "ok", torch.cuda.get_device_name(i)) for i in range(count)]
     mps = [("mps", "ok", "Apple GPU")] if torch.backends.mps.is_available() else []
-    return [("cpu", "ok", cpu), *gpus, *mps]
+    states = {True: "avoided", False: "absent"}
+    faults = [("torch fault", states[here], fault) for fault, here in known_faults().items()]
+    return [("cpu", "ok", cpu), *gpus, *mps, *faults]
 
 
 def processor_name() -> str:
@@ -74,16 +77,6 @@ def processor_name() -> str:
     lines = facts.read_text().splitlines() if facts.exists() else []
     names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
     return (*names, platform.processor(), platform.machine())[0]
-
-
-def fault_rows() -> list[tuple[str, str, str]]:
-    """Return the known faults of torch and what avoids them."""
-    from fsbench.backbones.torch_faults import known_faults
-
-    return [
-        ("torch fault", "avoided" if f.present else "absent", f"{f.what} ({f.where}): {f.remedy}")
-        for f in known_faults()
-    ]
 
 
 def variable_rows() -> list[tuple[str, str, str]]:

@@ -23,7 +23,7 @@ from pretrain.training.loop import Trainer, train_recipe
 
 SIDE, CLASSES = 8, 4
 TINY = (
-    "width=2",
+    "width=8",
     "input_size=8",
     "batch_size=8",
     "plan.rounds=2",

@@ -67,7 +67,7 @@ def test_touched_is_forgotten_once_its_momentum_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "std"), [("init", (2 / 144) ** 0.5), ("kaiming_uniform_sqrt5", (1 / 432) ** 0.5)]
+    ("law", "std"), [("init", (2 / 576) ** 0.5), ("kaiming_uniform_sqrt5", (1 / 1728) ** 0.5)]
 )
 def test_redraw_follows_the_recipes_law(tmp_path: Path, law: str, std: float) -> None:
     ctx = after_one_epoch(tmp_path, f"redraw={law}")

@@ -211,7 +211,7 @@ def test_head_block_makes_the_head_the_last_block(tmp_path: Path) -> None:
 def test_rescaled_all_skips_parameters_that_start_at_zero(tmp_path: Path) -> None:
     made = at_round(2, tmp_path, "lw.rescaled=all", "lr=0.2")
     before, after = open_round(made)
-    assert float(after["bn1.weight"].norm()) == pytest.approx(2**0.5, rel=1e-6)
+    assert float(after["bn1.weight"].norm()) == pytest.approx(8**0.5, rel=1e-6)
     assert torch.equal(before["bn1.bias"], after["bn1.bias"])
     assert bool((after["bn1.bias"] != 0).any())
 

@@ -40,7 +40,7 @@ def test_features_are_what_reaches_the_head_before_dropout(tmp_path: Path) -> No
     run = Prepared(tmp_path, "protonet", "dropout=0.9")
     run.ctx.model.eval()
     features = protonet.head_inputs(run.ctx, run.batch.images)
-    assert features.shape == (8, 16)
+    assert features.shape == (8, 64)
     head = run.ctx.model.get_submodule(run.ctx.roles.head)
     assert torch.allclose(head(features), run.ctx.model(run.batch.images))
     run.ctx.model.train()

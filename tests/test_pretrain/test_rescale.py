@@ -46,7 +46,7 @@ def test_statistic_std_restores_standard_deviations(tmp_path: Path) -> None:
 def test_a_layer_that_became_zero_is_skipped_and_logged(tmp_path: Path) -> None:
     made = trainer(tiny("rescale"), tmp_path)
     train_round(made)
-    surgery.set_weight(made.ctx.model, "fc.weight", torch.zeros(4, 16))
+    surgery.set_weight(made.ctx.model, "fc.weight", torch.zeros(4, 64))
     _, after = open_round(made)
     assert bool((after["fc.weight"] == 0).all())
     record = lines(tmp_path, "rewrites.jsonl")[0]

@@ -48,8 +48,8 @@ def test_fresh_draws_differ_between_events(tmp_path: Path) -> None:
     event = at_new_data("shrink_perturb", tmp_path, *settings)
     kernel = event.after["layer4.0.conv2.weight"]
     assert not torch.equal(kernel, event.start["layer4.0.conv2.weight"])
-    assert float(kernel.std()) == pytest.approx((2 / (16 * 9)) ** 0.5, rel=0.05)
-    assert torch.equal(event.after["bn1.weight"], torch.ones(2))
+    assert float(kernel.std()) == pytest.approx((2 / (64 * 9)) ** 0.5, rel=0.05)
+    assert torch.equal(event.after["bn1.weight"], torch.ones(8))
     event.made.ctx.acting = "shrink_perturb"
     assert penalties.stored_anchors(event.made.ctx) == {}
 

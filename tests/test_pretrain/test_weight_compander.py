@@ -115,10 +115,11 @@ def test_clamps_are_logged_at_the_start_and_at_every_rewrite(tmp_path: Path) -> 
     assert first["tensors"] == [n for n in names if outside[n]]
     assert first["note"].startswith(f"{sum(outside.values())} of ")
     made.ctx.acting = "weight_compander"
-    made.ctx.rewrite({"fc.weight": torch.full((4, 16), 9.0)}, "large")
-    assert lines(tmp_path, "rewrites.jsonl")[1]["note"] == "large; 64 elements clamped to the range"
+    made.ctx.rewrite({"fc.weight": torch.full((4, 64), 9.0)}, "large")
+    (_, large) = lines(tmp_path, "rewrites.jsonl")
+    assert large["note"] == "large; 256 elements clamped to the range"
     weight = surgery.get_weight(made.ctx.model, "fc.weight").detach()
-    torch.testing.assert_close(weight, torch.full((4, 16), limit))
+    torch.testing.assert_close(weight, torch.full((4, 64), limit))
 
 
 def scalars(made: Trainer) -> dict[str, Tensor]:

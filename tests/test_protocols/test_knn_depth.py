@@ -31,7 +31,7 @@ from protocols.analyses.knn_depth import (
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
     run = tmp_path_factory.mktemp("runs") / "run"
-    train_recipe(tiny("normal", "width=4"), source(), run)
+    train_recipe(tiny("normal"), source(), run)
     return backbones.load_classifier(f"run:{run}")
 
 
