@@ -249,10 +249,7 @@ def export(
 
 
 def print_hash(
-    task: TaskText,
-    data: options.Data = None,
-    episodes: Episodes = 600,
-    seed: options.Seed = 0,
+    task: TaskText, data: options.Data = None, episodes: Episodes = 600, seed: options.Seed = 0
 ) -> None:
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
     from fsbench.data import DataRoots

@@ -24,10 +24,7 @@ class EvaluationOptions:
     )
     way: int | None = Option(None, "--way", "--n-way", min=2, help="Classes per episode (5).")
     n_query: int = Option(
-        15,
-        min=1,
-        max=1000,
-        help="Queries per class in an episode (official boards require 15).",
+        15, min=1, max=1000, help="Queries per class in an episode (official boards require 15)."
     )
     adapt: list[str] | None = Option(
         None,

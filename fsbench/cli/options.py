@@ -114,8 +114,7 @@ Data = Annotated[
     ),
 ]
 Cache = Annotated[
-    Path | None,
-    Option(envvar="FSBENCH_CACHE", help="Folder for cached features and images."),
+    Path | None, Option(envvar="FSBENCH_CACHE", help="Folder for cached features and images.")
 ]
 Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
 Device = Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")]

@@ -10,15 +10,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from inspect import isfunction, signature
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Self,
-    get_args,
-)
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
     BaseModel,

@@ -18,13 +18,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import (
-    ClassTree,
-    find_class_tree,
-    find_path,
-    match_names,
-    read_csv_columns,
-)
+from fsbench.data.files import ClassTree, find_class_tree, find_path, match_names, read_csv_columns
 
 SPLITS = "startup_splits"
 """Name of the lists in --data: a folder below a root, or startup_splits=DIR."""

@@ -20,13 +20,7 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
 from fsbench.data.cards import Archive
-from fsbench.data.catalog import (
-    DataRoots,
-    Distribution,
-    all_facts,
-    dataset_groups,
-    resolve_alias,
-)
+from fsbench.data.catalog import DataRoots, Distribution, all_facts, dataset_groups, resolve_alias
 from fsbench.data.files import is_inside
 from fsbench.data.verification import verify_dataset
 
@@ -309,11 +303,7 @@ class Acquisition:
 
 
 def acquire_datasets(
-    name: str,
-    roots: DataRoots,
-    cache: Path,
-    sha256: Sequence[str] = (),
-    report: Reporter = SILENT,
+    name: str, roots: DataRoots, cache: Path, sha256: Sequence[str] = (), report: Reporter = SILENT
 ) -> Iterator[Acquisition]:
     """Yield the outcome for a data set, or for each of a group (cdfsl, cdfsl-small, transfer).
 

@@ -235,10 +235,7 @@ def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[An
     path = cached_file(name, "config.json", revision=options["revision"])
     for file in PROCESSOR_FILES:
         cached_file(
-            name,
-            file,
-            revision=options["revision"],
-            _raise_exceptions_for_missing_entries=False,
+            name, file, revision=options["revision"], _raise_exceptions_for_missing_entries=False
         )
     missing: set[str] = set()
     if pretrained:
