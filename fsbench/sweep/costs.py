@@ -15,7 +15,7 @@ import torch
 from fsbench.api.evaluate import seconds_per_image
 from fsbench.core import process
 from fsbench.core.progress import WorkEstimate, format_duration, require_consent
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.evaluation import (
     EvaluationJob,
@@ -86,17 +86,19 @@ class CostModel:
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
         block, device = backbone.block, process.resolve_device(self.place.device)
         loaded = load_given_backbone(block, device)
-        pixels = torch.zeros((2, 3, backbone.native, backbone.native), dtype=torch.uint8)
+        side = backbone.native or PROTOCOL_SIZE
+        pixels = torch.zeros((2, 3, side, side), dtype=torch.uint8)
         with torch.no_grad(), FlopCounter() as counter:
             loaded.features(pixels.to(device))
-        seconds = seconds_per_image(loaded, backbone.native, device)
+        seconds = seconds_per_image(loaded, side, device)
         return WorkEstimate(seconds=seconds, flops=counter.flops / 2)
 
     def evaluating(self, job: EvaluationJob) -> WorkEstimate:
         """Estimate features that no earlier job extracts, and affine tuning."""
         images = sum(self.images(job, task) for task in job.parsed)
         size = job.spec(job.parsed[0]).image.input_size
-        return self.forward(job.backbone).times(images * (size / job.backbone.native) ** 2)
+        native = job.backbone.native or PROTOCOL_SIZE
+        return self.forward(job.backbone).times(images * (size / native) ** 2)
 
     def images(self, job: EvaluationJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""

@@ -1,6 +1,6 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -134,7 +134,7 @@ class GivenBackbone(Frozen):
     block: BackboneBlock
     label: str
     identity: str
-    native: int
+    native: int | None
     evaluation_size: int | None = None
 
     @property
@@ -172,19 +172,22 @@ def relative_to_cwd(path: Path) -> Path:
 
 
 @cache
-def load_facts(block: BackboneBlock) -> BackboneFacts:
-    """Load the facts of a backbone, once per process."""
-    return load_given_backbone(block).facts
+def load_facts(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> BackboneFacts:
+    """Load the facts of a backbone, once per process. Raise UsageError if one of `needs` lacks."""
+    return load_given_backbone(block, needs=needs).facts
 
 
-def load_given_backbone(block: BackboneBlock, device: str = "cpu") -> Backbone:
-    """Load an existing backbone as its block says."""
+def load_given_backbone(
+    block: BackboneBlock, device: str = "cpu", needs: Iterable[str] = ()
+) -> Backbone:
+    """Load an existing backbone as its block says; needs: facts that must be known."""
     return backbones.load_backbone(
         block.model,
         arch=block.arch,
         random_init=block.random_init,
         device=device,
         features=block.features,
+        needs=needs,
     )
 
 

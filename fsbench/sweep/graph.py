@@ -99,7 +99,9 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
     graph, named = JobGraph(), trained_backbones(file, place)
-    all_backbones: list[SweepBackbone] = [*map(load_given, file.backbones), *named]
+    needs = {need for block in file.evaluate for need in build_request(block).needs}
+    existing = [load_given(block, frozenset(needs)) for block in file.backbones]
+    all_backbones: list[SweepBackbone] = [*existing, *named]
     require_distinct_labels(all_backbones)
     blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
     by_block = [
@@ -178,9 +180,9 @@ def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
     return RoundZeroJob(recipe=first_round.shared_recipe(recipe), source_fingerprint=fingerprint)
 
 
-def load_given(block: BackboneBlock) -> GivenBackbone:
-    """Load an existing backbone once for its facts."""
-    facts = load_facts(block)
+def load_given(block: BackboneBlock, needs: frozenset[str]) -> GivenBackbone:
+    """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
+    facts = load_facts(block, needs)
     label = block.name or model_name(facts)
     return GivenBackbone(
         block=block,
