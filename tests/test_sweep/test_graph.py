@@ -1,13 +1,16 @@
 """The jobs of a sweep by hand counts; keys follow from content, never from names."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import save_file
 from support.fakes import Heard
 from support.sweep import ENTRY, place, read, sweep
 
+from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.evaluation import EvaluationJob
@@ -140,3 +143,20 @@ def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_nothing_is_done_at_first(tmp_path: Path) -> None:
     jobs = graph(tmp_path)
     assert plan_jobs(jobs, place(tmp_path)).missing == list(jobs.jobs.values())
+
+
+@pytest.mark.parametrize(
+    ("features", "missing"),
+    [({}, "input size, mean, std"), ({"mean": [0.5] * 3, "std": [0.5] * 3}, "input size")],
+)
+def test_a_backbone_whose_preprocessing_is_unknown_is_refused_with_the_plan(
+    tmp_path: Path, features: dict[str, Any], missing: str
+) -> None:
+    weights = tmp_path / "net.safetensors"
+    save_file(ARCHITECTURES.load("toy_resnet").build(0).state_dict(), weights)
+    backbone = {"model": f"{weights}@fsbench/toy_resnet", "features": features}
+    with pytest.raises(UsageError, match=f"states the {missing} of its training"):
+        graph(tmp_path, backbones=[backbone])
+    stated = {"input_size": 32, "mean": "half", "std": "half"}
+    weights.with_suffix(".json").write_text(json.dumps(stated))
+    assert kinds(graph(tmp_path, backbones=[backbone]))["evaluate"]
