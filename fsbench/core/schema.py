@@ -356,6 +356,7 @@ class BackboneFacts(Frozen):
         return (
             f"{self.ref}: {self.architecture}, {self.n_parameters / 1e6:.3g} M parameters, "
             f"{self.feature_dim} features ({self.features}), {self.preprocessing}"
+            f"{f'; {self.calibration}' if self.calibration else ''}"
         )
 
     @model_validator(mode="after")

@@ -49,6 +49,7 @@ def test_features_of_a_control_have_a_usual_scale(ref: str) -> None:
     assert (
         control.facts.calibration == f"BatchNorm statistics of 40 images of toy_source at {side} px"
     )
+    assert str(control.facts).endswith(control.facts.calibration)
     images = draw_images(5, side, ZERO, ONE)
     with torch.no_grad():
         features = control.features(images.float())
