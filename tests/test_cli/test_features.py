@@ -57,7 +57,8 @@ def test_one_line_says_how_features_are_taken_before_work_starts(
         "fsbench/toy_resnet, 0.0774 M parameters, 64 features (global average pooling)",
         "mean 0.485,0.456,0.406, std 0.229,0.224,0.225",
         "random weights, made for 32 px, ",
-        "(default of the architecture); images (auto) 32 px: bilinear resize to 36 px square",
+        "(default of the architecture); BatchNorm statistics of 40 images of toy_source at 32 px; ",
+        "images (auto) 32 px: bilinear resize to 36 px square",
     ):
         assert words in first
     assert not [line for line in rest if "warning" in line]
