@@ -181,7 +181,7 @@ def has_moco_positions(tensor: Tensor) -> bool:
     return torch.allclose(patch, second, atol=1e-3) and not first.any()
 
 
-def join_names(states: States) -> str:
+def write_names(states: States) -> str:
     """Return the dotted names of all tensors, one a line, without wrappers, and marks of values."""
     lines = []
     for where, state in states:
@@ -195,12 +195,12 @@ def join_names(states: States) -> str:
 
 def recognise_layouts(states: States) -> list[Layout]:
     """Return the published layouts of a checkpoint, in the order of LAYOUTS."""
-    names = join_names(states)
+    names = write_names(states)
     return [layout for layout in LAYOUTS if layout.fits(names)]
 
 
 def recognise_library(states: States) -> tuple[str, str]:
     """Return whose names a checkpoint has, and what to do; empty texts if nobody's is known."""
-    names = join_names(states)
+    names = write_names(states)
     rows = ((name, fix) for name, pattern, fix in LIBRARIES if re.search(pattern, names, re.M))
     return next(rows, ("", ""))

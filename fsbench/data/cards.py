@@ -16,9 +16,6 @@ from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Frozen
 from fsbench.data.assembly import StartupLists
 
-LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader]
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 @dataclass(frozen=True)
 class Archive:
@@ -67,7 +64,9 @@ class Card(Frozen):
 def read_card(name: str) -> Card:
     """Read the card of a data set of the suite. Raise ValueError for a field that is wrong."""
     path = Path(__file__).parent / "cards" / f"{name}.yaml"
-    fields = yaml.load(path.read_text(encoding="utf-8"), LOADER)
+    text = path.read_text(encoding="utf-8")
+    fast = yaml.__with_libyaml__
+    fields = yaml.load(text, yaml.CSafeLoader) if fast else yaml.load(text, yaml.SafeLoader)
     parts = {part: fields.pop(part) for part in Card.model_fields if part in fields}
     classes, count = fields["classes"], fields.pop("images_per_class", None)
     counts = classes if isinstance(classes, dict) else {}

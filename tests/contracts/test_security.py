@@ -94,7 +94,8 @@ def called(call: ast.Call, place: str) -> str:
         return "np.load of pickles"
     if name.endswith("yaml.load"):
         loader = dotted(call.args[1]) if len(call.args) > 1 else ""
-        return "" if loader in {"yaml.SafeLoader", "yaml.BaseLoader"} else "yaml.load"
+        safe = {"yaml.SafeLoader", "yaml.CSafeLoader", "yaml.BaseLoader"}
+        return "" if loader in safe else "yaml.load"
     if name.startswith("subprocess.") and not (call.args and isinstance(call.args[0], ast.List)):
         return f"{name} of something else than a list of words"
     if name.endswith("extractall"):
