@@ -180,7 +180,7 @@ def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
     return RoundZeroJob(recipe=first_round.shared_recipe(recipe), source_fingerprint=fingerprint)
 
 
-def load_given(block: BackboneBlock, needs: frozenset[str]) -> GivenBackbone:
+def load_given(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> GivenBackbone:
     """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
     facts = load_facts(block, needs)
     label = block.name or model_name(facts)

@@ -126,12 +126,12 @@ def test_the_export_is_the_plain_architecture_and_loads(
     name: str, trained: Callable[[Recipe], Path]
 ) -> None:
     run = trained(tiny(name))
-    plain = ARCHITECTURES.load("toy_resnet").build(source().n_classes, 2)
+    plain = ARCHITECTURES.load("toy_resnet").build(source().n_classes, 8)
     inserted = json.loads((run / "run.json").read_text())["normalizers"]
     assert weights(run).keys() == plain.state_dict().keys() | normaliser_names(inserted)
     backbone = backbones.load_backbone(f"run:{run}")
     features = backbone.features(torch.from_numpy(source().val.images[:3]))
-    assert features.shape == (3, 16)
+    assert features.shape == (3, 64)
     assert torch.isfinite(features).all()
     assert backbone.facts.recipe == f"toy/{name}"
     assert backbone.facts.source_accuracy == lines(run)[-1]["val_accuracy"]

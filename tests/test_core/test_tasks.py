@@ -152,7 +152,7 @@ def test_a_folder_goes_by_the_name_that_its_data_set_has(tmp_path: Path) -> None
     name = user_data_name(task.dataset)
     assert re.fullmatch(r"folder-my-birds@home\+[0-9a-f]{8}", name)
     assert str(task.in_results) == f"{name}:2w1s/linear@ibm"
-    dataset = load_folder_target(folder)
+    dataset = load_folder_target(task.dataset)
     assert (dataset.name, dataset.result_name) == ("folder-my-birds@home", name)
     assert strip_digest(name) == dataset.name
 

@@ -9,6 +9,8 @@ import pytest
 from PIL import Image
 from support.downloads import Server, serve
 
+from fsbench.data.catalog import all_facts, suite_facts
+
 
 def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
     """A small image whose pixels follow from its name."""
@@ -17,6 +19,14 @@ def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
     pixels = np.full((side, side, 3), colour, dtype=np.uint8)
     Image.fromarray(pixels).convert(mode).save(path)
     return path
+
+
+@pytest.fixture(autouse=True)
+def fresh_facts() -> Iterator[None]:
+    """Forget facts of data sets that a test has changed."""
+    yield
+    all_facts.cache_clear()
+    suite_facts.cache_clear()
 
 
 @pytest.fixture

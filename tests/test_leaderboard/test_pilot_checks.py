@@ -29,7 +29,8 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     weights = backbones.load_backbone("fsbench/pilot_resnet", random_init=0).module.state_dict()
     save_file({k: v.contiguous() for k, v in weights.items()}, root / "run" / "model.safetensors")
     model = ["-m", str(root / "run" / "model.safetensors"), "--arch", "fsbench/pilot_resnet"]
-    size = ["--episodes", "20", "--input-size", "native", "--threads", "1"]
+    size = ["--episodes", "20", "--input-size", "32", "--threads", "1"]
+    size += ["--mean", "imagenet", "--std", "imagenet"]
     places = ["-o", str(root / "results"), "--cache", str(root / "cache")]
     call("episodic", *model, "-t", task, *size, *places)
     call("episodes", "export", task, "--episodes", "20", "-o", str(root / "episodes.jsonl"))
