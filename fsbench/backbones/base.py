@@ -22,7 +22,6 @@ from fsbench.backbones.preprocessing import (
     unknown_error,
 )
 from fsbench.backbones.sources import LoadedNetwork
-from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 from fsbench.core.io import explain_errors
 from fsbench.core.schema import BackboneFacts
@@ -179,11 +178,8 @@ class Backbone:
         made = cls.of(loaded, f"{IN_MEMORY}:{name}", IN_MEMORY, spec)
         with torch.no_grad():
             response = made.module(fixed_images(made.facts.input_size or loaded.test_size))
-        return replace(
-            made,
-            module=made.module.to(memory_format=memory_layout(made.module)),
-            fingerprint=hashlib.sha256(response.float().contiguous().numpy().tobytes()).hexdigest(),
-        )
+        digest = hashlib.sha256(response.float().contiguous().numpy().tobytes()).hexdigest()
+        return replace(made, fingerprint=digest)
 
     @classmethod
     def of(

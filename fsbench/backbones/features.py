@@ -406,9 +406,13 @@ def cache_key(about: dict[str, Any]) -> str:
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:
     """Compute features (B, D) of pixels (B, 3, s, s) uint8 in true float32, without autotuning.
 
+    The module gets the layout that is fastest for blocks; a loaded one has that of its file, so
+    that single calls give the bits of its authors' code.
+
     Raises FsbenchError if the block exceeds the memory of the device.
     """
     layout = memory_layout(backbone.module)
+    backbone.module.to(memory_format=layout)
     images = torch.from_numpy(pixels).to(device).contiguous(memory_format=layout)
     try:
         with torch.no_grad(), exact_float32(device):

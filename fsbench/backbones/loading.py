@@ -17,7 +17,6 @@ from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import ANNEX, SUFFIXES
 from fsbench.backbones.preprocessing import unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
-from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
@@ -142,9 +141,7 @@ def load_backbone(
         calibration = calibrate(loaded.module, side, facts.mean or mean, facts.std or std)
         loaded.more["calibration"] = calibration
     backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init, size)
-    layout = memory_layout(backbone.module)
-    module = backbone.module.to(torch.device(device)).to(memory_format=layout)
-    return Backbone(backbone.facts, module)
+    return Backbone(backbone.facts, backbone.module.to(torch.device(device)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -265,7 +265,8 @@ class EpisodeNetwork:
         dtype: torch.dtype | None = None,
     ) -> None:
         self.episodes, self.images, self.dtype = episodes, images, dtype or reference.dtype
-        self.module = deepcopy(module).to(reference.dtype)
+        layout = memory_layout(module)
+        self.module = deepcopy(module).to(reference.dtype).to(memory_format=layout)
         self.stored: list[StoredOutput] | None = None
         layers = affine_layers(self.module).values()
         by_batch = bn_mode == "train"
@@ -279,7 +280,6 @@ class EpisodeNetwork:
         self.module.to(self.dtype)
         for layer, norm in zip(layers, self.norms, strict=True):
             layer.forward = norm
-        layout = memory_layout(self.module)
         for layer in self.module.modules():
             if layout is torch.channels_last and FrozenConvolution.replaces(layer):
                 layer.forward = FrozenConvolution(layer)

@@ -103,7 +103,10 @@ def test_runs_are_trained_and_loaded_in_the_layout_of_their_network(
     assert batch.images.is_contiguous() == contiguous
     run.run()
     assert run.validation.normalise(run.validation.images).is_contiguous() == contiguous
-    assert is_contiguous(load_backbone(f"run:{tmp_path}").module) == contiguous
+    backbone = load_backbone(f"run:{tmp_path}")
+    assert is_contiguous(backbone.module)
+    compute_features(backbone, np.zeros((2, 3, 32, 32), np.uint8), "cpu")
+    assert is_contiguous(backbone.module) == contiguous
 
 
 def test_a_recipe_without_channels_last_stays_contiguous(tmp_path: Path) -> None:
