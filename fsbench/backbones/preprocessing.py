@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, PositiveFloat, ValidationError
 
 from fsbench.core.errors import CheckpointError, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_json
+from fsbench.core.schema import USER as USER
 from fsbench.core.specs import Triple
 
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
@@ -27,7 +28,6 @@ STATISTICS: dict[str, tuple[Triple, Triple]] = {
     "none": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
 }
 """Mean and std of images in [0, 1] by the name that --mean and --std take."""
-USER = "the user"
 DEFAULT = "default of the architecture"
 """Source of the values of random weights: no weights of a file are vouched for by it."""
 NEEDED = ("input_size", "mean", "std")

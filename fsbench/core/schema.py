@@ -256,6 +256,10 @@ def find_code(value: object) -> str | None:
     return next((code for part in parts if (code := find_code(part)) is not None), None)
 
 
+USER = "the user"
+"""Who states what nothing else does."""
+
+
 class BackboneFacts(Frozen):
     """Facts of a backbone, and how its features are taken."""
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.schema import BackboneFacts, DatasetRecord, Flag
+from fsbench.core.schema import USER, BackboneFacts, DatasetRecord, Flag
 from fsbench.core.specs import EpisodicSpec, Spec
 
 MODEL_FILE = "model.json"
@@ -35,8 +35,9 @@ def safe_name(text: str) -> str:
 def model_name(facts: BackboneFacts) -> str:
     """Return the name: timm/resnet18 -> timm-resnet18; run:runs/toy-llf-s0 -> toy-llf-s0.
 
-    The seed of random weights and choices about features follow: timm-resnet18-random0-max. A
-    module in memory has the name that its user chose.
+    The seed of random weights and choices about features follow: timm-resnet18-random0-max, but
+    not what the user states because nothing else does. A module in memory has the name that its
+    user chose.
     """
     ref = facts.ref.removeprefix(f"{facts.source}:")
     if facts.source == "run":
@@ -46,7 +47,8 @@ def model_name(facts: BackboneFacts) -> str:
         ref = with_architecture[1] if with_architecture else ref
         ref = PurePosixPath(ref.replace("\\", "/")).stem
     seed = () if facts.random_init is None else (f"random{facts.random_init}",)
-    choices = () if facts.source == "module" else facts.feature_spec.words
+    words = () if facts.source == "module" else facts.feature_spec.words
+    choices = [word for word in words if facts.stated_by.get(word.partition("=")[0]) != USER]
     return "-".join([safe_name(ref), *map(safe_name, (*seed, *choices))])
 
 

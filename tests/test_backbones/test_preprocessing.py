@@ -122,7 +122,9 @@ def test_one_message_lists_all_that_is_unknown_before_data_is_read(weights: Path
             for name, option in (("input_size", "--input-size 64"), ("mean", "--mean imagenet")):
                 assert (option in str(caught.value.fix)) == (name in missing)
             assert f"{weights.with_suffix('.json')}" in str(caught.value.fix)
-    facts = evaluate(ref, **known)[0].backbone
+    results = evaluate(ref, **known)
+    assert results.models == ["net"]
+    facts = results[0].backbone
     assert facts.stated_by == {"mean": "the user", "std": "the user"}
 
 
