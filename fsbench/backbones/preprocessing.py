@@ -112,8 +112,13 @@ def parse_statistics(values: object, name: str) -> Triple | None:
 
 
 def sidecar_path(path: Path) -> Path:
-    """Return the path of the JSON file that states the preprocessing of a checkpoint."""
-    return path.with_name(ENDINGS.sub("", path.name) + ".json")
+    """Return the path of the JSON file that states the preprocessing of a checkpoint.
+
+    net.json of net.pth.tar, unless there is a net.pth.json or a net.pth.tar.json.
+    """
+    names = (ENDINGS.sub("", path.name), path.stem, path.name)
+    paths = [path.with_name(f"{name}.json") for name in names]
+    return next((beside for beside in paths if beside.is_file()), paths[0])
 
 
 def read_sidecar(path: Path, architecture: str) -> Preprocessing:

@@ -60,6 +60,8 @@ def test_a_file_of_weights_states_nothing_and_nothing_is_invented(weights: Path)
     [
         ("net.safetensors", "net.json", VALUES),
         ("net.pth.safetensors", "net.json", {**VALUES, "mean": "half", "std": 0.25}),
+        ("net.pth.safetensors", "net.pth.json", VALUES),
+        ("net.safetensors", "net.safetensors.json", VALUES),
         ("model.safetensors", "run.json", {"recipe": "toy/normal", **VALUES}),
         ("model.safetensors", "config.json", TIMM),
     ],
