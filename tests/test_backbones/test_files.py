@@ -235,7 +235,7 @@ def test_a_file_needs_its_architecture(weights: Weights, save: Callable[[Any], s
     assert "resnet18" in caught.value.fix
 
 
-def test_the_control_of_a_file_does_not_read_it(
+def test_the_control_of_a_file_has_none_of_its_weights(
     weights: Weights, save: Callable[[Any], str]
 ) -> None:
     backbone = backbones.load_backbone(

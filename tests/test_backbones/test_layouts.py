@@ -132,6 +132,9 @@ def test_moco_v3_has_twelve_heads(arch: str, save: Callable[[Any], Path], report
     backbone = assert_same(f"{path}@{arch}", net, 64, report=report)
     assert "is MoCo v3: num_heads=12 (https://arxiv.org/abs/2104.02057" in report.text
     assert backbone.facts.architecture == f"{arch}?num_heads=12"
+    control = backbones.load_backbone(f"{path}@{arch}", random_init=0).facts
+    assert (control.architecture, control.mean) == (f"{arch}?num_heads=12", backbone.facts.mean)
+    assert control.weights_hash != backbone.facts.weights_hash
 
 
 def test_the_user_may_state_another_number_of_heads(save: Callable[[Any], Path]) -> None:

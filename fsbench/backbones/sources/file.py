@@ -73,13 +73,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if file.arch == f"transformers:{Path(file.path).parent}":
         return SOURCES.load(source).load(replace(inner, random_init=request.random_init))
     check_request(source, inner)
-    layouts: list[Layout] = []
-    if request.random_init is None:
-        tree = checkpoint.read_checkpoint(Path(file.path))
-        layouts = recognise_layouts(iterate_states(tree))
-        names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
-        check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
-        inner = with_arguments(source, inner, file, layouts)
+    tree = checkpoint.read_checkpoint(Path(file.path))  # also for a control, which it equals
+    layouts = recognise_layouts(iterate_states(tree))
+    names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
+    check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
+    inner = with_arguments(source, inner, file, layouts)
     loaded = SOURCES.load(source).load(inner)
     if source not in {"timm", "fsbench"}:
         loaded = replace(loaded, architecture=inner.ref)
