@@ -132,9 +132,9 @@ def load_backbone(
         loaded = SOURCES.load(name).load(request)
     facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size
     mean, std = features.mean or facts.mean, features.std or facts.std
-    known = {"input_size": facts.input_size, "mean": mean, "std": std}
+    values = {"input_size": facts.input_size, "mean": mean, "std": std}
     statistics = ("mean", "std") if facts.problems or random_init is not None else ()
-    if missing := [n for n in known if n in {*needs, *statistics} and known[n] is None]:
+    if missing := [n for n in values if n in {*needs, *statistics} and values[n] is None]:
         raise unknown_error(ref, missing, facts, loaded.examples, loaded.also)
     if random_init is not None and mean and std:  # as the network states, whatever the user's flags
         side = facts.input_size or loaded.test_size

@@ -83,7 +83,7 @@ class InertValue:
 
     @property
     def is_network(self) -> bool:
-        """Whether it stands for an nn.Module, or for one of TorchScript."""
+        """Return whether it stands for an nn.Module, or for one of TorchScript."""
         script = type(self).__name__.startswith("__torch__.")
         return script or {"_parameters", "_buffers", "_modules"} <= self.fields.keys()
 

@@ -31,7 +31,7 @@ STATISTICS: dict[str, tuple[Triple, Triple]] = {
 DEFAULT = "default of the architecture"
 """Source of the values of random weights: no weights of a file are vouched for by it."""
 NEEDED = ("input_size", "mean", "std")
-"""What an evaluation cannot do without."""
+"""Facts that an evaluation cannot do without."""
 WRITTEN = ("model.safetensors", "pytorch_model.bin")
 """Weights that libraries write beside the config.json that describes them."""
 ENDINGS = re.compile(r"(\.(safetensors|pth|pt|ckpt|bin|tar|th))+$")
@@ -41,7 +41,7 @@ UNREAD = re.compile(r"do_\w+|rescale\w*|image_mean|image_std|\w*channel_order|bg
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How images enter a network, as far as it is known.
+    """Input size, normalisation and resizing of a network, as far as they are known.
 
     input_size: side (px) that it was trained at; mean, std: of images in [0, 1]; interpolation: of
     the resizing; sources: field -> who states it; problems: why something is unknown.
@@ -57,8 +57,8 @@ class Preprocessing:
     @classmethod
     def stated(cls, source: str, **values: Any) -> "Preprocessing":
         """Return the values that are not None, all stated by `source`."""
-        known = {name: value for name, value in values.items() if value is not None}
-        return cls(**known, sources=dict.fromkeys(known, source))
+        values = {name: value for name, value in values.items() if value is not None}
+        return cls(**values, sources=dict.fromkeys(values, source))
 
     def over(self, other: "Preprocessing") -> "Preprocessing":
         """Return these values, and those of `other` where nothing is known."""

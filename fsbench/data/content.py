@@ -1,4 +1,4 @@
-"""What the images of a target hold: content hashes, the fingerprint, and what is odd about them.
+"""Contents of the images of a target: hashes, the fingerprint, and warnings of odd files.
 
 The fingerprint is the sha-256 over sorted (canonical id, content hash). Content hashes and the
 largest values of 16-bit images are cached in <cache>/hashes, one file per data set folder (its

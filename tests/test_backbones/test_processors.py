@@ -47,8 +47,8 @@ def save_folder(folder: Path, model: str = "ViT", **processor: Any) -> Any:
     return made
 
 
-def features_by_transformers(folder: Path, model: Any) -> torch.Tensor:
-    """Features of PIXELS as the authors' code computes them."""
+def features_by_transformers(folder: Path, model: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """PIXELS as the authors' code hands them to the model, and their features."""
     from transformers import AutoImageProcessor
 
     processor = AutoImageProcessor.from_pretrained(folder)
@@ -58,7 +58,8 @@ def features_by_transformers(folder: Path, model: Any) -> torch.Tensor:
         output = model(pixel_values=values)
     pooled = getattr(output, "pooler_output", None)
     cls = type(model).__name__ == "ViTModel"
-    return output.last_hidden_state[:, 0] if cls or pooled is None else pooled.flatten(1)
+    features = output.last_hidden_state[:, 0] if cls or pooled is None else pooled.flatten(1)
+    return values, features
 
 
 def load(folder: Path) -> Backbone:
@@ -86,9 +87,14 @@ def test_features_are_those_of_the_models_own_processor(
     network = save_folder(tmp_path, model, **processor)
     backbone = load(tmp_path)
     images = torch.from_numpy(PIXELS).permute(2, 0, 1)[None]
+    entering: list[torch.Tensor] = []
+    backbone.module.get_submodule("model").register_forward_pre_hook(
+        lambda module, args, options: entering.append(options["pixel_values"]), with_kwargs=True
+    )
     with torch.no_grad():
         features = backbone.features(images)
-    expected = features_by_transformers(tmp_path, network)
+    values, expected = features_by_transformers(tmp_path, network)
+    torch.testing.assert_close(entering[0], values, rtol=1e-4, atol=1e-4)
     assert (features - expected).abs().max() <= 1e-4 * expected.abs().max()
     assert backbone.facts.input_size == SIDE
     assert {"input_size", "mean", "std"} <= backbone.facts.stated_by.keys()
