@@ -5,13 +5,9 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
+from support.imports import PACKAGES, ROOT, circles, imports, modules, tree
 
 LAYERS = {
     "fsbench.core": 0,
@@ -63,41 +59,6 @@ FORBIDDEN = (
 """Words that say nothing about the value that they name."""
 
 
-def name_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """Modules of the packages by name; scripts in folders that are no package are left out."""
-    return {
-        name_of(path): path
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if (path.parent / "__init__.py").is_file()
-    }
-
-
-@cache
-def tree(module: str) -> ast.Module:
-    return ast.parse(modules()[module].read_text(encoding="utf8"))
-
-
-@cache
-def imports(module: str) -> frozenset[str]:
-    """Modules that a module imports anywhere: inside functions and for type checking too."""
-    names: set[str] = set()
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                names.add(submodule if submodule in modules() else node.module)
-    return frozenset(name for name in names if name in modules() and name != module)
-
-
 def layer_package(module: str) -> str:
     """The entry of LAYERS that a module belongs to."""
     while module not in LAYERS:
@@ -116,36 +77,8 @@ def test_a_module_imports_only_from_layers_below(module: str) -> None:
         assert frozenset({package, other}) not in SIBLINGS, f"{module} imports {imported}"
 
 
-def circles() -> list[list[str]]:
-    """Strongly connected components of the import graph with two modules or more (Tarjan)."""
-    order: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    components: list[list[str]] = []
-
-    def visit(module: str) -> None:
-        order[module] = lowest[module] = len(order)
-        stack.append(module)
-        for imported in sorted(imports(module)):
-            if imported not in order:
-                visit(imported)
-            if imported in stack:
-                lowest[module] = min(lowest[module], lowest[imported])
-        if lowest[module] == order[module]:
-            start = stack.index(module)
-            component = stack[start:]
-            del stack[start:]
-            if len(component) > 1:
-                components.append(sorted(component))
-
-    for module in modules():
-        if module not in order:
-            visit(module)
-    return components
-
-
 def test_no_module_imports_itself_through_others() -> None:
-    circular = circles()
+    circular = circles({module: imports(module) for module in modules()})
     assert not circular, "import circles:\n" + "\n".join(" <-> ".join(c) for c in circular)
 
 

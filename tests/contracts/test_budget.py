@@ -1,0 +1,113 @@
+"""The size of the project and the circles of its sub-packages: both may only fall."""
+
+import ast
+import shutil
+import subprocess
+from collections.abc import Collection
+
+import pytest
+from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_graph
+
+# These numbers may only fall: a commit that removes lines or files lowers them.
+CEILINGS = {
+    "fsbench": 30_737,
+    "pretrain": 7_311,
+    "protocols": 3_987,
+    "leaderboard": 11_549,
+}
+"""Most lines of Python of each package, scripts of studies included."""
+TRACKED_FILES = 12_560
+"""Most files under version control."""
+
+# This list may only shrink: a circle that is gone is taken off, none is added.
+KNOWN_CIRCLES: tuple[frozenset[str], ...] = (
+    frozenset(
+        {
+            "leaderboard.board",
+            "leaderboard.methods",
+            "leaderboard.ranking",
+            "leaderboard.reports",
+            "leaderboard.submission",
+        }
+    ),
+    frozenset({"pretrain.meta", "pretrain.training", "pretrain.weights"}),
+)
+"""Sub-packages that import one another when the program runs."""
+
+
+def count_lines(package: str) -> int:
+    paths = (ROOT / package).rglob("*.py")
+    return sum(path.read_bytes().count(b"\n") for path in paths)
+
+
+def tracked_files() -> list[str]:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("no git checkout: files under version control cannot be counted")
+    done = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    return done.stdout.decode().rstrip("\0").split("\0")
+
+
+def judge_circles(found: Collection[frozenset[str]], listed: Collection[frozenset[str]]) -> str:
+    """Say what is wrong with circles of imports, given those that are listed; empty if nothing."""
+    new = [circle for circle in found if circle not in listed]
+    gone = [circle for circle in listed if circle not in found]
+    lines = []
+    for circle in new:
+        if any(circle < other for other in gone):
+            lines.append(f"shrank to {' <-> '.join(sorted(circle))}: list it so")
+        else:
+            lines.append(f"new circle, undo it: {' <-> '.join(sorted(circle))}")
+    lines += [f"gone, take it off the list: {' <-> '.join(sorted(circle))}" for circle in gone]
+    return "\n".join(lines)
+
+
+def test_every_package_has_a_ceiling() -> None:
+    assert set(CEILINGS) == set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", CEILINGS)
+def test_lines_stay_below_the_ceiling(package: str) -> None:
+    lines = count_lines(package)
+    assert lines <= CEILINGS[package], f"{package} has {lines} lines of Python: remove some"
+
+
+def test_tracked_files_stay_below_the_ceiling() -> None:
+    files = len(tracked_files())
+    assert files <= TRACKED_FILES, f"{files} files are under version control: remove some"
+
+
+def test_circles_of_subpackages_are_those_of_the_list() -> None:
+    found = {frozenset(circle) for circle in circles(subpackage_graph())}
+    problems = judge_circles(found, KNOWN_CIRCLES)
+    assert not problems, problems
+
+
+def test_a_circle_that_is_new_shrank_or_went_is_reported() -> None:
+    large, small, other = frozenset("abc"), frozenset("ab"), frozenset("xy")
+    assert judge_circles([large], [large]) == ""
+    assert "new circle" in judge_circles([large, other], [large])
+    assert "new circle" in judge_circles([large], [small])
+    assert "take it off the list" in judge_circles([], [large])
+    report = judge_circles([small], [large])
+    assert "shrank to a <-> b" in report
+    assert "take it off the list: a <-> b <-> c" in report
+
+
+def test_circles_are_strongly_connected_components() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"d"}, "f": {"e"}}
+    assert sorted(circles(graph)) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_imports_within_functions_count_and_those_for_types_do_not() -> None:
+    code = ast.parse(
+        "import pkg.top\n"
+        "if TYPE_CHECKING:\n    import pkg.typed\nelse:\n    import pkg.other\n"
+        "if typing.TYPE_CHECKING:\n    from pkg import also_typed\n"
+        "def load():\n    from pkg import inner\n    from pkg.deep import name\n"
+    )
+    names = ("top", "typed", "other", "also_typed", "inner", "deep")
+    existing = frozenset(f"pkg.{name}" for name in names)
+    typed = {"pkg.typed", "pkg.also_typed"}
+    assert imported_names(code, existing, typing=False) == existing - typed
+    assert imported_names(code, existing, typing=True) == existing
