@@ -21,7 +21,7 @@ class RankedBoard:
 
     Attributes
     ----------
-    tracks : tuple of View
+    tracks : tuple of BoardTable
         The ranking of each track, with scores, tiers and flags.
     """
 

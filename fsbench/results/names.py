@@ -16,7 +16,7 @@ from fsbench.core.specs import EpisodicSpec, Spec
 
 MODEL_FILE = "model.json"
 ANALYSES = "analyses"
-"""Folder beside the data sets of a model; its records are no results (results/analyses.py)."""
+"""Folder beside the data sets of a model; its records are no results (results/store.py)."""
 BADGES = "badges"
 """Folder of a board's entry; what others found when they ran it again
 (leaderboard/board/badges.py)."""

@@ -302,7 +302,7 @@ def draw_episodes(board: MethodBoard) -> Drawing | None:
 
 
 def count_episodes_needed(gain: Gain, columns: int) -> int:
-    """Return episodes for each column, by the z test of core/power.py, before any correction."""
+    """Return episodes for each column, by the z test of core/statistics.py, uncorrected."""
     n = gain.n / columns
     sd = (gain.ci95 or 0.0) / statistics.Z95 * math.sqrt(n)
     return episodes_needed(sd, Goal(gap=abs(gain.gap)))

@@ -193,7 +193,7 @@ def check_episodes(
         yield loaded.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
         return
     if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
-        return  # results/rules.py reports it
+        return  # results/verification.py reports it
     try:
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
         episodes = draw_manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])

@@ -5,13 +5,15 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
 import yaml
+from support import names
+from support.names import Page
 from support.readme import BLOCK, DOCUMENTS, TABLES, fill
 from typer.main import get_command
 
@@ -27,9 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PILOT, REGIME = ROOT / "leaderboard" / "pilot", ROOT / "leaderboard" / "regime"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
-KINDS = ("methods", "heads", "datasets", "pretraining_datasets", "sources", "analyses")
-GROUPS = {f"fsbench.{kind}" for kind in KINDS}
-"""Groups of entry points, which are no modules."""
+PRESENT = tuple(page for page in PAGES if page != "CHANGELOG.md")
+"""Documents of what is, not of what was."""
 PROGRAM = re.compile(r"\$ (?:torchrun (?:-\S+ \d+ )*-m )?fsbench ")
 
 
@@ -132,23 +133,58 @@ def test_links_and_figures_exist(page: str) -> None:
             assert anchor in heading_anchors(target.read_text(encoding="utf8")), f"#{anchor}"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_named_files_exist(page: str) -> None:
-    named_paths = re.findall(
-        r"`((?:fsbench|pretrain|protocols|leaderboard|tests)/[\w./*-]+)`", TEXTS[page]
-    )
-    for path in named_paths:
-        pattern = re.sub(r"NAME(-N)?|<\w+>", "*", path.rstrip("/"))
-        assert any(ROOT.glob(pattern)), f"{page} names {path}"
+@pytest.mark.parametrize("page", PRESENT)
+@pytest.mark.parametrize(
+    "find", [names.dead_python_files, names.dead_paths, names.dead_data_files, names.dead_names]
+)
+def test_what_a_page_names_exists(find: Callable[[Page], list[str]], page: str) -> None:
+    dead = find(Page(page, TEXTS[page]))
+    assert not dead, f"{page} names what does not exist: {', '.join(dead)}"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_named_objects_exist(page: str) -> None:
-    for name in re.findall(
-        r"`((?:fsbench|pretrain|protocols|leaderboard)(?:\.\w+)+)(?:\([^`]*\))?`", TEXTS[page]
-    ):
-        if name not in GROUPS:
-            assert resolve_name(name) is not None, name
+def test_comments_name_modules_that_exist() -> None:
+    codes = {path: (ROOT / path).read_text(encoding="utf8") for path in names.python_files()}
+    dead = {
+        path: found for path, code in codes.items() if (found := names.dead_comment_paths(code))
+    }
+    own = {"tests/contracts/test_docs.py"}
+    assert dead.keys() <= own, dead
+
+
+@pytest.mark.parametrize(
+    ("find", "text", "dead"),
+    [
+        (names.dead_python_files, "see core/power.py and core/errors.py", ["core/power.py"]),
+        (names.dead_python_files, "`results/rules.py`, `test_layers.py`", ["results/rules.py"]),
+        (
+            names.dead_python_files,
+            "`pretrain/methods/NAME.py`, `nobody/NAME.py`",
+            ["nobody/NAME.py"],
+        ),
+        (names.dead_python_files, "<!-- file: power.py --> --adapt py:power.py:mean", []),
+        (names.dead_python_files, "--adapt py:nobody.py:mean", ["nobody.py"]),
+        (names.dead_paths, "`fsbench/core`, `fsbench/cores`", ["fsbench/cores"]),
+        (names.dead_paths, "`nowhere/entries`, `leaderboard/`", ["nowhere/entries"]),
+        (names.dead_paths, "`pilot/normal`, `pilot/abnormal`, `toy/METHOD`", ["pilot/abnormal"]),
+        (names.dead_data_files, "`board.json`, `boards.json`", ["boards.json"]),
+        (names.dead_names, "`load(request)`, `load(requests)`", ["load(requests)"]),
+        (names.dead_names, "`make_nothing()`, `read_record()`", ["make_nothing()"]),
+        (names.dead_names, "`FsbenchError`, `FsbenchMistake`", ["FsbenchMistake"]),
+        (names.dead_names, "`n_query`, `n_queries_of_all`", ["n_queries_of_all"]),
+        (names.dead_names, "`Backbone.from_module`, `Backbone.of_lore`", ["Backbone.of_lore"]),
+        (names.dead_names, "`fsbench.evaluate`, `fsbench.evaluat`", ["fsbench.evaluat"]),
+        (
+            names.dead_names,
+            '`fsbench.evaluate(..., data="DATA")`, `fsbench.evaluate(..., datum="DATA")`',
+            ['fsbench.evaluate(..., datum="DATA")'],
+        ),
+        (names.dead_names, "`torch.load(weights_only=True)`, `torch.lode`", ["torch.lode"]),
+    ],
+)
+def test_a_name_that_does_not_exist_is_reported(
+    find: Callable[[Page], list[str]], text: str, dead: list[str]
+) -> None:
+    assert find(Page("README.md", text)) == dead
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if PROGRAM.match(line)])
