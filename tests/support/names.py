@@ -103,7 +103,7 @@ def exists_as_file(name: str) -> bool:
 def dead_python_files(page: Page) -> list[str]:
     """Return the Python files that a page mentions and nobody has."""
     shown = {name for match in EXAMPLE.findall(page.text) for name in match if name}
-    text = re.sub(r"\bpy:", "", page.text)
+    text = re.sub(r"(?<!\.)\bpy:", "", page.text)
     mentioned = set(PYTHON_FILE.findall(re.sub(r"\]\([^)]*\)", "", text))) - shown
     mentioned -= FOREIGN_FILES.keys() | {"_name.py"}
     return sorted(name for name in mentioned if not exists_as_file(name))
