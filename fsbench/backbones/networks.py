@@ -27,7 +27,7 @@ from fsbench.backbones.architectures import (
     layer_names,
     weighted_names,
 )
-from fsbench.backbones.architectures.wc_resnet50 import CIFAR_RESNETS
+from fsbench.backbones.architectures.presets import CIFAR_RESNETS
 from fsbench.core.errors import UsageError
 
 PREFIX = "timm/"

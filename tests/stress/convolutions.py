@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.architectures.wc_resnet50 import CIFAR_RESNETS
+from fsbench.backbones.architectures.presets import CIFAR_RESNETS
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError

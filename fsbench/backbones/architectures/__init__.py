@@ -1,7 +1,7 @@
-"""Networks of this project, one file each, and the roles of modules: layers, blocks, norms, head.
+"""Networks of this project, and the roles of modules: layers, blocks, norms, head.
 
-A file name is a reference `fsbench/NAME`. Methods address parameters by role, never by parts of a
-name.
+A name of `presets` is a reference `fsbench/NAME`. Methods address parameters by role, never by
+parts of a name.
 
 Affine tuning trains only scale and shift of every normalization layer: BatchNorm in the official
 code (protocols/README.md, "Affine tuning"); LayerNorm, GroupNorm, InstanceNorm and RMSNorm of torch
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -132,8 +133,8 @@ class Architecture:
     initial weights (fsbench.core.seeding.stream around it decides them); num_classes = 0 gives the
     head-free trunk, (B, 3, H, W) -> (B, D). roles: of any model that the factory built.
     default_width: channels of the first stage; input_size: side (px) it is meant for; summary: one
-    line for listings. fixed_input: the shapes of the weights depend on the side, which the factory
-    then takes as a third argument; `at` chooses it.
+    line for listings; least: smallest side. fixed_input: the shapes of the weights depend on the
+    side, which the factory then takes as a third argument; `at` chooses it.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Architecture:
     summary: str
     features: str = "global average pooling"
     fixed_input: bool = False
+    least: int = 1
 
     def at(self, input_size: int) -> "Architecture":
         """Return the same network for images of this side (px)."""
@@ -157,13 +159,35 @@ class Architecture:
                 f"fsbench/{self.name} cannot have width {chosen} and {num_classes} classes",
                 fix="give a width of at least 1 and a number of classes of at least 0",
             )
+        if self.input_size < self.least:
+            raise UsageError(
+                f"fsbench/{self.name} needs images of at least {self.least} px, not "
+                f"{self.input_size}",
+                fix=f"use --set input_size={self.least} or larger",
+            )
         side = (self.input_size,) if self.fixed_input else ()
         return self.factory(num_classes, chosen, *side)
 
 
-ARCHITECTURES: Registry[Architecture] = Registry(
-    "architecture", "fsbench.backbones.architectures", attribute("ARCHITECTURE")
-)
+class Presets(Registry[Architecture]):
+    """The networks of one module, by name."""
+
+    def suite_names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.presets))
+
+    def load(self, name: str) -> Architecture:
+        if name not in self.presets:
+            raise UnknownName(self.kind, name, self.presets)
+        return self.presets[name]
+
+    @property
+    def presets(self) -> dict[str, Architecture]:
+        """All of them; the module is imported when it is needed."""
+        presets: dict[str, Architecture] = import_module(self.package).PRESETS
+        return presets
+
+
+ARCHITECTURES = Presets("architecture", f"{__name__}.presets", attribute("PRESETS"))
 
 
 TIMM = "timm.layers.norm"

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, _chains, layer_names, weighted_names
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
@@ -137,7 +137,7 @@ def stages(model: nn.Module) -> tuple[str, ...]:
     return tuple(name for name, _ in model.named_children() if name.startswith("layer"))
 
 
-def roles(model: nn.Module) -> RoleMap:
+def resnet_roles(model: nn.Module) -> RoleMap:
     """Return the roles: residual units are blocks, the first one with the stem.
 
     This gives K = 16 for ResNet-50, as in the reinitialization study, appendix C.
@@ -165,3 +165,15 @@ def resnet(
         return ResNet(block, depths, num_classes, width, stem, kernels)
 
     return factory
+
+
+def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:
+    """Build the ResNet-50 of the reinitialization study: layer norms and He-normal weights.
+
+    It has the ImageNet stem and torchvision's names, so `bn1` is a layer norm here.
+    """
+    model = ResNet(Bottleneck, (3, 4, 6, 3), num_classes, width, "imagenet")
+    norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
+    for name, norm in norms.items():
+        model.set_submodule(name, _chains.layer_norm(norm.num_features))
+    return _chains.initialize(model)

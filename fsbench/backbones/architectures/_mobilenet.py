@@ -1,4 +1,4 @@
-"""The shallow MobileNet of the reinitialization study: 8 separable units, layer norm (_layers.py).
+"""The shallow MobileNet of the reinitialization study: 8 separable units, layer norm (_chains.py).
 
 Howard et al. 2017, "MobileNets", https://arxiv.org/abs/1704.04861: Table 1 without its five units
 of 14 x 14 x 512, the shallow network of section 4, with a stem and 8 separable units. The
@@ -9,13 +9,7 @@ ResNet-50, and the last two units, of equal size, are one block.
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import (
-    Architecture,
-    RoleMap,
-    _layers,
-    layer_names,
-    weighted_names,
-)
+from fsbench.backbones.architectures import RoleMap, _chains, layer_names, weighted_names
 
 STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 """Channels as a multiple of the width, stride of the first unit, units."""
@@ -25,7 +19,7 @@ def normed(n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1)
     """Return a convolution without bias, norm and ReLU."""
     padding = kernel // 2
     conv = nn.Conv2d(n_in, n_out, kernel, stride, padding, groups=groups, bias=False)
-    return nn.Sequential(conv, _layers.layer_norm(n_out), nn.ReLU(inplace=True))
+    return nn.Sequential(conv, _chains.layer_norm(n_out), nn.ReLU(inplace=True))
 
 
 def separable(n_in: int, n_out: int, stride: int) -> nn.Sequential:
@@ -58,10 +52,10 @@ class MobileNet(nn.Module):
 
 def mobilenet(num_classes: int, width: int) -> nn.Module:
     """Build the network with He-normal weights."""
-    return _layers.initialize_he(MobileNet(num_classes, width))
+    return _chains.initialize(MobileNet(num_classes, width))
 
 
-def roles(model: nn.Module) -> RoleMap:
+def mobilenet_roles(model: nn.Module) -> RoleMap:
     """Return the roles with K = 7 blocks, see the module docstring."""
     units = [f"layer{i + 1}.{j}" for i, (_, _, depth) in enumerate(STAGES) for j in range(depth)]
     return RoleMap(
@@ -72,13 +66,3 @@ def roles(model: nn.Module) -> RoleMap:
         stages=tuple(f"layer{i + 1}" for i in range(len(STAGES))),
         weighted=weighted_names(model),
     )
-
-
-ARCHITECTURE = Architecture(
-    name="mobilenet",
-    factory=mobilenet,
-    roles=roles,
-    default_width=32,
-    input_size=_layers.INPUT_SIZE,
-    summary="shallow MobileNet: a stem and 8 separable units, layer norm",
-)

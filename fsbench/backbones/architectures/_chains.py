@@ -1,0 +1,216 @@
+"""Plain feed-forward networks, and the layers and initial weights of the reinitialization study.
+
+Chains are the networks of "Soft Weight Rescaling", appendix D.1, with PyTorch's initial weights,
+and those of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ...,
+hidden linear layers and the head `fc`. Every layer feeds the next one, which the theorems of the
+former paper need. The linear layers fix the image size, so another one is refused with a message.
+
+The reinitialization study is "The Impact of Reinitialization on Generalization in Convolutional
+Neural Networks", appendix C: layer normalisation is a group norm with one group (TensorFlow) after
+every convolution and hidden dense layer; initial weights are He normal (appendix E). Where it is
+silent: layers before a norm have no bias, as in ResNet and MobileNet, which makes soft weight
+rescaling exact; the bias of the head starts at zero, as in Keras; epsilon is PyTorch's. The study
+trains at 224 px: `--set input_size=224`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
+from fsbench.core.errors import UsageError
+
+VALUES = 128
+"""Inputs of the perceptron of the reinitialization study's synthetic experiment."""
+UNIT = 3
+"""Modules per convolution of a stage: convolution, norm, ReLU."""
+
+
+class Chain(nn.Module):
+    """Images (B, 3, side, side) -> logits (B, num_classes), or the last hidden values (B, D)."""
+
+    def __init__(
+        self,
+        stages: list[nn.Module],
+        hidden: list[tuple[str, int]],
+        num_classes: int,
+        side: int,
+        n_values: int,
+        layer_norm: bool = False,
+    ) -> None:
+        """Build the network.
+
+        hidden: name and width of the linear layers between stages and head; n_values: values per
+        image after the stages; layer_norm: replaces the biases of the hidden linear layers.
+        """
+        super().__init__()
+        self.side = side
+        for i, stage in enumerate(stages):
+            self.add_module(f"layer{i + 1}", stage)
+        for name, width in hidden:
+            self.add_module(name, nn.Linear(n_values, width, bias=not layer_norm))
+            if layer_norm:
+                self.add_module(f"{name}_norm", nn.GroupNorm(1, width))
+            n_values = width
+        self.hidden = tuple(name for name, _ in hidden)
+        self.layer_norm = layer_norm
+        self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
+        self.fc = nn.Linear(n_values, num_classes) if num_classes else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-2:] != (self.side, self.side):
+            raise UsageError(
+                f"this network was built for {self.side} px, the images have"
+                f" {x.shape[-2]} x {x.shape[-1]}",
+                fix=f"use --input-size {self.side} (or native)",
+            )
+        for name in self.stages:
+            x = getattr(self, name)(x)
+        x = torch.flatten(x, 1)
+        for name in self.hidden:
+            x = getattr(self, name)(x)
+            x = getattr(self, f"{name}_norm")(x) if self.layer_norm else x
+            x = x.relu()
+        out: Tensor = self.fc(x)
+        return out
+
+
+def layer_norm(channels: int) -> nn.GroupNorm:
+    """Return a norm over channels and positions of an image, with scale and shift per channel."""
+    return nn.GroupNorm(1, channels)
+
+
+def conv_unit(
+    n_in: int, n_out: int, kernel: int, norm: Callable[[int], nn.Module] | None
+) -> list[nn.Module]:
+    """Return a convolution padded by 1, a norm instead of its bias if there is one, and ReLU."""
+    conv = nn.Conv2d(n_in, n_out, kernel, padding=1, bias=norm is None)
+    return [conv, *([norm(n_out)] if norm else []), nn.ReLU(inplace=True)]
+
+
+def initialize(model: nn.Module, law: Literal["he", "glorot", "torch"] = "he") -> nn.Module:
+    """Initialise convolutions and linear layers again; return the model.
+
+    he: kernels He normal (fan-in); glorot: uniform, Keras' default; both with biases of zero.
+    """
+    for module in model.modules():
+        if not isinstance(module, nn.Conv2d | nn.Linear):
+            continue
+        if law == "torch":
+            module.reset_parameters()
+            continue
+        if law == "he":
+            nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
+        else:
+            nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    return model
+
+
+def small_cnn(
+    num_classes: int, width: int, side: int, norm: Callable[[int], nn.Module] | None = None
+) -> nn.Module:
+    """Build two 5x5 convolutions with pooling and a hidden layer that scales with the width.
+
+    At 32 px it gets 16 x 6 x 6 = 576 values.
+    """
+    stages: list[nn.Module] = [
+        nn.Sequential(*conv_unit(n_in, width, 5, norm), nn.MaxPool2d(2)) for n_in in (3, width)
+    ]
+    left = ((side - 2) // 2 - 2) // 2
+    hidden = max(1, 100 * width // 16)
+    return Chain(stages, [("fc1", hidden)], num_classes, side, width * left * left)
+
+
+def deep_cnn(
+    num_classes: int,
+    width: int,
+    side: int,
+    stages: Sequence[tuple[int, int]],
+    hidden: Mapping[str, int],
+    norm: Callable[[int], nn.Module],
+) -> nn.Module:
+    """Build stages of normed 3x3 convolutions with pooling, and dense layers.
+
+    stages: channels as a multiple of the width, and number of convolutions; hidden: units of a
+    dense layer by its name, as a multiple too; norm: a layer norm acts on dense layers as well.
+    """
+    modules: list[nn.Module] = []
+    n_in = 3
+    for multiple, depth in stages:
+        channels = (n_in, *[multiple * width] * depth)
+        units = [part for pair in pairwise(channels) for part in conv_unit(*pair, 3, norm)]
+        modules.append(nn.Sequential(*units, nn.MaxPool2d(2)))
+        n_in = channels[-1]
+    dense = [(name, multiple * width) for name, multiple in hidden.items()]
+    values = n_in * (side >> len(stages)) ** 2
+    if norm is not layer_norm:
+        return Chain(modules, dense, num_classes, side, values)
+    return initialize(Chain(modules, dense, num_classes, side, values, layer_norm=True))
+
+
+class First(nn.Module):
+    """Layer that keeps the first VALUES values of each image."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1)[:, :VALUES]
+
+
+def perceptron(num_classes: int, width: int, side: int, first: bool = False) -> nn.Module:
+    """Build two hidden layers on all values of the flattened image, or on the first ones."""
+    inputs, n_in = (First(), VALUES) if first else (nn.Flatten(), 3 * side * side)
+    stages: list[nn.Module] = [
+        nn.Sequential(inputs, nn.Linear(n_in, width), nn.ReLU(inplace=True)),
+        nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
+    ]
+    return Chain(stages, [], num_classes, side, width)
+
+
+def study_perceptron(
+    num_classes: int, width: int, side: int, law: Literal["he", "glorot", "torch"]
+) -> nn.Module:
+    """Build the perceptron of the reinitialization study with initial weights of a law."""
+    return initialize(perceptron(num_classes, width, side, first=True), law)
+
+
+def chain_roles(model: nn.Module) -> RoleMap:
+    """Return the roles of a chain: stages are blocks, linear layers after them fully connected."""
+    if not isinstance(model, Chain):
+        raise TypeError(f"{type(model).__name__} is no Chain")
+    layers = layer_names(model)
+    linear = tuple(n for n in layers if isinstance(model.get_submodule(n), nn.Linear))
+    return RoleMap(
+        layers=layers,
+        blocks=tuple((name,) for name in model.stages),
+        head="fc",
+        fully_connected=linear,
+        stages=model.stages,
+        weighted=weighted_names(model),
+        chain=True,
+    )
+
+
+def unit_roles(model: nn.Module) -> RoleMap:
+    """Return roles for stages of normed convolutions and pooling: each convolution is a block."""
+    role_map = chain_roles(model)
+    depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in role_map.stages}
+    blocks = tuple(
+        tuple(f"{stage}.{UNIT * unit + part}" for part in range(UNIT))
+        for stage, depth in depths.items()
+        for unit in range(depth)
+    )
+    return replace(role_map, blocks=blocks)
+
+
+def perceptron_roles(model: nn.Module) -> RoleMap:
+    """Return the roles of a perceptron: the first layer is the trunk, the others fully connected.
+
+    With them the `fc` of the reinitialization study reproduces its Table 1.
+    """
+    role_map = chain_roles(model)
+    return replace(role_map, fully_connected=role_map.layers[1:])
