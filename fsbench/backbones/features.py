@@ -132,7 +132,7 @@ def hash_features(array: Features) -> str:
 
 def hash_meta(meta: Mapping[str, Any]) -> str:
     """Return the sha-256 of a meta.json without its seal."""
-    return digest(meta, compact=False)
+    return digest(meta)
 
 
 class FeatureWriter:
@@ -400,7 +400,7 @@ def library_versions() -> dict[str, str]:
 
 def cache_key(about: dict[str, Any]) -> str:
     """Return the sha-256 of a description, 64 hex digits."""
-    return digest(about, compact=False)
+    return digest(about)
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:

@@ -580,7 +580,7 @@ class Question(Frozen):
 
     def digest(self) -> str:
         """Return the sha-256 of the question, 64 hexadecimal digits."""
-        return digest(self.model_dump(mode="json"), compact=False)
+        return digest(self.model_dump(mode="json"))
 
     @property
     def stem(self) -> str:

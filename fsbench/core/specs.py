@@ -279,12 +279,9 @@ class FittedSpec(Frozen):
     heads that do not. code: likewise, of a head in a file of the user.
 
     SCALE_FREE: outcomes do not depend on the scale of features, even if they are not normalized.
-    EARLIER: defaults of an earlier version; names state settings that differ from these, so
-    names of earlier results stay valid.
     """
 
     SCALE_FREE: ClassVar[bool] = False
-    EARLIER: ClassVar[Mapping[str, object]] = {}
     normalize: Literal["none", "l2"] = "none"
     transductive: bool = False
     code: str | None = Field(
@@ -304,13 +301,13 @@ class FittedSpec(Frozen):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """Settings that differ from the (earlier) defaults, e.g. lam=10.0, after `transductive`.
+        """Settings that differ from the defaults, e.g. lam=10.0, after `transductive`.
 
         A head of the user states the start of its code, and all settings that it adds itself: their
         defaults are known to its file alone.
         """
         fields = (FittedSpec if self.code else type(self)).model_fields
-        defaults = {name: field.default for name, field in fields.items()} | dict(self.EARLIER)
+        defaults = {name: field.default for name, field in fields.items()}
         facts = ("transductive", "code")
         changed = [f"{n}={v}" for n, v in self if n not in facts and v != defaults.get(n, ...)]
         code = (f"{CUSTOM_CODE}{self.code[:8]}", *sorted(changed)) if self.code else changed
@@ -620,20 +617,14 @@ class KnnSpec(Frozen):
 Spec = Annotated[EpisodicSpec | ProbeSpec | KnnSpec, Field(discriminator="kind")]
 
 
-def canonical_json(value: Any, *, compact: bool = True) -> str:
-    """Return JSON in ASCII with sorted keys. Raise ValueError for NaN and infinity.
-
-    compact: without spaces; with them, as `json.dumps` writes them, for digests of older files.
-    """
-    separators = (",", ":") if compact else (", ", ": ")
-    return json.dumps(
-        value, sort_keys=True, separators=separators, ensure_ascii=True, allow_nan=False
-    )
+def canonical_json(value: Any) -> str:
+    """Return JSON in ASCII with sorted keys, without spaces. Raise ValueError for NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def digest(value: Any, *, compact: bool = True) -> str:
+def digest(value: Any) -> str:
     """Return the sha-256 of the canonical JSON, 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(value, compact=compact).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 class SourceSubset(Frozen):

@@ -51,7 +51,7 @@ class BlockJournal:
         spec: EpisodeSpec,
         report: Reporter = SILENT,
     ) -> None:
-        self.folder = folder / f".{stem}-{digest(dict(key), compact=False)[:8]}"
+        self.folder = folder / f".{stem}-{digest(dict(key))[:8]}"
         self.spec, self.report = spec, report
 
     def files(self) -> list[Path]:

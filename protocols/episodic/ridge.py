@@ -6,7 +6,7 @@ which also solves the system of the size of the support. Features are scaled to 
 penalty has a fixed strength, so raw features of another scale would be penalised more or less.
 """
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -22,7 +22,6 @@ ADAPTATION = "ridge"
 class RidgeSettings(FittedSpec):
     """lam: weight of the squared norm of the weights against the sum of squared errors."""
 
-    EARLIER: ClassVar = {"normalize": "none"}
     normalize: Literal["none", "l2"] = "l2"
     lam: float = Field(1.0, gt=0, description="scikit-learn's default alpha")
 
