@@ -74,9 +74,6 @@ RANKING_RULES: dict[RankingRule, str] = {
     "collapse on a tenth of the episodes (random controls stay ranked), or repeat the weights of "
     "another entry; runs of one recipe and owner are one row, whose errors contain the variance of "
     "its seeds",
-    "leader-tiers-1": "tiers by the leader rule: paired over shared outcomes, Holm over the "
-    "leader's comparisons, alpha 0.05; overall is the unweighted mean over the columns, and who "
-    "lacks a column is unranked",
 }
 FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
 
@@ -110,21 +107,6 @@ class BoardFile(Frozen):
         description="pairs of entries that are not suspicious (suspicion.py); not frozen",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _upgrade(cls, data: Any) -> Any:
-        """Upgrade schema 1, in which a file could select one track; now each track has a table.
-
-        It knew one rule, which its boards keep.
-        """
-        if not isinstance(data, dict) or data.get("schema_version", 1) != 1:
-            return data
-        rule = (
-            {"ranking": "leader-tiers-1"} if {"schema_version", "transductive"} & set(data) else {}
-        )
-        fields = {key: value for key, value in data.items() if key != "transductive"}
-        return {**rule, **fields, "schema_version": 2}
-
     @model_validator(mode="after")
     def _whole(self) -> Self:
         fields = (self.version, self.date, self.columns, self.frozen)
@@ -139,7 +121,7 @@ class BoardFile(Frozen):
 
     @property
     def title(self) -> str:
-        """e.g. cdfsl-1"""
+        """e.g. cdfsl-2"""
         return self.name if self.version is None else f"{self.name}-{self.version}"
 
     @cached_property

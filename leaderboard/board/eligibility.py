@@ -1,4 +1,4 @@
-"""Reasons for which entries of a table are not ranked by the newest rule.
+"""Reasons for which entries of a table are not ranked by a table.
 
 An excluded entry is listed with its numbers below the ranked ones. Excluded are, in this order:
 entries on other images or episodes than the table's, entries whose classifiers collapsed or gave

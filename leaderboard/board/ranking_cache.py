@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.statistics import Paired, Score
-from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, RankingRule, rank_entries
+from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, rank_entries
 from leaderboard.submission.cache_file import (
     OtherKey,
     UnusableCache,
@@ -44,7 +44,6 @@ class RankingCache:
         table: str,
         contenders: Contenders,
         columns: Sequence[str],
-        rule: RankingRule,
         excluded: Mapping[str, str],
         averaged: Mapping[str, Sequence[str]],
     ) -> Ranking:
@@ -52,13 +51,11 @@ class RankingCache:
 
         table: its name on the board.
         """
-        compute = partial(
-            rank_entries, contenders, columns, rule=rule, excluded=excluded, averaged=averaged
-        )
+        compute = partial(rank_entries, contenders, columns, excluded=excluded, averaged=averaged)
         if self.folder is None:
             return compute()
         file = self.folder / digest_texts([str(self.board.resolve()), table, *columns])[:16]
-        others = to_json([list(contenders), columns, rule, excluded, averaged])
+        others = to_json([list(contenders), columns, excluded, averaged])
         key = digest_texts(chain(describe_code(), [others], describe_outcomes(contenders)))
         ranking = self.read(file, key)
         if ranking is None:
@@ -125,7 +122,6 @@ def decode(content: bytes) -> Ranking:
         tiers=tuple(tuple(map(decode_entry, tier)) for tier in fields["tiers"]),
         unranked=tuple(map(decode_entry, fields["unranked"])),
         alpha=fields["alpha"],
-        rule=fields["rule"],
     )
 
 

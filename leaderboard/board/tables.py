@@ -28,7 +28,7 @@ from leaderboard.board.suspicion import OutcomeRow, describe_suspicions, find_su
 from leaderboard.methods.runs import MethodRun, group_seeds
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
-from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, RankingRule
+from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -103,8 +103,6 @@ class BoardTable:
     @cached_property
     def best_on_test(self) -> dict[str, dict[str, Score]]:
         """Row or entry -> column -> second figure of a probe ranked by the held-out rule."""
-        if self.ranking.rule == "leader-tiers-1":
-            return {}
         seconds = {
             name: {c: score for c, loaded in by_column.items() if (score := best_on_test(loaded))}
             for name, by_column in self.results.items()
@@ -175,7 +173,6 @@ def rank_table(
 ) -> BoardTable:
     """Rank the entries over the columns of one track. suspicions: of find_suspicions."""
     labels = label_columns(table.columns)
-    newest = file.ranking != "leader-tiers-1"
     results = {
         entry.name: {
             labels[column]: loaded
@@ -185,14 +182,12 @@ def rank_table(
         for entry in entries
     }
     contenders = {
-        name: {column: extract_outcomes(loaded, newest) for column, loaded in by_column.items()}
+        name: {column: extract_outcomes(loaded, True) for column, loaded in by_column.items()}
         for name, by_column in results.items()
         if by_column or not table.columns
     }
     rows = [entry for entry in entries if entry.name in contenders]
-    excluded = (
-        exclude_entries(rows, results, labels, file.episodes) if newest and table.columns else {}
-    )
+    excluded = exclude_entries(rows, results, labels, file.episodes) if table.columns else {}
     columns = list(labels.values())
     owners = {entry.name: entry.file.key or entry.file.declaration.authors for entry in entries}
     runs = [
@@ -234,15 +229,14 @@ def rank_table(
         },
         results=results,
     )
-    seeds = group_seeds(runs, columns, trusted) if newest and columns else {}
-    return rank_rows(view, columns, seeds, file.ranking, excluded, rankings)
+    seeds = group_seeds(runs, columns, trusted) if columns else {}
+    return rank_rows(view, columns, seeds, excluded, rankings)
 
 
 def rank_rows(
     entries: BoardTable,
     columns: Sequence[str],
     seeds: Mapping[str, Sequence[MethodRun]],
-    rule: RankingRule,
     excluded: Mapping[str, str],
     rankings: RankingCache = NOT_CACHED,
 ) -> BoardTable:
@@ -271,7 +265,6 @@ def rank_rows(
             entries.track.label if entries.track else "",
             contenders,
             columns,
-            rule,
             excluded,
             group_by_dataset(columns),
         ),
@@ -308,22 +301,21 @@ def split_by_track(file: BoardFile, results: Sequence[Result]) -> list[TrackColu
     """Return the tables that these results fill, or one empty table; the order is irrelevant.
 
     Without a version they hold the columns that board.json names, else all columns of the results;
-    in the latter case a track is split by head if a network lacks one of its heads. By the newest
-    rule probes have tables of their own, and so have results on other images or episodes than most
-    others.
+    in the latter case a track is split by head if a network lacks one of its heads. Probes have
+    tables of their own, and so have results on other images or episodes than most others.
     """
     if file.version is not None:
         return split_versioned(file, results)
-    newest, empty = file.ranking != "leader-tiers-1", [TrackColumns(None, ())]
+    empty = [TrackColumns(None, ())]
     if file.columns is not None:
-        return group_columns(file.columns, newest) or empty
+        return group_columns(file.columns) or empty
     columns = sorted({identify_column(result) for result in results}, key=column_order)
     tables = [
         table.mark(deviating)
-        for part, deviating in (split_by_images(columns, results) if newest else [(columns, False)])
-        for table in group_columns(part, newest)
+        for part, deviating in split_by_images(columns, results)
+        for table in group_columns(part)
     ]
-    return [part for table in tables for part in split_by_head(table, results, newest)] or empty
+    return [part for table in tables for part in split_by_head(table, results)] or empty
 
 
 def split_by_images(
@@ -362,9 +354,9 @@ def split_by_images(
     return parts
 
 
-def group_columns(columns: Sequence[Column], probes_apart: bool = False) -> list[TrackColumns]:
-    """Return one table per track; a probe joins every track of its size unless it stands apart."""
-    probes = [c for c in columns if c.name.task.probe] if probes_apart else []
+def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
+    """Return one table per track; probes stand apart."""
+    probes = [c for c in columns if c.name.task.probe]
     episodes = [column for column in columns if column not in probes]
     tables = [
         TrackColumns(track, tuple(c for c in part if c.name in names))
@@ -381,18 +373,16 @@ def group_columns(columns: Sequence[Column], probes_apart: bool = False) -> list
     ]
 
 
-def split_by_head(
-    table: TrackColumns, results: Iterable[Result], newest: bool = False
-) -> list[TrackColumns]:
+def split_by_head(table: TrackColumns, results: Iterable[Result]) -> list[TrackColumns]:
     """Return one table per head if a network lacks a head, else the table itself.
 
-    In a common table that network would be unranked. The head that most networks have comes first.
-    By the older rule every table contains the probes; by the newest one kinds of probe are heads.
+    In a common table that network would be unranked. The head that most networks have comes first;
+    kinds of probe are heads.
     """
     networks_by_head: dict[str, set[str]] = defaultdict(set)
     for result in results:
         column = identify_column(result)
-        if column in table.members and (newest or not result.task.probe):
+        if column in table.members:
             networks_by_head[column.name.adaptation].add(result.backbone.identity)
     networks = set().union(*networks_by_head.values())
     if table.track is None or all(some == networks for some in networks_by_head.values()):
@@ -400,11 +390,7 @@ def split_by_head(
     return [
         TrackColumns(
             table.track.model_copy(update={"adaptation": head}),
-            tuple(
-                c
-                for c in table.columns
-                if c.name.adaptation == head or (c.name.task.probe and not newest)
-            ),
+            tuple(c for c in table.columns if c.name.adaptation == head),
         )
         for head in sorted(networks_by_head, key=lambda h: (-len(networks_by_head[h]), h))
     ]
@@ -419,8 +405,7 @@ def split_versioned(file: BoardFile, results: Sequence[Result]) -> list[TrackCol
     """Return the tables of a board with a version that contain any result.
 
     A table on official data has all columns of its track, a table of flagged results only the
-    columns with results. Entries on different images of a column get different columns, and by the
-    newest rule different tables.
+    columns with results. Entries on different images of a column get different columns and tables.
     """
     columns_by_name: dict[tuple[ColumnId, Data], set[Column]] = defaultdict(set)
     for result in results:
@@ -433,11 +418,10 @@ def split_versioned(file: BoardFile, results: Sequence[Result]) -> list[TrackCol
             measured = sorted(columns_by_name[column.name, data], key=column_order)
             required = [column] if data == "official" else []
             tables[Track.of(column.name, data)] += measured or required
-    newest = file.ranking != "leader-tiers-1"
     split = [
         (TrackColumns(track, tuple(part)).mark(deviating), track in used)
         for track, columns in tables.items()
-        for part, deviating in (split_by_images(columns, results) if newest else [(columns, False)])
+        for part, deviating in split_by_images(columns, results)
     ]
     return [table for table, has_results in split if has_results] or [
         table for table, _ in split[:1]

@@ -5,17 +5,13 @@ significantly worse than the *leader*, paired over shared outcomes, alpha 0.05. 
 and the rule applied again. Overall is the unweighted mean over the columns; an entry that lacks a
 column is unranked. Outcomes are per-episode accuracies, or correct / wrong per test image for a
 linear probe. An entry here is a row of a table: one backbone, or the mean over seeds of a recipe
-(seeds.py). Two rules say what is significant:
+(seeds.py).
 
-    simultaneous-tiers-2   p adjusted for all pairs of the K ranked entries, at every step
-                           (simultaneous.py); entries that share too few outcomes to be compared
-                           with most of the others are unranked
-    leader-tiers-1         z test, Holm's correction over this leader's comparisons; entries without
-                           a comparison share a tier
-
-The second one takes the leader for an entry that was chosen before the episodes were drawn. It is
-the best of K draws instead, so K equal entries ended in several tiers on 5 % of boards of two
-entries, 28 % of twenty and 51 % of a hundred. Boards that state it render as before.
+By the rule `simultaneous-tiers-2` p is adjusted for all pairs of the K ranked entries, at every
+step (simultaneous.py); entries that share too few outcomes to be compared with most of the others
+are unranked. The leader is the best of K draws of episodes, so a correction over its comparisons
+alone, as if it had been chosen before, splits K equal entries far too often
+(`python -m benchmarks.tiers`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +29,9 @@ from leaderboard.ranking.seeds import Coverage, SeedErrors
 from leaderboard.ranking.simultaneous import adjust_gaps
 
 ALPHA = 0.05
-RankingRule = Literal["leader-tiers-1", "simultaneous-tiers-2"]
+RankingRule = Literal["simultaneous-tiers-2"]
 NEWEST: RankingRule = "simultaneous-tiers-2"
-"""The rule of boards that do not state one."""
+"""The rule of all boards."""
 
 
 Contenders = Mapping[str, Mapping[str, Outcomes]]
@@ -73,7 +69,6 @@ class Ranking:
     tiers: tuple[tuple[RankedEntry, ...], ...]
     unranked: tuple[RankedEntry, ...]
     alpha: float = ALPHA
-    rule: RankingRule = NEWEST
 
     @property
     def entries(self) -> tuple[RankedEntry, ...]:
@@ -84,7 +79,6 @@ def rank_entries(
     contenders: Contenders,
     columns: Sequence[str],
     alpha: float = ALPHA,
-    rule: RankingRule = NEWEST,
     excluded: Mapping[str, str] | None = None,
     averaged: Mapping[str, Sequence[str]] | None = None,
 ) -> Ranking:
@@ -104,14 +98,13 @@ def rank_entries(
         for name, s in scores.items()
         if name not in reasons
     }
-    if rule == "simultaneous-tiers-2":
-        reasons |= exclude_incomparable({n: contenders[n] for n in overall}, columns)
+    reasons |= exclude_incomparable({n: contenders[n] for n in overall}, columns)
     remaining = sorted(overall.keys() - reasons.keys(), key=lambda name: (-overall[name], name))
     pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in remaining})
     tiers: list[tuple[RankedEntry, ...]] = []
     rows, coverage = len(remaining), pairs.seed_errors.find_coverage
     while remaining:
-        gaps, adjusted = compare_with_leader(pairs, remaining, rule, rows)
+        gaps, adjusted = compare_with_leader(pairs, remaining, rows)
         worse = find_worse(gaps, adjusted, alpha)
         place = len(tiers) + 1
         tiers.append(
@@ -141,7 +134,7 @@ def rank_entries(
         )
         for name in sorted(reasons.keys() & scores.keys())
     )
-    return Ranking(tuple(columns), tuple(tiers), unranked, alpha, rule)
+    return Ranking(tuple(columns), tuple(tiers), unranked, alpha)
 
 
 def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, dict[str, Score]]:
@@ -220,15 +213,12 @@ def find_worse(gaps: Gaps, p: Numbers, alpha: float) -> set[str]:
 def compare_with_leader(
     pairs: PairwiseGaps,
     remaining: Sequence[str],
-    rule: RankingRule = NEWEST,
     rows: int | None = None,
 ) -> tuple[Gaps, Numbers]:
-    """Return the leader's gaps over the remaining entries, and p (N,) adjusted by the rule.
+    """Return the leader's gaps over the remaining entries, and p (N,) adjusted for all pairs.
 
     rows: entries of the whole table, by default the remaining ones.
     """
     leader, *others = remaining
     gaps = pairs.behind(leader, others)
-    if rule == "simultaneous-tiers-2":
-        return gaps, adjust_gaps(gaps, rows or len(remaining))
-    return gaps, np.array(statistics.holm([gap.p for gap in gaps.values()]))
+    return gaps, adjust_gaps(gaps, rows or len(remaining))

@@ -14,7 +14,7 @@ from fsbench.results.table import shorten_columns
 from leaderboard.board.badges import SELF_REPORTED
 from leaderboard.board.published import PublishedCell, PublishedEntry
 from leaderboard.board.tables import BoardTable, group_by_dataset
-from leaderboard.ranking.tiers import RankedEntry, Ranking, RankingRule, average_groups
+from leaderboard.ranking.tiers import RankedEntry, Ranking, average_groups
 
 MEAN_NOTE = "Overall: unweighted mean over the columns."
 EPISODES_NOTE = "± is the 95 % interval over episodes or images, not over pretraining seeds."
@@ -31,13 +31,10 @@ SINGLE_NOTE = (
     "seeds: fewer than three rows have several seeds, too few for a pooled spread. Beside a row of "
     "several seeds, tiers give them the seed variance of its runs."
 )
-TIER_NOTES: dict[RankingRule, str] = {
-    "leader-tiers-1": "Entries of one tier are not significantly worse than its leader (paired "
-    f"over shared episodes or test images, Holm, alpha 0.05). {MEAN_NOTE}",
-    "simultaneous-tiers-2": "Entries of one tier are not significantly worse than its leader "
-    "(paired over shared episodes or test images, p adjusted for all pairs of ranked entries, "
-    f"alpha 0.05). {MEAN_NOTE}",
-}
+TIER_NOTE = (
+    "Entries of one tier are not significantly worse than its leader (paired over shared episodes "
+    f"or test images, p adjusted for all pairs of ranked entries, alpha 0.05). {MEAN_NOTE}"
+)
 HELD_OUT_NOTE = (
     "Probes are ranked at the learning rate chosen on held-out training images; in brackets the "
     "best rate and epoch on the test images, which is optimistic."
@@ -228,7 +225,7 @@ def make_measured_table(view: BoardTable, seeds: bool = False) -> TextTable:
             *(format_seed(seed, view) for seed in view.seeds.get(entry.name, {}).values() if seeds),
         )
     ]
-    notes = [TIER_NOTES[view.ranking.rule], describe_coverage(view), *list_unranked(view.ranking)]
+    notes = [TIER_NOTE, describe_coverage(view), *list_unranked(view.ranking)]
     notes += [HELD_OUT_NOTE] if any(view.best_on_test.values()) else []
     note = " ".join(notes) if rows else "No entries yet: fsbench submit RESULTS --board DIR"
     if any(SELF_MARK in text for row in rows for text in row):
@@ -277,9 +274,9 @@ def format_measured(standing: RankedEntry, view: BoardTable, column: str) -> str
 
 
 def list_unranked(ranking: Ranking) -> list[str]:
-    """Return why entries are not ranked, one sentence per reason; the older rule gave none."""
+    """Return why entries are not ranked, one sentence per reason."""
     names_by_reason: dict[str, list[str]] = {}
-    for standing in ranking.unranked if ranking.rule != "leader-tiers-1" else ():
+    for standing in ranking.unranked:
         names_by_reason.setdefault(standing.reason, []).append(standing.name)
     return [f"Unranked, {', '.join(names)}: {why}." for why, names in names_by_reason.items()]
 
@@ -380,7 +377,7 @@ def build_board_json(view: BoardTable) -> dict[str, Any]:
         "official": view.official,
         "track": view.track and view.track.model_dump(mode="json"),
         "alpha": ranking.alpha,
-        "rule": f"{TIER_NOTES[ranking.rule]} {describe_coverage(view)}",
+        "rule": f"{TIER_NOTE} {describe_coverage(view)}",
         **({"warning": view.warning} if view.warning else {}),
         "columns": list(ranking.columns),
         "entries": [build_entry_json(standing, view) for standing in ranking.entries],
@@ -393,13 +390,13 @@ def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
     for column, second in view.best_on_test.get(standing.name, {}).items():
         scores[column]["best_on_test"] = second.mean
     behind = build_gap_json(standing.behind, standing.p)
-    if behind and view.ranking.rule != "leader-tiers-1":
+    if behind:
         behind["p_adjusted"] = behind.pop("p_holm")
     reason = {"reason": standing.reason} if standing.tier is None else {}
     return {
         "name": standing.name,
         "tier": standing.tier,
-        **(reason if view.ranking.rule != "leader-tiers-1" else {}),
+        **reason,
         "overall": standing.overall,
         "scores": scores,
         "missing": list(standing.missing),
@@ -413,9 +410,7 @@ def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
 
 
 def build_seeds_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
-    """Return what the intervals of a row cover, and its seeds; nothing by the older rule."""
-    if view.ranking.rule == "leader-tiers-1":
-        return {}
+    """Return what the intervals of a row cover, and its seeds."""
     seeds = [
         {
             "seed": number,

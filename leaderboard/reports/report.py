@@ -18,7 +18,7 @@ from leaderboard.board.tables import (
 )
 from leaderboard.methods.runs import MethodRun, group_seeds
 from leaderboard.ranking.outcomes import extract_outcomes
-from leaderboard.ranking.tiers import NEWEST, Ranking
+from leaderboard.ranking.tiers import Ranking
 from leaderboard.reports.table import ReportTable, build_report_table
 
 ResultsByModel = dict[str, dict[Column, Loaded]]
@@ -106,7 +106,7 @@ def report_models(
         },
         results=selected,
     )
-    view = rank_rows(view, columns, group_seeds(runs, columns), NEWEST, {})
+    view = rank_rows(view, columns, group_seeds(runs, columns), {})
     notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
     return build_report_table(view, control, notes, seeds)
 

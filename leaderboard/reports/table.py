@@ -25,9 +25,7 @@ from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import (
     ALPHA,
-    NEWEST,
     RankedEntry,
-    RankingRule,
     compare_with_leader,
     find_worse,
 )
@@ -48,13 +46,10 @@ INTERVAL_NOTE = (
     "episodes or test images, not over pretraining seeds."
 )
 SEED_INTERVAL_NOTE = "Accuracy in percent with the half-width of its 95 % interval."
-BEST_NOTES: dict[RankingRule, str] = {
-    "leader-tiers-1": "Bold: the best of a column and all that are not significantly worse (paired "
-    f"over shared episodes or images, Holm over the comparisons with the best, alpha {ALPHA:g}).",
-    "simultaneous-tiers-2": "Bold: the best of a column and all that are not significantly worse "
-    "(paired over shared episodes or images, p adjusted for all pairs of entries, alpha "
-    f"{ALPHA:g}).",
-}
+BEST_NOTE = (
+    "Bold: the best of a column and all that are not significantly worse (paired over shared "
+    f"episodes or images, p adjusted for all pairs of entries, alpha {ALPHA:g})."
+)
 DATASET_TITLES = {
     "chestx": "ChestX",
     "isic": "ISIC",
@@ -123,7 +118,6 @@ class ReportTable:
     rows: tuple[ReportRow, ...]
     control: str | None = None
     notes: tuple[str, ...] = ()
-    rule: RankingRule = NEWEST
     intervals: str = INTERVAL_NOTE
 
     @cached_property
@@ -163,12 +157,12 @@ def build_report_table(
 
     control: a row, or a seed of it; seeds: whether the seeds of a row are lines below it.
     """
-    columns, newest = view.ranking.columns, view.ranking.rule == NEWEST
+    columns = view.ranking.columns
     control = control and view.find_row(control)
     cells = {c: score_column(view, c, control) for c in columns}
     overall = score_mean(view, control) if len(columns) > 1 else {}
     # below two seeds no gap of a recipe is marked, as on the method board
-    runs = {name for name, facts in view.backbones.items() if newest and is_run(facts)}
+    runs = {name for name, facts in view.backbones.items() if is_run(facts)}
 
     def build_row(entry: RankedEntry) -> ReportRow:
         name, flags = entry.name, view.cell_flags.get(entry.name, {})
@@ -202,22 +196,20 @@ def build_report_table(
         tuple(lines),
         control,
         listed,
-        view.ranking.rule,
         f"{SEED_INTERVAL_NOTE} {describe_coverage(view)}" if view.seeds else INTERVAL_NOTE,
     )
 
 
 def score_column(view: BoardTable, column: str, control: str | None) -> dict[str, ReportScore]:
     """Return the scores of all entries that have this column."""
-    rule = view.ranking.rule
     entries = [entry for entry in view.ranking.entries if column in entry.scores]
     scores = {entry.name: entry.scores[column] for entry in entries}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
     pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
-    excluded = {e.name for e in view.ranking.unranked if not e.missing} if rule == NEWEST else set()
+    excluded = {e.name for e in view.ranking.unranked if not e.missing}
     eligible = [name for name in order if name not in excluded]
-    gaps = compare_with_control(pairs, order, control, rule)
-    return mark_scores(scores, find_best(pairs, eligible, rule), gaps)
+    gaps = compare_with_control(pairs, order, control)
+    return mark_scores(scores, find_best(pairs, eligible), gaps)
 
 
 def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
@@ -227,7 +219,7 @@ def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
     """
     ranked = [s for s in view.ranking.entries if s.tier is not None]
     whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
-    gaps = compare_with_control(PairwiseGaps(whole), list(whole), control, view.ranking.rule)
+    gaps = compare_with_control(PairwiseGaps(whole), list(whole), control)
     best = {s.name for s in ranked if s.tier == 1}
     scores = {name: view.seed_errors.measure_row(name) for name in whole}
     return mark_scores(scores, best, gaps)
@@ -241,28 +233,26 @@ def mark_scores(
     return {n: ReportScore(s, n in best, gaps.get(n), adjusted.get(n)) for n, s in scores.items()}
 
 
-def find_best(pairs: PairwiseGaps, order: Sequence[str], rule: RankingRule) -> set[str]:
+def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
     """Return the best entry and all that are not significantly worse."""
     if not order:
         return set()
-    gaps, adjusted = compare_with_leader(pairs, order, rule)
+    gaps, adjusted = compare_with_leader(pairs, order)
     compared = {gaps.names[i] for i in np.flatnonzero(~np.isnan(adjusted))}
     return {order[0], *compared - find_worse(gaps, adjusted, ALPHA)}
 
 
 def compare_with_control(
-    pairs: PairwiseGaps, order: Sequence[str], control: str | None, rule: RankingRule
+    pairs: PairwiseGaps, order: Sequence[str], control: str | None
 ) -> dict[str, Paired]:
     """Return the gap of every other entry over the control; nothing if it is not in `order`.
 
-    p is of Student's t, by the older rule of the normal distribution.
+    p is of Student's t.
     """
     if control not in order:
         return {}
     behind = pairs.behind(str(control), [name for name in order if name != control])
     gaps = {name: gap._replace(gap=0.0 - gap.gap) for name, gap in behind.items()}
-    if rule == "leader-tiers-1":
-        return gaps
     return {name: judge_by_student(gap) for name, gap in gaps.items()}
 
 
@@ -303,7 +293,7 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 def write_caption(table: ReportTable) -> list[str]:
     """Return the sentences below the table."""
-    sentences = [table.intervals, *([BEST_NOTES[table.rule]] if table.compares else [])]
+    sentences = [table.intervals, *([BEST_NOTE] if table.compares else [])]
     if table.marked:
         scores = [score for row in table.rows for score in (*row.cells.values(), row.overall)]
         judged = all(score.is_judged for score in scores if score)

@@ -6,8 +6,8 @@ Each line is one setting: kind of board, rows K, episodes n, seeds per row, and 
     first   mean size of tier 1 on boards where one row is worse by `--gap` standard errors
     power   share of these boards on which that row is outside tier 1
 
-Rules: `leader-tiers-1` (z test, Holm over the leader's comparisons); `bonferroni` and
-`range`, the two halves of `simultaneous-tiers-2` used at every n; `simultaneous-tiers-2`;
+Rules: `holm` (z test, Holm over the leader's comparisons, as if it had been chosen before);
+`bonferroni` and `range`, the two halves of `simultaneous-tiers-2` used at every n, and that itself;
 `mcs`, the model confidence set of Hansen, Lunde, Nason (Econometrica 79, 2011, 453-497) with T_max
 and a bootstrap over shared episodes. Boards: `equal` variances, `unequal` ones, and `correlated`
 rows, groups of which share outcomes. Accuracies have the resolution of 75 queries.
@@ -30,10 +30,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core import statistics
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.simultaneous import exceed_range, exceed_student
-from leaderboard.ranking.tiers import ALPHA, RankingRule, compare_with_leader, find_worse
+from leaderboard.ranking.tiers import ALPHA, compare_with_leader, find_worse
 
 Matrix = NDArray[np.float64]
 Board = list[Matrix]
@@ -104,10 +105,17 @@ def contend(board: Board, knows_seeds: bool = True) -> dict[str, dict[str, Outco
     return contenders
 
 
-def rank(board: Board, rule: RankingRule) -> set[int]:
-    """Return the rows outside tier 1 by a rule of the board, as `rank_entries` does."""
-    pairs, order = compare(board, rule == "simultaneous-tiers-2")
-    gaps, p = compare_with_leader(pairs, order, rule)
+def rank(board: Board) -> set[int]:
+    """Return the rows outside tier 1 by the rule of boards, as `rank_entries` does."""
+    gaps, p = compare_with_leader(*compare(board, knows_seeds=True))
+    return set(map(int, find_worse(gaps, p, ALPHA)))
+
+
+def rank_by_holm(board: Board) -> set[int]:
+    """Return the rows outside tier 1 if the leader passed for a row that was chosen before."""
+    pairs, order = compare(board, knows_seeds=False)
+    gaps = pairs.behind(order[0], order[1:])
+    p = np.array(statistics.holm([gap.p for gap in gaps.values()]))
     return set(map(int, find_worse(gaps, p, ALPHA)))
 
 
@@ -119,7 +127,7 @@ def compare(board: Board, knows_seeds: bool) -> tuple[PairwiseGaps, list[str]]:
 
 
 def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> set[int]:
-    """Return the rows outside tier 1 by one half of the newest rule, whatever the episodes."""
+    """Return the rows outside tier 1 by one half of the rule of boards, whatever the episodes."""
     pairs, order = compare(board, knows_seeds=False)
     gaps = pairs.behind(order[0], order[1:])
     t = np.where(gaps.se > 0, gaps.gap / gaps.se, 1e6 * (gaps.gap > 0))
@@ -148,10 +156,10 @@ def rank_by_confidence_set(board: Board, rng: np.random.Generator) -> set[int]:
 
 
 RULES: dict[str, Callable[[Board, np.random.Generator], set[int]]] = {
-    "leader-tiers-1": lambda board, _: rank(board, "leader-tiers-1"),
+    "holm": lambda board, _: rank_by_holm(board),
     "bonferroni": lambda board, _: rank_half(board, exceed_student),
     "range": lambda board, _: rank_half(board, exceed_range),
-    "simultaneous-tiers-2": lambda board, _: rank(board, "simultaneous-tiers-2"),
+    "simultaneous-tiers-2": lambda board, _: rank(board),
     "mcs": rank_by_confidence_set,
 }
 

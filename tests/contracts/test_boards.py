@@ -15,9 +15,7 @@ from leaderboard.board.definition import BoardFile, Column
 from leaderboard.board.official import BOARDS, find_official_board, load_official_boards
 
 PINNED = {
-    "cdfsl-1": "e4e508e9e3fbf5a16ab70847e6848cde6a2af2c6cc4cf015aa9322b777d48ee1",
     "cdfsl-2": "4be6847347436cf839a0629b383f774a47d2ba17ca8038ef9741963664938fa5",
-    "transfer-1": "bd2d7cc572037e5a1dedf10d713abf81ae9b0981448be60a6e0b881e4207becd",
     "transfer-2": "543e43b43007e3e1f1c0d27b2148456e5ac40cf30ebb4cdef21099088880ea26",
     "transfer-3": "81e8bbe17023d00baecbe18bf9e9f25c32616d74c31d8bdd10e0f089196e48cd",
 }
@@ -87,14 +85,8 @@ def expected(column: Column) -> str:
     return spec.model_copy(update={"episode": episode}).digest()
 
 
-@pytest.mark.parametrize(
-    ("title", "heads"),
-    [
-        ("cdfsl-1", ("linear", "affine", "soft_kmeans")),
-        ("cdfsl-2", ("linear", "logistic", "affine", "soft_kmeans")),
-    ],
-)
-def test_cdfsl_has_every_cell_that_can_be_drawn(title: str, heads: tuple[str, ...]) -> None:
+def test_cdfsl_has_every_cell_that_can_be_drawn() -> None:
+    heads = ("linear", "logistic", "affine", "soft_kmeans")
     cells = product(
         heads,
         ("ibm", "startup", "ibm-disjoint", "startup-disjoint"),
@@ -107,17 +99,11 @@ def test_cdfsl_has_every_cell_that_can_be_drawn(title: str, heads: tuple[str, ..
         for head, protocol, size, k, d in cells
         if not (d == "eurosat" and "disjoint" in protocol)
     }
-    assert {str(column.name) for board, column in COLUMNS if board == title} == names
+    assert {str(column.name) for board, column in COLUMNS if board == "cdfsl-2"} == names
     assert len(names) == 112 * len(heads)
 
 
-def test_cdfsl_2_adds_a_head_that_is_free_of_scale_and_keeps_the_columns_of_1() -> None:
-    first, second = (
-        {(column.name, column.spec_digest) for board, column in COLUMNS if board == title}
-        for title in ("cdfsl-1", "cdfsl-2")
-    )
-    assert first < second
-    assert {name.task.head for name, _ in second - first} == {"logistic"}
+def test_cdfsl_has_a_head_that_is_free_of_scale() -> None:
     spec = protocol_spec("logistic@ibm")
     assert isinstance(spec, EpisodicSpec)
     assert spec.scale_free
@@ -131,8 +117,7 @@ def test_transfer_is_the_linear_probe_of_five_sets() -> None:
         for size in (224, 64)
         for rule in ("", " lr-held-out")
     }
-    for version in ("transfer-1", "transfer-2"):
-        assert {str(column.name) for title, column in COLUMNS if title == version} == names
+    assert {str(column.name) for title, column in COLUMNS if title == "transfer-2"} == names
     held_out = {name.replace("lr-held-out", "held-out") for name in names if "lr" in name}
     assert {str(column.name) for title, column in COLUMNS if title == "transfer-3"} == held_out
 

@@ -173,16 +173,9 @@ def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None
     assert not main.ranking.unranked
     assert not other.ranking.unranked
 
-    older = BoardFile(name="board", ranking="leader-tiers-1")
-    (tmp_path / "board" / "board.json").write_text(older.model_dump_json())
-    ranking = rank_board(tmp_path / "board")[0].ranking
-    assert len(ranking.columns) == 2
-    assert all(" 32px n_query=5 #" in column for column in ranking.columns)
-    assert [s.name for s in ranking.unranked] == ["a", "b"]
-
 
 def test_bad_boards_are_named(tmp_path: Path) -> None:
-    (tmp_path / "board.json").write_text('{"schema_version": 1, "name": "x", "colour": 1}')
+    (tmp_path / "board.json").write_text('{"name": "x", "colour": 1}')
     with pytest.raises(ValidationFailed, match=r"board\.json.*colour"):
         Board.open(tmp_path)
     with pytest.raises(UsageError, match="is a file"):

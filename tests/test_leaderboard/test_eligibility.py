@@ -1,4 +1,4 @@
-"""Whom the newest rule lists unranked, and why: on boards in memory, whole tables at once."""
+"""Whom a table lists unranked, and why: on boards in memory, whole tables at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,6 @@ from leaderboard.board.definition import BoardFile
 from leaderboard.board.official import load_official_boards
 from leaderboard.board.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import VerifiedResult
-from leaderboard.ranking.tiers import RankingRule
 
 Change = Callable[[VerifiedResult], VerifiedResult]
 
@@ -48,10 +47,8 @@ def board(*names: str) -> list[BoardEntry]:
     return list(site.source(names, n_episodes=120).entries)
 
 
-def rank(
-    entries: list[BoardEntry], rule: RankingRule = "simultaneous-tiers-2"
-) -> tuple[BoardTable, ...]:
-    return rank_tracks(BoardFile(name="b", ranking=rule), entries)
+def rank(entries: list[BoardEntry]) -> tuple[BoardTable, ...]:
+    return rank_tracks(BoardFile(name="b"), entries)
 
 
 def reasons(table: BoardTable) -> dict[str, str]:
@@ -78,8 +75,6 @@ def test_one_result_of_that_kind_unranks_its_entry_alone(change: Change, reason:
     assert reasons(table)["b"].startswith(reason)
     (without,) = rank([a, c])
     assert table.ranking.tiers == without.ranking.tiers
-    (older,) = rank([a, edit(b, change, first=True), c], "leader-tiers-1")
-    assert not older.ranking.unranked
 
 
 @pytest.mark.parametrize(
@@ -152,5 +147,3 @@ def test_other_images_have_a_table_of_their_own() -> None:
     assert [entry.name for entry in main.ranking.entries] == ["a", "b", "c"]
     assert [(e.name, e.tier) for e in other.ranking.entries] == [("c", 1)]
     assert len(other.ranking.columns) == 1
-    (older,) = rank([a, b, edit(c, changed(dataset=moved), first=True)], "leader-tiers-1")
-    assert len(older.ranking.unranked) == 3, "the older rule left nobody ranked"

@@ -11,7 +11,6 @@ from support.fakes import DECLARATION
 
 from fsbench.core.records import ProbeRecords
 from fsbench.results import ResultStore
-from leaderboard.board.definition import BoardFile
 from leaderboard.board.tables import rank_board
 from leaderboard.reports.render import build_board_json, make_measured_table, render_board
 from leaderboard.submission.checks import submit_results
@@ -49,11 +48,3 @@ def test_the_held_out_rule_ranks_and_the_best_on_test_stands_beside(
     row = make_measured_table(table).rows[1]
     assert any(text.startswith("60.00 ± ") and "[90.00]" in text for text in row)
     assert "held-out training images" in render_board([table])
-
-
-def test_the_older_rule_ranks_the_score_of_the_spec(board: Path) -> None:
-    older = BoardFile(name="board", ranking="leader-tiers-1")
-    (board / "board.json").write_text(older.model_dump_json())
-    (table,) = rank_board(board)
-    assert [(e.name, e.overall) for e in table.ranking.entries] == [("a", 0.9), ("b", 0.8)]
-    assert "best_on_test" not in json.dumps(build_board_json(table))

@@ -60,9 +60,10 @@ def test_only_episodes_that_all_hold_are_drawn() -> None:
     board = {"a": {"x": outcomes(values + 0.01, "e")}, "b": {"x": outcomes(values[10:], "e", 10)}}
     assert places(board) == {"a": (1, 2, 2), "b": (1, 1, 2)}
     apart = {**board, "c": {"x": outcomes(values, "e", 29)}}
-    assert set(places(apart)) == {"a", "b"}, "the newest rule does not rank c"
+    assert set(places(apart)) == {"a", "b"}, "c shares too little to be ranked"
+    ranked = rank_entries(board, ["x"])
     with pytest.raises(UsageError, match="share 1 episodes"):
-        bootstrap_ranks(rank_entries(apart, ["x"], rule="leader-tiers-1"), apart)
+        bootstrap_ranks(ranked, board | {"a": apart["c"]})
     with pytest.raises(UsageError, match="of one ranked entry"):
         places({"a": board["a"]})
 

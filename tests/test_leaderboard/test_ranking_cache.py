@@ -39,7 +39,6 @@ def arguments() -> Arguments:
         "table": "a",
         "contenders": contenders,
         "columns": ["x", "y"],
-        "rule": "simultaneous-tiers-2",
         "excluded": {"one-3": "short"},
         "averaged": {"both": ["x", "y"], "x": ["x"]},
     }
@@ -118,7 +117,6 @@ CHANGES: dict[str, Callable[[Arguments], None]] = {
     "the queries": change_field(out_of=100),
     "the order of columns": change("columns", ["y", "x"]),
     "a column less": change("columns", ["x"]),
-    "the rule": change("rule", "leader-tiers-1"),
     "no reason": change("excluded", {}),
     "another reason": change("excluded", {"one-3": "limited"}),
     "the averages": change("averaged", {"both": ["x", "y"]}),

@@ -71,14 +71,6 @@ def test_the_seeds_of_a_recipe_are_one_row() -> None:
     assert rows["llf-s0"].covers == "pooled seeds and episodes"
 
 
-def test_older_rules_rank_every_seed() -> None:
-    _, table = rank(recipes(), rule="leader-tiers-1")
-    assert sorted(table.names) == sorted(recipes())
-    assert not table.seeds
-    assert {row.covers for row in table.ranking.entries} == {"episodes"}
-    assert render.EPISODES_NOTE in render.make_measured_table(table).note
-
-
 def test_a_stranger_joins_no_row() -> None:
     """A bad seed under another's recipe would lower the row of its owner."""
     backbones = {**recipes({"normal": 2}), "stranger": facts("normal", 2)}

@@ -1,4 +1,4 @@
-"""The newest rule: its p-values, its level on boards of equal rows, and whom it does not rank."""
+"""The rule of tiers: its p-values, its level on boards of equal rows, and whom it does not rank."""
 
 import math
 
@@ -11,7 +11,7 @@ from support.pairs import outcomes
 
 from fsbench.core.statistics import Paired, paired
 from leaderboard.ranking.simultaneous import adjust_gaps, exceed_range
-from leaderboard.ranking.tiers import Ranking, RankingRule, rank_entries
+from leaderboard.ranking.tiers import Ranking, rank_entries
 
 
 @pytest.mark.parametrize("rows", [2, 3, 10, 100, 1000])
@@ -75,20 +75,19 @@ def test_equal_recipes_of_several_seeds_are_one_tier(rows: int, seeds: int, spre
 
 def test_seeds_are_needed_and_leave_power() -> None:
     setting = Setting("equal", 5, 600, 3, 0.5)
-    assert measure(setting, "leader-tiers-1", 40, 0.0).wrong > 0.3
+    assert measure(setting, "holm", 40, 0.0).wrong > 0.3
     assert measure(setting, "simultaneous-tiers-2", 40, 6.0).power > 0.8
 
 
-@pytest.mark.parametrize("rule", ["leader-tiers-1", "simultaneous-tiers-2"])
-def test_the_simulation_has_the_tiers_of_the_board(rule: RankingRule) -> None:
+def test_the_simulation_has_the_tiers_of_the_board() -> None:
     board = simulate_board(Setting("unequal", 8, 100, 0, 0.5), np.random.default_rng(0), gap=6.0)
-    ranking = rank_entries(contend(board, rule == "simultaneous-tiers-2"), ["c"], rule=rule)
-    assert rank(board, rule) == {int(e.name) for tier in ranking.tiers[1:] for e in tier} != set()
+    ranking = rank_entries(contend(board, knows_seeds=True), ["c"])
+    assert rank(board) == {int(e.name) for tier in ranking.tiers[1:] for e in tier} != set()
 
 
-def test_the_older_rule_splits_equal_rows_and_the_newest_one_has_power() -> None:
+def test_holm_splits_equal_rows_and_the_rule_of_boards_has_power() -> None:
     setting = Setting("equal", 20, 100)
-    assert measure(setting, "leader-tiers-1", 60, 0.0).wrong > 0.12
+    assert measure(setting, "holm", 60, 0.0).wrong > 0.12
     assert measure(setting, "simultaneous-tiers-2", 60, 5.5).power > 0.9
 
 
@@ -97,7 +96,7 @@ def tiers(ranking: Ranking) -> list[list[str]]:
 
 
 def test_a_short_lucky_row_wrecks_no_board() -> None:
-    """By the older rule one lucky episode puts everyone into tier 1."""
+    """One lucky episode would put everyone into its tier."""
     rng = np.random.default_rng(1)
     base = rng.normal(0.5, 0.05, 600)
     board = {
@@ -105,7 +104,6 @@ def test_a_short_lucky_row_wrecks_no_board() -> None:
         for name, gap in (("a", 0.1), ("b", 0.0), ("c", -0.1))
     }
     board["lucky"] = {"c": outcomes([1.0], "d")}
-    assert tiers(rank_entries(board, ["c"], rule="leader-tiers-1")) == [["lucky", "a", "b", "c"]]
     ranking = rank_entries(board, ["c"])
     assert tiers(ranking) == [["a"], ["b"], ["c"]]
     assert [(e.name, e.overall) for e in ranking.unranked] == [("lucky", None)]

@@ -17,7 +17,6 @@ from fsbench.data.catalog import all_facts
 from leaderboard.board.definition import BoardFile, Column, identify_column
 from leaderboard.board.official import find_official_board
 from leaderboard.board.tables import classify_data, find_ranked_column, split_by_track
-from leaderboard.ranking.tiers import RankingRule
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -88,15 +87,12 @@ RESULTS = st.lists(
     ),
     max_size=12,
 )
-FILES = st.sampled_from(("free", "older", "cdfsl", "cdfsl-1", "transfer"))
-
-
-RULES: dict[str, RankingRule] = {"free": "simultaneous-tiers-2", "older": "leader-tiers-1"}
+FILES = st.sampled_from(("free", "cdfsl", "transfer"))
 
 
 def board(name: str) -> BoardFile:
-    if name in ("free", "older"):
-        return BoardFile(name=name, ranking=RULES[name])
+    if name == "free":
+        return BoardFile(name=name)
     return find_official_board(name)
 
 
@@ -193,8 +189,6 @@ def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
     )
     probed, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
     both = [linear, affine, probed, linear_b, affine_b]
-    networks = name_columns("older", both)
-    assert networks == {"ibm 224px": {linear.column, affine.column, probed.column}}
     networks = name_columns("free", both)
     assert networks == {
         "ibm 224px": {linear.column, affine.column},
@@ -207,12 +201,6 @@ def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
         "linear ibm 224px": {linear.column},
         "affine ibm 224px": {affine.column},
         "probes 224px": {probed.column},
-    }
-    networks = name_columns("older", some)
-    assert networks == {
-        "ibm 64px": {other_size.column},
-        "linear ibm 224px": {linear.column, probed.column},
-        "affine ibm 224px": {affine.column, probed.column},
     }
     assert list(networks).index("linear ibm 224px") < list(networks).index("affine ibm 224px")
     named = BoardFile(name="free", columns=(identify_column(linear), identify_column(affine)))
@@ -241,14 +229,6 @@ def test_tables_of_an_official_board_by_hand() -> None:
     assert [len(table.columns) for table in tables.values()] == [16, 12, 16, 16, 1]
     assert tables["linear ibm 224px official"].columns[0] == identify_column(results[0])
     assert [classify_data(one) for one in results[:2]] == ["official", "subset"]
-
-
-def test_entries_on_other_copies_stand_in_columns_of_their_own() -> None:
-    """A board that was not kept by the checks: nothing is paired that met other images."""
-    pair = [result(episodic(), "isic", images=images) for images in "ef"]
-    (table,) = split_by_track(find_official_board("cdfsl", 1), pair)
-    assert len(table.columns) == 17
-    assert {identify_column(one) for one in pair} <= set(table.columns)
 
 
 def test_the_images_of_most_networks_make_the_main_table() -> None:

@@ -106,9 +106,8 @@ def test_an_empty_board_ranks_nothing() -> None:
 
 
 def test_one_episode_tells_nothing() -> None:
-    """By the older rule that was a tie; now nobody is ranked, with the reason."""
+    """Nobody is ranked, with the reason."""
     entries = {"a": {"c": outcomes(np.array([0.9]))}, "b": {"c": outcomes(np.array([0.1]))}}
-    assert names(rank_entries(entries, ["c"], rule="leader-tiers-1")) == [["a", "b"]]
     ranking = rank_entries(entries, ["c"])
     assert ranking.tiers == ()
     assert {s.reason for s in ranking.unranked} == {
