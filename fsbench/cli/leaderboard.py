@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from leaderboard.board.tables import BoardTable
     from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
-    from leaderboard.ranking.winner_tree import TreeBranch, WinnerTree
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
 
@@ -199,7 +198,7 @@ def stats(
     shape: Literal["table", "json"] = Option("table", "--format", help="Format."),
     cache: options.Cache = None,
 ) -> None:
-    """Print rank intervals, average ranks with critical difference, and which entry wins where."""
+    """Print rank intervals, Friedman's test and average ranks with their critical difference."""
     from fsbench.core.io import cache_folder
     from leaderboard.board.board import Board
     from leaderboard.board.tables import rank_board
@@ -216,7 +215,7 @@ def stats(
 
 
 def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
-    """Print the ranks of a table, Friedman's test and the tree of winners."""
+    """Print the ranks of a table and Friedman's test."""
     from leaderboard.reports.render import (
         SELF_MARK,
         SELF_NOTE,
@@ -251,8 +250,6 @@ def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
             [(name, f"{rank:.2f}") for name, rank in summary.friedman.average_ranks.items()],
         )
         console.print_lines([*friedman_lines(summary.friedman), ""])
-    if summary.winners:
-        console.print_lines([*winner_lines(summary.winners), ""])
     for note in summary.notes:
         console.log(note)
 
@@ -265,27 +262,6 @@ def friedman_lines(friedman: "FriedmanTest") -> Iterator[str]:
         f"{friedman.alpha:g}); not significantly different:"
     )
     yield from (f"  {', '.join(names)}" for names in friedman.cliques or (("none",),))
-
-
-def winner_lines(tree: "WinnerTree") -> Iterator[str]:
-    """Yield which entry wins where, one question per line."""
-    yield (
-        f"Winners of {tree.cells} tasks: the tree names {tree.explained:.0%} of them, "
-        f"{tree.left_out:.0%} if the task is left out of the fit; always naming the most frequent "
-        f"winner, {tree.baseline:.0%}."
-    )
-    yield from branch_lines(tree.root)
-
-
-def branch_lines(branch: "TreeBranch", depth: int = 0, answer: str = "") -> Iterator[str]:
-    """Yield the questions of a branch and its leaves, indented."""
-    indent = "  " * depth + answer
-    if branch.question is None or branch.yes is None or branch.no is None:
-        yield f"{indent}{branch.winner} ({branch.wins[branch.winner]} of {branch.cells})"
-        return
-    yield f"{indent}{branch.question}"
-    yield from branch_lines(branch.yes, depth + 1, "yes: ")
-    yield from branch_lines(branch.no, depth + 1, "no: ")
 
 
 def verify(

@@ -11,7 +11,6 @@ from fsbench.core.tasks import ColumnId
 from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.friedman import MOST_PAIRED, FriedmanTest, run_friedman
 from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
-from leaderboard.ranking.winner_tree import WinnerTree, grow_winner_tree
 
 T = TypeVar("T")
 
@@ -37,12 +36,11 @@ class BoardStatistics(Frozen):
     unranked: tuple[str, ...]
     rank_intervals: RankIntervals | None = None
     friedman: FriedmanTest | None = None
-    winners: WinnerTree | None = None
     notes: tuple[str, ...] = ()
 
 
 def summarize_board(view: BoardTable) -> BoardStatistics:
-    """Compute tiers, rank intervals, average ranks and the tree of winners of one table."""
+    """Compute tiers, rank intervals and average ranks of one table."""
     ranking, notes = view.ranking, list[str]()
     intervals = attempt(lambda: bootstrap_ranks(ranking, view.contenders), notes)
     tested = attempt(lambda: run_friedman(ranking), notes)
@@ -55,7 +53,6 @@ def summarize_board(view: BoardTable) -> BoardStatistics:
         unranked=tuple(standing.name for standing in ranking.unranked),
         rank_intervals=intervals,
         friedman=tested,
-        winners=attempt(lambda: grow_winner_tree(ranking), notes),
         notes=(*notes, *(list_caveats(tested, ranking.columns) if tested else ())),
     )
 

@@ -55,8 +55,6 @@ def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFix
     assert summary.friedman.average_ranks == {"best": 1.0, "middle": 2.0, "last": 3.0}
     assert (summary.friedman.columns, summary.friedman.chi2) == (2, pytest.approx(4.0))
     assert summary.friedman.cliques == (("best", "middle", "last"),)
-    assert summary.winners is None
-    assert any("tree of winners over 2 columns" in note for note in summary.notes)
     assert any("not independent" in note for note in summary.notes)
     assert read(capsys, board) == summary
 
@@ -70,19 +68,17 @@ def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "◦ one pretraining seed" in shown.err
     assert "Critical difference 2.34" in shown.out
     assert "not independent" in shown.err
-    assert "it needs 8" in shown.err
 
 
 def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write(tmp_path / "a")
     submit_results(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
     summary = read(capsys, tmp_path / "board")
-    assert (summary.rank_intervals, summary.friedman, summary.winners) == (None, None, None)
+    assert (summary.rank_intervals, summary.friedman) == (None, None)
     assert summary.notes == (
         "Not computed: rank intervals of one ranked entry (they need two or more).",
         "Not computed: Friedman's test: ranked entries 1, columns 1 "
         "(it needs 3 entries and 2 columns).",
-        "Not computed: a tree of winners over one column (it needs 8 that differ).",
     )
     assert call("--board", str(tmp_path / "board")) == 0
     assert call("--board", str(tmp_path / "nowhere")) == 2
