@@ -76,7 +76,7 @@ regime: $(STAMP)  ## the regime study: missing runs, board, figures, tables, pag
 	-$(BIN)/fsbench sweep leaderboard/regime/sweep.yaml --data $(DATA) \
 		--data chestx=$(DATA)/chestx64 --board leaderboard/regime/entries \
 		--findings leaderboard/regime/analyses --output sweep/regime --jobs 2 --yes
-	$(BIN)/python leaderboard/regime/checks/list_rounds.py sweep/regime/runs leaderboard/regime/rounds.csv
+	$(BIN)/python tests/studies/list_rounds.py sweep/regime/runs leaderboard/regime/rounds.csv
 	$(MAKE) readme
 	$(BIN)/fsbench leaderboard build --board leaderboard/regime/entries -o sweep/regime/site
 

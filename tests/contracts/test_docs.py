@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from studies import correlate_transfer
 from support import names
 from support.names import Page
 from support.readme import BLOCK, DOCUMENTS, TABLES, fill
@@ -22,7 +23,6 @@ from fsbench.cli.main import build
 from leaderboard.board.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.figures import write_figures
-from leaderboard.pilot.checks import correlate_transfer
 from pretrain.recipes.registry import RECIPES
 
 ROOT = Path(__file__).resolve().parents[2]

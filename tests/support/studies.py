@@ -1,7 +1,7 @@
 """Tables of the studies' pages: leaderboard/pilot and leaderboard/regime.
 
 Numbers come from the committed entries, the analyses, and the lists of rounds that
-leaderboard/regime/checks/list_rounds.py writes.
+tests/studies/list_rounds.py writes.
 """
 
 import csv

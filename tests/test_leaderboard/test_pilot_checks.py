@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import save_file
+from studies import classify_pixels, compare_gaps, recompute_cell
 from support.sweep import images
 
 from fsbench import backbones
 from fsbench.cli.main import run
-from leaderboard.pilot.checks import classify_pixels, compare_gaps, recompute_cell
 
 
 def call(*words: str) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from studies import list_rounds, train_plain
 from support import studies
-
-from leaderboard.regime.checks import list_rounds, train_plain
 
 
 @pytest.mark.parametrize(("seeds", "gain"), [(3, 3.2640), (5, 1.6820), (10, 0.9960)])

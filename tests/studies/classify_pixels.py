@@ -1,6 +1,6 @@
 """Classify images by 8 x 8 grey pixels and the nearest class mean.
 
-    python leaderboard/pilot/checks/classify_pixels.py EPISODES IMAGES
+    python tests/studies/classify_pixels.py EPISODES IMAGES
 
 EPISODES: the file that `fsbench episodes export` wrote; IMAGES: the folder that the paths in it are
 relative to. A query is assigned to the class whose mean support image is nearest. Nothing is

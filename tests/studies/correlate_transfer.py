@@ -1,6 +1,6 @@
 """Correlate the transfer accuracy of the pilot study with source accuracy and analyses.
 
-    python leaderboard/pilot/checks/correlate_transfer.py METHODS ENTRIES FINDINGS
+    python tests/studies/correlate_transfer.py METHODS ENTRIES FINDINGS
 
 METHODS: the output of `fsbench leaderboard methods --board leaderboard/entries --format json`;
 ENTRIES, FINDINGS: leaderboard/entries, leaderboard/pilot/analyses. The script prints Pearson's r

@@ -1,6 +1,6 @@
 """Recompute one result of the pilot study without fsbench.
 
-    python leaderboard/pilot/checks/recompute_cell.py RUN EPISODES IMAGES RECORDS
+    python tests/studies/recompute_cell.py RUN EPISODES IMAGES RECORDS
 
 RUN: folder of a pilot run, for its model.safetensors; EPISODES: the file that `fsbench episodes
 export` wrote; IMAGES: the folder that the paths in it are relative to; RECORDS: the .parquet file

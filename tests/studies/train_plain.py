@@ -1,6 +1,6 @@
 """Train the study's simple CNN by a plain loop, with WELSR written out in three lines.
 
-    python leaderboard/regime/checks/train_plain.py DATA CACHE SEED FRACTION
+    python tests/studies/train_plain.py DATA CACHE SEED FRACTION
 
 prints validation accuracy, training accuracy and the norms of the kernels relative to their initial
 ones after every round. FRACTION is the part of every kernel that is redrawn at a round's start; 0
