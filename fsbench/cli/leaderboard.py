@@ -11,6 +11,7 @@ from typer import Argument, Option
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
+    from fsbench.results.verification import Problem
     from leaderboard.board.badges import Badge, CellCheck
     from leaderboard.board.tables import BoardTable
     from leaderboard.ranking.friedman import FriedmanTest
@@ -62,7 +63,11 @@ def build(
 def check(
     board: options.Board,
     base: str | None = Option(
-        None, help="Commit or folder of the board before a pull request: only new entries may come."
+        None,
+        help="Commit before a pull request: only new entries may come.",
+    ),
+    base_folder: Path | None = Option(
+        None, help="The same, as a folder with the board as it was, where there is no git."
     ),
     allow_maintainer: bool = Option(
         False, "--allow-maintainer", help="Accept all other changes too, and list them."
@@ -74,13 +79,23 @@ def check(
     """
     from fsbench.core.errors import UsageError, ValidationFailed
     from leaderboard.board.board import Board
-    from leaderboard.submission.changes import check_changes, compare_with_base
+    from leaderboard.submission.changes import (
+        check_changes,
+        compare_folders,
+        compare_with_base,
+    )
     from leaderboard.submission.inspection import inspect_board
 
     Board.existing(board)
-    if allow_maintainer and base is None:
-        raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT or DIR")
-    changes = list(check_changes(compare_with_base(board, base))) if base is not None else []
+    if allow_maintainer and base is None and base_folder is None:
+        raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT")
+    if base is not None and base_folder is not None:
+        raise UsageError("--base and --base-folder", fix="give one of them")
+    changes: list[Problem] = []
+    if base is not None:
+        changes += check_changes(compare_with_base(board, base))
+    elif base_folder is not None:
+        changes += check_changes(compare_folders(board, base_folder))
     inspection = inspect_board(board)
     if allow_maintainer:
         for problem in changes:

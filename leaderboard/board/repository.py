@@ -1,8 +1,8 @@
 """A board as a git repository: the files that it needs, and branches that add entries to it.
 
-The workflow of the base branch reads both states of a pull request: a pull request can change
-neither the workflow nor what it installs, and nothing of it is run. Addresses are passed to git as
-they are, which asks for no password; credentials are neither read nor printed.
+The workflow of the base branch compares two commits: a pull request can change neither the workflow
+nor what it installs, and nothing of it is run. Addresses are passed to git as they are, which asks
+for no password; credentials are neither read nor printed.
 """
 
 import json
@@ -49,17 +49,17 @@ jobs:
     timeout-minutes: 60
     steps:
       - uses: actions/checkout@v4
-        with: {path: base, persist-credentials: false}
-      - uses: actions/checkout@v4
         with:
           ref: refs/pull/${{ github.event.pull_request.number }}/merge
+          fetch-depth: 0
           path: proposed
           persist-credentials: false
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install "$FSBENCH"
-      - run: fsbench leaderboard check --board proposed --base base $MAINTAINER
+      - run: fsbench leaderboard check --board proposed --base "$BASE" $MAINTAINER
         env:
+          BASE: ${{ github.event.pull_request.base.sha }}
           MAINTAINER: >-
             ${{ contains(fromJSON('["OWNER", "MEMBER", "COLLABORATOR"]'),
             github.event.pull_request.author_association) && '--allow-maintainer' || '' }}

@@ -70,26 +70,34 @@ class TreeChanges:
 
 
 def compare_with_base(board: Path, base: str) -> TreeChanges:
-    """Compare a board with a folder, or its whole repository with a commit. Raises UsageError.
+    """Compare the commit that is checked out with a revision of its repository.
 
-    base: a folder that contains the board as it was, else a name of a commit. A folder is compared
-    with the board folder only, which should be the root of its repository then.
+    base: a name of a commit and nothing else, so that no file of a pull request can take its place.
+    Raises UsageError for another base, and where files are not committed.
     """
-    if Path(base).is_dir():
-        return compare_folders(board, Path(base))
     root = Path(run_git(board, "rev-parse", "--show-toplevel").rstrip("\n"))
-    commit = run_git(board, "rev-parse", "--verify", "--end-of-options", base + "^{commit}").strip()
+    before, after = (find_commit(board, name) for name in (base, "HEAD"))
+    if run_git(root, "status", "--porcelain", "-z", "--untracked-files=all"):
+        fix = "commit them: what is compared is what git has"
+        raise UsageError(f"{root} has changes that are not committed", fix=fix)
     home = PurePosixPath(board.resolve().relative_to(root.resolve()).as_posix())
-    tree = commit if home == PurePosixPath() else f"{commit}:{home}"
+    tree = before if home == PurePosixPath() else f"{before}:{home}"
     names = run_git(board, "ls-tree", "-z", "--name-only", "--full-tree", tree)
-    changes = tuple(sorted(read_git_changes(root, commit), key=lambda change: change.path))
+    changes = tuple(sorted(read_git_changes(root, before, after), key=lambda change: change.path))
     base_names = frozenset(names.split("\0"))
 
     def read(name: str) -> str:
-        return run_git(root, "show", f"{commit}:{home / name}")
+        return run_git(root, "show", f"{before}:{home / name}")
 
     signed = read_signed_entries(changes, home, base_names, read)
     return TreeChanges(root, home, changes, base_names, signed, read_signers(read))
+
+
+def find_commit(folder: Path, name: str) -> str:
+    """Return the commit of a revision. Raises UsageError."""
+    if not name.strip():
+        raise UsageError("--base names no revision", fix=BASE_FIX)
+    return run_git(folder, "rev-parse", "--verify", "--end-of-options", name + "^{commit}").strip()
 
 
 def read_signers(read: Callable[[str], str]) -> tuple[str, ...]:
@@ -119,26 +127,30 @@ def read_signed_entries(
     return signed
 
 
-def read_git_changes(root: Path, commit: str) -> Iterator[FileChange]:
-    """Yield the changes of the working tree of a repository, and its files that git ignores not."""
-    options = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-abbrev")
-    words = run_git(root, "diff", *options, "--ignore-submodules=dirty", commit).split("\0")
+def read_git_changes(root: Path, before: str, after: str) -> Iterator[FileChange]:
+    """Yield the files that differ between two commits."""
+    options = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev")
+    words = run_git(root, "diff-tree", *options, before, after).split("\0")
     for facts, path in zip(words[:-1:2], words[1::2], strict=True):
-        before, after = (None if set(m) == {"0"} else m for m in facts.lstrip(":").split()[:2])
-        yield FileChange(PurePosixPath(path), before, after)
-    for path in run_git(root, "ls-files", "-z", "--others", "--exclude-standard").split("\0")[:-1]:
-        yield FileChange(PurePosixPath(path), None, read_mode(root / path))
+        modes = (None if set(m) == {"0"} else m for m in facts.lstrip(":").split()[:2])
+        yield FileChange(PurePosixPath(path), *modes)
 
 
-BASE_FIX = "give a commit of the board's repository, or a folder, as --base"
+BASE_FIX = "give a commit of the board's repository as --base, or a folder as --base-folder"
 
 
 def run_git(folder: Path, *arguments: str, fix: str = BASE_FIX) -> str:
     """Return what a command of git prints. Raises UsageError with its message; asks nothing."""
     git = shutil.which("git")
     if git is None:
-        raise UsageError("there is no git on PATH", fix="install git, or give a folder as --base")
-    settings = ("-c", "core.fsmonitor=false", "-c", "core.autocrlf=false")
+        raise UsageError(
+            "there is no git on PATH", fix="install git, or give a folder as --base-folder"
+        )
+    settings = [
+        word
+        for setting in ("fsmonitor=false", "autocrlf=false", f"hooksPath={os.devnull}")
+        for word in ("-c", f"core.{setting}")
+    ]
     done = subprocess.run(
         [git, "-C", str(folder), *settings, *arguments],
         capture_output=True,
@@ -155,7 +167,12 @@ def run_git(folder: Path, *arguments: str, fix: str = BASE_FIX) -> str:
 
 
 def compare_folders(board: Path, base: Path) -> TreeChanges:
-    """Compare two folders file by file; .git at their top is left out."""
+    """Compare a board with a folder file by file; .git at their top is left out.
+
+    Raises UsageError if there is no such folder.
+    """
+    if not base.is_dir():
+        raise UsageError(f"there is no folder {base}", fix="give the board as it was")
     before, after = list_modes(base), list_modes(board)
     changes = [
         FileChange(PurePosixPath(path), before.get(path), after.get(path))

@@ -84,7 +84,10 @@ def add(base: Path, board: Path, name: str) -> None:
     shutil.copytree(base / "new" / name, board / name)
 
 
-def check(board: Path, *options: str) -> int:
+def check(board: Path, *options: str, committed: bool = True) -> int:
+    """Commit what the pull request changes, and check it."""
+    if committed and "--base" in options and (board / ".git").is_dir():
+        commit(board)
     with pytest.raises(SystemExit) as stop:
         run(["leaderboard", "check", "--board", str(board), *options])
     return int(stop.value.code or 0)
@@ -397,28 +400,58 @@ HONEST: dict[str, tuple[tuple[str, ...], Edit]] = {
 
 
 @pytest.mark.parametrize("name", HONEST)
-@pytest.mark.parametrize("state", ["commit", "working tree", "folder"])
+@pytest.mark.parametrize("state", ["commit", "folder"])
 def test_an_honest_pull_request_passes(
     name: str, state: str, base: Path, board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (board.parent / "base").symlink_to(base)
     options, make = HONEST[name]
     make(board)
-    if state == "commit":
-        commit(board)
-    compared = "main" if state != "folder" else str(base / "board")
-    assert check(board, "--base", compared, *options) == 0
+    compared = ("--base", "main") if state == "commit" else ("--base-folder", str(base / "board"))
+    assert check(board, *compared, *options) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("ok: ")
     assert ("allowed for a maintainer" in shown.err) == bool(options)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "file"])
+def test_no_file_of_a_pull_request_passes_for_the_base(
+    kind: str, board: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder called like the revision was compared in its place: the board with itself."""
+    git(board, "branch", "release/1", "main")
+    monkeypatch.chdir(board)
+    write("setup.py")(board)
+    home = board / "release" / "1"
+    home.parent.mkdir()
+    if kind == "folder":
+        shutil.copytree(board, home, ignore=shutil.ignore_patterns(".git", "release"))
+    elif kind == "link":
+        home.symlink_to("..")
+    else:
+        home.write_text("x")
+    assert check(board, "--base", "release/1") == 5
+    assert "setup.py" in capsys.readouterr().err
+
+
+def test_what_is_not_committed_is_no_pull_request(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(board)
+    for change in (write("setup.py"), lambda b: (b / "alice" / "entry.json").write_text("{}")):
+        change(board)
+        assert check(board, "--base", "main", committed=False) == 2
+        assert "not committed" in capsys.readouterr().err
+        git(board, "checkout", "-q", "--", ".")
+        git(board, "clean", "-qfd")
 
 
 def test_a_pull_request_has_one_owner(
     base: Path, board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add(base, board, "dave")
-    for compared in ("main", str(base / "board")):
-        assert check(board, "--base", compared) == 5
+    for compared in (("--base", "main"), ("--base-folder", str(base / "board"))):
+        assert check(board, *compared) == 5
         assert "[owner]" in (shown := capsys.readouterr().err)
         assert "carol by C. Carol; dave by D. Dave, expected one owner" in shown
 
@@ -426,9 +459,12 @@ def test_a_pull_request_has_one_owner(
 def test_a_base_that_is_none(
     board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for compared in ("nowhere", "--output=x", "main:board.json"):
+    for compared in ("nowhere", "--output=x", "main:board.json", "", " ", str(board)):
         assert check(board, f"--base={compared}") == 2
         assert "as --base" in capsys.readouterr().err
+    assert check(board, "--base-folder", str(tmp_path / "none")) == 2
+    assert check(board, "--base=main", f"--base-folder={board}") == 2
+    capsys.readouterr()
     assert check(board, "--allow-maintainer") == 2
     assert "without --base" in capsys.readouterr().err
     alone = Path(shutil.copytree(board / "carol", tmp_path / "alone" / "carol")).parent
@@ -444,10 +480,13 @@ def test_a_board_inside_a_repository(
     shutil.rmtree(board / ".git")
     git(tmp_path / "whole", "init", "-q", "-b", "main", "--template=")
     commit(tmp_path / "whole")
+    git(board, "branch", "base")
     add(base, board, "carol")
-    assert check(board, "--base", "main") == 0
+    commit(tmp_path / "whole")
+    assert check(board, "--base", "base") == 0
     write("setup.py")(tmp_path / "whole")
-    assert check(board, "--base", "main") == 5
+    commit(tmp_path / "whole")
+    assert check(board, "--base", "base") == 5
     assert "setup.py: found added outside of entry folders" in capsys.readouterr().err
 
 
@@ -615,8 +654,8 @@ def test_a_signer_of_the_board_adds_a_badge(
     badge_of(trusting, **more)
     add(base, trusting, "carol")
     commit(trusting)
-    for compared in ("main", str(before)):
-        assert check(trusting, "--base", compared) == 0, capsys.readouterr().err
+    for compared in (("--base", "main"), ("--base-folder", str(before))):
+        assert check(trusting, *compared) == 0, capsys.readouterr().err
 
 
 def moved(name: str) -> Edit:
@@ -710,8 +749,8 @@ def test_the_key_of_an_entry_replaces_it(
 ) -> None:
     before = Path(shutil.copytree(signed, tmp_path / "before"))
     sign(signed, "alice", 0.9)
-    for compared in ("HEAD", str(before)):
-        assert check(signed, "--base", compared) == 0, capsys.readouterr().err
+    for compared in (("--base", "HEAD~"), ("--base-folder", str(before))):
+        assert check(signed, *compared) == 0, capsys.readouterr().err
     for key in ("mallory", None):
         with pytest.raises(ValidationFailed, match="'alice' is signed by another key"):
             submit_results(
@@ -721,7 +760,7 @@ def test_the_key_of_an_entry_replaces_it(
                 replace=True,
                 sign_with=tmp_path / key if key else None,
             )
-    assert check(signed, "--base", "HEAD") == 0
+    assert check(signed, "--base", "HEAD~", committed=False) == 0
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "@sum", "=cmd@x"])

@@ -88,8 +88,8 @@ def test_from_template_to_merged_entry(
     for name, branch in (("base", "main"), ("proposed", "submit-seal")):
         git(tmp_path, "clone", "-q", "-b", branch, str(origin), name)
     base, proposed = tmp_path / "base", tmp_path / "proposed"
-    for compared in (base, "origin/main"):
-        assert call("leaderboard", "check", "--board", proposed, "--base", compared) == 0
+    for compared in (("--base-folder", base), ("--base", "origin/main")):
+        assert call("leaderboard", "check", "--board", proposed, *compared) == 0
         assert capsys.readouterr().out.startswith("ok: 1 entries, 1 results")
     git(base, "merge", "-q", "--no-ff", "origin/submit-seal")
     assert call("leaderboard", "check", "--board", base) == 0
