@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -180,12 +181,26 @@ def split_assignments(texts: Iterable[str], form: str) -> list[tuple[str, str]]:
     return pairs
 
 
+def read_bytes(path: Path, most: int) -> bytes:
+    """Read a regular file of at most `most` bytes, opened once.
+
+    Raises OSError for a file that cannot be opened, and at once for devices, pipes and sockets,
+    which may have no end, and for larger files.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError("it is no regular file")
+        if facts.st_size > most:
+            raise OSError(f"it is larger than {most} bytes")
+        return file.read(facts.st_size) or b""
+
+
 def read_json(path: Path) -> Any:
     """Read JSON without NaN, duplicate keys, absurd size or numbers. Raise ValidationFailed."""
     try:
-        if path.stat().st_size > MAX_JSON:
-            raise ValueError(f"it is larger than {MAX_JSON} bytes")
-        text = path.read_text(encoding="utf8")
+        text = read_bytes(path, MAX_JSON).decode()
         data = DECODER.decode(text)
         if "\\ud" in text.lower():  # an escaped half of a character is no text (UnicodeEncodeError)
             json.dumps(data, ensure_ascii=False).encode()
@@ -252,9 +267,7 @@ def _read_text(file: Path, as_written: bool) -> Any:
     import yaml
 
     try:
-        if file.stat().st_size > MAX_TEXT:
-            raise ValueError(f"it is larger than {MAX_TEXT} bytes")
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_bytes(file, MAX_TEXT).decode("utf-8-sig")
         return tomllib.loads(text) if file.suffix == ".toml" else plain_yaml(text, as_written)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValidationFailed(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import replacing
+from fsbench.core.io import read_bytes, replacing
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
 
 Struct = dict[int, Any]
@@ -264,10 +264,10 @@ def read_columns(path: Path, *schemas: "pa.Schema") -> dict[str, NDArray[Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not path.is_file():
+    if not path.exists():
         raise ValidationFailed(f"the records {path} are missing", fix=FIX)
     try:
-        data = read_contents(path)
+        data = read_bytes(path, MAX_BYTES)  # what is checked is what is read
         with pq.ParquetFile(
             pa.BufferReader(data),
             pre_buffer=False,  # no other thread
@@ -287,13 +287,6 @@ def read_columns(path: Path, *schemas: "pa.Schema") -> dict[str, NDArray[Any]]:
     if any(map(has_nulls, arrays.values())):
         raise ValidationFailed(f"{path} holds empty values", fix=FIX)
     return {name: to_numpy(array) for name, array in arrays.items()}
-
-
-def read_contents(path: Path) -> bytes:
-    """Read the file into memory, so that what is checked is what is read."""
-    if path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"it is larger than {MAX_BYTES} bytes")
-    return path.read_bytes()
 
 
 def check_header(path: Path, file: "pq.ParquetFile", schemas: "Sequence[pa.Schema]") -> "pa.Schema":

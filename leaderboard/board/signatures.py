@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import StringConstraints
 
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.io import write_atomic
+from fsbench.core.io import MAX_JSON, read_bytes, write_atomic
 
 PublicKey = Annotated[
     str,
@@ -95,18 +95,21 @@ def is_signed(file: Path, keys: Iterable[str], namespace: str) -> bool:
     Raises FsbenchError if there are a signature and keys, but no ssh-keygen that can check it.
     """
     allowed = [" ".join(key.split(" ")[:2]) for key in keys]
-    signature = signature_path(file)
-    if not allowed or not signature.is_file() or signature.stat().st_size > MAX_SIGNATURE:
+    try:
+        signature = read_bytes(signature_path(file), MAX_SIGNATURE)
+    except OSError:
+        return False
+    if not allowed:
         return False
     program = require_ssh_keygen()
     with TemporaryDirectory(prefix="fsbench-") as folder:
         signers, copy = Path(folder) / "allowed_signers", Path(folder) / "signature"
         signers.write_text("".join(f'{PRINCIPAL} namespaces="{namespace}" {k}\n' for k in allowed))
-        copy.write_bytes(signature.read_bytes())
+        copy.write_bytes(signature)
         files = ["-f", str(signers), "-s", str(copy)]
         done = subprocess.run(
             [program, "-Y", "verify", *files, "-I", PRINCIPAL, "-n", namespace],
-            input=file.read_bytes(),
+            input=read_bytes(file, MAX_JSON),
             capture_output=True,
             check=False,
         )
