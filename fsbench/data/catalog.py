@@ -86,16 +86,20 @@ class Distribution:
 
 
 def resolve_alias(name: str, *, plugins: bool = True) -> str:
-    """Return the data set name of an alias, in any letter case. Raise UnknownName.
+    """Return the data set name of an alias, of which letters and digits count. Raise UnknownName.
 
     plugins: among the data sets of plug-ins, too.
     """
     facts_by_name = all_facts() if plugins else suite_facts()
     for canonical, facts in facts_by_name.items():
-        spellings = {canonical, *facts.aliases}
-        if name.lower().replace("_", "-") in {s.lower().replace("_", "-") for s in spellings}:
+        if fold_name(name) in map(fold_name, (canonical, *facts.aliases)):
             return canonical
     raise UnknownName("data set", name, facts_by_name)
+
+
+def fold_name(text: str) -> str:
+    """Return letters and digits in lower case, without a last word `dataset`."""
+    return "".join(filter(str.isalnum, text.casefold())).removesuffix("dataset") or text
 
 
 def dataset_groups() -> dict[str, tuple[str, ...]]:

@@ -47,6 +47,8 @@ MAX_IMAGES = 20_000_000
 MAX_DRAWS = 2 * 10**9
 """Episodes times images of their classes over all results: what recomputing the draws costs."""
 MAX_TEXT = 4000
+INVISIBLE = set("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that count as printable and show nothing; two names may differ in them alone."""
 MAX_MARKS = 4
 """Combining marks in a row; more of them cover other lines."""
 FUTURE = timedelta(days=1)
@@ -103,12 +105,14 @@ def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
     """Yield a Problem for the first text of a record that is too long or not printable.
 
     Not printable are the Unicode categories of control and direction characters, of separators but
-    the space, and of code points without a meaning; many combining marks in a row are refused too.
+    the space, and of code points without a meaning; many combining marks in a row are refused too,
+    and spaces at the ends.
     """
     for text in iterate_strings(record.model_dump(mode="json")):
         marks = "".join("m" if category(c) in {"Mn", "Me"} else " " for c in text)
-        if not text.isprintable() or len(text) > MAX_TEXT or "m" * (MAX_MARKS + 1) in marks:
-            fix = "remove control characters and marks, and shorten the text"
+        is_shown = text.isprintable() and text == text.strip() and INVISIBLE.isdisjoint(text)
+        if not is_shown or len(text) > MAX_TEXT or "m" * (MAX_MARKS + 1) in marks:
+            fix = "remove invisible characters, marks and spaces at the ends, and shorten the text"
             expected = f"printable text of at most {MAX_TEXT} characters"
             yield Problem("text", where, ascii(text[:60]), expected, fix)
             break

@@ -18,7 +18,12 @@ from fsbench.results import ResultStore, episode_records, parquet
 from fsbench.results.summary import digest_records, summarize
 from leaderboard.board.board import Board
 from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.submission.checks import RULES, check_submission, submit_results
+from leaderboard.submission.checks import (
+    RULES,
+    check_submission,
+    resolve_dataset,
+    submit_results,
+)
 from leaderboard.submission.submission import read_submissions
 
 
@@ -211,6 +216,22 @@ def test_targets_seen(tmp_path: Path) -> None:
     trained = fakes.facts(pretraining_data=("toy_tiles",))
     fakes.write(tmp_path / "facts", data=data, backbone=trained)
     assert codes(tmp_path / "facts", board(tmp_path)) == {"undeclared"}
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [
+        ("isic", ("ISIC 2018", "HAM10000", "isic_2018", "HAM-10000 dataset")),
+        ("cropdisease", ("Plant Village", "PlantVillage Dataset", "plant diseases")),
+        ("eurosat", ("EuroSAT RGB", "Euro-SAT", "eurosat dataset")),
+        ("chestx", ("ChestX-ray8", "ChestX-ray14", "NIH Chest X-rays", "Chest-XRay8")),
+        ("cub200", ("CUB 200 2011", "Caltech-UCSD Birds-200-2011")),
+    ],
+)
+def test_targets_are_known_under_their_usual_names(target: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        assert resolve_dataset(name) == target
+    assert resolve_dataset("ImageNet 21k") == "imagenet 21k"
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "-x", "ünicode", "a" * 150])
