@@ -193,7 +193,9 @@ def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
     if not tiers:
         return ""
     leader, ties = tiers[0][0], len(tiers[0]) - 1
-    text = f"{leader.name} leads with {to_percent(leader.overall or 0)} %"
+    alone = len(tiers) == 1 and not ties
+    verb = "is the only ranked row," if alone else "leads"
+    text = f"{leader.name} {verb} with {to_percent(leader.overall or 0)} %"
     if ties:
         text += f", statistically tied with {ties} other row{'s' * (ties > 1)}"
     elif len(tiers) > 1:
