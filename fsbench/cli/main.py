@@ -37,8 +37,6 @@ PANELS = {
         "pretrain": "Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its "
         "reference.",
         "sweep": "Run a sweep file: pretrain, evaluate, analyze and submit whatever is missing.",
-        "budget": "Train methods and their control at several steps per round; resume what was "
-        "stopped.",
         "reproduce": "Test claims of the papers and compare with the published figures; or list "
         "the claims.",
     },
@@ -68,7 +66,6 @@ FILES = {name: name for commands in PANELS.values() for name in commands} | {
     **dict.fromkeys(("benchmark", "episodic", "probe"), "evaluate"),
     **dict.fromkeys(("ls", "protocols", "results"), "show"),
     "episodes": "data",
-    "budget": "pretrain",
     "export": "submit",
     "power": "compare",
 }

@@ -38,7 +38,7 @@ COMMANDS = (
     *("episodes hash toy_tiles:5w1s", "episodes export toy_tiles:5w1s -o episodes.jsonl"),
     *(f"episodic {TOY}", f"episodic {TOY} --json", f"benchmark {TOY}", f"probe {TOY}"),
     *("analyze -m run:nothing", "pretrain toy/seal"),
-    *("budget toy/seal --steps 10", "sweep nothing.yaml", f"sweep --dry-run {ROOT / 'README.md'}"),
+    *("sweep nothing.yaml", f"sweep --dry-run {ROOT / 'README.md'}"),
     *("reproduce", "reproduce swr_decay", "submit nothing", "export nothing", "demo"),
     *("compare a b " + BOARD, "power --like nothing", "data ls", "data verify toy_tiles"),
     *("data audit toy_tiles", "data download eurosat", "cache ls", "cache clear nothing"),

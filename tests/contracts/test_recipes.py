@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import typer
 
-from fsbench.api.budget import plan_budgets
 from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
 from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import build
@@ -201,7 +200,5 @@ def test_the_commands_of_the_experiments_are_valid(what: str, commands: list[str
             load_architecture(recipe.architecture)
         elif words[1] == "analyze":
             assert set(words[-1].split(",")) <= set(ANALYSES.names())
-        elif words[1] == "budget":
-            plan_budgets(registry.load_recipe(words[2]), ["lw", "fc"], [1000], 1)
         else:  # options and their values are read as on the command line
             PROGRAM.commands[words[1]].make_context(words[1], words[2:])

@@ -80,8 +80,8 @@ def test_without_learn2learn_the_command_says_how_to_install_it(
     assert not runs.exists()
 
 
-def test_a_sweep_over_steps_has_no_baseline_on_tasks(
+def test_plain_training_is_no_control_on_tasks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command("budget", "toy/maml", "--steps", "8", "-o", str(tmp_path)) == 2
+    assert command("pretrain", "toy/maml", "--method", "normal", "-o", str(tmp_path)) == 2
     assert "only a meta-learner trains on" in capsys.readouterr().err
