@@ -1,7 +1,7 @@
 """Numbers stay: what was measured and shown is equal to tests/golden/numbers.json.
 
 A commit that must change a number changes nothing else, says why, and writes the file anew with
-`PYTHONPATH=tests python -m support.numbers --write`. Digests of recipes are in test_recipes.py.
+`PYTHONPATH=tests python -m support.snapshot --write`. Digests of recipes are in test_recipes.py.
 """
 
 import json
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import numbers
-from support.numbers import ColumnOutcomes, Difference, compare, digest_outcomes, find_differences
+from support import snapshot
+from support.snapshot import ColumnOutcomes, Difference, compare, digest_outcomes, find_differences
 
 from pretrain.recipes.registry import RECIPES
 
@@ -19,10 +19,10 @@ SHOWN = 40
 
 
 def test_the_snapshot_has_these_sections() -> None:
-    assert set(numbers.read_golden()) == set(numbers.SECTIONS)
+    assert set(snapshot.read_golden()) == set(snapshot.SECTIONS)
 
 
-@pytest.mark.parametrize("section", numbers.SECTIONS)
+@pytest.mark.parametrize("section", snapshot.SECTIONS)
 def test_numbers_are_those_of_the_golden_file(section: str) -> None:
     differences = find_differences(section)
     listed = "\n".join(map(str, differences[:SHOWN]))
@@ -30,7 +30,7 @@ def test_numbers_are_those_of_the_golden_file(section: str) -> None:
 
 
 def test_every_recipe_has_a_recorded_digest() -> None:
-    recorded = json.loads((numbers.GOLDEN.parent / "recipe_digests.json").read_text("utf8"))
+    recorded = json.loads((snapshot.GOLDEN.parent / "recipe_digests.json").read_text("utf8"))
     assert set(recorded) == set(RECIPES.names())
 
 
@@ -96,5 +96,5 @@ def test_a_difference_says_where_what_was_and_what_is() -> None:
 
 
 def test_the_file_is_written_as_it_is_read() -> None:
-    stored = numbers.GOLDEN.read_text(encoding="utf8")
-    assert numbers.write_json(json.loads(stored)) + "\n" == stored
+    stored = snapshot.GOLDEN.read_text(encoding="utf8")
+    assert snapshot.write_json(json.loads(stored)) + "\n" == stored

@@ -183,7 +183,8 @@ class Presets(Registry[Architecture]):
     @property
     def presets(self) -> dict[str, Architecture]:
         """All of them; the module is imported when it is needed."""
-        presets: dict[str, Architecture] = import_module(self.package).PRESETS
+        module = import_module("fsbench.backbones.architectures.presets")  # which imports this one
+        presets: dict[str, Architecture] = module.PRESETS
         return presets
 
 

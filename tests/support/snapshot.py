@@ -1,7 +1,7 @@
 """The numbers that a change of the code must leave equal, collected for tests/golden/numbers.json.
 
-    PYTHONPATH=tests python -m support.numbers            lists what differs from the file
-    PYTHONPATH=tests python -m support.numbers --write    writes the file anew
+    PYTHONPATH=tests python -m support.snapshot            lists what differs from the file
+    PYTHONPATH=tests python -m support.snapshot --write    writes the file anew
 
 Everything is keyed by content (hashes of weights, text of columns) and by names that readers see,
 so that the file outlives formats and functions. The functions of the part "what is committed" know
