@@ -51,15 +51,14 @@ jobs:
       - uses: actions/checkout@v4
         with:
           ref: refs/pull/${{ github.event.pull_request.number }}/merge
-          fetch-depth: 0
+          fetch-depth: 2
           path: proposed
           persist-credentials: false
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install "$FSBENCH"
-      - run: fsbench leaderboard check --board proposed --base "$BASE" $MAINTAINER
+      - run: fsbench leaderboard check --board proposed --base HEAD^1 $MAINTAINER
         env:
-          BASE: ${{ github.event.pull_request.base.sha }}
           MAINTAINER: >-
             ${{ contains(fromJSON('["OWNER", "MEMBER", "COLLABORATOR"]'),
             github.event.pull_request.author_association) && '--allow-maintainer' || '' }}

@@ -94,9 +94,7 @@ def compare_with_base(board: Path, base: str) -> TreeChanges:
 
 
 def find_commit(folder: Path, name: str) -> str:
-    """Return the commit of a revision. Raises UsageError."""
-    if not name.strip():
-        raise UsageError("--base names no revision", fix=BASE_FIX)
+    """Return the commit of a revision. Raises UsageError, also for an empty one."""
     return run_git(folder, "rev-parse", "--verify", "--end-of-options", name + "^{commit}").strip()
 
 

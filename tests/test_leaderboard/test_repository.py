@@ -92,7 +92,7 @@ def test_from_template_to_merged_entry(
         assert call("leaderboard", "check", "--board", proposed, *compared) == 0
         assert capsys.readouterr().out.startswith("ok: 1 entries, 1 results")
     git(base, "merge", "-q", "--no-ff", "origin/submit-seal")
-    assert call("leaderboard", "check", "--board", base) == 0
+    assert call("leaderboard", "check", "--board", base, "--base", "HEAD^1") == 0
     assert "No entries yet." in (base / "README.md").read_text()
     assert call("leaderboard", "readme", "--board", base) == 0
     page = (base / "README.md").read_text()
