@@ -15,7 +15,6 @@ from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen, digest
 from fsbench.core.tasks import ColumnId
 from leaderboard.board.signatures import PublicKey
-from leaderboard.ranking.tiers import NEWEST, RankingRule
 
 
 class Column(Frozen):
@@ -66,15 +65,16 @@ def _make_column(name: ColumnId, spec_digest: str, fingerprint: str) -> Column:
     return Column(name=name, spec_digest=spec_digest, fingerprint=fingerprint)
 
 
-RANKING_RULES: dict[RankingRule, str] = {
-    "simultaneous-tiers-2": "tiers by the leader rule: paired over shared outcomes, p adjusted for "
+RULE = (
+    "tiers by the leader rule: paired over shared outcomes, p adjusted for "
     "all pairs of the ranked entries (range of K normals; below 100 episodes Student's t and "
     "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
     "reason are entries that lack a column, are short or limited, have other episodes or images, "
     "collapse on a tenth of the episodes (random controls stay ranked), or repeat the weights of "
     "another entry; runs of one recipe and owner are one row, whose errors contain the variance of "
-    "its seeds",
-}
+    "its seeds"
+)
+"""What `simultaneous-tiers-2` says."""
 FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
 
 
@@ -87,7 +87,7 @@ class BoardFile(Frozen):
     date: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$", description="of the version")
     about: Text | None = None
     official: bool = Field(False, description="refuses every flag and every target seen")
-    ranking: RankingRule = NEWEST
+    ranking: Literal["simultaneous-tiers-2"] = "simultaneous-tiers-2"
     columns: tuple[Column, ...] | None = None
     signers: tuple[PublicKey, ...] = Field(
         (),

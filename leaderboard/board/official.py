@@ -25,7 +25,7 @@ from fsbench.core.specs import (
     Spec,
 )
 from fsbench.core.tasks import ColumnId, TaskId, Track
-from leaderboard.board.definition import RANKING_RULES, BoardFile, Column, find_differing_keys
+from leaderboard.board.definition import RULE, BoardFile, Column, find_differing_keys
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"
@@ -213,7 +213,7 @@ def describe_official_boards() -> list[dict[str, Any]]:
         {
             **file.model_dump(mode="json"),
             "title": file.title,
-            "rule": RANKING_RULES[file.ranking],
+            "rule": RULE,
             "tracks": [
                 {
                     **track.model_copy(update={"data": data}).model_dump(mode="json"),

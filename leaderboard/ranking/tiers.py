@@ -16,7 +16,6 @@ alone, as if it had been chosen before, splits K equal entries far too often
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
@@ -29,11 +28,6 @@ from leaderboard.ranking.seeds import Coverage, SeedErrors
 from leaderboard.ranking.simultaneous import adjust_gaps
 
 ALPHA = 0.05
-RankingRule = Literal["simultaneous-tiers-2"]
-NEWEST: RankingRule = "simultaneous-tiers-2"
-"""The rule of all boards."""
-
-
 Contenders = Mapping[str, Mapping[str, Outcomes]]
 """Entry name -> column -> outcomes. Outcomes of one column share their numbering."""
 

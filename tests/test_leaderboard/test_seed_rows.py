@@ -22,7 +22,7 @@ from leaderboard.methods.runs import MethodRun, group_seeds, name_row
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.seeds import SeedErrors, compute_seed_interval
-from leaderboard.ranking.tiers import RankingRule, rank_entries
+from leaderboard.ranking.tiers import rank_entries
 from leaderboard.reports import FORMATS, render
 from leaderboard.reports.table import build_report_table
 from leaderboard.site.data import build_page_data
@@ -38,7 +38,6 @@ def recipes(methods: dict[str, int] = METHODS) -> dict[str, BackboneFacts]:
 def rank(
     backbones: dict[str, BackboneFacts],
     owners: dict[str, str] | None = None,
-    rule: RankingRule = "simultaneous-tiers-2",
 ) -> tuple[Sequence[BoardEntry], BoardTable]:
     """One linear table; owners: entry -> authors."""
     entries = []
@@ -47,7 +46,7 @@ def rank(
         declaration = entry.file.declaration.model_copy(update={"authors": authors})
         file = entry.file.model_copy(update={"declaration": declaration})
         entries.append(replace(entry, file=file))
-    (table,) = rank_tracks(BoardFile(name="b", ranking=rule), entries)
+    (table,) = rank_tracks(BoardFile(name="b"), entries)
     return entries, table
 
 
