@@ -230,7 +230,7 @@ def is_importable(name: str, keywords: Iterable[str]) -> bool:
 @cache
 def functions() -> dict[str, list[frozenset[str]]]:
     """Name of a function -> the parameters of each definition; '*' stands for any."""
-    found: dict[str, list[frozenset[str]]] = {}
+    definitions: dict[str, list[frozenset[str]]] = {}
     for path in python_files():
         if path.startswith("tests/"):
             continue
@@ -239,8 +239,8 @@ def functions() -> dict[str, list[frozenset[str]]]:
                 a = node.args
                 names = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
                 names |= {"*"} if a.kwarg else set()
-                found.setdefault(node.name, []).append(frozenset(names))
-    return found
+                definitions.setdefault(node.name, []).append(frozenset(names))
+    return definitions
 
 
 def takes(name: str, parameters: Iterable[str]) -> bool:
