@@ -188,13 +188,13 @@ def read_bytes(path: Path, most: int) -> bytes:
     which may have no end, and for larger files.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb", buffering=0) as file:
+    with os.fdopen(handle, "rb") as file:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             raise OSError("it is no regular file")
         if facts.st_size > most:
             raise OSError(f"it is larger than {most} bytes")
-        return file.read(facts.st_size) or b""
+        return file.read(facts.st_size)
 
 
 def read_json(path: Path) -> Any:

@@ -88,9 +88,11 @@ class Distribution:
 def resolve_alias(name: str, *, plugins: bool = True) -> str:
     """Return the data set name of an alias, of which letters and digits count. Raise UnknownName.
 
-    plugins: among the data sets of plug-ins, too.
+    A name as it is written comes first. plugins: among the data sets of plug-ins, too.
     """
     facts_by_name = all_facts() if plugins else suite_facts()
+    if name in facts_by_name:
+        return name
     for canonical, facts in facts_by_name.items():
         if fold_name(name) in map(fold_name, (canonical, *facts.aliases)):
             return canonical

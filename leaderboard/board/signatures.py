@@ -96,10 +96,10 @@ def is_signed(file: Path, keys: Iterable[str], namespace: str) -> bool:
     """
     allowed = [" ".join(key.split(" ")[:2]) for key in keys]
     try:
-        signature = read_bytes(signature_path(file), MAX_SIGNATURE)
+        signature = read_bytes(signature_path(file), MAX_SIGNATURE) if allowed else None
     except OSError:
-        return False
-    if not allowed:
+        signature = None
+    if signature is None:
         return False
     program = require_ssh_keygen()
     with TemporaryDirectory(prefix="fsbench-") as folder:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.data import DataRoots, resolve_alias
+from fsbench.data import DataRoots, catalog, resolve_alias
 from fsbench.data.catalog import all_facts
 
 EUROSAT = all_facts()["eurosat"]
@@ -87,3 +87,14 @@ def test_a_download_needs_a_place(tmp_path: Path) -> None:
         DataRoots().destination(EUROSAT)
     new = DataRoots.parse([str(tmp_path / "new")], must_exist=False)
     assert new.destination(EUROSAT) == tmp_path / "new" / "eurosat"
+
+
+def test_a_name_as_it_is_written_comes_before_its_spellings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts = catalog.suite_facts()["eurosat"].model_copy(update={"aliases": ()})
+    named = {name: facts.model_copy(update={"name": name}) for name in ("mine", "mine-dataset")}
+    monkeypatch.setattr(catalog, "all_facts", lambda: named)
+    for name in named:
+        assert catalog.resolve_alias(name) == name
+    assert catalog.resolve_alias("Mine Dataset") == "mine"

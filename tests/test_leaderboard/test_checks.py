@@ -224,7 +224,7 @@ def test_targets_seen(tmp_path: Path) -> None:
         ("isic", ("ISIC 2018", "HAM10000", "isic_2018", "HAM-10000 dataset")),
         ("cropdisease", ("Plant Village", "PlantVillage Dataset", "plant diseases")),
         ("eurosat", ("EuroSAT RGB", "Euro-SAT", "eurosat dataset")),
-        ("chestx", ("ChestX-ray8", "ChestX-ray14", "NIH Chest X-rays", "Chest-XRay8")),
+        ("chestx", ("ChestX-ray8", "ChestX-ray14", "NIH Chest X-rays", "NIH ChestX-ray14")),
         ("cub200", ("CUB 200 2011", "Caltech-UCSD Birds-200-2011")),
     ],
 )

@@ -316,6 +316,8 @@ CONTENTS: dict[str, tuple[str, Edit]] = {
     "python: no version": ("[version]", cell(provenance__python="3.12\u200b.0")),
     "a direction mark": ("[text]", entry(declaration__statement="good \u202e dab")),
     "a character that shows nothing": ("[text]", entry(declaration__authors="C. Caro\u3164l")),
+    "a selector of variants": ("[text]", entry(declaration__authors="C. Carol\ufe0f")),
+    "a selector of many variants": ("[text]", entry(declaration__authors="C. Carol\U000e0101")),
     "braille without a dot": ("[text]", entry(declaration__statement="a\u2800")),
     "a space at the end": ("[text]", entry(declaration__authors="C. Carol ")),
     "a space at the start": ("[text]", entry(declaration__authors=" C. Carol")),
@@ -425,7 +427,7 @@ def test_no_file_of_a_pull_request_passes_for_the_base(
     """A folder called like the revision was compared in its place: the board with itself."""
     git(board, "branch", "release/1", "main")
     monkeypatch.chdir(board)
-    write("setup.py")(board)
+    shutil.rmtree(board / "alice")
     home = board / "release" / "1"
     home.parent.mkdir()
     if kind == "folder":
@@ -435,7 +437,7 @@ def test_no_file_of_a_pull_request_passes_for_the_base(
     else:
         home.write_text("x")
     assert check(board, "--base", "release/1") == 5
-    assert "setup.py" in capsys.readouterr().err
+    assert "alice/entry.json: found deleted in the existing entry" in capsys.readouterr().err
 
 
 def test_what_is_not_committed_is_no_pull_request(
