@@ -23,7 +23,7 @@ Entry = Annotated[str, Argument(help="Name of the entry.")]
 def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Make, show, check and verify leaderboards.")
     commands = (
-        *(show, build, check, init, readme, boards, freeze, methods, stats, verify, reproduce),
+        *(show, build, check, init, readme, boards, freeze, methods, stats, verify, recompute),
     )
     for command in commands:
         group.command(command.__name__)(command)
@@ -396,23 +396,23 @@ def describe_flips(check: "CellCheck") -> str:
     )
 
 
-def reproduce(
+def recompute(
     entry: Entry,
     board: options.Board,
     shape: Literal["sh", "json"] = Option("sh", "--format", help="Format."),
 ) -> None:
-    """Print the environment and the commands that reproduce an entry's results.
+    """Print the environment and the commands that recompute an entry's results.
 
     They follow from its recipe and specs; every word is quoted, and nothing is executed.
     """
-    from fsbench.api.reproduce import reproduce as reproduce_entry
+    from fsbench.api.recompute import recompute as recompute_entry
     from leaderboard.board.board import Board
 
-    reproductions = reproduce_entry(Board.existing(board).entry(entry), str(board))
+    recomputations = recompute_entry(Board.existing(board).entry(entry), str(board))
     if shape == "json":
-        machines = [reproduction.as_json() for reproduction in reproductions]
+        machines = [recomputation.as_json() for recomputation in recomputations]
         console.emit_json({"entry": entry, "machines": machines})
         return
     typer.echo(f"# entry {shlex.quote(entry)}; data sets: --data or FSBENCH_DATA")
-    for reproduction in reproductions:
-        typer.echo(reproduction.script(), nl=False)
+    for recomputation in recomputations:
+        typer.echo(recomputation.script(), nl=False)

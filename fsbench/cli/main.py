@@ -37,7 +37,7 @@ PANELS = {
         "pretrain": "Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its "
         "reference.",
         "sweep": "Run a sweep file: pretrain, evaluate, analyze and submit whatever is missing.",
-        "reproduce": "Test claims of the papers and compare with the published figures; or list "
+        "claims": "Test claims of the papers and compare with the published figures; or list "
         "the claims.",
     },
     "Leaderboard": {

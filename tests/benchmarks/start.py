@@ -39,12 +39,12 @@ COMMANDS = (
     *(f"episodic {TOY}", f"episodic {TOY} --json", f"benchmark {TOY}", f"probe {TOY}"),
     *("analyze -m run:nothing", "pretrain toy/seal"),
     *("sweep nothing.yaml", f"sweep --dry-run {ROOT / 'README.md'}"),
-    *("reproduce", "reproduce swr_decay", "submit nothing", "export nothing", "demo"),
+    *("claims", "claims swr_decay", "submit nothing", "export nothing", "demo"),
     *("compare a b " + BOARD, "power --like nothing", "data ls", "data verify toy_tiles"),
     *("data audit toy_tiles", "data download eurosat", "cache ls", "cache clear nothing"),
     *("doctor", "leaderboard boards", "leaderboard init --board board"),
     *(f"leaderboard {name} {BOARD}" for name in ("show", "check", "methods", "stats")),
-    *(f"leaderboard {name} {BOARD}" for name in ("reproduce nothing", "build -o site")),
+    *(f"leaderboard {name} {BOARD}" for name in ("recompute nothing", "build -o site")),
     *(f"leaderboard {name} --board nothing" for name in ("readme", "freeze", "verify x -m y")),
 )
 

@@ -19,7 +19,7 @@ LAYERS = {
     "leaderboard": 5,
     "fsbench.api": 6,
     "fsbench.sweep": 7,
-    "fsbench.reproductions": 7,
+    "fsbench.claims": 7,
     "fsbench.cli": 8,
     "fsbench": 8,
     "fsbench.__main__": 9,
@@ -27,7 +27,7 @@ LAYERS = {
 """A package imports from its own layer and those below; the longest prefix of a module counts."""
 SIBLINGS = (
     frozenset({"pretrain", "protocols"}),
-    frozenset({"fsbench.sweep", "fsbench.reproductions"}),
+    frozenset({"fsbench.sweep", "fsbench.claims"}),
 )
 """Packages of one layer that do not import each other."""
 
@@ -47,7 +47,7 @@ FILE_PROTOCOLS = {
     "piece_size": ("protocols",),
     "prepare": ("protocols.episodic",),
     "roles": ("fsbench.backbones.architectures",),
-    "run": ("protocols.analyses", "fsbench.reproductions"),
+    "run": ("protocols.analyses", "fsbench.claims"),
     "Settings": ("protocols.episodic",),
 }
 """Names that every file of a package must define; they are not counted there."""

@@ -11,10 +11,10 @@ import typer
 
 from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
 from fsbench.backbones.networks import load_architecture
+from fsbench.claims import CLAIMS
 from fsbench.cli.main import build
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.data import SOURCES
-from fsbench.reproductions import CLAIMS
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import META, Recipe
@@ -174,7 +174,7 @@ def test_every_recipe_of_a_paper_and_every_claim_has_a_command() -> None:
     commands = [command.split() for _, _, group in experiments() for command in group]
     trained = {words[2] for words in commands if words[1] == "pretrain"}
     assert {name for name in NAMES if name.startswith("paper/")} <= trained
-    assert {words[2] for words in commands if words[1] == "reproduce"} == set(CLAIMS.names())
+    assert {words[2] for words in commands if words[1] == "claims"} == set(CLAIMS.names())
     methods = {name.partition("/")[2] for name in trained if name.startswith("full/")}
     stated = {row.name for method in METHODS.values() for row in method.PAPER}
     events = ("full_reset", "head_reset", "shrink_perturb")

@@ -115,8 +115,8 @@ def architectures() -> str:
 
 
 def claims() -> str:
-    """Draw the claims of the papers that `fsbench reproduce` runs again."""
-    from fsbench.reproductions import list_statements
+    """Draw the claims of the papers that `fsbench claims` runs again."""
+    from fsbench.claims import list_statements
 
     return markdown(COLUMNS["claims"], list_statements())
 

@@ -188,7 +188,7 @@ BOARDS = {
     "pilot": ROOT / "leaderboard" / "entries",
     "regime": ROOT / "leaderboard" / "regime" / "entries",
 }
-CLAIMS = ROOT / "fsbench" / "reproductions" / "outcomes"
+CLAIMS = ROOT / "fsbench" / "claims" / "outcomes"
 
 
 @cache

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import fsbench
-from fsbench.api.reproduce import reproduce
+from fsbench.api.recompute import recompute
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
 from fsbench.core.tasks import TaskId
@@ -217,7 +217,7 @@ def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
         fsbench.evaluate([backbone("a"), backbone("b")], TASK, name="both")
 
 
-def test_a_module_in_memory_can_be_submitted_but_not_reproduced(tmp_path: Path) -> None:
+def test_a_module_in_memory_can_be_submitted_but_not_recomputed(tmp_path: Path) -> None:
     results = fsbench.evaluate(backbone(), TASK, input_size=32, episodes=20, progress=False)
     facts = {"authors": "A", "link": "https://example.org", "license": "MIT", "statement": "s"}
     lists = {"pretraining_data": "none", "targets_seen": "none"}
@@ -228,7 +228,7 @@ def test_a_module_in_memory_can_be_submitted_but_not_reproduced(tmp_path: Path) 
     entry = Board.open(board).entry("mine")
     assert entry.cells[0].result.backbone.source == "module"
     with pytest.raises(ValidationFailed, match="in the memory of its author"):
-        reproduce(entry, "board")
+        recompute(entry, "board")
 
 
 @pytest.mark.parametrize(

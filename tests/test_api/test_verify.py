@@ -13,7 +13,7 @@ from support.forged import flipped, forge
 
 from fsbench.api.evaluate import TargetSets, run_request
 from fsbench.api.machine import Machine
-from fsbench.api.reproduce import reproduce
+from fsbench.api.recompute import recompute
 from fsbench.api.request import EvaluationRequest, Models, parse_tasks
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
@@ -81,8 +81,8 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
         machine=Machine(cache=made / "cache", batch_size=8),
     )
     assert other.cells[0].differs == ("batch size: 7 -> 8",)
-    (reproduction,) = reproduce(Board.open(tmp_path / "board").entry("entry"), "board")
-    assert "--batch-size=7" in reproduction.script()
+    (recomputation,) = recompute(Board.open(tmp_path / "board").entry("entry"), "board")
+    assert "--batch-size=7" in recomputation.script()
     plain = Board.open(made / "board").entry("entry").cells[0]
     assert "batch" not in plain.path.read_text()
 
@@ -93,8 +93,8 @@ def test_the_printed_commands_give_the_results_again(
     monkeypatch.setenv("FSBENCH_CACHE", str(made / "cache"))
     monkeypatch.chdir(tmp_path)
     entry = Board.open(board).entry("entry")
-    (reproduction,) = reproduce(entry, str(board))
-    for command in reproduction.commands:
+    (recomputation,) = recompute(entry, str(board))
+    for command in recomputation.commands:
         with pytest.raises(SystemExit) as stop:
             run(list(command[1:]))
         assert stop.value.code == 0

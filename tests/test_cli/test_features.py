@@ -12,7 +12,7 @@ from support.fakes import DECLARATION
 
 import fsbench
 from fsbench.api.machine import Machine
-from fsbench.api.reproduce import reproduce
+from fsbench.api.recompute import recompute
 from fsbench.api.request import Models, parse_input_size
 from fsbench.api.verify import Check, verify
 from fsbench.backbones.architectures import ARCHITECTURES
@@ -125,13 +125,13 @@ def test_choices_are_recorded_and_lie_beside_the_plain_result(place: Path) -> No
     assert folders == {plain.backbone.identity[:12], facts.identity[:12]}
 
 
-def test_choices_are_repeated_by_reproduce_and_verify_and_shown_on_the_page(
+def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
     place: Path, tmp_path: Path
 ) -> None:
     evaluate(place, *CHOICES)
     submit_results(place, tmp_path / "board", DECLARATION)
     board = Board.open(tmp_path / "board")
-    (again,) = reproduce(board.entry("entry"), str(tmp_path / "board"))
+    (again,) = recompute(board.entry("entry"), str(tmp_path / "board"))
     arguments = shlex.split(again.script().replace("# note:", ""))
     for option in ("--pool=max", "--layers=layer3", "--mean=0.5,0.4,0.3", "--std=0.25,0.25,0.25"):
         assert option in arguments

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from support.pretrain import source, tiny
 
+from fsbench.claims import _synthetic
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import SourceDataset
 from fsbench.data.augmentation import (
@@ -21,7 +22,6 @@ from fsbench.data.augmentation import (
     enlarged_side,
     resize_crop_flip,
 )
-from fsbench.reproductions import _synthetic
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader, InputNormalizer

@@ -174,7 +174,7 @@ def test_an_entry_opens_with_its_facts_and_histograms(
     ]
     counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
     assert sum(counts) == 60 * len(source.tables[0].ranking.columns)
-    assert "fsbench benchmark -m run:runs/a" in wait(opened, "#reproduce").text
+    assert "fsbench benchmark -m run:runs/a" in wait(opened, "#recompute").text
     assert find(opened, 'dl.facts a[href="https://example.org"]')
     opened.back()
     assert wait(opened, ".board")
@@ -230,7 +230,7 @@ def test_a_hostile_name_is_only_text(opened: Any) -> None:
     assert not find(opened, "main img, main script")
     assert "javascript:window.hit=1" in wait(opened, "dl.facts").text
     assert not find(opened, 'a[href^="javascript"]')
-    assert "-m 'run:a; touch it'\\''s' --episodes" in wait(opened, "#reproduce pre").text
+    assert "-m 'run:a; touch it'\\''s' --episodes" in wait(opened, "#recompute pre").text
 
 
 def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:
@@ -467,7 +467,7 @@ def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
     assert not find(driver, ".seed")
     driver.execute_script("location.hash = '#/t/0/e/seal'")
     wait(driver, "#seeds a").click()
-    assert "seal-s0" in wait(driver, "#reproduce pre").text
+    assert "seal-s0" in wait(driver, "#recompute pre").text
     driver.execute_script("location.hash = '#/m'")
     wait(driver, '.methods [data-expand$="seal"]').click()
     assert len(find(driver, ".methods .seed")) == 2

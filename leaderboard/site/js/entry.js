@@ -1,4 +1,4 @@
-// The page of one entry: facts, provenance, all results, how to reproduce them.
+// The page of one entry: facts, provenance, all results, how to recompute them.
 
 const FACTS = [
   ["authors", "authors"], ["link", "link"], ["license", "license"], ["statement", "statement"],
@@ -69,7 +69,7 @@ function entryPage(track, index, row, on) {
     cellsSection(track, row),
     spreadSection(track, row),
     row.seeds ? seedsSection(row, on) : chainSection(track, row, facts),
-    row.seeds ? null : reproduceSection(row, facts),
+    row.seeds ? null : recomputeSection(row, facts),
   ].filter(Boolean);
 }
 
@@ -151,12 +151,12 @@ function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function reproduceSection(row, facts) {
+function recomputeSection(row, facts) {
   const packages = (made) => Object.entries(made.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ");
-  return el("section", { id: "reproduce" },
-    el("h2", {}, "Reproduce"),
+  return el("section", { id: "recompute" },
+    el("h2", {}, "Recompute"),
     el("p", { class: "note" }, "The first command prints the environment and the commands for all results, from their checked recipes and specs; the second recomputes random episodes from the weights."),
-    el("pre", {}, `fsbench leaderboard reproduce ${quoted(row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)} --episodes 20`),
+    el("pre", {}, `fsbench leaderboard recompute ${quoted(row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)} --episodes 20`),
     el("p", { class: "note given" }, "Command reported by the submitter (not verified):"),
     el("pre", {}, facts.commands.join("\n")),
     facts.environments.map((made) => [

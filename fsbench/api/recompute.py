@@ -1,0 +1,218 @@
+"""The commands and the environment that recompute an entry's results.
+
+Every result holds the recipe of its backbone and its own spec, so the commands name result files:
+`fsbench pretrain RESULT.json`, `fsbench episodic --spec RESULT.json`. Nothing is executed here, the
+command line that a submitter recorded is not used, and every argument is one word, quoted for a
+POSIX shell.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from fsbench.backbones.base import IN_MEMORY
+from fsbench.core.errors import FsbenchError, ValidationFailed
+from fsbench.core.schema import BackboneFacts, Provenance, find_code
+from fsbench.core.specs import EpisodicSpec, FeatureSpec
+from fsbench.core.tasks import FOLDER, HUB, TaskId
+from fsbench.results.verification import Loaded
+from leaderboard.board.board import BoardEntry
+from pretrain.recipes.recipe import Recipe
+
+Command = tuple[str, ...]
+PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)
+"""Names and versions of packages that pip may be told to install."""
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+@dataclass
+class EnvironmentCommands:
+    """The commands for the results that were computed in one environment.
+
+    commit: of the code that computed them; constraints: versions of its packages, for pip.
+    """
+
+    environment: dict[str, str]
+    constraints: list[str] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    commit: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "environment": self.environment,
+            "checkout": self.commit or None,
+            "constraints": self.constraints,
+            "commands": [list(command) for command in self.commands],
+            "notes": self.notes,
+        }
+
+    def script(self) -> str:
+        """Return lines for a POSIX shell.
+
+        Checking out the commit stays a comment: it may be older than the options used here.
+        """
+        environment = ", ".join(f"{k} {v}" for k, v in self.environment.items())
+        lines = [f"# {environment}", *(f"# note: {note}" for note in self.notes)]
+        if self.commit:
+            lines.append(f"# computed by the code of: git checkout {self.commit}")
+        if self.constraints:
+            pins = " ".join(shlex.quote(pin) for pin in self.constraints)
+            lines.append(f"printf '%s\\n' {pins} > constraints.txt")
+            lines.append("python -m pip install --constraint=constraints.txt .")
+        return "\n".join([*lines, *(shlex.join(command) for command in self.commands)]) + "\n"
+
+
+def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
+    """Return the commands of every environment in which results were computed.
+
+    Raise ValidationFailed for an entry with texts that could do harm where they are printed or
+    pasted: control characters, an entry name like an option, or `py:` code.
+    """
+    groups: dict[str, list[Loaded]] = {}
+    for cell in entry.cells:
+        require_harmless(entry.name, cell)
+        made = cell.result.provenance
+        key = f"{environment(made)} {sorted(made.packages.items())}"
+        groups.setdefault(key, []).append(cell)
+    return [recompute_group(entry.name, cells, board) for cells in groups.values()]
+
+
+def require_harmless(name: str, cell: Loaded) -> None:
+    """Raise ValidationFailed for texts that must not be printed or proposed as a command."""
+    made, facts = cell.result.provenance, cell.result.backbone
+    texts = [facts.ref, facts.architecture, facts.recipe or "", str(cell.result.task)]
+    texts += [str(cell.path), *made.packages, *made.packages.values(), *environment(made).values()]
+    if unprintable := [text for text in texts if not text.isprintable()]:
+        raise ValidationFailed(
+            f"'{name}' contains control characters: {unprintable[0][:60]!r}",
+            fix="fsbench leaderboard check lists all problems of the board",
+        )
+    if name.startswith("-"):
+        raise ValidationFailed(f"'{name}' would pass for an option", fix="rename the entry")
+    if facts.source == IN_MEMORY:
+        raise ValidationFailed(
+            f"'{name}' is computed by a module in the memory of its author: {facts.ref[:100]!r}",
+            fix="ask its author for the weights; no command can load it",
+        )
+    code = facts.ref if facts.runs_code else None
+    if code is None and facts.training is not None:
+        code = find_code(facts.training.recipe)
+    if code is not None:
+        raise ValidationFailed(
+            f"'{name}' is computed by code of its author: {code[:100]!r}",
+            fix="read that code first; no command that runs it is printed",
+        )
+
+
+def recompute_group(name: str, cells: Sequence[Loaded], board: str) -> EnvironmentCommands:
+    """Return the commands for results of one environment."""
+    made, facts = cells[0].result.provenance, cells[0].result.backbone
+    group = EnvironmentCommands(environment(made))
+    group.constraints = [
+        f"{package}=={version}"
+        for package, version in sorted(made.packages.items())
+        if PLAIN.fullmatch(package) and PLAIN.fullmatch(version)
+    ]
+    commit = (made.git_commit or "").removesuffix("-dirty")
+    if COMMIT.fullmatch(commit):
+        group.commit = commit
+    if made.git_commit != commit:
+        group.notes.append("the code had uncommitted changes, or its commit is unknown")
+    ref = facts.ref
+    if facts.recipe is not None:
+        recipe = recipe_of(facts)
+        if recipe is None:
+            group.notes.append(
+                f"the results do not hold the recipe {facts.recipe} ({facts.recipe_digest}) in a "
+                "form that this version reads: pretrain it yourself"
+            )
+        else:
+            path = str(cells[0].path)
+            group.commands.append(("fsbench", "pretrain", path, "--output=runs"))
+            ref = f"run:runs/{recipe.label}"
+    arch = [f"--arch={facts.architecture}"] if facts.source == "file" else []
+    seed = [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
+    machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
+    machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
+    for kind, *chosen in evaluations(cells, group.notes):
+        taken = feature_options(facts.feature_spec)
+        words = (f"--model={ref}", *arch, *seed, *taken, *chosen, *machine, "--output=results")
+        group.commands.append(("fsbench", kind, *words))
+    verify = (f"--model={facts.ref}", *arch, *seed, f"--board={board}")
+    group.commands.append(("fsbench", "leaderboard", "verify", name, *verify))
+    return group
+
+
+def recipe_of(facts: BackboneFacts) -> Recipe | None:
+    """Return the recipe that the results hold, None if its digest is not the recorded one."""
+    if facts.training is None:
+        return None
+    try:
+        recipe = Recipe.model_validate(facts.training.recipe)
+    except (FsbenchError, ValidationError):  # of another version of fsbench
+        return None
+    return recipe if recipe.digest() == facts.recipe_digest else None
+
+
+def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
+    """Return commands without model and machine: results that one command can evaluate together.
+
+    One command takes few-shot results with equal numbers of episodes, or probes, and one spec per
+    task. Images of the submitter have a command of their own, and a note.
+    """
+    groups: dict[tuple[str, str, int, bool, int], list[Loaded]] = {}
+    repeats: dict[TaskId, int] = {}
+    for cell in cells:
+        result = cell.result
+        is_few_shot = isinstance(result.spec, EpisodicSpec)
+        name = result.dataset.name
+        own_images = name if name.startswith(("folder-", "hub-")) else ""
+        repeats[result.task] = repeats.get(result.task, 0) + 1
+        key = (
+            "episodic" if is_few_shot else "probe",
+            own_images,
+            result.score.n if is_few_shot else 0,
+            "limited" in result.flags,
+            repeats[result.task],
+        )
+        groups.setdefault(key, []).append(cell)
+    commands = []
+    for (kind, own_images, *_), members in groups.items():
+        specs = (f"--spec={cell.path}" for cell in members)
+        tasks = []
+        if own_images.startswith("hub-"):
+            notes.append(f"{own_images} is a data set of the hub: complete its reference")
+            tasks = [f"--tasks={HUB}ORG/NAME?split=NAME"]
+        elif own_images:
+            notes.append(f"{own_images} is a folder of the submitter: replace DIR by its path")
+            tasks = [f"--tasks={FOLDER}DIR"]
+        commands.append((kind, *tasks, *specs))
+    return commands
+
+
+def environment(made: Provenance) -> dict[str, str]:
+    return {
+        "fsbench": made.fsbench,
+        "commit": made.git_commit or "unknown",
+        "python": made.python,
+        "platform": made.platform,
+        "device": made.device,
+        "cpu capability": made.cpu_capability,
+        "threads": str(made.threads),
+        **({"batch size": str(made.batch_size)} if made.batch_size else {}),
+    }
+
+
+def feature_options(spec: FeatureSpec) -> Iterator[str]:
+    """Yield the options that choose how features are taken."""
+    values = spec.model_dump(mode="json")
+    for name, value in values.items():
+        if name == "head":
+            yield "--features=head"
+        else:
+            yield f"--{name}={','.join(map(str, value)) if name in {'mean', 'std'} else value}"

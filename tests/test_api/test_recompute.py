@@ -1,0 +1,365 @@
+"""fsbench leaderboard recompute: the commands give the recipe and the specs and inject nothing."""
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import fakes
+from support import site as fakes_site
+from support.fakes import DECLARATION
+from support.forged import forge
+
+from fsbench.api.pretrain import read_recipe
+from fsbench.api.recompute import EnvironmentCommands, evaluations, recipe_of, recompute
+from fsbench.api.request import (
+    EvaluationRequest,
+    parse_head_settings,
+    parse_probe_settings,
+    parse_tasks,
+    request_of_specs,
+)
+from fsbench.cli.main import run
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import write_record
+from fsbench.core.schema import BackboneFacts, Result, Training
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
+from fsbench.core.tasks import Options, TaskId
+from fsbench.results import ResultStore
+from fsbench.results.assembly import build_result as result_of
+from fsbench.results.verification import Loaded, read_cells
+from leaderboard.board.board import Board, BoardEntry
+from leaderboard.ranking.outcomes import VerifiedResult
+from leaderboard.submission.checks import submit_results
+from pretrain import METHODS
+from pretrain.recipes import registry
+from pretrain.recipes.recipe import Recipe
+
+COSTS = {"steps": 1, "samples": 1, "flops": 1, "seconds": 1.0, "peak_memory_bytes": 0}
+SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
+SETTINGS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
+    ("toy_tiles:5w1s", (), {}),
+    ("toy_rims:3w20s@startup", (), {"seed": 3, "input_size": 64}),
+    ("toy_tiles:5w5s/ridge", ("ridge.lam=10", "ridge.normalize=l2"), {}),
+    ("toy_tiles:5w5s/soft_kmeans", (), {}),
+    ("toy_tiles:5w1s/affine", (), {"bn_mode": "train"}),
+    ("toy_tiles:probe", ("probe.views=2", "probe.schedule=cosine"), {"seed": 5}),
+    ("toy_tiles:probe", (), {"limit": 3}),
+    ("dogs:probe", ("probe.select=held_out",), {}),
+    ("dogs:knn", ("probe.k=5", "probe.metric=euclidean"), {}),
+    ("toy_tiles:knn", ("probe.temperature=0.2",), {}),
+)
+
+
+def spec_of(task: str, settings: tuple[str, ...], fields: dict[str, Any]) -> Spec:
+    request = EvaluationRequest(
+        parse_tasks([task], Options()),
+        settings=parse_head_settings(settings),
+        probing=parse_probe_settings(settings),
+        **{"input_size": 32, **fields},
+    )
+    return request.spec(request.tasks[0], 32)
+
+
+def result(spec: Spec, dataset: str) -> Result:
+    """A result with this spec; its records do not matter here."""
+    data, episodic = fakes.official("toy_tiles"), fakes.episodic()
+    records = fakes.episodes(episodic, data, range(40), 0.5)
+    whole = result_of(fakes.facts(), data, episodic, records, False, fakes.provenance())
+    named = data.model_copy(update={"name": dataset})
+    limited = ("limited",) if getattr(spec, "epochs", 0) == 3 else ()
+    changes = {"spec": spec, "dataset": named, "flags": limited, "task": TaskId.of(dataset, spec)}
+    return whole.model_copy(update=changes)
+
+
+@pytest.mark.parametrize(("task", "settings", "fields"), SETTINGS)
+def test_the_command_reads_the_spec_of_the_result(
+    task: str, settings: tuple[str, ...], fields: dict[str, Any], tmp_path: Path
+) -> None:
+    spec, dataset = spec_of(task, settings, fields), task.partition(":")[0]
+    path = tmp_path / "result.json"
+    write_record(path, result(spec, dataset))
+    notes: list[str] = []
+    (command,) = evaluations([Loaded(path, result(spec, dataset), None)], notes)  # type: ignore[arg-type]
+    kind, option = command
+    assert notes == []
+    assert kind == ("episodic" if isinstance(spec, EpisodicSpec) else "probe")
+    request = request_of_specs([Path(option.removeprefix("--spec="))], [], (0, 1), False)
+    (read,) = request.tasks
+    assert read == TaskId.of(dataset, spec)
+    assert request.spec(read, 32) == spec
+    assert request.n_episodes == 40 or not isinstance(spec, EpisodicSpec)
+
+
+def test_two_specs_of_one_task_get_two_commands() -> None:
+    sized = fakes.episodic().model_copy(update={"bn_mode": "train"})
+    loaded = [
+        Loaded(Path(f"{i}.json"), result(spec, "toy_tiles"), None)  # type: ignore[arg-type]
+        for i, spec in enumerate((fakes.episodic(), sized))
+    ]
+    commands = evaluations(loaded, [])
+    assert commands == [("episodic", "--spec=0.json"), ("episodic", "--spec=1.json")]
+
+
+def board_with_entry(folder: Path, **facts: object) -> Path:
+    spec = spec_of("toy_tiles:5w1s", (), {})
+    assert isinstance(spec, EpisodicSpec)
+    data, backbone = fakes.official(), fakes.facts(**facts)
+    cell = ResultStore(folder / "r").cell(backbone, data, spec, "model")
+    cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
+    cell.finish(range(40), provenance=fakes.provenance(git_commit="a" * 40))
+    submit_results(folder / "r", folder / "board", DECLARATION)
+    return folder / "board"
+
+
+@pytest.mark.parametrize(
+    "ref", ["x'; touch pwned; '", "$(touch pwned)", "`touch pwned`", 'a b" && touch pwned #', "-rf"]
+)
+def test_no_reference_injects(ref: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board = board_with_entry(tmp_path, ref=ref, source="file", architecture="resnet18; touch pwned")
+    with pytest.raises(SystemExit):
+        run(["leaderboard", "recompute", "entry", "--board", str(board)])
+    script = capsys.readouterr().out
+    assert f"# computed by the code of: git checkout {'a' * 40}\n" in script
+    (tmp_path / "bin").mkdir()
+    for name in ("fsbench", "git", "python"):
+        stub = tmp_path / "bin" / name
+        stub.write_text('#!/bin/sh\nprintf "%s\\n" "$0" "$@" >> calls.txt\n')
+        stub.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-eu", "-c", script], cwd=home, env={"PATH": path}, check=True)
+    assert sorted(p.name for p in home.iterdir()) == ["calls.txt", "constraints.txt"]
+    calls = (home / "calls.txt").read_text().splitlines()
+    assert f"--model={ref}" in calls
+    assert "--arch=resnet18; touch pwned" in calls
+    assert (home / "constraints.txt").read_text() == "torch==2.15.0\n"
+
+
+def test_text_that_could_do_harm_when_printed_or_pasted_is_refused(tmp_path: Path) -> None:
+    board = board_with_entry(tmp_path)
+    assert recompute(Board.open(board).entry("entry"), "board")
+    for change, match in (
+        ({"platform": "x\x1b[2J"}, "control characters"),
+        ({"packages": {"torch\n": "1"}}, "control characters"),
+    ):
+        forge(board / "entry", "5w", **change)
+        with pytest.raises(ValidationFailed, match=match):
+            recompute(Board.open(board).entry("entry"), "board")
+    forge(board / "entry", "5w", platform="Linux", packages={"torch": "2.15.0 @ http://evil"})
+    (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
+    assert recomputation.constraints == []
+
+
+def test_code_of_a_submitter_is_not_proposed(tmp_path: Path) -> None:
+    folder = tmp_path / "board"
+    entry = Board.open(board_with_entry(tmp_path)).entry("entry")
+    cell = entry.cells[0]
+    facts = cell.result.backbone.model_copy(update={"ref": "py:os:system", "source": "py"})
+    moved = cell.result.model_copy(update={"backbone": facts})
+    forged = BoardEntry(entry.file, (Loaded(cell.path, moved, cell.records),))
+    with pytest.raises(ValidationFailed, match="code of its author"):
+        recompute(forged, str(folder))
+
+
+def trained(recipe: Recipe, stated: bool = True, **changes: object) -> BackboneFacts:
+    """Facts of a run of this recipe, whose results hold it or only name it."""
+    fields = {"recipe": recipe.model_dump(mode="json") | changes}
+    fields |= {"source_fingerprint": "x", "device": "cpu"}
+    training = Training.model_validate(fields | COSTS) if stated else None
+    digest = training.recipe_digest if training else recipe.digest()
+    update = {"recipe": recipe.name, "recipe_digest": digest, "training": training, "steps": 1}
+    return fakes.facts().model_copy(update=update)
+
+
+def test_a_run_of_a_recipe_starts_with_its_pretraining(tmp_path: Path) -> None:
+    recipe = registry.load_recipe("toy/normal").replace({"seed": 2, "lr": 0.07})
+    board = board_with_entry(tmp_path, **dict(trained(recipe)))
+    (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
+    command, evaluation, _ = recomputation.commands
+    assert command[:2] == ("fsbench", "pretrain")
+    assert command[3:] == ("--output=runs",)
+    assert read_recipe(Path(command[2])) == recipe
+    assert evaluation[2] == f"--model=run:runs/{recipe.label}"
+
+
+def test_only_the_recipe_of_the_run_is_proposed(tmp_path: Path) -> None:
+    recipe = registry.load_recipe("toy/normal").replace({"seed": 2})
+    later = trained(recipe, later=1)
+    for number, facts in enumerate((trained(recipe, stated=False), later)):
+        board = board_with_entry(tmp_path / str(number), **dict(facts))
+        (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
+        assert [command[1] for command in recomputation.commands] == ["episodic", "leaderboard"]
+        assert any("pretrain it yourself" in note for note in recomputation.notes)
+    for change in ({"later": 1}, {"methods": [{"name": "unheard"}]}, {"name": "lost/normal"}):
+        assert recipe_of(trained(recipe, **change)) is None
+
+
+@pytest.mark.parametrize("scale", ["toy", "pilot"])
+@pytest.mark.parametrize("name", METHODS.names())
+def test_results_hold_every_recipe_and_its_control(name: str, scale: str) -> None:
+    recipe = registry.load_recipe(f"{scale}/{name}")
+    for variant in (recipe, registry.control_recipe(recipe), recipe.replace({"seed": 4})):
+        assert recipe_of(trained(variant)) == variant
+    base = registry.load_recipe("toy/normal")
+    both = registry.compose_methods(base, "swr+weight_compander", {"swr.lam": 0.02, "width": 8})
+    assert recipe_of(trained(both)) == both
+
+
+def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board = board_with_entry(tmp_path)
+    with pytest.raises(SystemExit):
+        run(["leaderboard", "recompute", "entry", "--board", str(board), "--format", "json"])
+    (machine,) = json.loads(capsys.readouterr().out)["machines"]
+    assert machine["environment"]["threads"] == "1"
+    assert all(shlex.split(shlex.join(command)) == command for command in machine["commands"])
+    assert len(list(read_cells(board))) == 1
+
+
+def entry_of(facts: Mapping[str, object] | None = None, **made: object) -> BoardEntry:
+    """An entry with two results; made: changes of the provenance of the second one."""
+    backbone = fakes.facts(**dict(facts or {}))
+    entry = fakes_site.entry("entry", backbone, 0.5, ["eurosat"], SPECS)
+    first, second = entry.cells
+    changed = second.result.model_copy(update={"provenance": fakes.provenance(**made)})
+    return replace(entry, cells=(first, moved(second, changed)))
+
+
+def moved(cell: Any, changed: Result) -> VerifiedResult:
+    return VerifiedResult(cell.path, changed, cell.outcomes)
+
+
+def same_provenance(**made: object) -> BoardEntry:
+    """An entry with two results of the same provenance."""
+    entry = entry_of(**made)
+    first, second = entry.cells
+    provenance = {"provenance": second.result.provenance}
+    return replace(entry, cells=(moved(first, first.result.model_copy(update=provenance)), second))
+
+
+def only(entry: BoardEntry) -> EnvironmentCommands:
+    (recomputation,) = recompute(entry, "board")
+    return recomputation
+
+
+def test_the_commands_of_a_plain_entry() -> None:
+    entry = entry_of()
+    specs = [f"--spec={cell.path}" for cell in entry.cells]
+    assert only(entry).commands == [
+        (
+            *("fsbench", "episodic", "--model=run:runs/a", *specs),
+            *("--threads=1", "--device=cpu", "--output=results"),
+        ),
+        ("fsbench", "leaderboard", "verify", "entry", "--model=run:runs/a", "--board=board"),
+    ]
+
+
+def test_the_machine_is_that_of_the_results() -> None:
+    entry = same_provenance(threads=3, device="NVIDIA H100", batch_size=7)
+    command = only(entry).commands[0]
+    assert command[-4:] == ("--threads=3", "--device=cuda", "--batch-size=7", "--output=results")
+
+
+def test_the_weights_are_named_for_both_commands() -> None:
+    file = {"source": "file", "ref": "w.pt", "architecture": "resnet18", "random_init": 4}
+    words = {"--model=w.pt", "--arch=resnet18", "--random-init=4"}
+    assert all(words <= set(command) for command in only(entry_of(file)).commands)
+
+
+@pytest.mark.parametrize(
+    ("change", "groups"),
+    [({}, 1), ({"threads": 2}, 2), ({"packages": {"torch": "1"}}, 2), ({"command": "other"}, 1)],
+)
+def test_every_environment_has_its_commands(change: dict[str, Any], groups: int) -> None:
+    assert len(recompute(entry_of(**change), "board")) == groups
+
+
+@pytest.mark.parametrize(
+    ("commit", "checkout", "noted"),
+    [
+        ("a" * 40, "a" * 40, False),
+        ("a" * 40 + "-dirty", "a" * 40, True),
+        ("--exec=touch", "", False),
+        ("main", "", False),
+        (None, "", True),
+    ],
+)
+def test_only_a_hash_is_named_for_a_checkout(
+    commit: str | None, checkout: str, noted: bool
+) -> None:
+    recomputation = only(same_provenance(git_commit=commit))
+    assert recomputation.commit == checkout
+    assert any("uncommitted" in note for note in recomputation.notes) == noted
+    assert (f"git checkout {checkout}" in recomputation.script()) == bool(checkout)
+
+
+def test_only_plain_versions_of_plain_packages_are_pinned() -> None:
+    packages = {"torch": "2.0+cpu", "-r evil": "1", "numpy": "@ http://evil", "x; y": "1"}
+    assert only(same_provenance(packages=packages)).constraints == ["torch==2.0+cpu"]
+
+
+def test_a_folder_of_images_is_left_to_the_reader() -> None:
+    entry = entry_of()
+    changed = []
+    for cell in entry.cells:
+        data = cell.result.dataset.model_copy(update={"name": "folder-mine"})
+        task = replace(cell.result.task, dataset="folder-mine")
+        update = {"dataset": data, "task": task}
+        changed.append(moved(cell, cell.result.model_copy(update=update)))
+    recomputation = only(replace(entry, cells=tuple(changed)))
+    assert "--tasks=folder:DIR" in recomputation.commands[0]
+    assert any("folder of the submitter" in note for note in recomputation.notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["ref", "architecture", "recipe", "platform", "device", "packages"]
+)
+def test_no_text_with_control_characters_is_printed(name: str) -> None:
+    hostile = "x\x1b[2J"
+    if name in ("ref", "architecture", "recipe"):
+        entry = entry_of({name: hostile})
+    else:
+        entry = entry_of(**{name: {hostile: "1"} if name == "packages" else hostile})
+    with pytest.raises(ValidationFailed, match="control characters"):
+        recompute(entry, "board")
+
+
+def test_no_path_with_control_characters_is_printed() -> None:
+    entry = entry_of()
+    first = VerifiedResult(Path("x\x1b[2J.json"), entry.cells[0].result, entry.cells[0].outcomes)  # type: ignore[attr-defined]
+    with pytest.raises(ValidationFailed, match="control characters"):
+        recompute(replace(entry, cells=(first,)), "board")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"source": "py"},
+        {"ref": "py:os:system"},
+        {"ref": "a.pth@py:os:system", "source": "file"},
+        {"architecture": "py:os:system", "source": "file"},
+    ],
+)
+def test_code_is_never_proposed(facts: dict[str, object]) -> None:
+    with pytest.raises(ValidationFailed, match="code of its author"):
+        recompute(entry_of(facts), "board")
+
+
+def test_code_in_a_recipe_is_never_proposed() -> None:
+    facts = trained(registry.load_recipe("toy/normal"), source="py:os:system")
+    with pytest.raises(ValidationFailed, match="code of its author"):
+        recompute(entry_of(dict(facts)), "board")
+
+
+def test_a_name_that_passes_for_an_option_is_refused() -> None:
+    entry = entry_of()
+    declaration = entry.file.declaration.model_copy(update={"name": "-rf"})
+    file = entry.file.model_copy(update={"declaration": declaration})
+    with pytest.raises(ValidationFailed, match="pass for an option"):
+        recompute(replace(entry, file=file), "board")
