@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CORE = (
     *("torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub"),
-    *("pooch", "numpy", "pandas", "pillow", "scipy", "scikit-learn", "matplotlib", "pydantic"),
+    *("numpy", "pandas", "pillow", "scipy", "scikit-learn", "matplotlib", "pydantic"),
     *("typer", "rich", "jinja2", "pyyaml", "filelock"),
 )
 INSTALL = {"learn2learn": "make meta", "ray": 'pip install "fsbench[ray]"'}

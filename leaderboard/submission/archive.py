@@ -18,7 +18,6 @@ from typing import IO, cast
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import columns
-from fsbench.data.download import LimitedReader
 from fsbench.results.verification import Loaded
 
 MAX_FILES = 20_000
@@ -40,6 +39,20 @@ PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 FIX = "pack the results folder again: zip -r NAME.zip results, or tar czf NAME.tar.gz results"
 TOO_MUCH = "submit the results of one model, and only those of the board's columns"
+
+
+class LimitedReader:
+    """Reader of at most `left` bytes: tarfile reads headers of any size that they state."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self.file, self.left, self.limit = file, limit, limit
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        self.left -= size
+        if size < 0 or self.left < 0:
+            raise ValueError(f"headers of more than {self.limit} bytes")
+        return self.file.read(size)
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,12 @@ OWN = {
     ("fsbench/core/plotting.py", "ElementTree.fromstring"),
     ("leaderboard/site/page.py", "Markup"),
     ("fsbench/backbones/pickles.py", "pickle.Unpickler"),
+    ("fsbench/data/download.py", "zipped.extractall"),
+    ("fsbench/data/download.py", "tarred.extractall"),
 }
 """Drawings that this process made a moment ago; styles, scripts and escaped JSON of the page; the
-unpickler whose find_class imports nothing, which the tests below hold it to."""
+unpickler whose find_class imports nothing, which the tests below hold it to; archives whose hash
+was checked."""
 
 
 def dotted(node: ast.AST) -> str:
@@ -98,7 +101,7 @@ def called(call: ast.Call, place: str) -> str:
         return "" if loader in safe else "yaml.load"
     if name.startswith("subprocess.") and not (call.args and isinstance(call.args[0], ast.List)):
         return f"{name} of something else than a list of words"
-    if name.endswith("extractall"):
+    if name.endswith("extractall") and (place, last_two) not in OWN:
         return "extractall, which nothing bounds"
     if name.endswith("Environment") and argument_of(call, "autoescape") is not True:
         return "a template environment that does not escape"

@@ -11,7 +11,6 @@ import pytest
 from support.downloads import Server, zipped
 
 from fsbench.core.errors import DataError, UsageError
-from fsbench.data import download as module
 from fsbench.data.cards import Archive
 from fsbench.data.catalog import all_facts
 from fsbench.data.download import download_dataset, extract_archive, fetch_file
@@ -89,13 +88,21 @@ def test_no_download_without_the_hashes(server: Server, tmp_path: Path, hashes: 
     assert server.asked == []
 
 
-@pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "a/../../out.txt", "C:/out.txt"])
-def test_paths_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "set").mkdir()
-    (tmp_path / "bad.zip").write_bytes(zipped({"fine.txt": b"", name: b"x"}))
-    with pytest.raises(DataError, match="unsafe entry"):
-        extract_archive(tmp_path / "bad.zip", tmp_path / "set")
-    assert [path.name for path in tmp_path.rglob("*")] in (["bad.zip", "set"], ["set", "bad.zip"])
+@pytest.mark.parametrize("text", ["abc", "", "g" * 64, "0" * 63])
+def test_a_hash_that_is_none_is_refused_before_the_download(tmp_path: Path, text: str) -> None:
+    archive = Archive("http://127.0.0.1:9/a.zip")
+    with pytest.raises(UsageError, match=f"'{text}' is not a sha-256"):
+        download_dataset(FACTS, [archive], tmp_path / "set", [text])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "a/../../out.txt"])
+def test_no_path_in_a_zip_leaves_the_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x" / "set").mkdir(parents=True)
+    (tmp_path / "a.zip").write_bytes(zipped({"fine.txt": b"", name: b"x"}))
+    extract_archive(tmp_path / "a.zip", tmp_path / "x" / "set")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zip", "x"}
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["set"]
 
 
 def tarred(files: dict[str, bytes], mode: str = "w") -> bytes:
@@ -122,21 +129,22 @@ def test_tars_are_unpacked_and_single_files_kept(
     assert files == {"x/a.txt", "list.txt"}
 
 
-@pytest.mark.parametrize("name", ["../out.txt", "/abs.txt", "C:/out.txt"])
-def test_tars_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["../out.txt", "a/../../out.txt"])
+def test_a_tar_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "bad.tar").write_bytes(tarred({"fine.txt": b"", name: b"x"}))
-    with pytest.raises(DataError, match="unsafe entry"):
+    with pytest.raises(DataError, match="outside the destination"):
         extract_archive(tmp_path / "bad.tar", tmp_path / "set")
     assert not list((tmp_path / "set").iterdir())
 
 
-def test_links_in_tars_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["/etc/hosts", "../../elsewhere"])
+def test_a_tar_with_a_link_out_of_the_folder_is_refused(tmp_path: Path, target: str) -> None:
     with tarfile.open(tmp_path / "bad.tar", "w") as archive:
         entry = tarfile.TarInfo("link")
-        entry.type, entry.linkname = tarfile.SYMTYPE, "elsewhere"
+        entry.type, entry.linkname = tarfile.SYMTYPE, target
         archive.addfile(entry)
-    with pytest.raises(DataError, match="unsafe entry: 'link'"):
+    with pytest.raises(DataError, match="damaged: 'link'"):
         extract_archive(tmp_path / "bad.tar", tmp_path)
 
 
@@ -149,23 +157,13 @@ def test_a_damaged_tar_is_named(tmp_path: Path, cut: int) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
 
 
-def test_links_are_refused(tmp_path: Path) -> None:
+def test_a_link_in_a_zip_becomes_a_file(tmp_path: Path) -> None:
     entry = zipfile.ZipInfo("link")
     entry.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr(entry, "/etc/hosts")
-    with pytest.raises(DataError, match="unsafe entry: 'link'"):
-        extract_archive(tmp_path / "bad.zip", tmp_path)
-
-
-@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
-def test_huge_archives_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
-    (tmp_path / "big.zip").write_bytes(zipped({"a": b"123", "b": b"4"}))
-    monkeypatch.setattr(module, limit, 1)
-    with pytest.raises(DataError, match="unpacks to at least 2 files and 4 bytes"):
-        extract_archive(tmp_path / "big.zip", tmp_path)
+    extract_archive(tmp_path / "a.zip", tmp_path)
+    assert not (tmp_path / "link").is_symlink()
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
