@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta ray readme regime benchmarks clean
+.PHONY: demo test test-slow test-avx2 fuzz audit stress lint types wheel-test meta readme regime benchmarks clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -27,7 +27,7 @@ test-avx2: $(STAMP) meta  ## the contracts of methods and architectures with one
 		tests/contracts/test_methods.py tests/contracts/test_methods_on_architectures.py \
 		tests/test_backbones/test_architectures.py tests/test_backbones/test_torch_faults.py
 
-stress: $(STAMP) ray  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
+stress: $(STAMP)  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
 	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)
 	$(if $(QUICK),,$(MAKE) fuzz)
 
@@ -56,12 +56,6 @@ meta: .venv/.meta
 	$(BIN)/python -m pip install --quiet cython --editable ".[meta]"
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 		--config-settings=--global-option=build_ext learn2learn==0.2.0
-	touch $@
-
-# A node of a cluster dies in `make stress`.
-ray: .venv/.ray
-.venv/.ray: $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable ".[dev,ray]"
 	touch $@
 
 readme: $(STAMP)  ## write the generated tables and figures of the documents anew

@@ -16,7 +16,7 @@ CORE = (
     *("numpy", "pandas", "pillow", "scipy", "scikit-learn", "matplotlib", "pydantic"),
     *("typer", "rich", "jinja2", "pyyaml", "filelock"),
 )
-INSTALL = {"learn2learn": "make meta", "ray": 'pip install "fsbench[ray]"'}
+INSTALL = {"learn2learn": "make meta"}
 """Optional packages and how to install them."""
 LOW_DISK = 5.0
 """GB of free disk below which features of all targets may not fit."""

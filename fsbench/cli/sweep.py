@@ -1,17 +1,15 @@
 """`fsbench sweep`: run many pretraining runs and evaluations that one file describes."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from typer import Argument, Option
 
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.sweep.file import SweepFile
     from fsbench.sweep.graph import SweepPlan
     from fsbench.sweep.job import Workplace
-    from fsbench.sweep.schedule import EngineOptions
 
 
 def sweep(
@@ -28,11 +26,7 @@ def sweep(
     ),
     data: options.Data = None,
     cache: options.Cache = None,
-    engine: Literal["local", "ray"] = Option(
-        "local", help="Engine: local processes or a Ray cluster."
-    ),
-    jobs: int = Option(1, min=1, help="Parallel processes of the local engine."),
-    address: str | None = Option(None, help="Address of the Ray cluster: auto or HOST:PORT."),
+    jobs: int = Option(1, min=1, help="Parallel processes; they share the GPUs evenly."),
     device: options.Device = "auto",
     workers: options.Workers = 2,
     dry_run: bool = Option(False, "--dry-run", help="Print the jobs and their cost only."),
@@ -47,7 +41,7 @@ def sweep(
     from fsbench.core.io import cache_folder
     from fsbench.sweep.file import read_sweep_file
     from fsbench.sweep.job import Workplace, absolute_roots
-    from fsbench.sweep.schedule import EngineOptions, plan_sweep
+    from fsbench.sweep.schedule import plan_sweep
 
     sweep_file = read_sweep_file(parse_file(what, file))
     if board is None and sweep_file.submit:
@@ -68,7 +62,7 @@ def sweep(
     elif dry_run:
         show_plan(plan, place, as_json)
     else:
-        run(sweep_file, plan, place, EngineOptions(engine, jobs, address), yes)
+        run(plan, place, jobs, yes)
 
 
 def parse_file(what: str, file: Path | None) -> Path:
@@ -80,21 +74,15 @@ def parse_file(what: str, file: Path | None) -> Path:
     return file or Path(what)
 
 
-def run(
-    sweep_file: "SweepFile",
-    plan: "SweepPlan",
-    place: "Workplace",
-    engine: "EngineOptions",
-    yes: bool,
-) -> None:
+def run(plan: "SweepPlan", place: "Workplace", jobs: int, yes: bool) -> None:
     """Run the missing jobs. Raise FsbenchError with the reasons if some failed."""
     from fsbench.core.errors import FsbenchError
     from fsbench.sweep import costs
     from fsbench.sweep.schedule import run_sweep
 
     if plan.missing:
-        plan = costs.announce_cost(plan, place, engine.jobs, yes, console.log)
-    failed = run_sweep(sweep_file, place, engine, console.reporter(), plan)
+        plan = costs.announce_cost(plan, place, jobs, yes, console.log)
+    failed = run_sweep(plan, place, jobs, console.reporter())
     if failed:
         listed = "\n  ".join(f"{title}: {reason}" for title, reason in failed.items())
         raise FsbenchError(

@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import explain_errors, plain_yaml
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.schema import Text, names_code
 from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen
 
 JobKind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
-KINDS: tuple[JobKind, ...] = get_args(JobKind)
 """round: a round 0 of several runs; evaluate: one backbone on one data set with one head."""
-MAX_TEXT = 64 * 2**10
-"""Largest size of a sweep file in bytes."""
 
 
 class RunsBlock(Frozen):
@@ -91,15 +88,8 @@ class EntriesBlock(Frozen):
     pretraining_data: tuple[str, ...] = Field((), description="of given backbones")
 
 
-class JobResources(Frozen):
-    """Resources of one kind of job, and its number of retries."""
-
-    gpus: float = Field(0.0, ge=0, description="share of one GPU, where there is any")
-    retries: int = Field(1, ge=0, le=20)
-
-
 class SweepFile(Frozen):
-    """A sweep. jobs: resources by kind; threads: torch threads per job (bits depend on it)."""
+    """A sweep. threads: torch threads per job (bits depend on it)."""
 
     pretrain: tuple[RunsBlock, ...] = ()
     backbones: tuple[BackboneBlock, ...] = ()
@@ -107,9 +97,6 @@ class SweepFile(Frozen):
     analyze: tuple[AnalysesBlock, ...] = ()
     submit: EntriesBlock | None = None
     threads: int = Field(1, ge=1, le=1024)
-    jobs: Mapping[JobKind, JobResources] = Field(
-        {}, description="by kind; the rest: no GPU, one retry"
-    )
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:
@@ -119,24 +106,14 @@ class SweepFile(Frozen):
             raise ValueError("`submit` without `evaluate` has no results to submit")
         return self
 
-    def resources(self, kind: JobKind) -> JobResources:
-        return self.jobs.get(kind, JobResources())
-
 
 def read_sweep_file(path: Path) -> SweepFile:
     """Read a sweep file. Raise UsageError, or UnknownName with the nearest key."""
-    import yaml
-
     try:
-        if path.stat().st_size > MAX_TEXT:
-            raise ValueError(f"it is larger than {MAX_TEXT} bytes")
-        data = plain_yaml(path.read_text(encoding="utf8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise UsageError(f"cannot read {path}: {error}", fix="give a YAML file") from error
-    if not isinstance(data, dict):
-        raise UsageError(f"{path} is no mapping", fix=f"keys: {', '.join(SweepFile.model_fields)}")
-    try:
+        data = read_mapping(path, ", ".join(SweepFile.model_fields))
         return SweepFile.model_validate(data)
+    except ValidationFailed as error:
+        raise UsageError(error.message, fix=error.fix) from error
     except ValidationError as error:
         raise usage_error(path, error) from error
 
@@ -158,5 +135,4 @@ BLOCKS: dict[str, type[Frozen]] = {
     "evaluate": EvaluationBlock,
     "analyze": AnalysesBlock,
     "submit": EntriesBlock,
-    "jobs": JobResources,
 }

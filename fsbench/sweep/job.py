@@ -113,7 +113,6 @@ class JobOutcome(NamedTuple):
     retry would fail too.
     """
 
-    key: str
     reason: str = ""
     seconds: float | None = None
     host: str | None = None
@@ -135,4 +134,4 @@ def run_job(job: Job, place: Workplace) -> JobOutcome:
     except (FsbenchError, OSError) as error:
         reason, wrong = f"{type(error).__name__}: {error}", isinstance(error, UsageError)
     seconds = round(time.monotonic() - started, 3)
-    return JobOutcome(job.key, reason, seconds, socket.gethostname(), os.getpid(), wrong)
+    return JobOutcome(reason, seconds, socket.gethostname(), os.getpid(), wrong)

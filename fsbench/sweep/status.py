@@ -28,8 +28,6 @@ class JobState(Frozen):
     state: Literal["running", "done", "failed"]
     attempt: int = Field(ge=1)
     since: str = Field(description="UTC, ISO 8601")
-    engine: str
-    threads: int = Field(ge=1)
     seconds: float | None = Field(None, ge=0)
     host: str | None = None
     pid: int | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from stress import damage, endurance, interruptions, nodes, surroundings
+from stress import damage, endurance, interruptions, surroundings
 from stress.jobs import JOBS
 from stress.tally import Row, table
 from stress.trial import Trials
@@ -41,7 +41,6 @@ def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callabl
         yield f"tmpfs {name}", lambda n=name: surroundings.full_file_system(trials, n, many)
     yield "changed", lambda: surroundings.changed_images(trials, some)
     yield "diverging", lambda: surroundings.diverging(trials, some)
-    yield "nodes", lambda: nodes.killed(trials, range(1))
 
 
 def main() -> int:

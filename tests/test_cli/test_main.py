@@ -230,7 +230,7 @@ def fix_texts() -> Iterator[tuple[str, str]]:
 
 def test_hints_of_errors_name_only_options_that_exist() -> None:
     options = {option for c in COMMANDS.values() for p in c.params for option in p.opts}
-    options |= {"--help", "--nproc-per-node", "--head"}  # the last two: torchrun, ray start
+    options |= {"--help", "--nproc-per-node"}  # the last one: torchrun
     unknown = [
         (place, option)
         for place, text in fix_texts()

@@ -6,7 +6,7 @@ import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.sweep.evaluation import TrainedBackbone, build_request
-from fsbench.sweep.file import JobResources, read_sweep_file
+from fsbench.sweep.file import read_sweep_file
 from fsbench.sweep.graph import load_given
 from fsbench.sweep.training import TrainingJob
 from pretrain.recipes.registry import load_recipe
@@ -14,7 +14,6 @@ from pretrain.recipes.registry import load_recipe
 GOOD = """
 pretrain: [{recipes: [toy/seal], seeds: [0, 1]}]
 evaluate: [{targets: [toy], shots: [1, 5]}]
-jobs: {pretrain: {gpus: 0.25, retries: 3}}
 """
 
 
@@ -27,8 +26,7 @@ def write_file(tmp_path: Path, text: str) -> Path:
 def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
     file = read_sweep_file(write_file(tmp_path, GOOD))
     assert file.pretrain[0].seeds == (0, 1)
-    assert file.resources("pretrain") == JobResources(gpus=0.25, retries=3)
-    assert file.resources("evaluate") == JobResources(gpus=0, retries=1)
+    assert file.threads == 1
     assert file.evaluate[0].episodes == 600
 
 
@@ -39,7 +37,7 @@ def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
         ("pretrain: [{recipes: [toy/seal], seed: [0]}]", "seeds"),
         ("backbones: [{modle: timm/resnet18}]", "model"),
         ("backbones: [{model: a}]\nevaluate: [{target: [toy]}]", "targets"),
-        ("backbones: [{model: a}]\njobs: {pretrain: {gpu: 1}}", "gpus"),
+        ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "license"),
     ],
 )
 def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, meant: str) -> None:
@@ -56,11 +54,11 @@ def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, me
         ("backbones: [{model: a.pth, arch: 'py:os:getcwd'}]", "names code to run"),
         ("evaluate: [{targets: [toy]}]", "names no backbone"),
         ("backbones: [{model: a}]\nthreads: 0", "threads"),
-        ("backbones: [{model: a}]\njobs: {train: {}}", "jobs"),
+        ("backbones: [{model: a}]\njobs: {pretrain: {retries: 3}}", "unknown key"),
         ("- a", "is no mapping"),
         ("a: &x [1]\nb: *x", "alias"),
         ("threads: 1\nthreads: 2", "duplicate key"),
-        ("a: [", "cannot read"),
+        ("a: [", "cannot be read"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -69,7 +67,7 @@ def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read_sweep_file(tmp_path / "none.yaml")
 
 

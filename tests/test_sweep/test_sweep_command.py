@@ -34,9 +34,9 @@ def start(root: Path, output: str, file: Path) -> subprocess.Popen[bytes]:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that a process started (Linux)."""
-    pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in pids]
+    """Processes that the threads of a process started (Linux)."""
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in files for child in path.read_text().split()]
 
 
 def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
@@ -172,7 +172,7 @@ def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
 def test_a_failure_is_listed_and_the_rest_is_done(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    data = sweep(tmp_path, methods=("seal",), jobs={"pretrain": {"retries": 0}})
+    data = sweep(tmp_path, methods=("seal",))
     bad = {"recipes": ["toy/normal"], "set": {**data["pretrain"][0]["set"], "lr": 1e38}}
     file = write(tmp_path / "sweep.yaml", {**data, "pretrain": [bad, *data["pretrain"]]})
     assert call(str(file), *where(tmp_path, "out")) == 1
