@@ -155,6 +155,11 @@ class ClassTree(NamedTuple):
             images[label] = [f"{name}/{path}" for path in self.images[name]]
         return images
 
+    def labelled(self, classes: Sequence[str]) -> list[tuple[int, Path]]:
+        """Return the place of its class and the path of every image, in class order."""
+        lists = enumerate(self.by_class(classes).values())
+        return [(label, self.root / path) for label, paths in lists for path in paths]
+
     @property
     def notes(self) -> tuple[str, ...]:
         """A count of the files by suffix, where they have several or some are left out."""

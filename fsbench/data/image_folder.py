@@ -156,13 +156,9 @@ def list_tree_images(
     tree: ClassTree, classes: Sequence[str], bits: int | None = None
 ) -> tuple[list[SourceImage], str]:
     """List the images of class folders, labelled by position in `classes`, and stamp the files."""
-    paths = [
-        (label, tree.root / path)
-        for label, paths in enumerate(tree.by_class(classes).values())
-        for path in paths
-    ]
-    samples = [SourceImage(label, partial(open_rgb, path, bits=bits)) for label, path in paths]
-    return samples, stamp_files([path for _, path in paths])
+    images = tree.labelled(classes)
+    samples = [SourceImage(label, partial(open_rgb, path, bits=bits)) for label, path in images]
+    return samples, stamp_files([path for _, path in images])
 
 
 def stamp_files(paths: list[Path]) -> str:

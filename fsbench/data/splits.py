@@ -6,7 +6,7 @@ With official lists both parts form one data set. The part leads the canonical i
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from fsbench.core.seeding import seed_for
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
+from fsbench.data.cards import Archive, read_card
 from fsbench.data.files import find_path, is_inside, require_content
 
 Indices = NDArray[np.int64]
@@ -43,6 +44,46 @@ class ListedImage(NamedTuple):
 
     label: int
     name: str
+
+    @classmethod
+    def of(
+        cls, facts: DatasetFacts, table: Path, name: str, label: str, number: str | int = ""
+    ) -> "ListedImage":
+        """Return the image of a row: a class by name, and by its number from 1 where it has one.
+
+        Raises DataError naming the table for an unknown class, or if name and number disagree.
+        """
+        if label not in facts.classes:
+            raise DataError(f"{table} names no class in '{name}'", fix="use the official file")
+        place = facts.classes.index(label)
+        if str(number) not in {"", str(place + 1)}:
+            raise DataError(
+                f"{table}: the label of {name} is not that of its name", fix="fetch it again"
+            )
+        return cls(place, name)
+
+
+def official_target(
+    card: str,
+    images: str,
+    read_list: Callable[[Path, str, DatasetFacts], Iterable[ListedImage]],
+    base: str = "",
+) -> tuple[DatasetFacts, tuple[Archive, ...], Callable[..., TargetDataset]]:
+    """Return FACTS, ARCHIVES and `load` of a target with official train and test lists.
+
+    images: the image folder; read_list: (folder, part, facts) -> its images, or DataError; base:
+    the folder that an archive unpacks to and that holds all, the data set's own by default.
+    """
+    facts, archives = read_card(card).facts, read_card(card).archives
+
+    def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
+        """Load both parts below `folder`. Raises DataError for missing and for other files."""
+        root = find_inner_folder(folder, base, images, facts) if base else folder
+        tree = require_path(root, images, facts)
+        parts = [list(read_list(root, part, facts)) for part in PARTS]
+        return assemble_official(facts, folder, tree, parts, pool)
+
+    return facts, archives, load
 
 
 def assemble_official(

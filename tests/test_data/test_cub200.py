@@ -46,7 +46,7 @@ def test_one_in_the_split_file_is_train(tree: Path) -> None:
     [
         ("image_class_labels.txt", "3 200", "3 199", "label of 200.Common_Yellowthroat/c.jpg"),
         ("image_class_labels.txt", "3 200\n", "", "name different images"),
-        ("images.txt", FIRST, "001.Albatross", "label of 001.Albatross/b.jpg"),
+        ("images.txt", FIRST, "001.Albatross", "names no class in '001.Albatross/b.jpg'"),
         ("images.txt", " 001", "\n001", "has a line without two fields"),
     ],
 )

@@ -102,27 +102,22 @@ VALIDATION_SHARE = 0.1
 
 def split_validation(
     facts: DatasetFacts,
-    paths: Sequence[Path],
-    labels: Sequence[int],
+    images: Sequence[tuple[int, Path]],
     complete: bool,
-    test: Sequence[tuple[int, Path]] = (),
+    test: Sequence[tuple[int, Path]],
 ) -> SourceListing:
     """Hold a tenth of every class out; flag as `derived`, and as `subset` unless complete.
 
-    The id of an image is its folder and file name. test: labels and files of the test images.
+    images, test: labels and files; the id of an image is its folder and file name.
     """
-    ids = [f"{path.parent.name}/{path.name}" for path in paths]
-    validation = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
-    pairs = enumerate(zip(labels, paths, strict=True))
-    samples = [
-        (i in validation, SourceImage(label, partial(open_rgb, path))) for i, (label, path) in pairs
-    ]
+    ids = [f"{path.parent.name}/{path.name}" for _, path in images]
+    labels = [label for label, _ in images]
+    chosen = set(select_by_hash(labels, ids, VALIDATION_SHARE, facts.name, "val"))
+    parts: list[list[SourceImage]] = [[], [], []]
+    for i, (label, path) in enumerate((*images, *test)):
+        place = 2 if i >= len(images) else int(i in chosen)
+        parts[place].append(SourceImage(label, partial(open_rgb, path)))
+    train, val, scored = parts
     flags: set[Flag] = {"derived"} if complete else {"derived", "subset"}
-    return SourceListing(
-        facts,
-        [sample for validates, sample in samples if not validates],
-        [sample for validates, sample in samples if validates],
-        stamp_files([*paths, *(path for _, path in test)]),
-        frozenset(flags),
-        [SourceImage(label, partial(open_rgb, path)) for label, path in test],
-    )
+    stamp = stamp_files([path for _, path in (*images, *test)])
+    return SourceListing(facts, train, val, stamp, frozenset(flags), scored)

@@ -1,11 +1,10 @@
 """Caltech-101: 101 kinds of objects, a small source of the reinitialization study.
 
-Read through torchvision, which keeps Faces and Faces_easy as two classes. There is no official
-split. As in the study (https://arxiv.org/abs/2109.00267), 30 images of every
-class are used and 10 % of them held out for validation; here those with the smallest hash of their
-name, because the study does not say which. Marked `derived`. The study counts 3,060 training
-images, which is 30 for each of 102 folders, BACKGROUND_Google included. All other images of the 101
-classes are scored once, after training.
+Faces and Faces_easy are two classes, as in torchvision. There is no official split. As in the study
+(https://arxiv.org/abs/2109.00267), 30 images of every class are used and 10 % of them held out for
+validation; here those with the smallest hash of their name, because the study does not say which.
+Marked `derived`. The study counts 3,060 training images, which is 30 for each of 102 folders,
+BACKGROUND_Google included. All other images of the 101 classes are scored once, after training.
 """
 
 from collections import Counter
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.data.cards import read_card
-from fsbench.data.files import list_folders
+from fsbench.data.files import ClassTree
 from fsbench.data.source import SourceListing, select_by_hash
 from fsbench.data.sources._listings import split_validation
 from fsbench.data.splits import find_inner_folder
@@ -22,7 +21,7 @@ PER_CLASS = 30
 BACKGROUND = "BACKGROUND_Google"
 TREE = "101_ObjectCategories"
 BASE = "caltech101"
-"""The folder name that torchvision expects."""
+"""The folder that holds all, as torchvision names it."""
 
 CARD = read_card("caltech101")
 FACTS, ARCHIVES = CARD.facts, CARD.archives
@@ -32,38 +31,23 @@ COUNTS = CARD.counts
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load 30 images of every class, and test on the others. Raises DataError for wrong classes."""
-    paths, labels = _images(_base(folder))
-    ids = [f"{path.parent.name}/{path.name}" for path in paths]
+    images = _read_tree(folder).labelled(tuple(COUNTS))
+    labels = [label for label, _ in images]
+    ids = [f"{path.parent.name}/{path.name}" for _, path in images]
     selected = select_by_hash(labels, ids, PER_CLASS, FACTS.name, "train")
-    complete = Counter(labels) == dict(enumerate(COUNTS.values()))
-    used = set(selected)
-    test = [(labels[i], path) for i, path in enumerate(paths) if i not in used]
-    return split_validation(
-        FACTS, [paths[i] for i in selected], [labels[i] for i in selected], complete, test
-    )
+    others = sorted({*range(len(images))} - {*selected})
+    used, test = ([images[i] for i in part] for part in (selected, others))
+    return split_validation(FACTS, used, Counter(labels) == dict(enumerate(COUNTS.values())), test)
 
 
-def _base(folder: Path) -> Path:
-    """Return the folder named caltech101: `folder` or the one in it, as torchvision needs it."""
-    base = find_inner_folder(folder.absolute(), BASE, TREE, FACTS)
-    tree = base / TREE
-    names = {path.name for path in list_folders(tree)}
-    wrong = sorted(names - {*COUNTS, BACKGROUND})
-    if wrong or BACKGROUND not in names or len(names) < 3:
+def _read_tree(folder: Path) -> ClassTree:
+    """Return the class folders in the folder caltech101: `folder` or the one in it."""
+    tree = ClassTree.read(find_inner_folder(folder.absolute(), BASE, TREE, FACTS) / TREE)
+    wrong = sorted(tree.images.keys() - {*COUNTS, BACKGROUND})
+    if wrong or BACKGROUND not in tree.images or len(tree.images) < 3:
         raise DataError(
-            f"{tree} is not Caltech-101: {(*wrong, f'{BACKGROUND} or all classes missing')[0]}",
+            f"{tree.root} is not Caltech-101: "
+            f"{(*wrong, f'{BACKGROUND} or all classes missing')[0]}",
             fix="unpack the whole archive, or use --source folder:DIR for other images",
         )
-    return base
-
-
-def _images(base: Path) -> tuple[list[Path], list[int]]:
-    """Return the image files of all classes and their labels."""
-    from torchvision.datasets import Caltech101
-
-    dataset = Caltech101(base.parent, download=False)
-    numbers = zip(dataset.y, dataset.index, strict=True)
-    names = [(dataset.categories[y], n) for y, n in numbers]
-    paths = [base / TREE / name / f"image_{n:04d}.jpg" for name, n in names]
-    order = {name: rank for rank, name in enumerate(COUNTS)}
-    return paths, [order[name] for name, _ in names]
+    return tree

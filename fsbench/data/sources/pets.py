@@ -13,7 +13,7 @@ from fsbench.core.errors import DataError
 from fsbench.data.cards import read_card
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import split_validation
-from fsbench.data.splits import UNREADABLE, find_inner_folder
+from fsbench.data.splits import ListedImage, find_inner_folder, read_lines
 
 BASE = "oxford-iiit-pet"
 """The folder name that torchvision expects."""
@@ -25,38 +25,26 @@ FACTS, ARCHIVES = CARD.facts, CARD.archives
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load both parts below `folder`. Raises DataError for missing files and unknown classes."""
     base = find_inner_folder(folder.absolute(), BASE, "images", FACTS)
-    paths, labels = _official_part(base, "trainval")
-    complete = Counter(labels) == dict(enumerate(FACTS.images_per_class))
-    tested, answers = _official_part(base, "test")
-    test = list(zip(answers, tested, strict=True))
-    return split_validation(FACTS, paths, labels, complete, test)
+    parts = [_official_part(base, part) for part in ("trainval", "test")]
+    trainval, test = ([(image.label, base / "images" / image.name) for image in p] for p in parts)
+    counts = Counter(label for label, _ in trainval)
+    return split_validation(
+        FACTS, trainval, counts == dict(enumerate(FACTS.images_per_class)), test
+    )
 
 
-def _official_part(base: Path, part: str) -> tuple[list[Path], list[int]]:
-    """Return image files and labels in the order of trainval.txt or test.txt."""
-    from torchvision.datasets import OxfordIIITPet
-
+def _official_part(base: Path, part: str) -> list[ListedImage]:
+    """Return the images in the order of trainval.txt or test.txt."""
     table = base / "annotations" / f"{part}.txt"
-    try:
-        dataset = OxfordIIITPet(base.parent, split=part, download=False)
-    except UNREADABLE as error:
-        raise DataError(f"cannot read {table}: {error}", fix=f"expected: {FACTS.layout}") from error
-    paths, labels = list(dataset._images), list(dataset._labels)
-    official = {name: label for label, name in enumerate(FACTS.classes)}
-    images = base / "images"
-    wrong = [
-        path.stem
-        for path, label in zip(paths, labels, strict=True)
-        if official.get(_breed(path)) != label or path != images / path.name
-    ]
-    if wrong or len(set(labels)) < 2:
+    rows = [line.split() for line in read_lines(table)]
+    if any(len(row) != 4 for row in rows) or len({row[1] for row in rows}) < 2:
         raise DataError(
-            f"{table} is not Oxford-IIIT Pet's: {(*wrong, 'too few classes')[0]}",
+            f"{table} is not Oxford-IIIT Pet's: it has too few fields or classes",
             fix="use the official file, or --source folder:DIR for other images",
         )
-    return paths, labels
+    return [ListedImage.of(FACTS, table, f"{n}.jpg", _breed(n), number) for n, number, *_ in rows]
 
 
-def _breed(path: Path) -> str:
-    """Return the class name that a file name starts with, spelled as in torchvision."""
-    return path.stem.rpartition("_")[0].replace("_", " ").title()
+def _breed(name: str) -> str:
+    """Return the class name that an image name starts with, spelled as in torchvision."""
+    return name.rpartition("_")[0].replace("_", " ").title()

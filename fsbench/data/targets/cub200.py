@@ -3,28 +3,19 @@
 Image numbers and labels count from 1; train_test_split.txt says 1 for train.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.specs import Pool
-from fsbench.data.base import TargetDataset
-from fsbench.data.cards import read_card
-from fsbench.data.splits import ListedImage, assemble_official, find_inner_folder, read_lines
+from fsbench.core.schema import DatasetFacts
+from fsbench.data.splits import ListedImage, official_target, read_lines
 
-BASE = "CUB_200_2011"
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
 """One line per image: its number, then its path, its label, or 1 for train."""
 
 
-CARD = read_card("cub200")
-FACTS, ARCHIVES = CARD.facts, CARD.archives
-CLASSES = FACTS.classes
-
-
-def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load both parts below `folder`. Raises DataError for missing and for other files."""
-    base = find_inner_folder(folder, BASE, "images", FACTS)
-    paths, labels, trained = (_table(base / name) for name in TABLES)
+def _read_list(base: Path, part: str, facts: DatasetFacts) -> Iterator[ListedImage]:
+    paths, labels, trained = (_read_table(base / name) for name in TABLES)
     if not paths.keys() == labels.keys() == trained.keys():
         raise DataError(
             f"{', '.join(TABLES)} in {base} name different images", fix="fetch them again"
@@ -33,15 +24,13 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
         raise DataError(
             f"{base / TABLES[2]} says {min(other)[:50]}, neither 0 nor 1", fix="fetch it again"
         )
-    listed = {
-        number: ListedImage(_label(base, path, labels[number]), path)
-        for number, path in paths.items()
-    }
-    parts = [[listed[n] for n, value in trained.items() if value == flag] for flag in ("1", "0")]
-    return assemble_official(FACTS, folder, base / "images", parts, pool)
+    for number, path in paths.items():
+        if (trained[number] == "1") == (part == "train"):
+            name = path.partition("/")[0]
+            yield ListedImage.of(facts, base / TABLES[1], path, name, labels[number])
 
 
-def _table(path: Path) -> dict[str, str]:
+def _read_table(path: Path) -> dict[str, str]:
     """Return the second column of a table by image number."""
     rows = [line.split(maxsplit=1) for line in read_lines(path)]
     if any(len(row) != 2 for row in rows):
@@ -51,12 +40,4 @@ def _table(path: Path) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def _label(base: Path, path: str, number: str) -> int:
-    """Return the class id of an image; its folder name must agree."""
-    name = path.partition("/")[0]
-    if name not in CLASSES or str(CLASSES.index(name) + 1) != number:
-        raise DataError(
-            f"{base / TABLES[1]}: the label of {path} is not that of its folder",
-            fix="fetch it again",
-        )
-    return CLASSES.index(name)
+FACTS, ARCHIVES, load = official_target("cub200", "images", _read_list, base="CUB_200_2011")
