@@ -8,7 +8,7 @@ input size: their results, and those of probes, are never averaged together.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,12 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tables import TextTable, draw_table
-from fsbench.core.tasks import TaskPattern, Track, strip_digest
+from fsbench.core.tasks import ColumnId, TaskPattern, Track, strip_digest
 from fsbench.results.table import DENSE, shorten_columns, warn_of_scale
 from fsbench.results.verification import Loaded, read_cells, read_verified
 from leaderboard.board.board import Board
 from leaderboard.board.definition import Column, identify_column
+from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA, Outcomes
 from leaderboard.reports.render import SELF_MARK, SELF_NOTE
@@ -36,11 +37,18 @@ if TYPE_CHECKING:
     import pandas
 
 MILLION = 1_000_000
+FEW = 30
+"""Pairs of a task below which intervals are of Student's t."""
+NO_GAP = 1e-9
+"""A smaller gap is one of rounding: no number of pairs detects it."""
 OFFICIAL_EPISODES = 600
+OVERALL = "overall, "
 Unit = Literal["episodes", "images"]
 Side = Literal["A", "B"]
+SIDES: tuple[Side, Side] = ("A", "B")
 Comparable = str | Path | Results
 """A results folder, the name of an entry on a board, or loaded results."""
+Folder = str | Path | None
 
 
 class Gap(Frozen):
@@ -52,21 +60,13 @@ class Gap(Frozen):
     a: float = Field(description="mean of A over the shared outcomes")
     b: float
     gap: float = Field(description="mean of A - B")
-    low: float = Field(description="95 % interval: gap ± 1.96 standard errors")
+    low: float = Field(description="95 % interval: ± 1.96 standard errors; Student's t below 30 n")
     high: float
     p: float = Field(description="two-sided, by sign flips: A and B swapped per episode")
-    p_holm: float | None = Field(
-        None, description="p adjusted over the tasks of the track; null for the overall line"
-    )
-    d: float | None = Field(
-        description="Cohen's d of pairs: mean of A - B over its sd; null without one"
-    )
-    superiority: float = Field(
-        description="share of pairs in which A is above B, half of the ties; mean over tasks"
-    )
-    needed: int | None = Field(
-        description="pairs per task that detect a true gap of this size with power 0.8, level 0.05"
-    )
+    p_holm: float | None = Field(None, description="p adjusted over the tasks; null for overall")
+    d: float | None = Field(description="mean of A - B over its sd, Cohen's d; null without sd")
+    superiority: float = Field(description="share of pairs with A above B, half of the ties")
+    needed: int | None = Field(description="pairs per task that detect it, power 0.8, level 0.05")
     better: Side | None = Field(description="A or B where p (adjusted, for one task) is below 0.05")
     self_reported: tuple[Side, ...] = Field(
         (),
@@ -77,21 +77,25 @@ class Gap(Frozen):
 
     def row(self) -> tuple[str, ...]:
         """Return the line of a table under COLUMNS, in percent points."""
-        a, b, gap = (f"{100 * value:.2f}" for value in (self.a, self.b, self.gap))
+        a, b, gap, low, high = format_all(self.a, self.b, self.gap, self.low, self.high)
         a += SELF_MARK * ("A" in self.self_reported)
         b += SELF_MARK * ("B" in self.self_reported)
-        return (
-            *(self.task, str(self.n), a, b, gap, f"{100 * self.low:.2f} to {100 * self.high:.2f}"),
-            *(format_p(self.p), "-" if self.p_holm is None else format_p(self.p_holm)),
-            *("-" if self.d is None else f"{self.d:.2f}", f"{self.superiority:.2f}"),
-            *("-" if self.needed is None else str(self.needed), self.better or "-"),
-        )
+        holm = "-" if self.p_holm is None else format_p(self.p_holm)
+        d = "-" if self.d is None else f"{self.d:.2f}"
+        tested = (format_p(self.p), holm, d, f"{self.superiority:.2f}")
+        needed = "-" if self.needed is None else str(self.needed)
+        row = (self.task, str(self.n), a, b, gap, f"{low} to {high}")
+        return (*row, *tested, needed, self.better or "-")
 
 
 COLUMNS = (
     *("task", "pairs", "A", "B", "A - B", "95 % interval"),
     *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
 )
+NUMBERS = dict.fromkeys(("n", "needed"), "Int64") | dict.fromkeys(
+    ("a", "b", "gap", "low", "high", "p", "p_holm", "d", "superiority"), "float64"
+)
+"""Types of the columns of `Comparison.to_frame` that hold numbers."""
 OPTIONAL = (DENSE, "d", "P(A > B)", "needed", "pairs", "p")
 """Parts that a narrow terminal leaves out, in this order."""
 TWO_RUNS = (
@@ -117,43 +121,60 @@ class SignTest(Frozen):
     def __str__(self) -> str:
         total = self.a + self.b + self.tied
         tied = f", {self.tied} tied" if self.tied else ""
+        p = format_p(self.p) if self.p < 0.001 else f"= {format_p(self.p)}"
         return (
-            f"Sign test over {total} task{'s' if total > 1 else ''}: A ahead on {self.a}, B on "
-            f"{self.b}{tied} (p = {format_p(self.p)}; tasks on the same episodes count once)."
+            f"Sign test over {total} task{'s' * (total > 1)}: A ahead on {self.a}, B on {self.b}"
+            f"{tied} (p {p}; tasks on the same episodes count once)."
         )
 
 
-class Comparison(Frozen):
-    """Two entries in one track; `dense` holds the tasks also scored on all possible queries.
-
-    track: head, protocol and input size.
-    """
+class Pair(Frozen):
+    """Two entries in one track: head, protocol and input size."""
 
     a: str
     b: str
     track: str
+
+    @property
+    def title(self) -> str:
+        return f"A: {self.a}, B: {self.b}, {self.track}"
+
+    def make_table(
+        self, lines: "Sequence[Gap | EpisodesNeeded]", *columns: str, optional: tuple[str, ...]
+    ) -> TextTable:
+        """Return the lines as a table, in percent points; their tasks have short names."""
+        tasks = [line.task for line in lines if not line.task.startswith(OVERALL)]
+        short = dict(zip(tasks, shorten_columns(tasks)[0], strict=True))
+        rows = tuple((short.get(line.task, line.task), *line.row()[1:]) for line in lines)
+        return TextTable(self.title, columns, rows, optional=optional)
+
+
+class Comparison(Pair):
+    """The gaps of two entries; `dense` holds the tasks also scored on all possible queries."""
+
     alpha: float
     cells: tuple[Gap, ...]
     overall: Gap
     won: SignTest
     dense: tuple[Gap, ...]
-    covers: str = Field(
-        description="what intervals and p-values cover: the sampling of episodes or test images; "
-        "each side is one model, so never pretraining seeds"
-    )
+    covers: str = Field(description="what intervals and p cover; never pretraining seeds")
     warning: str = Field(
         "",
         exclude_if=lambda value: not value,
         description="that gaps may measure the scale of features",
     )
 
-    @property
-    def title(self) -> str:
-        return f"A: {self.a}, B: {self.b}, {self.track}"
-
     def gaps(self) -> tuple[Gap, ...]:
         """Return the lines of the table: tasks, the overall mean, tasks with dense queries."""
         return (*self.cells, self.overall, *self.dense)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return one row per task, for their mean, and per task with dense queries.
+
+        Columns: track, and the fields of `Gap`: n and needed are Int64, other numbers float64, with
+        NaN where there is none; self_reported is a text such as `A B`.
+        """
+        return Comparisons([self]).to_frame()
 
     def summary(self) -> str:
         """Return the overall result, the sign test, what they cover and any warning in words."""
@@ -164,37 +185,32 @@ class Comparison(Frozen):
 
     def table(self) -> TextTable:
         """Return the lines as a table, with the summary under its title."""
-        tasks = (*self.cells, *self.dense)
-        short = dict(zip(tasks, shorten_columns([gap.task for gap in tasks])[0], strict=True))
-        rows = tuple((short.get(gap, gap.task), *gap.row()[1:]) for gap in self.gaps())
-        lead = tuple(self.summary().splitlines())
-        return TextTable(self.title, COLUMNS, rows, lead=lead, optional=OPTIONAL)
+        table = self.make_table(self.gaps(), *COLUMNS, optional=OPTIONAL)
+        return replace(table, lead=tuple(self.summary().splitlines()))
 
 
 class Comparisons(tuple[Comparison, ...]):
     """One `Comparison` per track, with a readable `repr` and `to_frame()`."""
 
     def __repr__(self) -> str:
-        return "\n\n".join(
-            f"{comparison.title}\n{comparison.summary()}\n{draw_table(comparison.table())}"
-            for comparison in self
-        )
+        tables = [(comparison.table(), comparison.summary()) for comparison in self]
+        return "\n\n".join(f"{t.title}\n{text}\n{draw_table(t)}" for t, text in tables)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Return one row per task and overall mean, with the fields of `Gap` and the track."""
+        """Return the rows of `Comparison.to_frame` of all tracks."""
         from pandas import DataFrame
 
-        return DataFrame(
-            [
-                {"track": comparison.track, **gap.model_dump(mode="json")}
-                for comparison in self
-                for gap in comparison.gaps()
-            ]
-        )
+        rows = [
+            {"track": comparison.track, **gap.model_dump(), "self_reported": reported}
+            for comparison in self
+            for gap in comparison.gaps()
+            for reported in [" ".join(gap.self_reported)]
+        ]
+        return DataFrame(rows, columns=["track", *Gap.model_fields]).astype(NUMBERS)
 
 
 def compare(
-    a: Comparable, b: Comparable, *, tasks: Sequence[str] = (), board: str | Path | None = None
+    a: Comparable, b: Comparable, *, tasks: Sequence[str] = (), board: Folder = None
 ) -> Comparisons:
     """Compare two entries on the episodes and test images that both were evaluated on.
 
@@ -232,58 +248,35 @@ def compare(
     ('linear ibm 32px', 600)
     """
     names = (name_of(a, "A"), name_of(b, "B"))
-    tracks = group_by_head(shared_tasks(a, b, tasks, board))
-    return Comparisons(
-        compare_track(*names, track.label, members) for track, members in tracks.items()
-    )
+    tracks = pair_tasks(a, b, tasks, board)
+    return Comparisons(compare_track(*names, t.label, *pairs) for t, pairs in tracks.items())
 
 
-def group_by_head(shared: "Sequence[SharedTask]") -> "dict[Track, list[SharedTask]]":
-    """Return the tasks by head, protocol and input size, which share no mean."""
-    tracks: dict[Track, list[SharedTask]] = {}
-    for task in shared:
-        column = task.column.name
-        # The queries per class are fitted to small data sets: no other head.
-        words = tuple(word for word in column.variant if not word.startswith("n_query="))
-        head = replace(column, variant=words).adaptation
-        track = Track.of(column).model_copy(update={"adaptation": head})
-        tracks.setdefault(track, []).append(task)
-    return tracks
-
-
-def compare_track(a: str, b: str, track: str, shared: "Sequence[SharedTask]") -> Comparison:
-    unit: Unit = "episodes" if shared[0].few_shot else "images"
-    pairs = [task.outcomes() for task in shared]
-    dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
-    parts = statistics.shares(
-        [x.index for x in pairs], [x.gaps for x in pairs], [x.draws for x in pairs]
-    )
+def compare_track(
+    a: str, b: str, track: str, pairs: "list[PairedTask]", dense: "list[PairedTask]"
+) -> Comparison:
+    is_few_shot = isinstance(pairs[0].results[0].spec, EpisodicSpec)
+    unit: Unit = "episodes" if is_few_shot else "images"
+    index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
+    p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
     return Comparison(
         a=a,
         b=b,
         track=track,
         alpha=ALPHA,
         cells=adjusted_gaps(pairs, unit),
-        overall=gap_of(
-            pairs,
-            overall_name(len(pairs)),
-            unit,
-            sign_flip(parts, "compare", *(pair.task for pair in pairs)),
-        ),
+        overall=gap_of(pairs, name_overall(pairs), unit, p),
         won=sign_test(pairs),
         dense=adjusted_gaps(dense, unit),
-        covers=f"the sampling of {'episodes' if unit == 'episodes' else 'test images'} only, not "
+        covers=f"the sampling of {'episodes' if is_few_shot else 'test images'} only, not "
         "pretraining seeds",
         warning=warn_of_scale(
-            {
-                "A": {task.column.name: task.a.result for task in shared},
-                "B": {task.column.name: task.b.result for task in shared},
-            }
+            {s: {x.column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
     )
 
 
-def adjusted_gaps(pairs: "Sequence[PairedOutcomes]", unit: Unit) -> tuple[Gap, ...]:
+def adjusted_gaps(pairs: "Sequence[PairedTask]", unit: Unit) -> tuple[Gap, ...]:
     """Return one gap per task, with p-values adjusted by Holm over the tasks."""
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
     return tuple(
@@ -293,36 +286,39 @@ def adjusted_gaps(pairs: "Sequence[PairedOutcomes]", unit: Unit) -> tuple[Gap, .
 
 
 def gap_of(
-    pairs: "Sequence[PairedOutcomes]", task: str, unit: Unit, p: float, p_holm: float | None = None
+    pairs: "Sequence[PairedTask]", task: str, unit: Unit, p: float, p_holm: float | None = None
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
     gaps = [x.gaps for x in pairs]
     paired, sd = statistics.paired(a, b, draws), statistics.overall_sd(gaps, draws)
+    half = paired.ci95
+    if paired.fewest < FEW and paired.se > 0:
+        half = compute_student_interval(paired.gap, paired.se, paired.freedom).ci95
+    has_gap = sd > 0 and abs(paired.gap) >= NO_GAP
     is_significant = (p if p_holm is None else p_holm) < ALPHA
-    needed = episodes_needed(sd, Goal(gap=abs(paired.gap))) if sd > 0 and paired.gap else None
     reported = {side for pair in pairs for side in pair.self_reported}
     gap = Gap(
         task=task,
-        self_reported=tuple(side for side in ("A", "B") if side in reported),
+        self_reported=tuple(side for side in SIDES if side in reported),
         unit=unit,
-        n=min(x.size for x in gaps),
+        n=paired.fewest,
         a=float(np.mean([x.mean() for x in a])),
         b=float(np.mean([x.mean() for x in b])),
         gap=paired.gap,
-        low=paired.gap - paired.ci95,
-        high=paired.gap + paired.ci95,
+        low=paired.gap - half,
+        high=paired.gap + half,
         p=p,
         p_holm=p_holm,
         d=paired.gap / sd if sd > 0 else None,
         superiority=float(np.mean([((x > 0) + 0.5 * (x == 0)).mean() for x in gaps])),
-        needed=needed,
+        needed=episodes_needed(sd, Goal(gap=abs(paired.gap))) if has_gap else None,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
     )
     return gap.model_copy(update={"words": sentence(gap)})
 
 
-def sign_test(pairs: "Sequence[PairedOutcomes]") -> SignTest:
+def sign_test(pairs: "Sequence[PairedTask]") -> SignTest:
     """Return the exact binomial test over tasks; tasks over the same episodes count as one."""
     from scipy.stats import binomtest
 
@@ -366,12 +362,20 @@ def format_points(fraction: float) -> str:
 
 
 def format_p(p: float) -> str:
-    """Return a p-value with three digits, or one significant digit below 0.001."""
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1g}"
+    """Return a p-value with three digits.
+
+    Below 0.001 its digits are those of the random swaps: 9,999 of them give no p below 0.0002.
+    """
+    return f"{p:.3f}" if p >= 0.001 else "< .001"
 
 
-def overall_name(n_tasks: int) -> str:
-    return f"overall, {n_tasks} task{'s' if n_tasks > 1 else ''}"
+def format_all(*fractions: float) -> list[str]:
+    """Return fractions in percent points with two digits."""
+    return [f"{100 * fraction:.2f}" for fraction in fractions]
+
+
+def name_overall(tasks: Sequence[object]) -> str:
+    return f"{OVERALL}{len(tasks)} task{'s' * (len(tasks) > 1)}"
 
 
 class EpisodesNeeded(Frozen):
@@ -385,13 +389,15 @@ class EpisodesNeeded(Frozen):
     detectable_600: float = Field(description="gap that the official number of episodes detects")
     needed: int = Field(description="episodes per task that detect the goal's gap")
 
+    def row(self) -> tuple[str, ...]:
+        """Return the line of a table, in percent points."""
+        gaps = format_all(self.gap, self.sd, self.detectable, self.detectable_600)
+        return (self.task, str(self.episodes), *gaps, str(self.needed))
 
-class PowerAnalysis(Frozen):
+
+class PowerAnalysis(Pair):
     """The episodes needed per task of a track, for their mean, and for dense queries."""
 
-    a: str
-    b: str
-    track: str
     goal: Goal
     cells: tuple[EpisodesNeeded, ...]
     overall: EpisodesNeeded
@@ -399,33 +405,14 @@ class PowerAnalysis(Frozen):
 
     def table(self) -> TextTable:
         """Return the lines as a table, in percent points."""
-        tasks = (*self.cells, *self.dense)
-        short = shorten_columns([line.task for line in tasks])[0]
+        columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600")
         lines = (*self.cells, self.overall, *self.dense)
-        names = (*short[: len(self.cells)], self.overall.task, *short[len(self.cells) :])
-        rows = tuple(
-            (
-                name,
-                str(line.episodes),
-                *(f"{100 * v:.2f}" for v in (line.gap, line.sd, line.detectable)),
-                f"{100 * line.detectable_600:.2f}",
-                str(line.needed),
-            )
-            for name, line in zip(names, lines, strict=True)
-        )
         needed = f"episodes for {100 * self.goal.gap:g}"
-        columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
-        title = f"A: {self.a}, B: {self.b}, {self.track}"
-        return TextTable(title, columns, rows, optional=(DENSE, "sd of A - B"))
+        return self.make_table(lines, *columns, needed, optional=(DENSE, "sd of A - B"))
 
 
 def analyze_power(
-    a: Comparable,
-    b: Comparable,
-    goal: Goal,
-    *,
-    tasks: Sequence[str] = (),
-    board: str | Path | None = None,
+    a: Comparable, b: Comparable, goal: Goal, *, tasks: Sequence[str] = (), board: Folder = None
 ) -> tuple[PowerAnalysis, ...]:
     """Return how many episodes distinguish two entries, from the spread of their paired outcomes.
 
@@ -433,49 +420,29 @@ def analyze_power(
     does, and UsageError if no few-shot task is shared.
     """
     goal.require_possible()
-    names = (name_of(a, "A"), name_of(b, "B"))
-    tracks = group_by_head(shared_tasks(a, b, tasks, board, few_shot=True))
+    tracks = pair_tasks(a, b, tasks, board, few_shot=True)
     return tuple(
-        analyze_track(*names, track.label, members, goal) for track, members in tracks.items()
+        PowerAnalysis(
+            a=name_of(a, "A"),
+            b=name_of(b, "B"),
+            track=track.label,
+            goal=goal,
+            cells=tuple(episodes_for([pair], pair.task, goal) for pair in pairs),
+            overall=episodes_for(pairs, name_overall(pairs), goal),
+            dense=tuple(episodes_for([pair], pair.task, goal) for pair in dense),
+        )
+        for track, (pairs, dense) in tracks.items()
     )
 
 
-def analyze_track(
-    a: str, b: str, track: str, shared: "Sequence[SharedTask]", goal: Goal
-) -> PowerAnalysis:
-    pairs = [task.outcomes() for task in shared]
-    dense = [pair for pair in (task.dense() for task in shared) if pair is not None]
-    return PowerAnalysis(
-        a=a,
-        b=b,
-        track=track,
-        goal=goal,
-        cells=tuple(episodes_for(pair, goal) for pair in pairs),
-        overall=episodes_for_mean(pairs, goal),
-        dense=tuple(episodes_for(pair, goal) for pair in dense),
-    )
-
-
-def episodes_for(pair: "PairedOutcomes", goal: Goal) -> EpisodesNeeded:
-    sd = float(pair.gaps.std(ddof=1))
-    return EpisodesNeeded(
-        task=pair.task,
-        episodes=pair.gaps.size,
-        gap=float(pair.gaps.mean()),
-        sd=sd,
-        detectable=detectable(sd, pair.gaps.size, goal),
-        detectable_600=detectable(sd, OFFICIAL_EPISODES, goal),
-        needed=episodes_needed(sd, goal),
-    )
-
-
-def episodes_for_mean(pairs: "Sequence[PairedOutcomes]", goal: Goal) -> EpisodesNeeded:
+def episodes_for(pairs: "Sequence[PairedTask]", task: str, goal: Goal) -> EpisodesNeeded:
+    """Return the episodes that the unweighted mean over these tasks needs."""
     draws = [pair.draws for pair in pairs]
     paired = statistics.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
     sd = statistics.overall_sd([pair.gaps for pair in pairs], draws)
     return EpisodesNeeded(
-        task=overall_name(len(pairs)),
-        episodes=min(pair.gaps.size for pair in pairs),
+        task=task,
+        episodes=paired.fewest,
         gap=paired.gap,
         sd=sd,
         detectable=statistics.standard_errors(goal) * paired.se,
@@ -485,11 +452,11 @@ def episodes_for_mean(pairs: "Sequence[PairedOutcomes]", goal: Goal) -> Episodes
 
 
 @dataclass(frozen=True, eq=False)
-class PairedOutcomes:
-    """Outcomes (n,) of the episodes or test images of both entries, with their numbers (n,).
+class PairedTask:
+    """A task with the outcomes (n,) of the episodes or test images that both entries have.
 
-    draws: names the random draw of the episodes; tasks with equal draws are not independent;
-    self_reported: sides without a signed badge.
+    index (n,): their numbers; draws: names the random draw of the episodes: tasks with equal draws
+    are not independent; results: of A and B; self_reported: sides without a signed badge.
     """
 
     task: str
@@ -497,48 +464,29 @@ class PairedOutcomes:
     a: NDArray[np.float64]
     b: NDArray[np.float64]
     draws: str
-    self_reported: tuple[Side, ...] = ()
+    results: tuple[Result, Result]
+    self_reported: tuple[Side, ...]
 
     @property
     def gaps(self) -> NDArray[np.float64]:
         return self.a - self.b
 
-
-@dataclass(frozen=True, eq=False)
-class SharedTask:
-    """A task, with spec and images, that both entries have results of."""
-
-    column: Column
-    a: Loaded
-    b: Loaded
-    self_reported: tuple[Side, ...] = ()
-
     @property
-    def few_shot(self) -> bool:
-        """Return whether the results are over episodes, not over the test images of a probe."""
-        return isinstance(self.a.result.spec, EpisodicSpec)
-
-    def outcomes(self) -> PairedOutcomes:
-        """Return the paired outcomes. Raises UsageError below two episodes or images."""
-        outcomes = extract_outcomes(self.a), extract_outcomes(self.b)
-        return pair_outcomes(str(self.column.name), *outcomes, self.self_reported)
-
-    def dense(self) -> PairedOutcomes | None:
-        """Return the outcomes over all possible queries, None unless both have them."""
-        a, b = dense_outcomes(self.a), dense_outcomes(self.b)
-        if a is None or b is None:
-            return None
-        return pair_outcomes(str(self.column.name.marked(DENSE)), a, b, self.self_reported)
+    def column(self) -> ColumnId:
+        return self.results[0].column
 
 
-def shared_tasks(
-    a: Comparable,
-    b: Comparable,
-    texts: Sequence[str],
-    board: str | Path | None,
-    few_shot: bool = False,
-) -> list[SharedTask]:
-    """Return the tasks with results of both entries, in the order of a table.
+class TrackTasks(NamedTuple):
+    """The tasks of a track; dense: over all possible queries, where both entries have them."""
+
+    tasks: list[PairedTask]
+    dense: list[PairedTask]
+
+
+def pair_tasks(
+    a: Comparable, b: Comparable, texts: Sequence[str], board: Folder, few_shot: bool = False
+) -> dict[Track, TrackTasks]:
+    """Return the tasks with results of both entries by track, in the order of a table.
 
     Only tasks that `texts` names, all if it is empty; without probes if `few_shot`. Raises as
     `compare`.
@@ -558,21 +506,31 @@ def shared_tasks(
     if not columns:
         names = f"{name_of(a, 'A')} and {name_of(b, 'B')}"
         raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
-    sides: tuple[Side, Side] = ("A", "B")
-    return [
-        SharedTask(
-            column,
-            left[column],
-            right[column],
-            tuple(s for s, (_, r) in zip(sides, sources, strict=True) if str(column.name) in r),
-        )
-        for column in columns
-    ]
+    tracks: dict[Track, TrackTasks] = {}
+    for column in columns:
+        name, sides = column.name, (left[column], right[column])
+        reported = tuple(s for s, (_, r) in zip(SIDES, sources, strict=True) if str(name) in r)
+        track = tracks.setdefault(find_track(name), TrackTasks([], []))
+        outcomes = [extract_outcomes(loaded) for loaded in sides]
+        dense = [scored for loaded in sides if (scored := extract_dense(loaded))]
+        track.tasks.append(pair_outcomes(str(name), sides, outcomes, reported))
+        if len(dense) == len(sides):
+            task = str(name.marked(DENSE))
+            track.dense.append(pair_outcomes(task, sides, dense, reported))
+    return tracks
 
 
-def results_of(
-    source: Comparable, board: str | Path | None
-) -> tuple[Sequence[Loaded], Collection[str]]:
+def find_track(column: ColumnId) -> Track:
+    """Return head, protocol and input size of a column, without its queries per class.
+
+    They are fitted to small data sets: no other head.
+    """
+    words = tuple(word for word in column.variant if not word.startswith("n_query="))
+    head = replace(column, variant=words).adaptation
+    return Track.of(column).model_copy(update={"adaptation": head})
+
+
+def results_of(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Collection[str]]:
     """Return the verified results of one model: of a folder, an entry or loaded results.
 
     Returns as well the columns of an entry that no signed badge covers.
@@ -618,7 +576,7 @@ def covers(pattern: TaskPattern, result: Result) -> bool:
     return strip_digest(result.task.dataset) in names and pattern.covers(result.task)
 
 
-def dense_outcomes(loaded: Loaded) -> Outcomes | None:
+def extract_dense(loaded: Loaded) -> Outcomes | None:
     """Return the accuracy of every episode over all possible queries, None if not scored."""
     records = loaded.records
     if not isinstance(records, EpisodeRecords) or records.dense_accuracy is None:
@@ -627,18 +585,22 @@ def dense_outcomes(loaded: Loaded) -> Outcomes | None:
 
 
 def pair_outcomes(
-    task: str, left: Outcomes, right: Outcomes, self_reported: tuple[Side, ...] = ()
-) -> PairedOutcomes:
+    task: str,
+    sides: tuple[Loaded, Loaded],
+    outcomes: Sequence[Outcomes],
+    self_reported: tuple[Side, ...],
+) -> PairedTask:
     """Return the outcomes with equal numbers. Raises UsageError below two."""
-    index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
+    a, b = outcomes
+    index, i, j = np.intersect1d(a.index, b.index, return_indices=True)
     if index.size < 2:
         raise UsageError(
-            f"{task}: {left.index.size} and {right.index.size} episodes, {index.size} of them "
-            "shared: too few shared episodes to estimate the variance",
+            f"{task}: {a.index.size} and {b.index.size} episodes, {index.size} of them shared: too "
+            "few shared episodes to estimate the variance",
             fix="evaluate both on the same episodes (no --shard, equal --episodes)",
         )
-    values = left.values[i], right.values[j]
-    return PairedOutcomes(task, index, *values, left.draws, self_reported)
+    results = sides[0].result, sides[1].result
+    return PairedTask(task, index, a.values[i], b.values[j], a.draws, results, self_reported)
 
 
 def nothing_shared(

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from support import fakes
 from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
-from fsbench.api.compare import describe_needed, format_p, format_points
+from fsbench.api.compare import Gap, compare, describe_needed, format_p, format_points
 from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, episodes_needed
 from leaderboard.submission.checks import submit_results
@@ -276,4 +277,51 @@ def test_numbers_as_people_say_them() -> None:
     for needed, words in said.items():
         assert describe_needed(needed) == f"{words} be needed"
     assert [format_points(x) for x in (0.012, -0.0004, 0.0)] == ["1.2", "-0.04", "0.0"]
-    assert [format_p(p) for p in (0.0312, 0.0002, 1.0)] == ["0.031", "0.0002", "1.000"]
+    texts = {0.0312: "0.031", 1.0: "1.000", 0.001: "0.001", 0.000999: "< .001", 0.0002: "< .001"}
+    texts |= {0.0: "< .001", 1e-30: "< .001"}
+    assert {p: format_p(p) for p in texts} == texts
+
+
+@pytest.mark.parametrize("n", [2, 5, 29, 30])
+def test_below_thirty_pairs_the_interval_is_students(
+    n: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = np.arange(n) % 5 + 10
+    a = write(tmp_path / "a", list(right + 1 + np.arange(n) % 2), name="a")
+    b = write(tmp_path / "b", list(right), name="b")
+    (comparison,) = compared(capsys, str(a), str(b))
+    gaps = (1 + np.arange(n) % 2) / 25
+    quantile = scipy.stats.t.ppf(0.975, n - 1) if n < 30 else 1.96
+    half = quantile * gaps.std(ddof=1) / np.sqrt(n)
+    for line in (comparison["overall"], *comparison["cells"]):
+        ends = line["gap"] - half, line["gap"] + half
+        assert (line["low"], line["high"]) == pytest.approx(ends)
+
+
+def test_a_tiny_gap_of_rounding_needs_no_pairs(tmp_path: Path) -> None:
+    """Sums of floats differ by 1e-17: so many pairs that no integer of a frame holds them."""
+    a = write(tmp_path / "a", [1, 7, 12, 3, 5, 5], name="a")
+    b = write(tmp_path / "b", [7, 1, 3, 12, 6, 4], name="b")
+    (comparison,) = compare(a, b)
+    assert comparison.overall.needed is None
+    assert comparison.to_frame()["needed"].isna().all()
+
+
+def test_a_frame_holds_numbers(pair: tuple[str, str], tmp_path: Path) -> None:
+    comparisons = compare(*pair)
+    (comparison,) = comparisons
+    frame = comparison.to_frame()
+    assert frame.equals(comparisons.to_frame())
+    assert [*frame] == ["track", *Gap.model_fields]
+    texts = {"task", "unit", "better", "self_reported", "words"}
+    numbers = Gap.model_fields.keys() - texts
+    types = {"n": "Int64", "needed": "Int64"}
+    assert {n: str(frame[n].dtype) for n in numbers} == {
+        n: types.get(n, "float64") for n in numbers
+    }
+    lines = comparison.gaps()
+    assert len(frame) == len(lines)
+    assert frame["p_holm"].isna().tolist() == [line.p_holm is None for line in lines]
+    assert frame["low"].tolist() == [line.low for line in lines]
+    assert frame["self_reported"].tolist() == [""] * len(lines)
+    assert frame.groupby("track")["n"].min().dtype == "Int64"
