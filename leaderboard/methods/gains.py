@@ -5,11 +5,11 @@ and took the same number of steps and images. No other rows are compared. Of sev
 the one of the row's own owner counts, then one with signed badges, then the one with the most
 common seeds. Gains are over the outcomes that both have.
 
-With two or more seeds on both sides the interval covers seeds and episodes (ranking/seeds.py). With
-fewer it covers episodes (`fsbench.core.statistics.paired`) and, if three rows or more have several
-seeds, their pooled spread: the runs that exist say how far one seed may lie from another. Runs of
-one seed share initial weights and batches, so gains over `normal` are paired by seed; gains over
-random initializations are not.
+With two or more seeds on both sides the interval covers seeds and episodes, by these seeds alone
+(ranking/gaps.py). With fewer it covers episodes (`fsbench.core.statistics.paired`) and, if three
+rows or more have several seeds, their pooled spread (ranking/seeds.py). Runs of one seed share
+initial weights and batches, so gains over `normal` are paired by seed; gains over random
+initializations are not.
 """
 
 import math
@@ -127,10 +127,8 @@ def count_steps(group: SeedGroup, seed: int) -> tuple[int, int]:
 def estimate_components(values: NDArray[np.float64]) -> VarianceComponents:
     """Estimate the variance components of outcomes (S seeds, E episodes)."""
     seeds, n = values.shape
-    if n < 2:
-        return VarianceComponents()
-    if seeds < 2:
-        return VarianceComponents(episodes=float(values.var(ddof=1)))
+    if min(seeds, n) < 2:
+        return VarianceComponents(episodes=float(values.var(ddof=1)) if n > 1 else None)
     by_seed, by_episode = values.mean(axis=1), values.mean(axis=0)
     left = values - by_seed[:, None] - by_episode + values.mean()
     residual = float((left**2).sum()) / ((seeds - 1) * (n - 1))
@@ -170,10 +168,7 @@ def pair_runs(
 def pool_seed_variance(
     sides: Sequence[Sequence[MethodRun]], columns: Sequence[str]
 ) -> PooledSpread | None:
-    """Return the pooled spread in the mean over columns; None for fewer than three rows with it.
-
-    sides: the runs of each row.
-    """
+    """Return the pooled spread of rows of runs over columns; None below three rows with it."""
     pairs = [
         pair_runs(runs, (), columns)
         for runs in sides

@@ -1,7 +1,18 @@
-"""Gaps of one row over many, and Student's interval of a gap."""
+"""Gaps of one row over many, and intervals of a gap whose variance is estimated.
+
+The variance of a gap is a sum of estimates v_i with f_i degrees of freedom: of the seeds of one or
+two rows, and of the episodes. Its interval of level 1 - a has the half-width
+
+    sqrt( sum_i  t(f_i, 1 - a/2)^2  v_i )
+
+and p is the a at which that is the gap (Banerjee, Sankhya 22, 1960, 357). It holds for any true
+variances: P(Z^2 <= x) is concave in x, so it covers at least as often as its parts on average, each
+of which does with probability 1 - a. Satterthwaite's degrees of freedom have no such bound: they
+are many where two seeds agree by chance, just where their variance is underestimated.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +24,8 @@ from fsbench.core import statistics
 from fsbench.core.statistics import Paired
 
 Numbers = NDArray[np.float64]
+Estimate = tuple[float, float]
+"""A variance and its degrees of freedom."""
 
 
 class StudentInterval(NamedTuple):
@@ -24,11 +37,30 @@ class StudentInterval(NamedTuple):
 
 def compute_student_interval(value: float, se: float, freedom: float) -> StudentInterval:
     """Return the interval and p of Student's t distribution."""
+    return compute_joint_interval(value, [(se**2, freedom)])
+
+
+def compute_joint_interval(value: float, estimates: Sequence[Estimate]) -> StudentInterval:
+    """Return the interval and p of a value whose variance is the sum of these estimates."""
     from scipy.special import stdtr, stdtrit
 
-    freedom = min(freedom, 1e6)
-    p = 2 * float(stdtr(freedom, -abs(value) / se))
-    return StudentInterval(se * float(stdtrit(freedom, 0.975)), p)
+    variances, freedoms = np.array(estimates, np.float64).T
+    freedoms, variance = np.clip(freedoms, 1, 1e6)[variances > 0], float(variances.sum())
+    variances = variances[variances > 0]
+    if math.isnan(variance):
+        return StudentInterval(math.nan, math.nan)
+    if variance == 0.0:
+        return StudentInterval(0.0, float(value == 0.0))
+
+    def find_half(tail: float) -> float:
+        return math.sqrt(float(variances @ stdtrit(freedoms, tail) ** 2))
+
+    t = abs(value) / math.sqrt(variance)
+    low, high = np.maximum(np.sort(stdtr(freedoms, -t))[[0, -1]], 1e-300)  # not zero
+    while high > low * (1 + 1e-9):  # the half-width falls as its tails grow
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if find_half(middle) > abs(value) else (low, middle)
+    return StudentInterval(find_half(0.025), 2 * float(high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,24 +6,28 @@ Seeds and episodes are two crossed random factors:
 
 with independent variances: a of the pretraining seeds, b of the episodes that all seeds share, r of
 the rest. They are estimated by the mean squares of the two-way table without replication, negative
-estimates set to zero (ANOVA estimators of balanced data: Searle, Casella, McCulloch, Variance
-Components, 1992, chapter 4; Montgomery, Design and Analysis of Experiments, random factors):
+estimates set to zero (Searle, Casella, McCulloch, Variance Components, 1992, chapter 4):
 
     seeds = (MS_s - MS_r) / E      episodes = (MS_e - MS_r) / S      residual = MS_r
 
-The mean of S seeds over E episodes has the variance (MS_s + MS_e - MS_r) / (S E); its interval is a
-t interval with Satterthwaite's degrees of freedom, which is wide for few seeds.
+The mean of S seeds over E episodes has the variance MS_s / (S E) + (MS_e - MS_r) / (S E). Intervals
+of means and of gains take the first part with S - 1 degrees of freedom, the second with E - 1
+(gaps.py), so that they hold for any spread between seeds. With two seeds they are wide.
 
-The gap of two rows has the seed variances of both and the paired variance of the episodes. Where
-three rows or more have several seeds, a row of one seed has the pooled variance of those rows, and
-a row of several seeds the larger one of the pooled variance and its own, with the pooled degrees of
-freedom. The larger one, since pooling alone fails where seeds of some rows differ more than those
-of others. Below three such rows each has its own variance, and a gap the degrees of freedom of the
-side with fewer seeds: Satterthwaite's sum is too many for two seeds. A row of one seed beside a row
-of several takes the variance of a single run of that row, and the gap has the degrees of freedom
-whose t quantile is the mean of those of seeds and episodes, weighted by their variances (Cochran's
-approximation to the Behrens-Fisher test: Snedecor, Cochran, Statistical Methods, comparison of two
-means with unequal variances). A gap of two rows of one seed covers episodes only.
+The gap of two rows has the seed variances of both and the paired variance of the episodes. Three
+rows or more of several seeds are pooled. With v the variance between the seeds of each of them, on
+f degrees of freedom,
+
+    row of several seeds   the larger one of its own v and  sum(f v) / sum(f)
+    row of one seed        sum(f v^2) / sum(f v), the mean of v weighted by v
+    degrees of freedom     sum(f v)^2 / sum(f v^2), by Satterthwaite: few where spreads differ
+
+The mean alone fails where spreads differ. No rule sees that a recipe of one seed spreads more than
+all others, so it may pass for better or worse. The degrees of freedom of a gap follow from these
+and those of its episodes, by Satterthwaite again. Below three rows of several seeds each has its
+own variance, on S - 1 degrees of freedom; a row of one seed beside it takes the variance of a
+single run of that row, and p is of Student's t with the degrees of freedom that give the interval
+of gaps.py. A gap of two rows of one seed covers episodes only then.
 `tests/benchmarks/tiers.py` prints levels.
 """
 
@@ -38,7 +42,7 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
-from leaderboard.ranking.gaps import Gaps, Numbers, StudentInterval, compute_student_interval
+from leaderboard.ranking.gaps import Gaps, Numbers, StudentInterval, compute_joint_interval
 from leaderboard.ranking.outcomes import Outcomes
 
 Columns = Sequence[NDArray[np.float64]]
@@ -47,15 +51,21 @@ Coverage = Literal["episodes", "seeds and episodes", "pooled seeds and episodes"
 """Sources of error in an interval. pooled: the seed variance is that of rows with several seeds."""
 FEWEST_POOLED = 3
 """Rows with several seeds that a pooled variance needs."""
+MANY = 1e6
+"""More degrees of freedom are taken for so many."""
 ROWS = 64
 """Rows measured at once: their accuracies take eight times the memory of their counts."""
 
 
 class PooledSpread(NamedTuple):
-    """Variance between the seeds of one row, pooled over rows, and its degrees of freedom."""
+    """Variance between the seeds of one row, pooled over rows, and its degrees of freedom.
+
+    variance: for a row of one seed; least: for a row of several seeds.
+    """
 
     variance: float
-    freedom: int
+    freedom: float
+    least: float
 
 
 class SeedPart(NamedTuple):
@@ -89,24 +99,12 @@ def average_columns(columns: Columns) -> float:
 def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """Return MS_r / (S E), the unexplained variance of a mean over seeds.
 
-    Columns of equal draws are added episode by episode, as in `fsbench.core.statistics.paired`;
-    without names each is its own.
+    draws: of the columns, as in `fsbench.core.statistics.paired`.
     """
-    groups: dict[str, list[Numbers]] = {}
-    columns = list(zip(*side, strict=True))
-    names = draws or list(map(str, range(len(columns))))
-    for draw, column in zip(names, columns, strict=True):
-        values = np.stack(column)
-        groups.setdefault(draw, []).append(values - values.mean(axis=0))
-    total, seeds = 0.0, len(side)
-    for group in groups.values():
-        equal_length = len({part.shape for part in group}) == 1
-        parts = [np.sum(group, axis=0)] if equal_length else group
-        if any(part.shape[1] < 2 for part in parts):
-            return math.nan
-        errors = sum(part.std(axis=1, ddof=1) / math.sqrt(part.shape[1]) for part in parts)
-        total += float((errors**2).sum())
-    return total / len(columns) ** 2 / (seeds * (seeds - 1))
+    center, seeds = average_seeds(side), len(side)
+    rest = [[x - c for x, c in zip(columns, center, strict=True)] for columns in side]
+    errors = statistics.measure_rows(rest, [draws] * seeds)
+    return sum(error.se**2 for error in errors) / (seeds * (seeds - 1))
 
 
 def estimate_between(side: Sequence[Columns], residual: float) -> float:
@@ -131,10 +129,12 @@ def pool_seed_variances(
     rows = [side for side in sides if all(column.size > 1 for column in side[0][0])]
     if len(rows) < FEWEST_POOLED:
         return None
-    freedoms = [len(side) - 1 for side, _ in rows]
-    variances = [estimate_seed_variance(*row) for row in rows]
-    total = sum(v * f for v, f in zip(variances, freedoms, strict=True))
-    return PooledSpread(total / sum(freedoms), sum(freedoms))
+    freedoms = np.array([len(side) - 1 for side, _ in rows], np.float64)
+    variances = np.array([estimate_seed_variance(*row) for row in rows])
+    total, squares = float(freedoms @ variances), float(freedoms @ variances**2)
+    if total == 0:
+        return PooledSpread(0.0, float(freedoms.sum()), 0.0)
+    return PooledSpread(squares / total, total**2 / squares, total / float(freedoms.sum()))
 
 
 def compute_seed_interval(
@@ -145,16 +145,14 @@ def compute_seed_interval(
     sides: outcomes of two or more seeds each; one side for a mean and for gains paired by seed, two
     independent sides otherwise. se_episodes: standard error over episodes for these seeds.
     """
-    if math.isnan(se_episodes):
-        return StudentInterval(math.nan, math.nan)
     residuals = [estimate_residual(side, draws) for side in sides]
-    between = [estimate_between(s, least) for s, least in zip(sides, residuals, strict=True)]
-    variance = sum(between) + max(0.0, se_episodes**2 - sum(residuals))
-    if variance == 0.0:
-        return StudentInterval(0.0, float(value == 0.0))
-    terms = sum(v**2 / (len(side) - 1) for v, side in zip(between, sides, strict=True))
-    freedom = variance**2 / terms if terms else math.inf  # Satterthwaite
-    return compute_student_interval(value, math.sqrt(variance), freedom)
+    between = [
+        (estimate_between(side, least), len(side) - 1)
+        for side, least in zip(sides, residuals, strict=True)
+    ]
+    fewest = min(column.size for column in sides[0][0])
+    episodes = max(se_episodes**2 - sum(residuals), 0.0)  # NaN, if it is the first
+    return compute_joint_interval(value, [*between, (episodes, fewest - 1)])
 
 
 def compute_pooled_interval(
@@ -162,11 +160,8 @@ def compute_pooled_interval(
 ) -> StudentInterval:
     """Return the interval of a gap between sides of these numbers of seeds."""
     between = pooled.variance * sum(1 / n for n in sides)
-    variance = paired.se**2 + between
-    if math.isnan(variance) or variance == 0.0:
-        return StudentInterval(paired.ci95, paired.p)
-    freedom = variance**2 * pooled.freedom / between**2 if between else math.inf
-    return compute_student_interval(paired.gap, math.sqrt(variance), freedom)
+    estimates = [(between, pooled.freedom), (paired.se**2, paired.freedom)]
+    return compute_joint_interval(paired.gap, estimates)
 
 
 class SeedErrors:
@@ -174,17 +169,17 @@ class SeedErrors:
 
     def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
         self.outcomes = outcomes
-        self.sides = {n: split_seeds(o) for n, o in outcomes.items() if o and o[0].n_seeds > 1}
-        self.parts: dict[str, SeedPart] = {}
-        self.scores: dict[str, Score] = {}
+        self.sides = {
+            row: [list(seed) for seed in zip(*(o.by_seed for o in columns), strict=True)]
+            for row, columns in outcomes.items()
+            if columns and columns[0].n_seeds > 1
+        }
 
     def list_draws(self, row: str) -> list[str]:
         return [column.draws for column in self.outcomes[row]]
 
     @cached_property
     def pooled(self) -> PooledSpread | None:
-        if len(self.sides) < FEWEST_POOLED:
-            return None
         return pool_seed_variances((s, self.list_draws(row)) for row, s in self.sides.items())
 
     @cached_property
@@ -204,10 +199,12 @@ class SeedErrors:
             return "seeds and episodes"
         return "pooled seeds and episodes" if self.pooled else "episodes"
 
+    @cached_property
+    def scores(self) -> dict[str, Score]:
+        return {row: self.score_row(row) for row in self.outcomes}
+
     def measure_row(self, row: str) -> Score:
         """Return the mean over seeds and columns, with the interval of the row's own seeds."""
-        if row not in self.scores:
-            self.scores[row] = self.score_row(row)
         return self.scores[row]
 
     def score_row(self, row: str) -> Score:
@@ -220,11 +217,10 @@ class SeedErrors:
             half = compute_pooled_interval(mean, (1,), self.pooled).ci95
         return Score(mean.gap, half, mean.n)
 
-    def find_part(self, row: str) -> SeedPart:
-        """Return the seed variance of a row's mean; none for one seed without a pooled variance."""
-        if row not in self.parts:
-            self.parts[row] = self.estimate_part(row)
-        return self.parts[row]
+    @cached_property
+    def parts(self) -> dict[str, SeedPart]:
+        """Row -> seed variance of its mean; none for one seed without a pooled variance."""
+        return {row: self.estimate_part(row) for row in self.outcomes}
 
     def estimate_part(self, row: str) -> SeedPart:
         pooled = self.pooled
@@ -235,18 +231,17 @@ class SeedErrors:
         between = estimate_between(side, residual)
         if pooled is None:
             return SeedPart(between, residual, len(side) - 1, len(side))
-        least = pooled.variance / len(side) + residual
+        least = pooled.least / len(side) + residual
         return SeedPart(max(between, least), residual, pooled.freedom)
 
     def widen_gaps(self, row: str, gaps: Gaps) -> Gaps:
         """Return the gaps of a row with the variance of the seeds of both sides."""
         if not (self.sides and gaps):
             return gaps
-        a = self.find_part(row)
-        b = SeedPart(*np.array([self.find_part(name) for name in gaps]).T)
+        a, b = self.parts[row], SeedPart(*np.array([self.parts[name] for name in gaps]).T)
         has_seeds = (np.asarray(a.variance + b.variance) != 0) & ~np.isnan(gaps.se)
         with np.errstate(invalid="ignore", divide="ignore"):  # where no side has seeds
-            se, freedom = add_seed_variance(a, b, gaps.se, gaps.freedom)
+            se, freedom = add_seed_variance(a, b, gaps.se, gaps.freedom, self.pooled is not None)
         return replace(
             gaps,
             se=np.where(has_seeds, se, gaps.se),
@@ -258,42 +253,32 @@ class SeedErrors:
         """Return the half-widths (N, N) of all gaps from their errors (N, N) over episodes."""
         from scipy.special import stdtrit
 
-        parts = np.array([self.find_part(row) for row in rows])
+        parts = np.array([self.parts[row] for row in rows])
         a, b = SeedPart(*parts.T[:, :, None]), SeedPart(*parts.T[:, None])
         with np.errstate(invalid="ignore"):  # a row against itself
-            se, freedoms = add_seed_variance(a, b, errors, freedom)
-            widened = se * stdtrit(np.minimum(freedoms, 1e6), 0.975)
+            se, freedoms = add_seed_variance(a, b, errors, freedom, self.pooled is not None)
+            widened = se * stdtrit(freedoms, 0.975)
         has_seeds = np.asarray(a.variance + b.variance) > 0
         return np.asarray(np.where(has_seeds, widened, statistics.Z95 * errors), np.float64)
 
 
 def add_seed_variance(
-    a: SeedPart, b: SeedPart, error: Numbers, freedom: Numbers | float
+    a: SeedPart, b: SeedPart, error: Numbers, freedom: Numbers | float, is_pooled: bool
 ) -> tuple[Numbers, Numbers]:
     """Return the error of a gap with the variance of the seeds of both rows, and its freedom.
 
-    error, freedom: over episodes. Arrays are taken element by element.
+    error, freedom: over episodes. Arrays are taken element by element. Without a pooled variance
+    the degrees of freedom are those with which Student's 95 % interval is the one of gaps.py.
     """
-    freedom = np.maximum(freedom, 1.0)
     from scipy.special import stdtridf, stdtrit
 
-    filled = np.isinf(a.freedom) != np.isinf(b.freedom)
-    if filled.any():
-        a, b = a.fill(b), b.fill(a)
-    between = np.asarray(a.variance + b.variance, np.float64)
+    a, b = a.fill(b), b.fill(a)
     episodes = np.maximum(0.0, error**2 - a.residual - b.residual)
-    seeds = np.minimum(
-        np.where(np.asarray(a.variance) > 0, a.freedom, math.inf),
-        np.where(np.asarray(b.variance) > 0, b.freedom, math.inf),
-    )
-    variance = between + episodes
-    combined = variance**2 / (between**2 / seeds + episodes**2 / freedom)
-    if filled.any():
-        tails = between * stdtrit(seeds, 0.975) + episodes * stdtrit(freedom, 0.975)
-        combined = np.where(filled, stdtridf(0.975, tails / variance), combined)
-    return np.sqrt(variance), np.asarray(combined, np.float64)
-
-
-def split_seeds(columns: Sequence[Outcomes]) -> list[Columns]:
-    """Return the outcomes of each seed of a row."""
-    return [list(seed) for seed in zip(*(o.by_seed for o in columns), strict=True)]
+    variance = np.asarray(a.variance + b.variance + episodes, np.float64)
+    if is_pooled:
+        squares = (a.variance + b.variance) ** 2 / a.freedom + episodes**2 / np.maximum(freedom, 1)
+        return np.sqrt(variance), np.asarray(np.minimum(variance**2 / squares, MANY), np.float64)
+    estimates = ((a.variance, a.freedom), (b.variance, b.freedom), (episodes, freedom))
+    tails = sum(v * stdtrit(np.clip(f, 1, MANY), 0.975) ** 2 for v, f in estimates)
+    ratio = np.maximum(np.sqrt(tails / variance), stdtrit(MANY, 0.975))
+    return np.sqrt(variance), np.asarray(stdtridf(0.975, ratio), np.float64)

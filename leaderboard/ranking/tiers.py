@@ -205,9 +205,7 @@ def find_worse(gaps: Gaps, p: Numbers, alpha: float) -> set[str]:
 
 
 def compare_with_leader(
-    pairs: PairwiseGaps,
-    remaining: Sequence[str],
-    rows: int | None = None,
+    pairs: PairwiseGaps, remaining: Sequence[str], rows: int | None = None
 ) -> tuple[Gaps, Numbers]:
     """Return the leader's gaps over the remaining entries, and p (N,) adjusted for all pairs.
 

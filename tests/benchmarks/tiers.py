@@ -17,6 +17,10 @@ equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`
 turn. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over them and split
 equal recipes. So does the first one on rows of one seed only, where no spread can be estimated:
 its tiers cover episodes then, and say so.
+
+`--recipes` says whose seeds spread so: `equal` all recipes, `alternating` every second one,
+`quarter` every fourth, `lone` a single one, and the others a tenth of it; `uniform` spreads have
+logarithms uniform between both. Rows are shuffled, so that any may be the one with one seed.
 """
 
 import argparse
@@ -44,6 +48,7 @@ MIXED = (1, 2, 3, 5)
 SHARED = 0.7
 """Part of the deviation of an episode that all seeds of a row share."""
 KINDS = ("equal", "unequal", "correlated")
+RECIPES = ("equal", "alternating", "quarter", "uniform", "lone")
 RESAMPLES = 300
 """Bootstrap samples of the model confidence set."""
 MOST_MCS = 20
@@ -51,13 +56,14 @@ MOST_MCS = 20
 
 
 class Setting(NamedTuple):
-    """A kind of board: rows, episodes, seeds per row (0: mixed), their spread in points."""
+    """A kind of board: rows, episodes, seeds per row (0: mixed), their spread in points, whose."""
 
     kind: str
     rows: int
     episodes: int
     seeds: int = 1
     spread: float = 0.0
+    recipes: str = "equal"
 
     @property
     def seeds_by_row(self) -> list[int]:
@@ -72,6 +78,17 @@ class Outcome(NamedTuple):
     power: float
 
 
+def draw_spreads(setting: Setting, rng: np.random.Generator) -> Matrix:
+    """Return the standard deviation (K,) between the seeds of each row, a fraction."""
+    place, widest = np.arange(setting.rows), setting.spread / 100
+    if setting.recipes == "equal":
+        return np.full(setting.rows, widest)
+    if setting.recipes == "uniform":
+        return np.asarray(widest * 10 ** -rng.random(setting.rows))
+    step = {"alternating": 2, "quarter": 4, "lone": setting.rows}[setting.recipes]
+    return rng.permutation(np.where(place % step == 0, widest, widest / 10))
+
+
 def simulate_board(setting: Setting, rng: np.random.Generator, gap: float = 0.0) -> Board:
     """Return correct queries (S, n) of K equal rows; the last is worse by `gap` standard errors."""
     rows, n, seeds = setting.rows, setting.episodes, setting.seeds_by_row
@@ -83,9 +100,10 @@ def simulate_board(setting: Setting, rng: np.random.Generator, gap: float = 0.0)
     center = 0.6 + rng.normal(0, 0.08, n) + np.zeros((rows, n))
     if setting.kind == "correlated":
         center += rng.normal(0, 0.06, (rows, n))[rng.integers(0, max(2, rows // 4), rows)]
-    spread, errors, board = setting.spread / 100, [], []
+    spreads, errors, board = draw_spreads(setting, rng), [], []
     for row, size in enumerate(seeds):
         shared, noise = (SHARED, math.sqrt(1 - SHARED**2)) if size > 1 else (0.0, 1.0)
+        spread = spreads[row]
         accuracies = center[row] + rng.normal(0, spread, (size, 1)) * bool(spread)
         accuracies = accuracies + sd[row] * shared * rng.normal(0, 1, n)
         board.append(accuracies + sd[row] * noise * rng.normal(0, 1, (size, n)))
@@ -170,7 +188,7 @@ def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
     The level is that of `boards`; a quarter of them suffices for the others.
     """
     key = [KINDS.index(setting.kind), setting.rows, setting.episodes, setting.seeds]
-    key += [round(1000 * setting.spread)]
+    key += [round(1000 * setting.spread), RECIPES.index(setting.recipes)]
     rng, chance = np.random.default_rng(key), np.random.default_rng(key)
     wrong, sizes, detected = 0, 0, 0
     for _ in range(boards):
@@ -184,7 +202,14 @@ def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
 
 
 def list_settings(options: argparse.Namespace) -> Iterator[Setting]:
-    parts = (options.kinds, options.rows, options.episodes, options.seeds, options.spread)
+    parts = (
+        options.kinds,
+        options.rows,
+        options.episodes,
+        options.seeds,
+        options.spread,
+        options.recipes,
+    )
     yield from itertools.starmap(Setting, itertools.product(*parts))
 
 
@@ -203,18 +228,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--episodes", type=numbers, default=[5, 10, 30, 100, 600])
     parser.add_argument("--seeds", type=numbers, default=[1, 2, 5])
     parser.add_argument("--spread", type=points, default=[0.0], help="between seeds, in points")
+    parser.add_argument("--recipes", type=lambda text: text.split(","), default=RECIPES[:1])
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
     parser.add_argument("--rules", type=lambda text: text.split(","), default=[*RULES])
     parser.add_argument("--gap", type=float, default=4.0, help="of the worse row, standard errors")
     options = parser.parse_args(arguments)
-    head = ("kind", "K", "n", "seeds", "spread", "rule", "wrong", "first", "power")
-    print("{:10} {:>4} {:>4} {:>5} {:>6}  {:22} {:>6} {:>6} {:>6}".format(*head))
+    head = ("kind", "K", "n", "seeds", "spread", "recipes", "rule", "wrong", "first", "power")
+    print("{:10} {:>4} {:>4} {:>5} {:>6}  {:11} {:22} {:>6} {:>6} {:>6}".format(*head))
     for setting in list_settings(options):
         for rule in options.rules:
             if rule == "mcs" and setting.rows > MOST_MCS:
                 continue
             outcome = measure(setting, rule, options.boards, options.gap)
-            line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:22} {:6.3f} {:6.1f} {:6.2f}"
+            line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:11} {:22} {:6.3f} {:6.1f} {:6.2f}"
             print(line.format(*setting, rule, *outcome), flush=True)
     return 0
 

@@ -11,11 +11,11 @@ from scipy import stats as scipy_stats
 
 from fsbench.core import statistics
 from leaderboard.methods.gains import estimate_components
+from leaderboard.ranking.gaps import compute_joint_interval, compute_student_interval
 from leaderboard.ranking.seeds import (
     average_columns,
     average_seeds,
     compute_seed_interval,
-    compute_student_interval,
     estimate_seed_variance,
 )
 
@@ -75,7 +75,7 @@ def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
 
 
 def test_the_interval_is_that_of_the_textbook() -> None:
-    """Var = (MS_s + MS_e - MS_r) / (S E), Satterthwaite over the seeds, for one column."""
+    """t of S - 1 times MS_s and t of E - 1 times MS_e - MS_r, squared and added, by S E."""
     y = table(3, 40, (0.05, 0.05, 0.1), 1)
     s, e = y.shape
     left = y - y.mean(1, keepdims=True) - y.mean(0) + y.mean()
@@ -83,15 +83,17 @@ def test_the_interval_is_that_of_the_textbook() -> None:
     ms_r = (left**2).sum() / ((s - 1) * (e - 1))
     assert ms_s > ms_r
     assert ms_e > ms_r
-    variance = (ms_s + ms_e - ms_r) / (s * e)
-    freedom = variance**2 / ((ms_s / (s * e)) ** 2 / (s - 1))
+
+    def half(p: float) -> float:
+        of_seeds, of_episodes = scipy_stats.t.isf(p / 2, [s - 1, e - 1]) ** 2
+        return math.sqrt((of_seeds * ms_s + of_episodes * (ms_e - ms_r)) / (s * e))
+
     side = [[row] for row in y]
     center = average_seeds(side)
     se = statistics.paired(center, [np.zeros(e)]).se
     interval = compute_seed_interval(average_columns(center), [side], se, [])
-    assert interval.ci95 == pytest.approx(scipy_stats.t.ppf(0.975, freedom) * math.sqrt(variance))
-    t = y.mean() / math.sqrt(variance)
-    assert interval.p == pytest.approx(2 * scipy_stats.t.sf(t, freedom), rel=1e-6)
+    assert interval.ci95 == pytest.approx(half(0.05))
+    assert half(interval.p) == pytest.approx(y.mean()), "the interval of level 1 - p ends at zero"
 
 
 @pytest.mark.parametrize(("seeds", "sides"), [(2, 1), (3, 1), (3, 2)])
@@ -130,3 +132,28 @@ def test_students_interval_holds_zero_exactly_when_p_is_above_its_level(
     ci95, p = compute_student_interval(value, se, freedom)
     if abs(abs(value) - ci95) > 1e-6:
         assert (abs(value) < ci95) == (p > 0.05)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 7.5, 599])
+@pytest.mark.parametrize("value", [0.0, 0.3, -2.0, 40.0])
+def test_of_one_estimate_the_joint_interval_is_students(value: float, freedom: float) -> None:
+    half, p = scipy_stats.t.isf(0.025, freedom) / 2, 2 * scipy_stats.t.sf(2 * abs(value), freedom)
+    joint = compute_joint_interval(value, [(0.25, freedom), (0.0, 1)])
+    assert joint == pytest.approx((half, p), rel=1e-6)
+    assert compute_student_interval(value, 0.5, freedom) == joint
+
+
+def test_the_joint_interval_lies_between_those_of_its_parts() -> None:
+    """Never wider than with the fewest degrees of freedom for the whole variance."""
+    both = compute_joint_interval(1.0, [(0.1, 1), (0.3, 599)])
+    few, many = (compute_student_interval(1.0, math.sqrt(0.4), freedom) for freedom in (1, 599))
+    assert many.ci95 < both.ci95 < few.ci95
+    assert many.p < both.p < few.p
+
+
+def test_joint_intervals_of_no_and_of_unknown_variance() -> None:
+    assert compute_joint_interval(0.0, [(0.0, 1)]) == (0.0, 1.0)
+    assert compute_joint_interval(0.1, [(0.0, 1)]) == (0.0, 0.0)
+    unknown = compute_joint_interval(0.1, [(1.0, 1), (math.nan, 5)])
+    assert all(math.isnan(value) for value in unknown)
+    assert compute_joint_interval(1e9, [(1e-9, 599)]).p < 1e-290

@@ -21,7 +21,11 @@ from leaderboard.methods.board import build_from_table, build_method_board
 from leaderboard.methods.runs import MethodRun, group_seeds, name_row
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
-from leaderboard.ranking.seeds import SeedErrors, compute_seed_interval
+from leaderboard.ranking.seeds import (
+    SeedErrors,
+    compute_seed_interval,
+    estimate_seed_variance,
+)
 from leaderboard.ranking.tiers import rank_entries
 from leaderboard.reports import FORMATS, render
 from leaderboard.reports.table import build_report_table
@@ -174,13 +178,14 @@ def test_below_three_rows_with_seeds_one_seed_covers_episodes() -> None:
 def test_a_row_of_one_seed_takes_the_variance_of_runs_of_the_row_beside_it() -> None:
     rows = {"two": [seeds_of(2, 0.05, 0)], "one": [seeds_of(1, 0, 8)]}
     errors = SeedErrors(rows)
-    part = errors.find_part("two")
+    part = errors.parts["two"]
     plain = paired([rows["two"][0].values], [rows["one"][0].values])
     gap = PairwiseGaps(rows).behind("two", ["one"])["one"]
     between, residual = 3 * part.variance, 3 * part.residual  # of the mean of two runs, and of one
     assert gap.se**2 == pytest.approx(between + plain.se**2 - residual)
-    quantiles = stdtrit(1, 0.975) * between + stdtrit(199, 0.975) * (gap.se**2 - between)
-    assert gap.ci95 == pytest.approx(quantiles / gap.se)
+    episodes = gap.se**2 - between
+    squares = stdtrit(1, 0.975) ** 2 * between + stdtrit(199, 0.975) ** 2 * episodes
+    assert gap.ci95 == pytest.approx(math.sqrt(squares))
     assert PairwiseGaps(rows).behind("one", ["two"])["two"].ci95 == pytest.approx(gap.ci95)
 
 
@@ -190,12 +195,15 @@ def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
     rows["one"] = [seeds_of(1, 0, 9)]
     errors = SeedErrors(rows)
     assert errors.pooled is not None
-    assert errors.pooled.freedom == 8
-    parts = {name: errors.find_part(name) for name in rows}
+    variances = np.array([estimate_seed_variance(errors.sides[name], ["d"]) for name in spreads])
+    total, squares = 2 * variances.sum(), 2 * (variances**2).sum()
+    assert errors.pooled == pytest.approx((squares / total, total**2 / squares, total / 8))
+    assert errors.pooled.freedom < 4.1, "row b spreads ten times as much as the others"
+    parts = errors.parts
     assert parts["one"].variance == errors.pooled.variance
-    assert parts["a"].variance == pytest.approx(errors.pooled.variance / 3 + parts["a"].residual)
+    assert parts["a"].variance == pytest.approx(errors.pooled.least / 3 + parts["a"].residual)
     assert parts["b"].variance > parts["a"].variance
-    assert {part.freedom for part in parts.values()} == {8}
+    assert {part.freedom for part in parts.values()} == {errors.pooled.freedom}
     gap = PairwiseGaps(rows).behind("one", ["a"])["a"]
     assert gap.se > math.sqrt(errors.pooled.variance)
     assert gap.ci95 > 2.2 * gap.se

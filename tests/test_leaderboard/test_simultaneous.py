@@ -13,6 +13,8 @@ from fsbench.core.statistics import Paired, paired
 from leaderboard.ranking.simultaneous import adjust_gaps, exceed_range
 from leaderboard.ranking.tiers import Ranking, rank_entries
 
+RULE = "simultaneous-tiers-2"
+
 
 @pytest.mark.parametrize("rows", [2, 3, 10, 100, 1000])
 def test_the_range_is_that_of_scipy(rows: int) -> None:
@@ -76,7 +78,22 @@ def test_equal_recipes_of_several_seeds_are_one_tier(rows: int, seeds: int, spre
 def test_seeds_are_needed_and_leave_power() -> None:
     setting = Setting("equal", 5, 600, 3, 0.5)
     assert measure(setting, "holm", 40, 0.0).wrong > 0.3
-    assert measure(setting, "simultaneous-tiers-2", 40, 6.0).power > 0.8
+    assert measure(setting, "simultaneous-tiers-2", 40, 8.0).power > 0.8
+
+
+@pytest.mark.parametrize("recipes", ["alternating", "quarter", "uniform"])
+@pytest.mark.parametrize("seeds", [0, 2])
+def test_recipes_whose_spreads_differ_tenfold_are_one_tier(recipes: str, seeds: int) -> None:
+    """seeds: 0 is 1, 2, 3 and 5 in turn. The mean spread alone split one board of six."""
+    boards = 150
+    level = measure(Setting("equal", 20, 600, seeds, 2.0, recipes), RULE, boards, 0.0)
+    assert level.wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / boards)
+
+
+def test_two_recipes_whose_spreads_differ_tenfold_are_one_tier() -> None:
+    boards = 400
+    level = measure(Setting("equal", 2, 600, 2, 3.0, "lone"), RULE, boards, 0.0)
+    assert level.wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / boards)
 
 
 def test_the_simulation_has_the_tiers_of_the_board() -> None:
