@@ -22,12 +22,10 @@ f degrees of freedom,
     row of one seed        sum(f v^2) / sum(f v), the mean of v weighted by v
     degrees of freedom     sum(f v)^2 / sum(f v^2), by Satterthwaite: few where spreads differ
 
-The mean alone fails where spreads differ. No rule sees that a recipe of one seed spreads more than
-all others, so it may pass for better or worse. The degrees of freedom of a gap follow from these
-and those of its episodes, by Satterthwaite again. Below three rows of several seeds each has its
-own variance, on S - 1 degrees of freedom; a row of one seed beside it takes the variance of a
-single run of that row, and p is of Student's t with the degrees of freedom that give the interval
-of gaps.py. A gap of two rows of one seed covers episodes only then.
+The mean alone fails where spreads differ. The degrees of freedom of a gap follow from these and
+those of its episodes, by Satterthwaite again. Below three rows of several seeds each has its own
+variance, on S - 1 degrees of freedom; a row of one seed beside it takes the variance of one run of
+it, and p is of Student's t with the degrees of freedom that give the interval of gaps.py.
 `tests/benchmarks/tiers.py` prints levels.
 """
 

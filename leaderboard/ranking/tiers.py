@@ -99,24 +99,18 @@ def rank_entries(
     rows, coverage = len(remaining), pairs.seed_errors.find_coverage
     while remaining:
         gaps, adjusted = compare_with_leader(pairs, remaining, rows)
-        worse = find_worse(gaps, adjusted, alpha)
-        place = len(tiers) + 1
-        tiers.append(
-            tuple(
-                RankedEntry(
-                    name,
-                    scores[name],
-                    overall=overall[name],
-                    tier=place,
-                    behind=gaps.get(name),
-                    p=float(adjusted[gaps.places[name]]) if name in gaps else None,
-                    covers=coverage(name),
-                    averages=averages[name],
-                )
-                for name in remaining
-                if name not in worse
+        worse, place = find_worse(gaps, adjusted, alpha), len(tiers) + 1
+        p = dict(zip(gaps.names, map(float, adjusted), strict=True))
+        tier = [
+            RankedEntry(
+                *(name, scores[name], (), overall[name], place, gaps.get(name), p.get(name)),
+                covers=coverage(name),
+                averages=averages[name],
             )
-        )
+            for name in remaining
+            if name not in worse
+        ]
+        tiers.append(tuple(tier))
         remaining = [name for name in remaining if name in worse]
     unranked = tuple(
         RankedEntry(
