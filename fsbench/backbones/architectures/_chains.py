@@ -14,7 +14,6 @@ trains at 224 px: `--set input_size=224`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -26,6 +25,7 @@ from fsbench.core.errors import UsageError
 
 VALUES = 128
 """Inputs of the perceptron of the reinitialization study's synthetic experiment."""
+Law = Literal["he", "glorot", "torch"]
 UNIT = 3
 """Modules per convolution of a stage: convolution, norm, ReLU."""
 
@@ -92,7 +92,7 @@ def conv_unit(
     return [conv, *([norm(n_out)] if norm else []), nn.ReLU(inplace=True)]
 
 
-def initialize(model: nn.Module, law: Literal["he", "glorot", "torch"] = "he") -> nn.Module:
+def initialize(model: nn.Module, law: Law = "he") -> nn.Module:
     """Initialise convolutions and linear layers again; return the model.
 
     he: kernels He normal (fan-in); glorot: uniform, Keras' default; both with biases of zero.
@@ -171,46 +171,32 @@ def perceptron(num_classes: int, width: int, side: int, first: bool = False) -> 
     return Chain(stages, [], num_classes, side, width)
 
 
-def study_perceptron(
-    num_classes: int, width: int, side: int, law: Literal["he", "glorot", "torch"]
-) -> nn.Module:
+def study_perceptron(num_classes: int, width: int, side: int, law: Law) -> nn.Module:
     """Build the perceptron of the reinitialization study with initial weights of a law."""
     return initialize(perceptron(num_classes, width, side, first=True), law)
 
 
-def chain_roles(model: nn.Module) -> RoleMap:
-    """Return the roles of a chain: stages are blocks, linear layers after them fully connected."""
+def chain_roles(model: nn.Module, blocks: Literal["stages", "units"] = "stages") -> RoleMap:
+    """Return the roles of a chain; linear layers after the first block are fully connected.
+
+    blocks: the stages, or the convolutions in them, each with its norm and its ReLU. With the first
+    layer of a perceptron as its trunk, `fc` reproduces Table 1 of the reinitialization study.
+    """
     if not isinstance(model, Chain):
         raise TypeError(f"{type(model).__name__} is no Chain")
     layers = layer_names(model)
-    linear = tuple(n for n in layers if isinstance(model.get_submodule(n), nn.Linear))
+    linear = [n for n in layers[1:] if isinstance(model.get_submodule(n), nn.Linear)]
+    units = [
+        tuple(f"{stage}.{first + part}" for part in range(UNIT))
+        for stage in model.stages
+        for first in range(0, len(list(model.get_submodule(stage).children())) - 1, UNIT)
+    ]
     return RoleMap(
         layers=layers,
-        blocks=tuple((name,) for name in model.stages),
+        blocks=tuple(units if blocks == "units" else [(name,) for name in model.stages]),
         head="fc",
-        fully_connected=linear,
+        fully_connected=tuple(linear),
         stages=model.stages,
         weighted=weighted_names(model),
         chain=True,
     )
-
-
-def unit_roles(model: nn.Module) -> RoleMap:
-    """Return roles for stages of normed convolutions and pooling: each convolution is a block."""
-    role_map = chain_roles(model)
-    depths = {s: len(list(model.get_submodule(s).children())) // UNIT for s in role_map.stages}
-    blocks = tuple(
-        tuple(f"{stage}.{UNIT * unit + part}" for part in range(UNIT))
-        for stage, depth in depths.items()
-        for unit in range(depth)
-    )
-    return replace(role_map, blocks=blocks)
-
-
-def perceptron_roles(model: nn.Module) -> RoleMap:
-    """Return the roles of a perceptron: the first layer is the trunk, the others fully connected.
-
-    With them the `fc` of the reinitialization study reproduces its Table 1.
-    """
-    role_map = chain_roles(model)
-    return replace(role_map, fully_connected=role_map.layers[1:])

@@ -6,8 +6,7 @@ SEAL (models/resnet.py): convolutions and head kaiming-normal with fan-in, norm 
 zero-init of the last norm. torchvision's class has a fixed stem width and fan-out initialisation.
 """
 
-from collections.abc import Callable
-from typing import ClassVar, Literal, cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,85 +25,49 @@ def conv(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
 
 
 class Residual(nn.Module):
-    """A residual unit: relu(branch(x) + shortcut(x)); a subclass registers and runs the branch."""
+    """A residual unit: relu(branch(x) + shortcut(x)).
 
-    expansion: ClassVar[int]
+    The branch has two 3x3 convolutions, or those of a bottleneck: 1x1, 3x3 with the stride, and 1x1
+    to four times the width.
+    """
 
-    def __init__(self, n_in: int, width: int, stride: int) -> None:
+    def __init__(self, n_in: int, width: int, stride: int, bottleneck: bool) -> None:
         super().__init__()
-        n_out = width * self.expansion
-        self.branch_layers(n_in, width, stride)
+        shapes = [(width, 3, stride), (width, 3, 1)]
+        if bottleneck:
+            shapes = [(width, 1, 1), (width, 3, stride), (4 * width, 1, 1)]
+        self.depth, channels = len(shapes), n_in
+        for i, (n_out, kernel, step) in enumerate(shapes, 1):
+            self.add_module(f"conv{i}", conv(channels, n_out, kernel, step))
+            self.add_module(f"bn{i}", nn.BatchNorm2d(n_out))
+            channels = n_out
         self.relu = nn.ReLU(inplace=True)
         self.downsample = (
-            nn.Sequential(conv(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
-            if stride != 1 or n_in != n_out
+            nn.Sequential(conv(n_in, channels, 1, stride), nn.BatchNorm2d(channels))
+            if stride != 1 or n_in != channels
             else None
         )
 
-    def branch_layers(self, n_in: int, width: int, stride: int) -> None:
-        """Register the layers of the branch."""
-        raise NotImplementedError
-
-    def branch(self, x: Tensor) -> Tensor:
-        """Run the branch."""
-        raise NotImplementedError
-
     def forward(self, x: Tensor) -> Tensor:
-        shortcut = x if self.downsample is None else self.downsample(x)
-        out = self.branch(x)
-        out += shortcut
+        out = x
+        for i in range(1, self.depth + 1):
+            out = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(out))
+            out = self.relu(out) if i < self.depth else out
+        out += x if self.downsample is None else self.downsample(x)
         return cast("Tensor", self.relu(out))
 
 
-class BasicBlock(Residual):
-    """Two 3x3 convolutions."""
-
-    expansion = 1
-
-    def branch_layers(self, n_in: int, width: int, stride: int) -> None:
-        self.conv1, self.bn1 = conv(n_in, width, 3, stride), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = conv(width, width, 3), nn.BatchNorm2d(width)
-
-    def branch(self, x: Tensor) -> Tensor:
-        x = self.relu(self.bn1(self.conv1(x)))
-        out: Tensor = self.bn2(self.conv2(x))
-        return out
-
-
-class Bottleneck(Residual):
-    """1x1, 3x3 (with the stride) and 1x1 convolution to four times the width."""
-
-    expansion = 4
-
-    def branch_layers(self, n_in: int, width: int, stride: int) -> None:
-        self.conv1, self.bn1 = conv(n_in, width, 1), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = conv(width, width, 3, stride), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = conv(width, 4 * width, 1), nn.BatchNorm2d(4 * width)
-
-    def branch(self, x: Tensor) -> Tensor:
-        x = self.relu(self.bn1(self.conv1(x)))
-        x = self.relu(self.bn2(self.conv2(x)))
-        out: Tensor = self.bn3(self.conv3(x))
-        return out
-
-
-def stage(block: type[Residual], n_in: int, width: int, depth: int, stride: int) -> nn.Sequential:
-    """Return a stage of `depth` units, the first one with the stride."""
-    rest = [block(width * block.expansion, width, 1) for _ in range(depth - 1)]
-    return nn.Sequential(block(n_in, width, stride), *rest)
-
-
 class ResNet(nn.Module):
-    """Images (B, 3, H, W) -> logits (B, num_classes), or features (B, 8 width expansion)."""
+    """Images (B, 3, H, W) -> logits (B, num_classes), or features (B, 8 or 32 width)."""
 
     def __init__(
         self,
-        block: type[Residual],
-        depths: tuple[int, ...],
         num_classes: int,
         width: int,
+        depths: tuple[int, ...],
         stem: Stem,
         kernels: Kernels = "normal",
+        bottleneck: bool = False,
     ) -> None:
         super().__init__()
         imagenet = stem == "imagenet"
@@ -114,9 +77,12 @@ class ResNet(nn.Module):
         self.maxpool = nn.MaxPool2d(3, 2, 1) if imagenet else nn.Identity()
         n_in = width
         for i, depth in enumerate(depths):
-            units = stage(block, n_in, width << i, depth, 1 if i == 0 else 2)
-            self.add_module(f"layer{i + 1}", units)
-            n_in = (width << i) * block.expansion
+            units = []
+            for j in range(depth):
+                stride = 2 if i > 0 and j == 0 else 1
+                units.append(Residual(n_in, width << i, stride, bottleneck))
+                n_in = (width << i) * (4 if bottleneck else 1)
+            self.add_module(f"layer{i + 1}", nn.Sequential(*units))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
         draw = nn.init.kaiming_normal_ if kernels == "normal" else nn.init.kaiming_uniform_
@@ -156,23 +122,12 @@ def resnet_roles(model: nn.Module) -> RoleMap:
     )
 
 
-def resnet(
-    block: type[Residual], depths: tuple[int, ...], stem: Stem, kernels: Kernels = "normal"
-) -> Callable[[int, int], nn.Module]:
-    """Return the factory of an Architecture."""
-
-    def factory(num_classes: int, width: int) -> nn.Module:
-        return ResNet(block, depths, num_classes, width, stem, kernels)
-
-    return factory
-
-
 def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:
     """Build the ResNet-50 of the reinitialization study: layer norms and He-normal weights.
 
     It has the ImageNet stem and torchvision's names, so `bn1` is a layer norm here.
     """
-    model = ResNet(Bottleneck, (3, 4, 6, 3), num_classes, width, "imagenet")
+    model = ResNet(num_classes, width, (3, 4, 6, 3), "imagenet", bottleneck=True)
     norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
     for name, norm in norms.items():
         model.set_submodule(name, _chains.layer_norm(norm.num_features))
