@@ -17,21 +17,23 @@ from pydantic import Field
 from fsbench import data
 from fsbench.api.results import Results
 from fsbench.core import statistics
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tables import TextTable, draw_table
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, strip_digest
+from fsbench.results.assembly import key_of
+from fsbench.results.entry import Loaded
 from fsbench.results.table import DENSE, shorten_columns, warn_of_scale
-from fsbench.results.verification import Loaded, read_cells, read_verified
-from leaderboard.board.board import Board
-from leaderboard.board.definition import Column, identify_column
+from fsbench.results.verification import read_cells, read_verified
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA, Outcomes
+from leaderboard.record import Column, identify_column
 from leaderboard.reports.render import SELF_MARK, SELF_NOTE
+from leaderboard.store import Board
 
 if TYPE_CHECKING:
     import pandas
@@ -537,19 +539,18 @@ def results_of(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Col
     """
     reported: Collection[str] = ()
     if not isinstance(source, str | Path):
-        loaded: Sequence[Loaded] = [read_verified(path) for path in source.paths]
+        keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
+        cells = [cell for path in dict.fromkeys(source.paths) for cell in read_verified(path).cells]
+        loaded: Sequence[Loaded] = [c for c in cells if (c.folder, *key_of(c.result)) in keys]
     elif Path(source).exists():
         loaded = list(read_cells(Path(source)))
     elif board is None:
         raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
     else:
-        opened = Board.existing(Path(board))
-        if str(source) not in opened.names():
-            raise UnknownName("entry", str(source), opened.names())
-        entry = opened.entry(str(source))
-        loaded = entry.cells
-        columns = (str(result.result.column) for result in loaded)
-        reported = {column for column in columns if column not in entry.verification.verdicts}
+        entry, network = Board.existing(Path(board)).network(str(source))
+        loaded = network.cells
+        keys_of_results = ((c.result.backbone.identity, str(c.result.column)) for c in loaded)
+        reported = {key[1] for key in keys_of_results if key not in entry.verification.verdicts}
     models = {result.result.backbone.identity: result.model for result in loaded}
     if len(models) > 1:
         listed = ", ".join(sorted(models.values()))

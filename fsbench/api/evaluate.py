@@ -302,7 +302,7 @@ def run_request(
         for task in request.tasks:
             report.number = len(results) + 1
             results.append(evaluation.run(task))
-            paths.append(evaluation.cell(task).path)
+            paths.append(evaluation.cell(task).folder)
             log_detail(report, f"{results[-1].column} of {evaluation.backbone.facts}: {paths[-1]}")
     return Results(results, paths)
 

@@ -17,14 +17,15 @@ from fsbench.core.io import read_mapping, write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
+from fsbench.results.entry import Loaded
 from fsbench.results.names import model_name
-from fsbench.results.verification import Loaded, read_cells
-from leaderboard.board.badges import SELF_REPORTED
-from leaderboard.board.board import Board
-from leaderboard.board.tables import BoardTable, rank_board
+from fsbench.results.verification import read_cells
+from leaderboard.badges import SELF_REPORTED
+from leaderboard.intake.submission import KEYS, find_declaration, rename_keys
 from leaderboard.reports.render import escape_markdown, to_percent
 from leaderboard.reports.table import DATASET_TITLES
-from leaderboard.submission.submission import KEYS, find_declaration, rename_keys
+from leaderboard.store import Board
+from leaderboard.tables import BoardTable, declaration_of, rank_board
 
 if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
@@ -128,8 +129,9 @@ def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
             f"{board} has no entry of the weights {identity[:12]}",
             fix="submit their results first, or leave --board out",
         )
-    entry = Board.open(board).entry(names[0])
-    stated = entry.file.declaration
+    entries = Board.open(board).entries()
+    entry = next(e for e in entries if any(n.facts.identity == identity for n in e.networks))
+    stated = declaration_of(entry)
     standing = [describe_standing(view, entry.name) for view in views if entry.name in view.names]
     return ModelNumbers(
         tuple(cell.result for cell in sorted(entry.cells, key=by_column)),

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import TextTable, draw_html, draw_table
-from leaderboard.board.board import Board
-from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.reports import render
+from leaderboard.store import Board
+from leaderboard.tables import BoardTable, rank_board
 
 if TYPE_CHECKING:
     import pandas
@@ -88,9 +87,7 @@ class RankedBoard:
         return "".join(map(draw_html, self.tables()))
 
 
-def leaderboard(
-    folder: str | Path, *, cache: str | Path | None = None, progress: bool | Reporter = False
-) -> RankedBoard:
+def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> RankedBoard:
     """Read, verify and rank the entries of a board.
 
     Entries of one tier are not significantly worse than the leader of the tier: paired over shared
@@ -101,8 +98,6 @@ def leaderboard(
     ----------
     folder : str or Path
         The folder of the board.
-    cache : str or Path, optional
-        Where verified results and rankings are kept; FSBENCH_CACHE by default.
     progress : bool or Reporter
         Show progress on stderr.
 
@@ -128,4 +123,4 @@ def leaderboard(
     Board.existing(Path(folder))
     if isinstance(progress, bool):
         progress = console_reporter() if progress else SILENT
-    return RankedBoard(rank_board(Path(folder), cache_folder(cache), progress))
+    return RankedBoard(rank_board(Path(folder), progress))

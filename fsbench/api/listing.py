@@ -378,7 +378,7 @@ def analyses() -> list[Row]:
 
 def entries() -> list[Row]:
     """Entries published in papers."""
-    from leaderboard.board.published import load_published
+    from leaderboard.published import load_published
 
     return [
         {"entry": e.name, "kind": "published", "source": e.source, "cells": len(e.cells)}

@@ -26,8 +26,11 @@ from pretrain.recipes.recipe import Recipe, parse_overrides
 from pretrain.training import loop, run_folder
 from pretrain.training.cost import estimate_training
 
-RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("backbone", "training", "recipe"))
-"""Keys under which run.json, recipe.json and a result file hold the recipe."""
+RECIPE_KEYS: tuple[tuple[str | int, ...], ...] = (
+    *(("recipe_fields",), ("recipe",)),
+    ("models", 0, "training", "recipe"),
+)
+"""Keys under which run.json, recipe.json and entry.json hold the recipe."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,10 @@ def read_recipe(path: Path) -> Recipe:
     for keys in RECIPE_KEYS:
         inner: Any = fields
         for key in keys:
-            inner = inner.get(key) if isinstance(inner, Mapping) else None
+            try:
+                inner = inner[key]
+            except (KeyError, IndexError, TypeError):
+                inner = None
         if isinstance(inner, Mapping):
             fields = inner
             break

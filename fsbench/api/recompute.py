@@ -19,8 +19,8 @@ from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance, find_code
 from fsbench.core.specs import EpisodicSpec, FeatureSpec
 from fsbench.core.tasks import FOLDER, HUB, TaskId
-from fsbench.results.verification import Loaded
-from leaderboard.board.board import BoardEntry
+from fsbench.results.entry import ENTRY_FILE, Loaded
+from leaderboard.store import BoardEntry
 from pretrain.recipes.recipe import Recipe
 
 Command = tuple[str, ...]
@@ -68,7 +68,7 @@ class EnvironmentCommands:
 
 
 def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
-    """Return the commands of every environment in which results were computed.
+    """Return the commands of every network and environment in which results were computed.
 
     Raise ValidationFailed for an entry with texts that could do harm where they are printed or
     pasted: control characters, an entry name like an option, or `py:` code.
@@ -77,16 +77,18 @@ def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
     for cell in entry.cells:
         require_harmless(entry.name, cell)
         made = cell.result.provenance
-        key = f"{environment(made)} {sorted(made.packages.items())}"
+        network = cell.result.backbone.identity
+        key = f"{network} {environment(made)} {sorted(made.packages.items())}"
         groups.setdefault(key, []).append(cell)
-    return [recompute_group(entry.name, cells, board) for cells in groups.values()]
+    several = len(entry.networks) > 1
+    return [recompute_group(entry.name, cells, board, several) for cells in groups.values()]
 
 
 def require_harmless(name: str, cell: Loaded) -> None:
     """Raise ValidationFailed for texts that must not be printed or proposed as a command."""
     made, facts = cell.result.provenance, cell.result.backbone
     texts = [facts.ref, facts.architecture, facts.recipe or "", str(cell.result.task)]
-    texts += [str(cell.path), *made.packages, *made.packages.values(), *environment(made).values()]
+    texts += [cell.where, *made.packages, *made.packages.values(), *environment(made).values()]
     if unprintable := [text for text in texts if not text.isprintable()]:
         raise ValidationFailed(
             f"'{name}' contains control characters: {unprintable[0][:60]!r}",
@@ -109,8 +111,10 @@ def require_harmless(name: str, cell: Loaded) -> None:
         )
 
 
-def recompute_group(name: str, cells: Sequence[Loaded], board: str) -> EnvironmentCommands:
-    """Return the commands for results of one environment."""
+def recompute_group(
+    name: str, cells: Sequence[Loaded], board: str, several: bool
+) -> EnvironmentCommands:
+    """Return the commands for results of one environment. several: whether of several seeds."""
     made, facts = cells[0].result.provenance, cells[0].result.backbone
     group = EnvironmentCommands(environment(made))
     group.constraints = [
@@ -132,8 +136,9 @@ def recompute_group(name: str, cells: Sequence[Loaded], board: str) -> Environme
                 "form that this version reads: pretrain it yourself"
             )
         else:
-            path = str(cells[0].path)
-            group.commands.append(("fsbench", "pretrain", path, "--output=runs"))
+            path = str(cells[0].folder / ENTRY_FILE)
+            chosen = [f"--set=seed={recipe.seed}"] if several else []
+            group.commands.append(("fsbench", "pretrain", path, *chosen, "--output=runs"))
             ref = f"run:runs/{recipe.label}"
     arch = [f"--arch={facts.architecture}"] if facts.source == "file" else []
     seed = [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
@@ -183,7 +188,7 @@ def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
         groups.setdefault(key, []).append(cell)
     commands = []
     for (kind, own_images, *_), members in groups.items():
-        specs = (f"--spec={cell.path}" for cell in members)
+        specs = (f"--spec={cell.where}" for cell in members)
         tasks = []
         if own_images.startswith("hub-"):
             notes.append(f"{own_images} is a data set of the hub: complete its reference")

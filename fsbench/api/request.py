@@ -40,6 +40,7 @@ from fsbench.core.specs import (
 from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
+from fsbench.results.verification import ambiguous, match_cells
 
 AUTO: Literal["auto"] = "auto"
 NATIVE: Literal["native"] = "native"
@@ -426,7 +427,7 @@ def head_settings(head: str, values: Mapping[str, str]) -> FittedSpec:
 
 @dataclass(frozen=True)
 class SpecFile:
-    """Spec that `--spec` reads: that of a result file, or a spec alone.
+    """Spec that `--spec` reads: that of a result, DIR:TASK, or a spec alone in a file.
 
     task: of the result, None for a spec alone; episodes: that the result holds, else of the spec;
     limited: whether the result was a quick test.
@@ -439,14 +440,21 @@ class SpecFile:
 
     @classmethod
     def read(cls, path: Path) -> "SpecFile":
-        """Read a file. Raise ValidationFailed if it holds neither a result nor a spec."""
-        content = read_json(path)
-        if isinstance(content, dict) and "spec" in content:
-            result = parse_record(content, Result, path)
+        """Read a file or a result. Raise ValidationFailed, UsageError if it is neither."""
+        if not path.is_file():
+            result = read_result_of(path)
             return cls(result.spec, result.task, result.score.n, "limited" in result.flags)
-        spec = parse_record({"spec": content}, SpecOnly, path).spec
+        spec = parse_record({"spec": read_json(path)}, SpecOnly, path).spec
         n_episodes = spec.n_episodes if isinstance(spec, EpisodicSpec) else 1
         return cls(spec, None, n_episodes, False)
+
+
+def read_result_of(reference: Path) -> Result:
+    """Return the result that DIR:TASK names; of several seeds, whose specs are equal, any one."""
+    folder, cells = match_cells(reference)
+    if len({(cell.result.spec_digest, cell.result.score.n) for cell in cells}) != 1:
+        raise ambiguous(reference, folder, cells)
+    return cells[0].result
 
 
 class SpecOnly(Frozen):

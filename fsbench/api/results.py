@@ -1,17 +1,15 @@
 """Results of an evaluation: a sequence to look at, a table for pandas, files to keep."""
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tables import draw_html, draw_table
-from fsbench.results.names import MODEL_FILE
+from fsbench.results.assembly import add_results, key_of, read_cells_of
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
 
@@ -28,7 +26,7 @@ class Results(Sequence[Result]):
     Attributes
     ----------
     paths : tuple of Path
-        Result file of each; its per-episode records lie beside it as Parquet.
+        Folder of each: `entry.json`, and the outcomes of all of its results in one file.
 
     Examples
     --------
@@ -64,7 +62,7 @@ class Results(Sequence[Result]):
     @property
     def models(self) -> list[str]:
         """Name of the model of each result: its folder in the results tree."""
-        return [path.parents[2].name for path in self.paths]
+        return [path.parent.name for path in self.paths]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per task and model.
@@ -109,8 +107,8 @@ class Results(Sequence[Result]):
 
         Raises
         ------
-        UsageError
-            If a file of the same name with other content is there.
+        ValidationFailed
+            If other outcomes of a task are there.
 
         Examples
         --------
@@ -119,19 +117,15 @@ class Results(Sequence[Result]):
         ...     "fsbench/toy_resnet", "toy_rims:5w1s", random_init=0, input_size=32, episodes=10
         ... )
         >>> saved = results.save(tempfile.mkdtemp())
-        >>> fsbench.load_results(saved.paths[0].parents[3])[0] == results[0]
+        >>> fsbench.load_results(saved.paths[0])[0] == results[0]
         True
         """
-        paths = []
-        for path in self.paths:
-            model = path.parents[1]
-            home = Path(folder) / model.parent.name / model.name
-            copy_file(model / MODEL_FILE, home / MODEL_FILE, replace=True)
-            target = home / path.parent.name / path.name
-            copy_file(path.with_suffix(".parquet"), target.with_suffix(".parquet"))
-            copy_file(path, target)
-            paths.append(target)
-        return Results(self, paths)
+        targets = {path: Path(folder, *path.parts[-2:]) for path in self.paths}
+        for path, target in targets.items():
+            keys = {key_of(r) for r, home in zip(self, self.paths, strict=True) if home == path}
+            cells = read_cells_of(path)
+            add_results(target, [(cells[key].result, cells[key].records) for key in sorted(keys)])
+        return Results(self, [targets[path] for path in self.paths])
 
     def __repr__(self) -> str:
         table = build_table(self, self.models)
@@ -195,28 +189,14 @@ def frame_row(model: str, result: Result) -> dict[str, Any]:
     }
 
 
-def copy_file(source: Path, target: Path, *, replace: bool = False) -> None:
-    """Copy a file by rename; raise UsageError where one with other content must stay."""
-    if target.exists() and not replace:
-        if target.read_bytes() == source.read_bytes():
-            return
-        raise UsageError(
-            f"{target} is there with other content", fix="save to another folder, or remove it"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    shutil.copyfile(source, part)
-    part.replace(target)
-
-
 def load_results(folder: str | Path) -> Results:
     """Load all results in a folder, each verified against its per-episode records.
 
     Parameters
     ----------
     folder : str or Path
-        Folder that `fsbench.evaluate(output=...)`, `Results.save` or the command line wrote, a
-        part of it, or one result file.
+        Folder that `fsbench.evaluate(output=...)`, `Results.save` or the command line wrote, or
+        a part of it.
 
     Returns
     -------
@@ -241,9 +221,4 @@ def load_results(folder: str | Path) -> Results:
     ['fsbench-toy_resnet-random0']
     """
     loaded = list(read_cells(Path(folder)))
-    outside = [cell.path for cell in loaded if len(cell.path.parents) < 3]
-    if outside:
-        raise ValidationFailed(
-            f"{outside[0]} lies outside a results tree", fix="keep results in the tree of -o DIR"
-        )
-    return Results((cell.result for cell in loaded), (cell.path.resolve() for cell in loaded))
+    return Results((cell.result for cell in loaded), (cell.folder.resolve() for cell in loaded))

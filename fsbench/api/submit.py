@@ -8,7 +8,7 @@ from typing import Any
 
 from fsbench.api.results import Results
 from fsbench.core.schema import Declaration
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,10 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import USER_DATA, TaskId, TaskPattern
 from fsbench.results import provenance
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
-from fsbench.results.verification import Loaded
-from leaderboard.board import badges, signatures
-from leaderboard.board.badges import Badge, CellCheck, FlipCount, allow_flips, draw_rows, draw_seeds
-from leaderboard.board.board import Board, BoardEntry
-from leaderboard.submission.chain import build_chain
+from fsbench.results.entry import Loaded
+from leaderboard import badges, signatures
+from leaderboard.badges import FEWEST, Badge, CellCheck, FlipCount, allow_flips, draw_rows
+from leaderboard.store import Board, BoardEntry, Network
 from protocols import EPISODIC, episodes_per_block
 
 SEEDS = 2**31
@@ -58,15 +57,24 @@ N_LISTED = 20
 
 @dataclass(frozen=True)
 class Check:
-    """Sample to recompute: a number of episodes, of the tasks that the ids name or of all.
+    """Episodes to draw in each column that the task ids name, or of all; None draws every episode.
 
-    Every task has at least one. seed: decides half of the draws; random by default, and stated in
-    the badge.
+    seed: decides the draws; random by default, and stated in the badge.
     """
 
-    episodes: int = 20
+    episodes: int | None = FEWEST
     tasks: tuple[str, ...] = ()
     seed: int = field(default_factory=lambda: secrets.randbelow(SEEDS))
+
+    @classmethod
+    def parse(cls, episodes: str, tasks: tuple[str, ...], seed: int | None) -> "Check":
+        """Return the check of the command line. Raises UsageError for too few episodes."""
+        count = int(episodes) if episodes.isdecimal() and len(episodes) < 10 else 0
+        if episodes != "all" and count < FEWEST:
+            fix = f"give {FEWEST} or more, or all: fewer would not find a forged gain"
+            raise UsageError(f"--episodes {episodes}", fix=fix)
+        drawn = None if episodes == "all" else count
+        return cls(drawn, tasks) if seed is None else cls(drawn, tasks, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,24 +112,20 @@ def verify(
         signatures.require_key(sign_with)
     entry = Board.open(board).entry(name)
     machine = match_machine(machine or Machine(), entry)
-    chain = build_chain(entry.cells).end
-    samples = draw(find_samples(entry.cells, check.tasks), check.episodes, chain, check.seed)
     context = machine.start()
     stated = entry.cells[0].result.backbone.feature_spec
     backbone = replace(models, features=stated).load(0, context.device, report)
-    require_weights(entry, backbone.facts)
+    network = find_network(entry, backbone.facts)
+    samples = draw(find_samples(network.cells, check.tasks), check, entry.digest)
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)
     require_images(samples, targets)
     features = feature_store(machine, context.device, report)
     recomputation = Recomputation(backbone, targets, features, context, report)
     recomputation.refuse_long(samples, yes)
-    badge = make_badge(entry, check, samples, recomputation)
+    badge = make_badge(entry, network, check, samples, recomputation)
     require_decision(entry, badge)
-    store_badge(board, name, badge)
-    if sign_with is not None:
-        path = badges.badge_path(board / name, badge)
-        signatures.sign_file(path, sign_with, signatures.BADGE_NAMESPACE)
+    store_badge(board, name, badge, sign_with)
     return badge
 
 
@@ -176,27 +180,36 @@ def has(cells: Sequence[Loaded]) -> str:
     )
 
 
-def draw(samples: Sequence[Sample], n: int, chain: str, seed: int) -> list[Sample]:
-    """Return the samples with n drawn episodes in all, at least one of each."""
-    lengths = [len(sample.records.index) for sample in samples]
-    rows = draw_rows(lengths, n, draw_seeds(chain, seed))
-    return [
-        replace(sample, drawn=tuple(sample.records.index[drawn].tolist()))
-        for sample, drawn in zip(samples, rows, strict=True)
-    ]
+def draw(samples: Sequence[Sample], check: Check, digest: str) -> list[Sample]:
+    """Return the samples with their drawn episodes. digest: of the entry."""
+    drawn = []
+    for sample in samples:
+        index, column = sample.records.index, str(sample.cell.result.column)
+        n = len(index) if check.episodes is None else check.episodes
+        rows = draw_rows(len(index), n, digest, check.seed, column)
+        drawn.append(replace(sample, drawn=tuple(index[rows].tolist())))
+    return drawn
 
 
-def require_weights(entry: BoardEntry, facts: BackboneFacts) -> None:
-    """Raise CheckpointError naming the facts in which the backbone is another one."""
-    stated = entry.cells[0].result.backbone
-    wrong = [name for name in SAME_BACKBONE if getattr(stated, name) != getattr(facts, name)]
-    if wrong:
-        listed = "; ".join(f"{n} {getattr(facts, n)}, entry {getattr(stated, n)}" for n in wrong)
+def find_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
+    """Return the network of the entry that has these facts.
+
+    Raises CheckpointError naming the facts in which the backbone is another one.
+    """
+    wrong = {
+        network.name: [n for n in SAME_BACKBONE if getattr(network.facts, n) != getattr(facts, n)]
+        for network in entry.networks
+    }
+    nearest = min(entry.networks, key=lambda network: len(wrong[network.name]))
+    if names := wrong[nearest.name]:
+        stated = nearest.facts
+        listed = "; ".join(f"{n} {getattr(facts, n)}, entry {getattr(stated, n)}" for n in names)
         raise CheckpointError(
-            f"{facts.ref} is not the backbone of '{entry.name}': {listed}",
+            f"{facts.ref} is no network of '{entry.name}': {listed}",
             fix="give the weights that the entry was made with (-m, --arch, --random-init); random "
             "ones differ between kinds of CPU",
         )
+    return nearest
 
 
 def require_images(samples: Sequence[Sample], targets: TargetSets) -> None:
@@ -255,7 +268,11 @@ class Recomputation:
 
 
 def make_badge(
-    entry: BoardEntry, check: Check, samples: Sequence[Sample], recomputation: Recomputation
+    entry: BoardEntry,
+    network: Network,
+    check: Check,
+    samples: Sequence[Sample],
+    recomputation: Recomputation,
 ) -> Badge:
     """Recompute and compare every sample."""
     environment = recomputation.context.environment
@@ -264,10 +281,12 @@ def make_badge(
         for sample in samples:
             checks.append(compare_episodes(sample, recomputation.episodes(sample), environment))
             advance(1)
-    columns = {str(cell.result.column) for cell in entry.cells}
+    columns = {str(cell.result.column) for cell in network.cells}
     made = recomputation.context.provenance()
     return Badge(
-        chain=build_chain(entry.cells).end,
+        entry=entry.name,
+        entry_digest=entry.digest,
+        weights=network.facts.identity,
         date=recomputation.context.started,
         environment={**environment, "fsbench": made.fsbench, "commit": made.git_commit or "none"},
         seed=check.seed,
@@ -276,15 +295,21 @@ def make_badge(
     )
 
 
-def store_badge(board: Path, name: str, badge: Badge) -> None:
-    """Store a badge. Raises ValidationFailed if the entry was replaced in the meantime."""
+def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) -> None:
+    """Store a badge, signed if there is a key; the board remembers what a signed one says.
+
+    Raises ValidationFailed if the entry was replaced in the meantime.
+    """
     opened = Board.open(board)
     with opened.lock():
-        if build_chain(opened.entry(name).cells).end != badge.chain:
+        if opened.entry(name).digest != badge.entry_digest:
             raise ValidationFailed(
                 f"'{name}' was replaced while its episodes were recomputed", fix="verify it again"
             )
-        badges.write_badge(board / name, badge)
+        path = badges.write_badge(board / name, badge)
+        if sign_with is not None:
+            signatures.sign_file(path, sign_with, signatures.BADGE_NAMESPACE)
+        opened.settle()
 
 
 def require_decision(entry: BoardEntry, badge: Badge) -> None:
@@ -316,6 +341,7 @@ def compare_episodes(
     return CellCheck(
         **scored.model_dump(),
         cell=str(sample.cell.result.column),
+        mean=sample.cell.result.score.mean,
         drawn=sample.drawn,
         episodes=len(recomputed.index),
         dense=dense,
@@ -353,9 +379,7 @@ def other_differences(
     stored: EpisodeRecords, recomputed: EpisodeRecords, exact: bool
 ) -> str | None:
     """Return what differs beside outcomes; collapsed and non-finite episodes only if `exact`."""
-    pairs: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {
-        "classes": (stored.class_ids, recomputed.class_ids)
-    }
+    pairs: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     if stored.dense_total is not None and recomputed.dense_total is not None:
         pairs["dense queries"] = (stored.dense_total, recomputed.dense_total)
     if exact:

@@ -12,10 +12,10 @@ from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.results.verification import Problem
-    from leaderboard.board.badges import Badge, CellCheck
-    from leaderboard.board.tables import BoardTable
+    from leaderboard.badges import Badge, CellCheck
     from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
+    from leaderboard.tables import BoardTable
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
 
@@ -23,7 +23,8 @@ Entry = Annotated[str, Argument(help="Name of the entry.")]
 def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Make, show, check and verify leaderboards.")
     commands = (
-        *(show, build, check, init, readme, boards, freeze, methods, stats, verify, recompute),
+        *(show, build, check, init, remove, readme, boards, freeze, methods, stats, verify),
+        recompute,
     )
     for command in commands:
         group.command(command.__name__)(command)
@@ -34,12 +35,11 @@ def show(
     board: options.Board,
     shape: Literal["table", "md", "json"] = Option("table", "--format", help="Format."),
     seeds: bool = Option(False, "--seeds", help="Print the seeds of a row below it."),
-    cache: options.Cache = None,
 ) -> None:
     """Verify all entries, rank them in tiers and print one table per protocol and input size."""
     from fsbench.api.leaderboard import leaderboard
 
-    ranked = leaderboard(board, cache=cache, progress=True)
+    ranked = leaderboard(board, progress=True)
     if shape == "json":
         console.emit_json(ranked.to_json())
     elif shape == "md":
@@ -51,13 +51,11 @@ def show(
 def build(
     board: options.Board,
     site: Path = Option(..., "-o", "--output", help="Folder of the site."),
-    cache: options.Cache = None,
 ) -> None:
     """Rank a board and write it as one page that opens from disk, SITE/index.html."""
-    from fsbench.core.io import cache_folder
     from leaderboard.site.page import build_site
 
-    typer.echo(build_site(board, site, cache_folder(cache), console.reporter()))
+    typer.echo(build_site(board, site, console.reporter()))
 
 
 def check(
@@ -78,13 +76,13 @@ def check(
     Run it with --base on every pull request to a repository of entries.
     """
     from fsbench.core.errors import UsageError, ValidationFailed
-    from leaderboard.board.board import Board
-    from leaderboard.submission.changes import (
+    from leaderboard.rules.board import inspect_board
+    from leaderboard.rules.changes import (
         check_changes,
         compare_folders,
         compare_with_base,
     )
-    from leaderboard.submission.inspection import inspect_board
+    from leaderboard.store import Board
 
     Board.existing(board)
     if allow_maintainer and base is None and base_folder is None:
@@ -99,7 +97,7 @@ def check(
     inspection = inspect_board(board)
     if allow_maintainer:
         for problem in changes:
-            console.log(f"allowed for a maintainer: {problem.where}: {problem.value}")
+            console.log(f"allowed for a maintainer: {problem.where}: {problem.text}")
     else:
         inspection.problems[:0] = changes
     counts = (
@@ -130,7 +128,7 @@ def init(
     Beside board.json: README with the tables, CONTRIBUTING, workflows that check pull requests and
     render the tables, .gitignore and .gitattributes.
     """
-    from leaderboard.board.repository import CHECK_FILE, VARIABLE, init_board
+    from leaderboard.repository import CHECK_FILE, VARIABLE, init_board
 
     file = init_board(board, official, version, install_from)
     kind = "free" if file.version is None else f"{len(file.columns or ())} columns, {file.date}"
@@ -142,18 +140,29 @@ def init(
         )
 
 
-def readme(board: options.Board, cache: options.Cache = None) -> None:
-    """Render the tables of a board into its README.md, between the two marks."""
-    from fsbench.core.io import cache_folder
-    from leaderboard.board.repository import render_readme
+def remove(
+    entry: Entry,
+    board: options.Board,
+    reason: str = Option(..., help="Why; it stays in the board's history."),
+) -> None:
+    """Take an entry from a board; the same outcomes are refused later."""
+    from leaderboard.store import Board
 
-    path, changed = render_readme(board, cache_folder(cache), console.reporter())
+    Board.existing(board).remove(entry, reason)
+    typer.echo(f"{board}: {entry} removed")
+
+
+def readme(board: options.Board) -> None:
+    """Render the tables of a board into its README.md, between the two marks."""
+    from leaderboard.repository import render_readme
+
+    path, changed = render_readme(board, console.reporter())
     typer.echo(f"{path}: {'rendered' if changed else 'unchanged'}")
 
 
 def boards(as_json: options.Json = False) -> None:
     """List the official boards with their versions, dates and columns."""
-    from leaderboard.board import official
+    from leaderboard import official
 
     if as_json:
         console.emit_json(official.describe_official_boards())
@@ -166,16 +175,14 @@ def freeze(
     board: options.Board,
     version: int = Option(1, min=1, help="Version to freeze."),
     about: str | None = Option(None, help="Purpose of the board."),
-    cache: options.Cache = None,
 ) -> None:
     """Freeze columns, rule and date of your own board as a version that can be cited.
 
     Digests in board.json reveal a copy that was changed afterwards.
     """
-    from fsbench.core.io import cache_folder
-    from leaderboard.board.versions import freeze_board
+    from leaderboard.freeze import freeze_board
 
-    file = freeze_board(board, version, about, cache_folder(cache), console.reporter())
+    file = freeze_board(board, version, about, console.reporter())
     typer.echo(f"{board}: {file.title} ({len(file.columns or ())} columns, {file.date})")
 
 
@@ -183,16 +190,14 @@ def methods(
     board: options.Board,
     shape: Literal["table", "md", "json", "csv"] = Option("table", "--format", help="Format."),
     figures: Path | None = Option(None, help="Folder for figures of the gains (SVG)."),
-    cache: options.Cache = None,
 ) -> None:
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
-    from fsbench.core.io import cache_folder
-    from leaderboard.board.board import Board
     from leaderboard.methods import tables
     from leaderboard.methods.board import read_method_boards
+    from leaderboard.store import Board
 
     Board.existing(board)
-    tracks = read_method_boards(board, cache_folder(cache), console.reporter())
+    tracks = read_method_boards(board, console.reporter())
     if figures is not None:
         from leaderboard.methods.figures import write_figures
 
@@ -211,16 +216,14 @@ def methods(
 def stats(
     board: options.Board,
     shape: Literal["table", "json"] = Option("table", "--format", help="Format."),
-    cache: options.Cache = None,
 ) -> None:
     """Print rank intervals, Friedman's test and average ranks with their critical difference."""
-    from fsbench.core.io import cache_folder
-    from leaderboard.board.board import Board
-    from leaderboard.board.tables import rank_board
     from leaderboard.ranking.summary import summarize_board
+    from leaderboard.store import Board
+    from leaderboard.tables import rank_board
 
     Board.existing(board)
-    tracks = rank_board(board, cache_folder(cache), console.reporter())
+    tracks = rank_board(board, console.reporter())
     statistics = [summarize_board(track) for track in tracks]
     if shape == "json":
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
@@ -285,9 +288,7 @@ def verify(
         str, Option("-m", "--model", help="Backbone of the entry: timm/NAME, run:DIR, FILE, ...")
     ],
     board: options.Board,
-    episodes: int = Option(
-        20, min=1, help="Episodes to draw over all tasks, at least one of each."
-    ),
+    episodes: str = Option("30", help="Episodes to draw in each column: 30 or more, or all."),
     tasks: list[str] | None = Option(
         None,
         "-t",
@@ -298,7 +299,7 @@ def verify(
     seed: int | None = Option(
         None,
         min=0,
-        help="Seed of half of the draws, random by default; the rest follows the chain.",
+        help="Seed of the draws, random by default; give one to repeat a check.",
     ),
     arch: options.Arch = None,
     random_init: options.RandomInit = None,
@@ -314,7 +315,9 @@ def verify(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Recompute random episodes of an entry from its weights; exit 5 if outcomes differ.
+    """Recompute random episodes of every column of an entry; exit 5 if outcomes differ.
+
+    An entry of several seeds is verified one network at a time: the weights say which.
 
     The outcome is stored in the entry as a badge; the board shows it as unsigned claim unless a key
     of the board signs it. Threads default to those of the entry, so that on the same kind of
@@ -324,7 +327,7 @@ def verify(
     from fsbench.api.request import Models
     from fsbench.api.verify import Check
     from fsbench.api.verify import verify as verify_entry
-    from leaderboard.board.board import Board
+    from leaderboard.store import Board
 
     Board.existing(board)
     names = tuple(options.split(tasks))
@@ -332,7 +335,7 @@ def verify(
         board,
         entry,
         Models((model,), arch, random_init),
-        Check(episodes, names) if seed is None else Check(episodes, names, seed),
+        Check.parse(episodes, names, seed),
         roots=options.split(data),
         machine=Machine(device, threads, workers, batch_size, cache_folder(cache)),
         yes=yes,
@@ -406,7 +409,7 @@ def recompute(
     They follow from its recipe and specs; every word is quoted, and nothing is executed.
     """
     from fsbench.api.recompute import recompute as recompute_entry
-    from leaderboard.board.board import Board
+    from leaderboard.store import Board
 
     recomputations = recompute_entry(Board.existing(board).entry(entry), str(board))
     if shape == "json":

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 from typer import Argument, Option
 
-from fsbench.cli import console, options
+from fsbench.cli import console
 from leaderboard import reports as downloads
 
 
@@ -16,7 +16,6 @@ def report(
     control: str | None = Option(None, help="Model that the others are compared with."),
     board: Path | None = Option(None, help="Folder of a leaderboard, instead of results."),
     seeds: bool = Option(False, "--seeds", help="Print the seeds of a recipe below its row."),
-    cache: options.Cache = None,
 ) -> None:
     """Write results or a board as tables of a paper, one per protocol and input size.
 
@@ -24,7 +23,6 @@ def report(
     caption states the rules.
     """
     from fsbench.core.errors import UsageError
-    from fsbench.core.io import cache_folder
     from leaderboard.reports import report as reports
 
     if bool(results) == (board is not None):
@@ -35,9 +33,7 @@ def report(
         raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
     write_report = downloads.FORMATS.load(shape).make
     if board:
-        sheets = reports.report_board(
-            board, control, cache_folder(cache), console.reporter(), seeds
-        )
+        sheets = reports.report_board(board, control, console.reporter(), seeds)
     else:
         sheets = reports.report_results(results or [], control, seeds)
     text = write_report(sheets)

@@ -57,7 +57,7 @@ def submit(
 
     models = options.split(model)
     if init:
-        from leaderboard.submission.submission import write_template
+        from leaderboard.intake.submission import write_template
 
         path = write_template(results, declaration, models)
         typer.echo(f"wrote {path}")
@@ -66,7 +66,7 @@ def submit(
         return
     data, targets = options.split(pretraining_data) or None, options.split(targets_seen) or None
     if to is not None and board is None and not dry_run:
-        from leaderboard.board.repository import propose_entries
+        from leaderboard.repository import propose_entries
 
         fields = {"name": name, "authors": authors, "link": link, "license": license}
         fields |= {"statement": statement}

@@ -188,13 +188,16 @@ def read_bytes(path: Path, most: int) -> bytes:
     which may have no end, and for larger files.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError("it is no regular file")
-        if facts.st_size > most:
-            raise OSError(f"it is larger than {most} bytes")
-        return file.read(facts.st_size)
+        parts, size = [], 0
+        while size <= most and (part := file.read(most + 1 - size)):
+            parts.append(part)
+            size += len(part)
+    if size > most:
+        raise OSError(f"it is larger than {most} bytes")
+    return b"".join(parts)
 
 
 def read_json(path: Path) -> Any:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 class EpisodeRecords:
     """Outcomes of E episodes, sorted by index.
 
-    index (E,) int64: absolute episode numbers; class_ids (E, n_way) int64: official ids in episode
-    label order; correct (E, n_way, n_query) bool: query q of class c was predicted right;
-    collapsed (E,) bool: all predictions are one class; finite (E,) bool: every logit is finite.
+    index (E,) int64: absolute episode numbers, from which classes and images follow; correct (E,
+    n_way, n_query) bool: query q of class c was predicted right; collapsed (E,) bool: all
+    predictions are one class; finite (E,) bool: every logit is finite.
 
     dense_correct, dense_total (E, n_way) int64: of all images of each class that could have been a
     query, how many were right, and how many there are. The queries are a uniform draw from them, so
@@ -26,7 +26,6 @@ class EpisodeRecords:
     """
 
     index: NDArray[np.int64]
-    class_ids: NDArray[np.int64]
     correct: NDArray[np.bool_]
     collapsed: NDArray[np.bool_]
     finite: NDArray[np.bool_]
@@ -60,7 +59,7 @@ class EpisodeRecords:
         return EpisodeRecords(**{name: values[rows] for name, values in columns(self).items()})
 
 
-def columns(records: "EpisodeRecords | ProbeRecords | ImageRecords") -> dict[str, NDArray[Any]]:
+def columns(records: "Records") -> dict[str, NDArray[Any]]:
     """Return the arrays that are there, by name."""
     arrays = {field.name: getattr(records, field.name) for field in fields(records)}
     return {name: values for name, values in arrays.items() if values is not None}
@@ -101,3 +100,6 @@ class ImageRecords:
     """Outcomes of a probe without training: correct (N,) bool of test images in data set order."""
 
     correct: NDArray[np.bool_]
+
+
+Records = EpisodeRecords | ProbeRecords | ImageRecords

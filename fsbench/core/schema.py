@@ -386,8 +386,8 @@ class BackboneFacts(Frozen):
         return self
 
 
-class Provenance(Frozen):
-    """Provenance of a number. Never part of a record file or of a hash."""
+class Environment(Frozen):
+    """How a number was computed, without the time; many results share it."""
 
     command: str
     fsbench: str
@@ -423,6 +423,11 @@ class Provenance(Frozen):
         exclude_if=lambda value: not value,
         description="packages of plug-ins that the number depends on, with their versions",
     )
+
+
+class Provenance(Environment):
+    """Provenance of a number. Never part of a record file or of a hash."""
+
     started: str = Field(description="UTC, ISO 8601")
     seconds: float = Field(ge=0, le=MAX_SECONDS)
 
@@ -446,25 +451,23 @@ class ClassScores(Frozen):
     )
 
 
-class Result(Frozen):
-    """Result of a backbone on a data set under a spec; its records are a Parquet file beside it."""
+class ScoredFields(Frozen):
+    """What follows from the outcomes of a result; recomputed on every reading."""
 
-    schema_version: Literal[1] = 1
-    task: TaskId = Field(description="e.g. eurosat:5w1s/linear@ibm or eurosat:probe")
-    backbone: BackboneFacts
-    dataset: DatasetRecord
-    spec: Spec
-    spec_digest: Sha256
-    manifest_hash: Sha256 | None = Field(None, description="of the episodes; null for a probe")
-    flags: tuple[Flag, ...]
-    records: str = Field(description="file name of the Parquet beside this file")
-    records_digest: Sha256 = Field(description="sha-256 of the record content, not of the file")
+    flags: tuple[Flag, ...] = Field((), exclude_if=lambda value: not value)
+    manifest_hash: Sha256 | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of the episodes; null for a probe",
+    )
     score: ScoreRecord
     collapsed: int = Field(
         0, ge=0, description="episodes at chance because every query got the same class"
     )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
-    details: dict[str, float | int | str] = Field({}, description="probe: per learning rate")
+    details: dict[str, float | int | str] = Field(
+        {}, exclude_if=lambda value: not value, description="probe: per learning rate"
+    )
     feature_norm: float | None = Field(
         None,
         ge=0,
@@ -481,7 +484,24 @@ class Result(Frozen):
         exclude_if=lambda value: value is None,
         description="of a probe, where the test images of each class are known",
     )
+
+
+class Result(ScoredFields):
+    """Result of a backbone on a data set under a spec; its outcomes lie in a file of the model."""
+
+    backbone: BackboneFacts
+    dataset: DatasetRecord
+    spec: Spec
     provenance: Provenance
+
+    @cached_property
+    def task(self) -> TaskId:
+        """The task, e.g. eurosat:5w1s/linear@ibm or eurosat:probe."""
+        return TaskId.of(self.dataset.name, self.spec)
+
+    @cached_property
+    def spec_digest(self) -> str:
+        return self.spec.digest()
 
     @cached_property
     def column(self) -> ColumnId:

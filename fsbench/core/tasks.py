@@ -489,10 +489,10 @@ class Track(Frozen):
     transductive: bool = Field(False, description="outcomes know the other queries of an episode")
     adaptation: str | None = Field(None, description="head and variant, e.g. linear or probe")
     data: Data | None = Field(None, description="subset: results with any flag")
-    images: str | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="start of a digest, of a table of other images or episodes than most results",
+    extra: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="columns that came after the table, outside of its ranking",
     )
 
     @classmethod
@@ -518,10 +518,10 @@ class Track(Frozen):
 
     @property
     def label(self) -> str:
-        """e.g. ibm 64px, 64px, or linear ibm 224px official; the digest of other images at last."""
+        """e.g. ibm 64px, 64px, or linear ibm 224px official."""
         parts = (self.adaptation, self.protocol, f"{self.input_size}px")
-        images = f"other images or episodes #{self.images}" if self.images else None
-        ending = (TRANSDUCTIVE if self.transductive else None, self.data, images)
+        extra = "extra columns" if self.extra else None
+        ending = (TRANSDUCTIVE if self.transductive else None, self.data, extra)
         return " ".join(part for part in (*parts, *ending) if part)
 
     def takes(self, other: "Track") -> bool:

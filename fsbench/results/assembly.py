@@ -1,24 +1,27 @@
-"""Build a result from records, and merge the shards of one evaluation."""
+"""Build a result from records, add results to a folder, and merge the shards of one evaluation."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import registry
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.io import write_record
-from fsbench.core.records import EpisodeRecords, columns, concatenate
+from fsbench.core.records import EpisodeRecords, Records, columns, concatenate
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
-from fsbench.core.tasks import TaskId
-from fsbench.results import parquet
-from fsbench.results.names import MODEL_FILE, file_stem, result_flags
+from fsbench.results.entry import ENTRY_FILE, Loaded, read_entry, write_entry
+from fsbench.results.names import result_flags
+from fsbench.results.outcomes import digest_records
 from fsbench.results.provenance import describe_differences
-from fsbench.results.summary import Records, digest_records, summarize
-from fsbench.results.verification import Loaded, read_cells
+from fsbench.results.summary import summarize
+from fsbench.results.verification import find_entries, read_verified
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 SAME_BACKBONE = (
     "weights_hash",
@@ -30,6 +33,9 @@ SAME_BACKBONE = (
     "feature_spec",
 )
 """Facts that change outcomes; the reference and training facts may be written differently."""
+LOCK_FILE = ".lock"
+Key = tuple[str, str]
+"""Data set and digest of the spec: a folder holds one result of each."""
 
 
 def build_result(
@@ -51,15 +57,11 @@ def build_result(
         index = records.index
         manifest = hash_manifest(spec.episode, dataset, index)
     return Result(
-        task=TaskId.of(dataset.name, spec),
         backbone=facts,
         dataset=dataset,
         spec=spec,
-        spec_digest=spec.digest(),
         manifest_hash=manifest,
         flags=result_flags(dataset, spec, index, limited),
-        records=f"{file_stem(spec)}.parquet",
-        records_digest=digest_records(records),
         score=summary.score,
         collapsed=summary.collapsed,
         non_finite=summary.non_finite,
@@ -92,14 +94,42 @@ def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.i
     return draw_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index]).hash
 
 
-def write_result(path: Path, result: Result, records: Records) -> None:
-    """Write records, then the result that describes them.
+def lock_folder(folder: Path) -> "BaseFileLock":
+    """Return the lock that a process holds while it replaces the entry of a folder."""
+    from filelock import FileLock
 
-    An older result goes first: a kill in between leaves no result, never a wrong one.
-    """
-    path.unlink(missing_ok=True)
-    parquet.write_records(path.with_suffix(".parquet"), records)
-    write_record(path, result)
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / LOCK_FILE)
+
+
+def key_of(result: Result) -> Key:
+    return result.dataset.name, result.spec_digest
+
+
+def read_cells_of(folder: Path) -> dict[Key, Loaded]:
+    """Return the results of a folder, none where it holds no entry. Raises ValidationFailed."""
+    if not (folder / ENTRY_FILE).is_file():
+        return {}
+    return {key_of(cell.result): cell for cell in read_entry(folder).cells}
+
+
+def put_results(folder: Path, cells: Iterable[tuple[Result, Records]]) -> None:
+    """Add results to a folder in place of its own of the same tasks. The caller has the lock."""
+    stored = {key: (cell.result, cell.records) for key, cell in read_cells_of(folder).items()}
+    write_entry(folder, (stored | {key_of(cell[0]): cell for cell in cells}).values())
+
+
+def add_results(folder: Path, cells: Sequence[tuple[Result, Records]]) -> None:
+    """Add results to a folder. Raises ValidationFailed if it has other outcomes of their tasks."""
+    with lock_folder(folder):
+        stored = read_cells_of(folder)
+        for result, records in cells:
+            before = stored.get(key_of(result))
+            if before and digest_records(before.records) != digest_records(records):
+                raise ValidationFailed(
+                    f"{before.where} exists with other outcomes", fix="choose another folder"
+                )
+        put_results(folder, cells)
 
 
 def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
@@ -139,14 +169,14 @@ def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64
 
 def differing_rows(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.bool_]:
     """Mask the rows whose outcomes differ."""
-    wrong = (a.correct != b.correct).any(axis=(1, 2)) | (a.class_ids != b.class_ids).any(axis=1)
+    wrong = (a.correct != b.correct).any(axis=(1, 2))
     wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
     for x, y in ((a.dense_correct, b.dense_correct), (a.dense_total, b.dense_total)):
         wrong |= False if x is None or y is None else (x != y).any(axis=1)
     return np.asarray(wrong, np.bool_)
 
 
-def require_all(numbers: NDArray[np.int64], expected: NDArray[np.int64], where: Path) -> None:
+def require_all(numbers: NDArray[np.int64], expected: NDArray[np.int64], where: str) -> None:
     """Raise ValidationFailed naming the expected episodes that are missing."""
     missing = np.setdiff1d(expected, numbers)
     if missing.size:
@@ -163,7 +193,7 @@ def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix
     if cell.result.dataset.identity != dataset.identity:
         differ.append("images or groups (data fingerprint)")
     if differ:
-        raise ValidationFailed(f"{cell.path} was made with other {', '.join(differ)}", fix=fix)
+        raise ValidationFailed(f"{cell.where} was made with other {', '.join(differ)}", fix=fix)
 
 
 def describe_gaps(index: NDArray[np.int64]) -> str:
@@ -184,39 +214,28 @@ def format_ranges(runs: Sequence[tuple[int, int]]) -> str:
     return ", ".join(shown) + (f" and {len(runs) - 5} more ranges" if len(runs) > 5 else "")
 
 
-Key = tuple[str, str, str, str]
-
-
 def merge(parts: Sequence[Path], out: Path) -> list[Result]:
-    """Merge all results of the parts into `out`, cell by cell, and return what was written.
+    """Merge all results of the parts into `out`, task by task, and return what was written.
 
-    Parts of a cell must share weights, images, spec and environment; episodes held twice must be
+    Parts of a result must share weights, images, spec and environment; episodes held twice must be
     equal; no episode between the first and the last may be missing. Everything is checked before
     anything is written. Raises UsageError, or ValidationFailed naming files and fields.
     """
     if len(parts) < 2:
         raise UsageError("a merge needs at least two parts", fix="fsbench results merge A B -o OUT")
-    groups: dict[Key, list[Loaded]] = defaultdict(list)
-    for part in parts:
-        for cell in read_cells(part):
-            groups[locate_in_tree(cell)].append(cell)
-    merged = [(key, *join_parts(group)) for key, group in sorted(groups.items())]
-    for key, result, _ in merged:
-        require_free(target(out, key), result)
-    for key, result, records in merged:
-        write_record(out / key[0] / key[1] / MODEL_FILE, result.backbone)
-        write_result(target(out, key), result, records)
-    return [result for _, result, _ in merged]
+    groups: dict[tuple[str, str], dict[Key, list[Loaded]]] = defaultdict(lambda: defaultdict(list))
+    for folder in (folder for part in parts for folder in find_entries(part)):
+        for cell in read_verified(folder).cells:
+            groups[folder.resolve().parts[-2:]][key_of(cell.result)].append(cell)  # type: ignore[index]
+    merged = {home: join_results(by_task) for home, by_task in sorted(groups.items())}
+    for home, cells in merged.items():
+        add_results(out.joinpath(*home), cells)
+    return [result for cells in merged.values() for result, _ in cells]
 
 
-def locate_in_tree(cell: Loaded) -> Key:
-    """Return model, weights12, data set and file name of a result in the tree."""
-    model, weights, dataset, name = cell.path.resolve().parts[-4:]
-    return model, weights, dataset, name
-
-
-def target(out: Path, key: Key) -> Path:
-    return out.joinpath(*key)
+def join_results(by_task: Mapping[Key, list[Loaded]]) -> list[tuple[Result, Records]]:
+    """Return one result with its records for each task."""
+    return [join_parts(group) for _, group in sorted(by_task.items())]
 
 
 def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
@@ -242,24 +261,24 @@ def require_alike(a: Loaded, b: Loaded) -> None:
     fix = "merge only parts of one evaluation, made in one environment"
     require_same(a, b.result.backbone, b.result.dataset, fix)
     if differ := describe_differences(a.result.provenance, b.result.provenance):
-        raise ValidationFailed(f"{a.path} and {b.path} differ in {differ}", fix=fix)
+        raise ValidationFailed(f"{a.where} and {b.where} differ in {differ}", fix=fix)
 
 
 def join_records(group: list[Loaded]) -> Records:
     """Return all episodes without a gap; probes cannot be split, so theirs must be equal."""
-    parts = [(str(c.path), c.records) for c in group if isinstance(c.records, EpisodeRecords)]
+    parts = [(c.where, c.records) for c in group if isinstance(c.records, EpisodeRecords)]
     if parts:
         records = union_episodes(parts)
         if missing := describe_gaps(records.index):
             raise ValidationFailed(
-                f"episodes {missing} of {group[0].path} are missing in all parts",
+                f"episodes {missing} of {group[0].where} are missing in all parts",
                 fix="evaluate the missing shard, then merge all parts",
             )
         return records
     for other in group[1:]:
-        if other.result.records_digest != group[0].result.records_digest:
+        if digest_records(other.records) != digest_records(group[0].records):
             raise ValidationFailed(
-                f"{group[0].path} and {other.path} are the same probe with other outcomes",
+                f"{group[0].where} and {other.where} are the same probe with other outcomes",
                 fix="merge results of one environment; keep one of the two",
             )
     return group[0].records
@@ -274,12 +293,3 @@ def join_provenance(parts: list[Provenance]) -> Provenance:
             "seconds": sum(part.seconds for part in parts),
         }
     )
-
-
-def require_free(path: Path, result: Result) -> None:
-    """Raise ValidationFailed if other records are stored there: results are append-only."""
-    if path.exists():
-        from fsbench.results.verification import read_verified
-
-        if read_verified(path).result.records_digest != result.records_digest:
-            raise ValidationFailed(f"{path} exists with other records", fix="choose another -o")

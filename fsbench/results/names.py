@@ -1,7 +1,6 @@
 """Names that follow from facts: the folder of a model, the file name of a result.
 
-results/<model>/<identity12>/model.json
-results/<model>/<identity12>/<dataset>/<spec.label>-<digest8>.json  and  .parquet
+results/<model>/<identity12>/entry.json  and  outcomes-<sha-256, 12>.arrow.zst   (entry.py)
 results/<model>/<identity12>/analyses/<what>-<digest8>.json
 """
 
@@ -14,12 +13,10 @@ from numpy.typing import NDArray
 from fsbench.core.schema import USER, BackboneFacts, DatasetRecord, Flag
 from fsbench.core.specs import EpisodicSpec, Spec
 
-MODEL_FILE = "model.json"
 ANALYSES = "analyses"
-"""Folder beside the data sets of a model; its records are no results (results/store.py)."""
+"""Folder of findings beside the results of a model."""
 BADGES = "badges"
-"""Folder of a board's entry; what others found when they ran it again
-(leaderboard/board/badges.py)."""
+"""Folder of a board's entry: what others found when they ran it again."""
 ORDER: tuple[Flag, ...] = ("subset", "limited", "short", "custom", "derived", "shard")
 
 

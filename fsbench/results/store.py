@@ -1,24 +1,24 @@
-"""The results tree: results, unfinished blocks and findings of analyses, every file by rename.
+"""The results tree: an entry per model, and the blocks of unfinished results.
 
-Results are append-only. Finished blocks of an unfinished result are small Parquet files in a hidden
-folder whose name depends on weights, images and environment, so a killed run finds its blocks again
-and never mixes in others. A block's file name ends in the digest of its records: a damaged block is
-recognised, dropped and computed again. Findings lie in
-results/<model>/<identity12>/analyses/<what>-<digest8>.json.
+Finished blocks of an unfinished result are files of outcomes in a hidden folder whose name depends
+on weights, images and environment, so a killed run finds its blocks again and never mixes in
+others. A block's file name ends in the digest of its content: a damaged block is recognised,
+dropped and computed again. Several processes may write one folder: each folds its blocks into the
+entry under the folder's lock.
 """
 
+import hashlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import read_record, write_record
+from fsbench.core.io import read_bytes, read_record, replacing, write_record
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import (
     Analysis,
     BackboneFacts,
@@ -28,47 +28,36 @@ from fsbench.core.schema import (
     Question,
     Result,
 )
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec, digest
-from fsbench.results import assembly, parquet
+from fsbench.core.specs import Spec, digest
+from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.results import assembly, outcomes
 from fsbench.results import provenance as environments
-from fsbench.results.names import ANALYSES, MODEL_FILE, file_stem, model_name, safe_name
-from fsbench.results.summary import Records, digest_records
-from fsbench.results.verification import Loaded, read_verified
+from fsbench.results.entry import ENTRY_FILE, Loaded, write_entry
+from fsbench.results.names import ANALYSES, file_stem, model_name, safe_name
+from fsbench.results.verification import read_result
 
-EARLIER = "earlier"
-"""In place of a block's number: what stood in the result that is being replaced by a larger one."""
 DIGITS = 16
+OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 
 
 class BlockJournal:
-    """Blocks of one result in the folder `.<stem>-<key8>`."""
+    """Blocks of one result in a hidden folder."""
 
-    def __init__(
-        self,
-        folder: Path,
-        stem: str,
-        key: Mapping[str, str],
-        spec: EpisodeSpec,
-        report: Reporter = SILENT,
-    ) -> None:
-        self.folder = folder / f".{stem}-{digest(dict(key))[:8]}"
-        self.spec, self.report = spec, report
+    def __init__(self, folder: Path, spec: Spec, report: Reporter = SILENT) -> None:
+        self.folder, self.spec, self.report = folder, spec, report
 
     def files(self) -> list[Path]:
-        return sorted(self.folder.glob("*.parquet"))
+        return sorted(self.folder.glob(f"*{outcomes.SUFFIX}"))
 
     def blocks(self) -> set[int]:
         """Return the numbers of the blocks written."""
-        names = (file.name.partition("-")[0] for file in self.files())
-        return {int(name) for name in names if name.isdecimal()}
+        return {int(file.name.partition("-")[0]) for file in self.files()}
 
     def write(self, block: int, records: EpisodeRecords) -> None:
-        self.keep(f"{block:06d}", records)
-
-    def keep(self, name: str, records: EpisodeRecords) -> Path:
-        file = self.folder / f"{name}-{digest_start(records)}.parquet"
-        parquet.write_records(file, records)
-        return file
+        content = outcomes.encode([records])
+        name = f"{block:06d}-{hashlib.sha256(content).hexdigest()[:DIGITS]}{outcomes.SUFFIX}"
+        with replacing(self.folder / name) as temporary:
+            temporary.write_bytes(content)
 
     def read(self) -> dict[Path, EpisodeRecords]:
         """Return every intact block by its file; remove damaged ones and log them."""
@@ -78,10 +67,13 @@ class BlockJournal:
     def intact(self, file: Path) -> EpisodeRecords | None:
         """Return the records of a file; None if it is damaged or another process merged it."""
         try:
-            records = parquet.read_episodes(file, self.spec.n_way, self.spec.n_query)
-            if file.stem.endswith(f"-{digest_start(records)}"):
-                return records
-        except ValidationFailed:
+            content = read_bytes(file, outcomes.MAX_FILE)
+            digits = hashlib.sha256(content).hexdigest()[:DIGITS]
+            if file.name.removesuffix(outcomes.SUFFIX).endswith(f"-{digits}"):
+                records = outcomes.decode(content).records(0, self.spec, 0)
+                if isinstance(records, EpisodeRecords):
+                    return records
+        except (OSError, ValueError):
             pass
         if file.exists():
             self.report.log(f"{file} is damaged: computing its episodes again")
@@ -93,23 +85,12 @@ class BlockJournal:
         numbers = [records.index for records in self.read().values()]
         return np.concatenate([np.empty(0, np.int64), *numbers])
 
-    def remove(self, files: list[Path]) -> None:
+    def remove(self, files: Collection[Path]) -> None:
         """Delete blocks that are part of a result now, and the folder with the last one."""
         for file in files:
             file.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
-
-
-def digest_start(records: EpisodeRecords) -> str:
-    """Return the start of the digest of records."""
-    return digest_records(records)[:DIGITS]
-
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
-OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 
 
 class ResultStore:
@@ -130,44 +111,43 @@ class ResultStore:
         """Return the place of one result; `model` replaces the name that the reference gives."""
         name = safe_name(model) if model else model_name(facts)
         folder = self.root / name / facts.identity[:12]
-        return ResultPlace(folder, name, facts, dataset, spec, self.environment, self.report)
+        return ResultPlace(folder, facts, dataset, spec, self.environment, self.report)
 
 
 class ResultPlace:
-    """The place of one result in the tree: blocks go to the journal, `finish` writes the result."""
+    """The place of one result in a folder: blocks go to the journal, `finish` folds them in."""
 
     def __init__(
         self,
-        home: Path,
-        model: str,
+        folder: Path,
         facts: BackboneFacts,
         dataset: DatasetRecord,
         spec: Spec,
         environment: Mapping[str, str],
         report: Reporter = SILENT,
     ) -> None:
-        self.home, self.model, self.facts, self.dataset = home, model, facts, dataset
-        self.spec = spec
-        self.path = home / dataset.name / f"{file_stem(spec)}.json"
-        key = {"weights": facts.identity, "images": dataset.identity, **environment}
-        episode = spec.episode if isinstance(spec, EpisodicSpec) else EpisodeSpec()
-        self.journal = BlockJournal(self.path.parent, file_stem(spec), key, episode, report)
+        self.folder, self.facts, self.dataset, self.spec = folder, facts, dataset, spec
         self.environment = dict(environment)
-        self._lock: BaseFileLock | None = None
+        key = digest({"weights": facts.identity, "images": dataset.identity, **environment})
+        home = folder / f".{dataset.name}-{file_stem(spec)}-{key[:8]}"
+        self.journal = BlockJournal(home, spec, report)
+        self.lock = assembly.lock_folder
         self._computed: frozenset[int] | None = None
+
+    @property
+    def key(self) -> assembly.Key:
+        return self.dataset.name, self.spec.digest()
+
+    @property
+    def where(self) -> str:
+        """The folder and the column, which `read_cell` understands."""
+        return f"{self.folder}:{ColumnId.of(TaskId.of(self.dataset.name, self.spec), self.spec)}"
 
     def earlier(self) -> Loaded | None:
         """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
-        if not self.path.is_file():
-            return None
-        try:
-            cell = read_verified(self.path)
-        except ValidationFailed:
-            with self.lock():  # another process may have been replacing it
-                if not self.path.is_file():
-                    return None
-                cell = read_verified(self.path)
-        assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
+        cell = read_result(self.folder, self.key)
+        if cell is not None:
+            assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
 
     def computed(self) -> frozenset[int]:
@@ -209,21 +189,34 @@ class ResultPlace:
         return self.journal.blocks()
 
     def read(self) -> Result:
-        """Return the stored result, verified."""
-        return read_verified(self.path).result
+        """Return the stored result, verified. Raises ValidationFailed if there is none."""
+        if (cell := read_result(self.folder, self.key)) is None:
+            raise ValidationFailed(f"{self.where} is not there", fix="evaluate the task")
+        return cell.result
 
     def clear(self) -> None:
         """Delete the result and the journal (--overwrite)."""
-        if self.path.parent.is_dir():
-            with self.lock():
-                self.path.unlink(missing_ok=True)
-                self.path.with_suffix(".parquet").unlink(missing_ok=True)
-                self.journal.remove(self.journal.files())
+        if not self.folder.is_dir():
+            return
+        with self.lock(self.folder):
+            cells = assembly.read_cells_of(self.folder)
+            if cells.pop(self.key, None) is not None:
+                self.replace_results(cells)
+            self.journal.remove(self.journal.files())
         self._computed = None
+
+    def replace_results(self, cells: Mapping[assembly.Key, Loaded]) -> None:
+        """Write these results alone, or remove the entry if there are none."""
+        if cells:
+            write_entry(self.folder, [(cell.result, cell.records) for cell in cells.values()])
+            return
+        (self.folder / ENTRY_FILE).unlink()
+        for file in self.folder.glob(f"outcomes-*{outcomes.SUFFIX}"):
+            file.unlink()
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         """Write one finished block to the journal."""
-        with self.lock():
+        with self.lock(self.folder):  # else another process may remove the empty folder
             self.journal.write(block, records)
         self._computed = None
 
@@ -235,34 +228,32 @@ class ResultPlace:
         provenance: Provenance,
         feature_norm: float | None = None,
     ) -> Result:
-        """Merge journal and earlier result; all wanted episodes must be there.
+        """Fold journal and earlier result into the entry; all wanted episodes must be there.
 
         flags: only `limited` is taken; the others follow from the data. Raises ValidationFailed for
         missing episodes, or overlapping ones that differ.
         """
-        with self.lock():
+        with self.lock(self.folder):
             earlier, blocks = self.earlier(), self.parts(episodes)
+            parts = [(str(file), records) for file, records in blocks.items()]
             if earlier is not None:
                 self.require_environment(earlier, environments.environment_of(provenance))
-            before = earlier.records if earlier else None
-            earlier_blocks = {self.path: before} if isinstance(before, EpisodeRecords) else {}
-            records = assembly.union_episodes(
-                [(str(file), r) for file, r in (earlier_blocks | blocks).items()]
-            )
-            assembly.require_all(records.index, np.asarray(episodes), self.path)
-            kept_files = [self.journal.keep(EARLIER, block) for block in earlier_blocks.values()]
+                if isinstance(earlier.records, EpisodeRecords):
+                    parts.insert(0, (self.where, earlier.records))
+            records = assembly.union_episodes(parts)
+            assembly.require_all(records.index, np.asarray(episodes), self.where)
             result = self.write(records, "limited" in flags, provenance, feature_norm)
-            self.journal.remove([*blocks, *kept_files])
+            self.journal.remove(blocks)
         return result
 
     def parts(self, episodes: ArrayLike) -> dict[Path, EpisodeRecords]:
-        """Return the requested episodes of every block, and all of a result being replaced."""
+        """Return the requested episodes of every block that has any."""
         read, blocks = self.journal.read(), {}
         numbers = [np.empty(0, np.int64), *(records.index for records in read.values())]
         chosen = np.isin(np.concatenate(numbers), episodes)  # one search for all blocks
         start = 0
         for file, records in read.items():
-            rows = chosen[start : start + len(records.index)] | file.name.startswith(EARLIER)
+            rows = chosen[start : start + len(records.index)]
             start += len(records.index)
             if rows.any():
                 blocks[file] = records.take(rows)
@@ -277,7 +268,7 @@ class ResultPlace:
         feature_norm: float | None = None,
     ) -> Result:
         """Write and return the result of a probe; flags as for `finish`."""
-        with self.lock():
+        with self.lock(self.folder):
             return self.write(records, "limited" in flags, provenance, feature_norm)
 
     def write(
@@ -286,9 +277,7 @@ class ResultPlace:
         result = assembly.build_result(
             self.facts, self.dataset, self.spec, records, limited, provenance, feature_norm
         )
-        if not (self.home / MODEL_FILE).exists():
-            write_record(self.home / MODEL_FILE, self.facts)
-        assembly.write_result(self.path, result, records)
+        assembly.put_results(self.folder, [(result, records)])
         self._computed = None
         return result
 
@@ -298,19 +287,10 @@ class ResultPlace:
         differ = [f"{part} {mine} -> {its}" for part, (mine, its) in changes.items()]
         if differ:
             raise ValidationFailed(
-                f"{self.path} was made in another environment ({', '.join(differ)}): episodes "
+                f"{self.where} was made in another environment ({', '.join(differ)}): episodes "
                 "added here would not have the same bits",
                 fix=OVERWRITE,
             )
-
-    def lock(self) -> "BaseFileLock":
-        """Return the lock of the result, which the process that has it may take again."""
-        from filelock import FileLock
-
-        if self._lock is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.path.with_name(f".{self.path.stem}.lock"))
-        return self._lock
 
 
 def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:
@@ -347,8 +327,5 @@ def write_finding(root: Path, analysis: Analysis) -> Path:
     if plugins:
         provenance = analysis.provenance.model_copy(update={"plugins": plugins})
         analysis = analysis.model_copy(update={"provenance": provenance})
-    model = path.parent.parent / MODEL_FILE
-    if not model.exists():
-        write_record(model, analysis.backbone)
     write_record(path, analysis)
     return path

@@ -1,6 +1,5 @@
 """Summary of the records of a result, recomputed by every reader."""
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, columns
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import ClassScores, ScoreRecord
 from fsbench.core.specs import BALANCED, ProbeSpec, Select, Spec
 
@@ -86,20 +85,6 @@ def describe_choices(records: ProbeRecords, spec: ProbeSpec, counts: Sequence[in
 def other_rule(select: Select) -> Rule:
     """Return the rule whose figure stands beside the score."""
     return "held_out" if select == "test" else "test"
-
-
-Records = EpisodeRecords | ProbeRecords | ImageRecords
-
-
-def digest_records(records: Records) -> str:
-    """Return the sha-256 over names, types, shapes and values: the Parquet writer has no part."""
-    digest = hashlib.sha256(type(records).__name__.encode())
-    for name, column in columns(records).items():
-        values = np.ascontiguousarray(column)
-        values = values.astype(values.dtype.newbyteorder("<"), copy=False)
-        digest.update(f"\n{name} {values.dtype.str} {values.shape}\n".encode())
-        digest.update(values.reshape(-1).data)
-    return digest.hexdigest()
 
 
 def scored_outcomes(records: Records, spec: Spec) -> NDArray[np.float64]:

@@ -1,147 +1,93 @@
 """Rules for one result and its records, each yielding Problems.
 
-Reading raises on the first file with a Problem; a submission collects all of them.
+Reading raises on the first entry with a Problem; a submission collects all of them.
 """
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
-from fsbench.core.io import read_record
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
-from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodicSpec, Frozen, KnnSpec, ProbeSpec
-from fsbench.core.tasks import TaskId
-from fsbench.results import parquet
-from fsbench.results.names import (
-    ANALYSES,
-    BADGES,
-    MODEL_FILE,
-    file_stem,
-    model_name,
-    result_flags,
-    safe_name,
-)
-from fsbench.results.summary import Records, Summary, digest_records, summarize
+from fsbench.core.schema import Result, ScoreRecord
+from fsbench.core.specs import EpisodicSpec, Frozen
+from fsbench.core.tasks import TaskPattern
+from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
+from fsbench.results.names import ANALYSES, result_flags
+from fsbench.results.outcomes import SUFFIX
+from fsbench.results.summary import Summary, summarize
 
 HELD_OUT = {"held_out", "held_out_curve", "chosen"}
 """Records of the choice on the held-out part, of which a spec has none, the first or the others."""
-ABSURD = 2**62
-"""Size of an id or of a number of images that no array holds."""
 AGAIN = "evaluate the task again with --overwrite; results must not be edited"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A broken rule: code, place, value, expected value and fix."""
+    """A broken rule: its code, the place, a sentence that says what is wrong, and the fix."""
 
     code: str
     where: str
-    value: str
-    expected: str
+    text: str
     fix: str
 
+    @classmethod
+    def contrast(
+        cls, code: str, where: object, actual: object, expected: object, fix: str = AGAIN
+    ) -> "Problem":
+        """Return the problem that something is not what is expected."""
+        return cls(code, str(where), f"{str(actual)[:300]}, expected {str(expected)[:300]}", fix)
+
     def __str__(self) -> str:
-        text = f"[{self.code}] {self.where}: found {self.value}, expected {self.expected}"
-        return f"{text}\n    fix: {self.fix}"
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """A result with its records in memory."""
-
-    path: Path
-    result: Result
-    records: Records
-
-    @property
-    def model(self) -> str:
-        """The model's folder in a results tree, else the name that its reference gives."""
-        facts = self.result.backbone
-        parents = self.path.resolve().parents
-        in_tree = len(parents) > 2 and parents[1].name == facts.identity[:12]
-        return safe_name(parents[2].name) if in_tree else model_name(facts)
-
-    @property
-    def place(self) -> str:
-        """Data set and file, below the folder of the weights."""
-        return "/".join(self.path.parts[-2:])
-
-    def problem(self, code: str, value: object, expected: object, fix: str = AGAIN) -> Problem:
-        return Problem(code, str(self.path), str(value)[:300], str(expected)[:300], fix)
+        return f"{self.where}: {self.text}\n    fix: {self.fix}"
 
 
 Rule = Callable[[Loaded], Iterator[Problem]]
-P = ParamSpec("P")
-T = TypeVar("T")
-TOGETHER = 4 * 2**20
-"""Bytes of records that are checked together."""
 
 
-def check_names(cell: Loaded) -> Iterator[Problem]:
-    """Check that task, file name and spec digest follow from the spec and the data set."""
-    result = cell.result
-    digest, stem = identify_spec(type(result.spec), result.spec.model_dump_json())
-    if result.spec_digest != digest:
-        yield cell.problem("spec-digest", result.spec_digest, digest)
-    if result.task != (task := TaskId.of(result.dataset.name, result.spec)):
-        yield cell.problem("task", result.task, task)
-    if cell.path.stem != stem:
-        yield cell.problem("file-name", cell.path.stem, stem)
-
-
-@lru_cache
-def identify_spec(kind: type[EpisodicSpec | ProbeSpec | KnnSpec], text: str) -> tuple[str, str]:
-    """Return digest and file stem of a spec by its JSON: the results of a board repeat a few."""
-    spec = kind.model_validate_json(text)
-    return spec.digest(), file_stem(spec)
+def problem_of(cell: Loaded, code: str, text: str, fix: str = AGAIN) -> Problem:
+    """Return a Problem of one result."""
+    return Problem(code, cell.where, text[:600], fix)
 
 
 def check_pool(cell: Loaded) -> Iterator[Problem]:
     """Check that the data pool is that of the protocol."""
-    spec = cell.result.spec
-    if isinstance(spec, EpisodicSpec):
-        pool, expected = cell.result.dataset.pool, spec.episode.pool
-        if pool != expected:
-            yield cell.problem("pool", pool, f"{expected} for protocol {spec.protocol}")
+    spec, pool = cell.result.spec, cell.result.dataset.pool
+    if isinstance(spec, EpisodicSpec) and pool != spec.episode.pool:
+        text = f"its images are the pool {pool}, protocol {spec.protocol} has {spec.episode.pool}"
+        yield problem_of(cell, "pool", text)
 
 
 def check_groups(cell: Loaded) -> Iterator[Problem]:
     """Check that results of the disjoint track alone state the groups of their images."""
     spec, groups = cell.result.spec, cell.result.dataset.groups
-    expected = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
-    if (groups is not None) != (expected == "disjoint"):
-        yield cell.problem("groups", groups or "none", f"those of the track {expected}")
+    track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
+    if (groups is not None) != (track == "disjoint"):
+        stated = "no groups" if groups is None else "groups"
+        yield problem_of(cell, "groups", f"it states {stated} of images on the track {track}")
 
 
 def check_dataset(cell: Loaded) -> Iterator[Problem]:
     """Check that class ids, names and counts match, ids increase and counts are positive."""
-    data = cell.result.dataset
-    ids, counts = list(data.class_ids), data.class_counts
+    data, spec = cell.result.dataset, cell.result.spec
+    ids, counts, tests = list(data.class_ids), data.class_counts, data.test_counts
     if not len(ids) == len(data.class_names) == len(counts) or not ids:
-        yield cell.problem("dataset", f"{len(ids)} ids, {len(counts)} counts", "one per class")
+        text = f"{len(ids)} class ids, {len(data.class_names)} names and {len(counts)} counts"
+        yield problem_of(cell, "dataset", f"{text} of images, expected one of each per class")
     if ids != sorted(set(ids)) or min(ids, default=0) < 0 or min(counts, default=1) < 1:
-        yield cell.problem("dataset", f"ids {ids}", "increasing ids with at least one image each")
-    spec, tests = cell.result.spec, data.test_counts
+        text = "class ids do not increase, or a class has no image"
+        yield problem_of(cell, "dataset", text)
     is_balanced = not isinstance(spec, EpisodicSpec) and spec.score == "balanced_accuracy"
     parts = list(zip(tests, counts, strict=False))
     fits = len(tests) == len(ids) and all(0 <= n <= most for n, most in parts)
     if (tests or is_balanced) and not (fits and sum(tests) == cell.result.score.n):
-        yield cell.problem("dataset", f"test counts {tests}", "the test images of each class")
-
-
-def check_digest(cell: Loaded) -> Iterator[Problem]:
-    actual = digest_records(cell.records)
-    if actual != cell.result.records_digest:
-        yield cell.problem("records-digest", actual, cell.result.records_digest)
+        text = f"the counts of test images sum to {sum(tests)}, not to {cell.result.score.n}"
+        yield problem_of(cell, "dataset", text)
 
 
 def check_curves(cell: Loaded) -> Iterator[Problem]:
@@ -151,62 +97,30 @@ def check_curves(cell: Loaded) -> Iterator[Problem]:
         return
     values = [v for v in columns(records).values() if v.dtype != np.bool_]
     if not all(np.isfinite(v).all() for v in values):
-        yield cell.problem("non-finite", "NaN or infinity in the records", "finite numbers")
+        yield problem_of(cell, "non-finite", "NaN or infinity among the outcomes of the probe")
         return
     pairs = [(records.curve[:, -1], records.last), (records.curve.max(axis=1), records.best)]
     if records.held_out_curve is not None and records.chosen is not None:
         epochs = records.held_out_curve.argmax(axis=1)
         pairs.append((records.curve[np.arange(len(epochs)), epochs], records.chosen))
     if not all(np.allclose(c, right.mean(axis=1), rtol=0, atol=1e-6) for c, right in pairs):
-        yield cell.problem("curve", "a curve that differs from its outcomes", "equal accuracies")
+        yield problem_of(cell, "curve", "the curve of accuracies differs from the outcomes")
 
 
 def check_rows(cell: Loaded) -> Iterator[Problem]:
-    """Check that episodes are sorted, without repeats, with distinct classes of the data set."""
-    records, result = cell.records, cell.result
+    """Check that episodes are sorted and without repeats, and rates those of the spec."""
+    records, spec = cell.records, cell.result.spec
+    if isinstance(records, EpisodeRecords):
+        index = records.index
+        if index[0] < 0 or (index[1:] <= index[:-1]).any():
+            yield problem_of(cell, "rows", "episodes are unsorted, or one is there twice")
     if isinstance(records, ProbeRecords):
-        if tuple(records.lr) != getattr(result.spec, "lrs", ()):
-            yield cell.problem("rows", f"learning rates {tuple(records.lr)}", "those of the spec")
-        held_out, best = getattr(result.spec, "held_out", None), getattr(result.spec, "epoch", "")
+        if tuple(records.lr) != getattr(spec, "lrs", ()):
+            yield problem_of(cell, "rows", "other learning rates than those of the spec")
+        held_out, best = getattr(spec, "held_out", None), getattr(spec, "epoch", "")
         expected = {"held_out_curve", "chosen"} if best == "best" else {"held_out"}
         if {*columns(records)} & HELD_OUT != (expected if held_out else set()):
-            yield cell.problem("rows", "other choices of the rate", "those of the spec")
-    if not isinstance(records, EpisodeRecords):
-        return
-    index, classes = records.index, records.class_ids
-    if index.min() < 0 or (index[1:] <= index[:-1]).any():
-        yield cell.problem("rows", "episodes unsorted or twice", "increasing episode numbers")
-    ordered = np.sort(classes, axis=1)
-    distinct = (ordered[:, 1:] > ordered[:, :-1]).all()
-    if not (distinct and look_up(dict.fromkeys(result.dataset.class_ids, 1), classes).all()):
-        yield cell.problem("rows", "repeated or foreign class ids", "n_way classes of the data set")
-
-
-def check_dense(cell: Loaded) -> Iterator[Problem]:
-    """Check that dense queries are all images of a class but the support.
-
-    On the disjoint track they may be fewer, at least the queries.
-    """
-    records, spec = cell.records, cell.result.spec
-    if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
-        return
-    if records.dense_total is None:
-        return
-    data, e = cell.result.dataset, spec.episode
-    counts = dict(zip(data.class_ids, data.class_counts, strict=False))
-    most = look_up(counts, records.class_ids) - e.k_shot
-    least = most if e.track == "classic" else np.full_like(most, e.n_query)
-    if not ((records.dense_total >= least) & (records.dense_total <= most)).all():
-        yield cell.problem("dense", "other totals than the classes give", "images but the support")
-
-
-def look_up(numbers: Mapping[int, int], ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of each id; 0 for an id without one, or with an absurd one."""
-    table = {0: 0} | {i: n for i, n in numbers.items() if max(abs(i), abs(n)) < ABSURD}
-    keys = np.array(sorted(table))
-    values = np.array([table[key] for key in keys.tolist()])
-    places = np.minimum(np.searchsorted(keys, ids), keys.size - 1)
-    return np.where(keys[places] == ids, values[places], 0)
+            yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
 
 
 def check_consistency(cell: Loaded) -> Iterator[Problem]:
@@ -222,17 +136,20 @@ def check_consistency(cell: Loaded) -> Iterator[Problem]:
     n_way, n_query = records.correct.shape[1:]
     right = records.right
     if records.dense_correct is not None and records.dense_total is not None:
-        wrong = records.dense_total - records.dense_correct
-        if (right > records.dense_correct).any() or (n_query - right > wrong).any():
-            few = "fewer dense queries right or wrong than queries"
-            yield cell.problem("contradiction", few, "at least as many in every class")
-    collapsed = np.sort(right[records.collapsed], axis=1)
-    if (collapsed[:, :-1] != 0).any() or (collapsed[:, -1:] != n_query).any():
-        yield cell.problem("contradiction", "a collapsed episode", "exactly one class right")
+        others = records.dense_correct - right
+        wrong = records.dense_total - n_query - others  # beyond the queries
+        if others.min() < 0 or (wrong < right - n_query).any() or wrong.min() < -n_query:
+            text = "fewer dense queries are right or wrong than queries of a class"
+            yield problem_of(cell, "contradiction", text)
+    if records.collapsed.any():
+        collapsed = np.sort(right[records.collapsed], axis=1)
+        if (collapsed[:, :-1] != 0).any() or (collapsed[:, -1:] != n_query).any():
+            text = "a collapsed episode is not right for exactly one class"
+            yield problem_of(cell, "contradiction", text)
     chance = 1.5 / n_way
     if not records.finite.any() and len(right) > 1 and records.accuracy.mean() > chance:
-        actual = f"no finite logits, accuracy {records.accuracy.mean():.3f}"
-        yield cell.problem("contradiction", actual, f"at most {chance:.3f}")
+        text = f"no logits are finite, but {100 * records.accuracy.mean():.2f} % are right"
+        yield problem_of(cell, "contradiction", text)
 
 
 def check_summary(cell: Loaded) -> Iterator[Problem]:
@@ -240,27 +157,36 @@ def check_summary(cell: Loaded) -> Iterator[Problem]:
     result = cell.result
     expected = summarize(cell.records, result.spec, result.dataset.test_counts)
     stated = Summary(**{f.name: getattr(result, f.name) for f in fields(Summary)})
-    if not is_same_summary(stated, expected):
-        yield cell.problem("score", stated, expected)
+    for name in list_differences(stated, expected):
+        says, gives = (describe_value(getattr(s, name)) for s in (stated, expected))
+        what = "" if name == "score" else f" of {name.replace('_', ' ')}"
+        yield problem_of(cell, "score", f"the file says {says}{what}, its outcomes give {gives}")
 
 
-def is_same_summary(a: Summary, b: Summary) -> bool:
-    """Return whether both are equal up to 1e-9, the rounding of other machines' sums."""
-    x, y = list_values(vars(a)), list_values(vars(b))
-    return x.keys() == y.keys() and all(
-        math.isclose(value, other, rel_tol=0, abs_tol=1e-9)
-        if isinstance(value, float) and isinstance(other := y[name], float | int)
-        else value == y[name]
-        for name, value in x.items()
-    )
+def describe_value(value: object) -> str:
+    """Return a part of a summary for a message."""
+    if isinstance(value, ScoreRecord):
+        half = "" if value.ci95 is None else f" ± {100 * value.ci95:.2f}"
+        return f"{100 * value.mean:.2f}{half} % over {value.n:,}"
+    return "other values" if isinstance(value, Frozen | dict) else str(value)
 
 
-def list_values(value: object, name: str = "") -> dict[str, object]:
-    """Return the values inside nested records and mappings by their path."""
-    parts = dict(value) if isinstance(value, Frozen | dict) else None
-    if parts is None:
-        return {name: value}
-    return {k: v for part in parts for k, v in list_values(parts[part], f"{name}/{part}").items()}
+def list_differences(a: Summary, b: Summary) -> list[str]:
+    """Return the parts that differ by more than 1e-9, the rounding of other machines' sums."""
+    names = [f.name for f in fields(Summary)]
+    return [name for name in names if not is_close(getattr(a, name), getattr(b, name))]
+
+
+def is_close(a: object, b: object) -> bool:
+    """Return whether nested records and mappings are equal up to 1e-9."""
+    if a is b or a == b:
+        return True
+    if isinstance(a, float | int) and isinstance(b, float | int):
+        return math.isclose(a, b, rel_tol=0, abs_tol=1e-9)
+    if isinstance(a, Frozen | dict) and type(a) is type(b):
+        x, y = dict(a), dict(b)
+        return x.keys() == y.keys() and all(is_close(x[key], y[key]) for key in x)
+    return False
 
 
 def check_flags(cell: Loaded) -> Iterator[Problem]:
@@ -269,18 +195,16 @@ def check_flags(cell: Loaded) -> Iterator[Problem]:
     index = cell.records.index if isinstance(cell.records, EpisodeRecords) else None
     expected = result_flags(result.dataset, result.spec, index, "limited" in result.flags)
     if result.flags != expected:
-        yield cell.problem("flags", result.flags or "none", expected or "none")
+        says, needs = (", ".join(flags) or "none" for flags in (result.flags, expected))
+        yield problem_of(cell, "flags", f"the flags are {says}, its data need {needs}")
 
 
 RULES: tuple[Rule, ...] = (
-    check_names,
     check_pool,
     check_groups,
     check_dataset,
-    check_digest,
     check_curves,
     check_rows,
-    check_dense,
     check_consistency,
     check_summary,
     check_flags,
@@ -292,117 +216,110 @@ def find_problems(cell: Loaded) -> list[Problem]:
     return [problem for rule in RULES for problem in rule(cell)]
 
 
-NOT_RESULTS = (MODEL_FILE, "declaration.json", "entry.json", "board.json")
-
-
-def result_files(path: Path) -> list[Path]:
-    """Return the result files at or below `path`, sorted; hidden folders have unfinished work.
+def find_entries(path: Path) -> list[Path]:
+    """Return the folders of entries at or below `path`, sorted; hidden folders are left out.
 
     Raises UsageError when the path does not exist or holds no result.
     """
-    return [Path(name) for name in list_results(path)]
-
-
-def list_results(path: Path) -> list[str]:
-    """Return the names of `result_files`; to make a Path takes as long as to find a file."""
-    if path.is_file():
-        return [str(path)]
-    files = []
-    for folder, folders, names in os.walk(path):  # faster than Path.rglob
-        folders[:] = [name for name in folders if not name.startswith(".") and name != ANALYSES]
-        if Path(folder).name != BADGES:
-            files += [
-                f"{folder}{os.sep}{name}"
-                for name in (*names, *folders)
-                if name.endswith(".json") and name[0] != "." and name not in NOT_RESULTS
-            ]
-    if not files:
+    folders = []
+    for folder, names, files in os.walk(path):
+        names[:] = [name for name in names if not name.startswith(".") and name != ANALYSES]
+        if ENTRY_FILE in files:
+            folders.append(Path(folder))
+    if not folders:
         what = "holds no results" if path.is_dir() else "does not exist"
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )
-    return sorted(files, key=lambda file: file.replace(os.sep, "\0"))  # as their parts
+    return sorted(folders)
 
 
-def load_result(path: Path) -> Loaded:
-    """Load a result and its records, parsed but not yet checked. Raise ValidationFailed."""
-    result = parse_result(path)
-    return Loaded(path, result, read_records(path.with_suffix(".parquet"), result))
+def read_verified(folder: Path) -> Entry:
+    """Read an entry whose results keep every rule. Raise ValidationFailed naming what is wrong."""
+    entry = read_entry(folder)
+    require_right(*entry.cells)
+    return entry
 
 
-def parse_result(path: Path) -> Result:
-    """Return a result without its records, parsed but not yet checked. Raise ValidationFailed."""
-    result = read_record(path, Result)
-    if result.records != f"{path.stem}.parquet":
-        raise ValidationFailed(
-            f"{path} points to the records '{result.records[:100]}', expected {path.stem}.parquet",
-            fix="keep the two files of a result together under their own names",
-        )
-    return result
+def require_right(*cells: Loaded) -> None:
+    """Raise ValidationFailed naming everything wrong with these results."""
+    if problems := [problem for cell in cells for problem in find_problems(cell)]:
+        raise ValidationFailed("\n  ".join(map(str, problems)))
 
 
-def read_records(path: Path, result: Result) -> Records:
-    """Read the records at `path`. Raise ValidationFailed."""
-    spec = result.spec
-    if isinstance(spec, EpisodicSpec):
-        records: Records = parquet.read_episodes(path, spec.episode.n_way, spec.episode.n_query)
-        rows = len(records.correct) if isinstance(records, EpisodeRecords) else 0
-    elif isinstance(spec, ProbeSpec):
-        probed = parquet.read_probe(path, result.score.n, spec.epochs)
-        records, rows = probed, len(probed.lr)
-    else:
-        images = parquet.read_images(path)
-        records, rows = images, len(images.correct)
-    if rows == 0:
-        raise ValidationFailed(f"{path} holds no rows", fix=parquet.FIX)
-    return records
-
-
-def read_verified(path: Path) -> Loaded:
-    """Read a result that keeps every rule. Raise ValidationFailed naming file, rule and fix."""
-    cell = load_result(path)
-    problems = find_problems(cell)
-    if problems:
-        raise ValidationFailed("\n  ".join(str(problem) for problem in problems))
-    return cell
-
-
-def select_verified(paths: Sequence[Path]) -> Iterator[Loaded]:
-    """Yield those of these results that keep every rule, a stage for many results at a time.
-
-    Code and tables stay in the caches of the processor that way: path by path takes half as long
-    again. Results whose records are large are few at a time.
-    """
-    parsed = {path: result for path in paths if (result := call_safely(parse_result, path))}
-    waiting: list[Loaded] = []
-    size = 0
-    for i, (path, result) in enumerate(parsed.items(), 1):
-        records = call_safely(read_records, path.with_suffix(".parquet"), result)
-        if records is not None:
-            waiting.append(Loaded(path, result, records))
-            size += sum(values.nbytes for values in columns(records).values())
-        if size > TOGETHER or i == len(parsed):
-            for rule in RULES:
-                waiting = [cell for cell in waiting if call_safely(keeps, rule, cell)]
-            yield from waiting
-            waiting, size = [], 0
-
-
-def call_safely(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-    """Return what a function returns; None after an error of ours or of the file system."""
-    try:
-        return function(*args, **kwargs)
-    except (FsbenchError, OSError):
+def read_result(folder: Path, key: tuple[str, str]) -> Loaded | None:
+    """Return the result of a data set and spec digest in a folder, verified; None without one."""
+    if not (folder / ENTRY_FILE).is_file():
         return None
+    for cell in _read_once(folder, stamp_files(folder)).cells:
+        if (cell.result.dataset.name, cell.result.spec_digest) == key:
+            require_right(cell)
+            return cell
+    return None
 
 
-def keeps(rule: Rule, cell: Loaded) -> bool:
-    return next(rule(cell), None) is None
+def stamp_files(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, size and time of the two files, which change whenever these do."""
+    paths = [folder / ENTRY_FILE, *sorted(folder.glob(f"outcomes-*{SUFFIX}"))]
+    stats = [(path.name, path.stat()) for path in paths if path.is_file()]
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+
+
+@lru_cache(maxsize=8)
+def _read_once(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Entry:
+    """Read an entry once while its files stay as they are: a run asks for each of its tasks."""
+    return read_entry(folder)
 
 
 def read_cells(path: Path) -> Iterator[Loaded]:
-    """Yield all results at or below `path`, verified one by one."""
-    return (read_verified(file) for file in result_files(path))
+    """Yield all results at or below `path`, verified entry by entry."""
+    return (cell for folder in find_entries(path) for cell in read_verified(folder).cells)
+
+
+def read_cell(reference: str | Path) -> Loaded:
+    """Return one verified result, named by a folder and a task or column as DIR:TASK.
+
+    The task may leave out what only one result of the folder can mean. Raises UsageError.
+    """
+    folder, cells = match_cells(reference)
+    if len(cells) != 1:
+        raise ambiguous(reference, folder, cells)
+    return cells[0]
+
+
+def match_cells(reference: str | Path) -> tuple[str, Sequence[Loaded]]:
+    """Return the folder in DIR:TASK, and its verified results that the task or column covers."""
+    folder, text = split_reference(str(reference))
+    cells = list(read_cells(Path(folder)))
+    named = [cell for cell in cells if text == str(cell.result.column)]
+    return folder, named or match_task(cells, text)
+
+
+def ambiguous(reference: str | Path, folder: str, cells: Sequence[Loaded]) -> UsageError:
+    """Return the error that a reference names none or several of the results of a folder."""
+    listed = dict.fromkeys(str(c.result.column) for c in cells or read_cells(Path(folder)))
+    return UsageError(
+        f"'{reference}' names {len(cells)} results of {folder}",
+        fix=f"name one as DIR:TASK; there are {', '.join(listed)[:500]}",
+    )
+
+
+def match_task(cells: Sequence[Loaded], text: str) -> Sequence[Loaded]:
+    """Return the results that a task covers; all for no text. Raises UsageError."""
+    if not text:
+        return cells
+    pattern = TaskPattern.parse(text)
+    same = (cell for cell in cells if cell.result.dataset.name == pattern.dataset)
+    return [cell for cell in same if pattern.covers(cell.result.task)]
+
+
+def split_reference(text: str) -> tuple[str, str]:
+    """Return folder and task of DIR:TASK; the folder is the longest that exists."""
+    ends = [len(text), *(i for i in range(len(text) - 1, 0, -1) if text[i] == ":")]
+    for end in ends:
+        if Path(text[:end]).is_dir():
+            return text[:end], text[end + 1 :]
+    return text, ""
 
 
 def read(path: Path) -> list[Result]:
@@ -413,17 +330,17 @@ def read(path: Path) -> list[Result]:
     return [cell.result for cell in read_cells(path)]
 
 
-def episode_records(path: Path) -> EpisodeRecords:
-    """Return the per-episode outcomes of one verified result file."""
-    records = read_verified(path).records
+def episode_records(reference: str | Path) -> EpisodeRecords:
+    """Return the per-episode outcomes of one result, DIR or DIR:TASK."""
+    records = read_cell(reference).records
     if not isinstance(records, EpisodeRecords):
-        raise UsageError(f"{path} is a probe, which has no episodes", fix="use probe_records")
+        raise UsageError(f"{reference} is a probe, which has no episodes", fix="use probe_records")
     return records
 
 
-def probe_records(path: Path) -> ProbeRecords:
-    """Return the per-image outcomes of one verified probe result file."""
-    records = read_verified(path).records
+def probe_records(reference: str | Path) -> ProbeRecords:
+    """Return the per-image outcomes of a linear probe, DIR or DIR:TASK."""
+    records = read_cell(reference).records
     if not isinstance(records, ProbeRecords):
-        raise UsageError(f"{path} holds no linear probe", fix="use episode_records for episodes")
+        raise UsageError(f"{reference} is no linear probe", fix="use episode_records for episodes")
     return records

@@ -29,7 +29,7 @@ from fsbench.results import ResultStore
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
 from fsbench.sweep.training import TrainingJob
-from leaderboard.board.board import Board
+from leaderboard.store import Board
 from pretrain.recipes.registry import RECIPES
 from protocols.analyses import AnalysisFile
 
@@ -47,9 +47,9 @@ class BoardResult:
 
 
 @cache
-def read_results(board: Path, folder: Path) -> tuple[BoardResult, ...]:
+def read_results(board: Path) -> tuple[BoardResult, ...]:
     """Read all results of the board, verified. Raise ValidationFailed for a damaged entry."""
-    entries = Board.open(board).entries(folder) if board.is_dir() else []
+    entries = Board.open(board).entries() if board.is_dir() else []
     return tuple(
         BoardResult(
             entry.name,
@@ -66,9 +66,9 @@ def read_results(board: Path, folder: Path) -> tuple[BoardResult, ...]:
 
 @cache
 def read_board_columns(board: Path) -> frozenset[ColumnId] | None:
-    """Return the columns that a board compares; None for all."""
+    """Return the columns that a board takes; None for all."""
     file = Board.open(board).file
-    return None if file.columns is None else frozenset(file.named)
+    return None if file.version is None else frozenset(file.named)
 
 
 def clear_cache() -> None:
@@ -241,7 +241,7 @@ class EvaluationJob(Job):
         spec = self.spec(task).digest()
         images = self.images[self.parsed.index(task)].identity
         required = 1 if task.probe else self.request.n_episodes
-        for cell in read_results(place.board, place.cache):
+        for cell in read_results(place.board):
             same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
             if same and cell.outcomes >= required and self.backbone.is_(cell.backbone):
                 return cell.entry
@@ -312,7 +312,7 @@ def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
     """
     if place.board is None:
         return False
-    cells = read_results(place.board, place.cache)
+    cells = read_results(place.board)
     mine = [c.backbone for c in cells if c.entry == entry and backbone.is_(c.backbone)]
     now = backbone.facts(place)
     others = {facts.identity for facts in mine} - {now.identity if now else ""}

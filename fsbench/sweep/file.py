@@ -77,9 +77,9 @@ class AnalysesBlock(Frozen):
 
 
 class EntriesBlock(Frozen):
-    """Board entry of every backbone, added as soon as it is evaluated."""
+    """Board entries, added as soon as they are evaluated; backbones of one name are its seeds."""
 
-    name: str = Field("{label}", description="of {label} {scale} {method} {seed}")
+    name: str = Field("{recipe}", description="of {recipe} {label} {scale} {method} {seed}")
     authors: Text
     link: Text
     license: Text

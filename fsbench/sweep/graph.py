@@ -108,6 +108,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
         analysis_jobs(block, select_backbones(all_backbones, block.only), place, report)
         for block in file.analyze
     ]
+    of_entry: dict[str, dict[str, EvaluationJob]] = {}
     for backbone in all_backbones:
         parents = add_training(graph, backbone)
         entry = format_entry_name(file.submit, backbone) if file.submit else None
@@ -126,10 +127,14 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
         analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
         for job in (*evaluations, *analyses):
             graph.add(job, parents)
-        if file.submit and evaluations:
-            unique = {job.key: job for job in evaluations}
-            submitting = SubmissionJob(evaluations=tuple(unique.values()), entries=file.submit)
-            graph.add(submitting, unique.values())
+        if entry is not None:
+            of_entry.setdefault(entry, {}).update({job.key: job for job in evaluations})
+    for jobs_of_entry in of_entry.values():
+        if file.submit and jobs_of_entry:
+            evaluations = list(jobs_of_entry.values())
+            graph.add(
+                SubmissionJob(evaluations=tuple(evaluations), entries=file.submit), evaluations
+            )
     return graph
 
 

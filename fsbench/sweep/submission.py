@@ -1,5 +1,6 @@
 """Job that adds the results of one backbone to a board as an entry."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,11 +16,11 @@ from fsbench.sweep import evaluation
 from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone, is_entry_of
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 
 class SubmissionJob(Job):
-    """Add an entry; evaluations: all of one backbone in the sweep."""
+    """Add an entry; evaluations: all of its backbones in the sweep, which are its seeds."""
 
     KIND: ClassVar[JobKind] = "submit"
     evaluations: tuple[EvaluationJob, ...] = Field(min_length=1)
@@ -35,16 +36,17 @@ class SubmissionJob(Job):
         return {"cells": cells, "declaration": self.declaration.model_dump(mode="json")}
 
     @property
-    def backbone(self) -> SweepBackbone:
-        return self.evaluations[0].backbone
+    def backbones(self) -> list[SweepBackbone]:
+        """The seeds, each once."""
+        return list({job.backbone.label: job.backbone for job in self.evaluations}.values())
 
     @property
     def name(self) -> str:
-        return format_entry_name(self.entries, self.backbone)
+        return format_entry_name(self.entries, self.backbones[0])
 
     @property
     def declaration(self) -> Declaration:
-        backbone, entries = self.backbone, self.entries
+        backbone, entries = self.backbones[0], self.entries
         data = entries.pretraining_data
         if isinstance(backbone, TrainedBackbone):
             data = (backbone.training.recipe.source,)
@@ -74,10 +76,12 @@ class SubmissionJob(Job):
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         evaluation.clear_cache()
-        replaces = is_entry_of(self.name, self.backbone, place)
+        seeds = self.backbones
+        replaces = any(is_entry_of(self.name, backbone, place) for backbone in seeds)
         if replaces:
-            copy_missing_results(place.board / self.name, place.results)
-        models = (self.backbone.label,)
+            for backbone in seeds:
+                copy_missing_results(place.board / self.name, place.results, backbone)
+        models = [backbone.label for backbone in seeds]
         submit_results(
             place.results, place.board, self.declaration, models=models, replace=replaces
         )
@@ -85,7 +89,8 @@ class SubmissionJob(Job):
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
     """Fill in the name pattern. Raise UsageError for an unknown field."""
-    fields = {"label": backbone.label, **backbone.named}
+    recipe = re.sub(r"-s\d+$", "", backbone.label)
+    fields = {"recipe": recipe, "label": backbone.label, **backbone.named}
     try:
         return safe_name(entries.name.format_map(fields))
     except (KeyError, ValueError, IndexError, AttributeError) as error:
@@ -94,9 +99,12 @@ def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
         ) from error
 
 
-def copy_missing_results(entry: Path, results: Path) -> None:
+def copy_missing_results(entry: Path, results: Path, backbone: SweepBackbone) -> None:
     """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
     for cell in read_cells(entry):
-        path = results / cell.path.relative_to(entry)
-        if not path.exists():
-            assembly.write_result(path, cell.result, cell.records)
+        facts = cell.result.backbone
+        folder = results / backbone.label / facts.identity[:12]
+        if backbone.is_(facts) and assembly.key_of(cell.result) not in assembly.read_cells_of(
+            folder
+        ):
+            assembly.add_results(folder, [(cell.result, cell.records)])

@@ -8,8 +8,6 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
-from leaderboard.board.badges import FAILED, SELF_REPORTED
-from leaderboard.board.tables import BoardTable, rank_board
 from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.gains import (
     GainKey,
@@ -18,7 +16,6 @@ from leaderboard.methods.gains import (
     compute_gain_over,
     compute_in_domain_gains,
     estimate_components,
-    index_controls,
     match_controls,
     pair_runs,
     pool_seed_variance,
@@ -34,51 +31,50 @@ from leaderboard.methods.record import (
     MethodScore,
     VarianceComponents,
 )
-from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
+from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
 from leaderboard.ranking.seeds import (
     average_columns,
     average_seeds,
     compute_seed_interval,
     estimate_seed_variance,
 )
-from leaderboard.ranking.tiers import ALPHA, Contenders
+from leaderboard.ranking.tiers import ALPHA
 from leaderboard.reports.render import finite_or_none, list_self_reported
+from leaderboard.tables import BoardTable, rank_board
 
 OVERALL = ""
 """The key of the mean over all columns."""
 
 
-def read_method_boards(
-    folder: Path, cache: Path | None = None, report: Reporter = SILENT
-) -> tuple[MethodBoard, ...]:
+def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodBoard, ...]:
     """Build the method boards of every track. Raises ValidationFailed, UsageError."""
-    views = rank_board(folder, cache, report)
+    views = rank_board(folder, report)
     return tuple(board for view in views for board in build_from_table(view))
 
 
 def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
     """Build a method board per network and part of a source; at least one."""
-    trusted = {
-        entry
-        for entry, flags in view.cell_flags.items()
-        if any(SELF_REPORTED not in of_cell for of_cell in flags.values())
-        and not any(FAILED in of_cell for of_cell in flags.values())
-    }
-    outcomes = {name: o for name, o in view.contenders.items() if name in view.backbones}
-    self_reported = {name for name in outcomes if list_self_reported(view, name)}
+    rows = {row: make_runs(view, names) for row, names in view.members.items()}
+    own = {row: make_runs(view, names) for row, names in view.own_controls.items()}
+    first = {row: runs[0].facts for row, runs in rows.items() if runs}
+    self_reported = {row for row in rows if list_self_reported(view, row)}
     track, boards = view.track.label if view.track else "", []
-    for label, entries in split_conditions(outcomes, view.backbones).items():
-        part = {name: outcomes[name] for name in entries}
-        board = build_method_board(
-            view.name, view.ranking.columns, part, view.backbones, trusted, view.owners
-        )
-        rows = (
+    for label, entries in split_conditions(first, first).items():
+        part = {row: rows[row] for row in entries}
+        board = build_method_board(view.name, view.ranking.columns, part, view.controls, own)
+        marked = (
             row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
             for row in board.rows
         )
         named = ", ".join(filter(None, (track, label)))
-        boards.append(board.model_copy(update={"track": named, "rows": tuple(rows)}))
+        boards.append(board.model_copy(update={"track": named, "rows": tuple(marked)}))
     return tuple(boards)
+
+
+def make_runs(view: BoardTable, names: Iterable[str]) -> list[MethodRun]:
+    """Return the networks of these names that have outcomes."""
+    measured = (name for name in names if view.contenders.get(name))
+    return [MethodRun(name, view.backbones[name], view.contenders[name]) for name in measured]
 
 
 def split_conditions(
@@ -113,40 +109,33 @@ def split_conditions(
 def build_method_board(
     name: str,
     columns: Sequence[str],
-    contenders: Contenders,
-    backbones: Mapping[str, BackboneFacts],
-    trusted: Collection[str] = (),
-    owners: Mapping[str, str] | None = None,
+    rows: Mapping[str, Sequence[MethodRun]],
+    controls: Collection[str] = (),
+    own: Mapping[str, Sequence[MethodRun]] | None = None,
 ) -> MethodBoard:
-    """Build the record from the outcomes and backbone facts of the entries.
+    """Build the record from the runs of the entries.
 
-    contenders: entry -> column -> outcomes; backbones: entry -> facts; trusted: the entries with a
-    signed badge; owners: entry -> owner.
+    controls: entries that the board names; own: entry -> the controls that it takes along.
     """
-    owners = owners or {}
-    runs = (
-        MethodRun(entry, backbones[entry], outcomes, owners.get(entry, ""))
-        for entry, outcomes in contenders.items()
-        if outcomes
-    )
-    groups, left_out = group_runs(runs, trusted)
-    among = index_controls(groups, trusted)
-    matches = {group.name: match_controls(group, among) for group in groups}
+    groups, left_out = group_rows(rows, own or {})
+    by_entry = {group.entry: group for group in groups}
+    named = [by_entry[entry] for entry in controls if entry in by_entry]
+    matches = {group.name: match_controls(group, named) for group in groups}
     gains = adjust_gains(compute_gains(groups, matches, columns))
     in_domain = compute_in_domain_gains(groups, matches)
-    rows = [
+    built = [
         build_row(group, matches[group.name], columns, gains).model_copy(
             update={"source_gain": in_domain.get(group.name)}
         )
         for group in groups
     ]
-    rows.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
-    on = find_fronts(rows)
+    built.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
+    on = find_fronts(built)
     return MethodBoard(
         board=name,
         columns=tuple(columns),
         alpha=ALPHA,
-        rows=tuple(row.model_copy(update={"front": on[row.name]}) for row in rows),
+        rows=tuple(row.model_copy(update={"front": on[row.name]}) for row in built),
         left_out=left_out,
     )
 
@@ -195,7 +184,7 @@ def build_row(
         restarts=training and training.restarts,
         architecture=facts.architecture,
         pretraining_data=facts.pretraining_data,
-        entries=tuple(run.entry for run in group.runs),
+        entries=(group.entry,),
         seeds=group.seeds,
         n_seeds=len(group.seeds),
         cells={column: score for column, score in cells.items() if score is not None},

@@ -1,9 +1,9 @@
 """Matched-compute controls of a row, and its gains over them, per column and overall.
 
 A row and its control share everything but their methods (`Training.conditions`), have common seeds,
-and took the same number of steps and images. No other rows are compared. Of several such controls,
-the one of the row's own owner counts, then one with signed badges, then the one with the most
-common seeds. Gains are over the outcomes that both have.
+and took the same number of steps and images. No other rows are compared. Controls are named by the
+board (`controls` in board.json) or part of the entry itself: what other entries claim has no part.
+Gains are over the outcomes that both have.
 
 With two or more seeds on both sides the interval covers seeds and episodes, by these seeds alone
 (ranking/gaps.py). With fewer it covers episodes (`fsbench.core.statistics.paired`) and, if three
@@ -13,7 +13,7 @@ initializations are not.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,28 +37,14 @@ OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 
 
 class ControlIndex(NamedTuple):
-    """Possible controls: plain training by conditions, random initializations by shape.
-
-    trusted: entries with a signed badge.
-    """
+    """Controls: plain training by conditions, random initializations by shape, in order."""
 
     plain: dict[str, list[SeedGroup]]
     random: dict[str, list[SeedGroup]]
-    trusted: Collection[str] = ()
-
-    def choose(self, group: SeedGroup, controls: Sequence[SeedGroup]) -> SeedGroup | None:
-        """Return the control of a row among those that match it; None if there is none."""
-
-        def prefer(control: SeedGroup) -> tuple[bool, bool, int]:
-            is_trusted = all(run.entry in self.trusted for run in control.runs)
-            shared = len(set(group.seeds) & set(control.seeds))
-            return control.owner == group.owner, is_trusted, shared
-
-        return max(controls, key=prefer, default=None)
 
 
-def index_controls(groups: Sequence[SeedGroup], trusted: Collection[str] = ()) -> ControlIndex:
-    index = ControlIndex({}, {}, trusted)
+def index_controls(groups: Sequence[SeedGroup]) -> ControlIndex:
+    index = ControlIndex({}, {})
     for group in groups:
         if group.training is None:
             index.random.setdefault(group.runs[0].shape, []).append(group)
@@ -75,8 +61,14 @@ class MatchedControl(NamedTuple):
     reason: str = ""
 
 
-def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, MatchedControl]:
-    """Return the controls of a row by kind; a random initialization has none."""
+def match_controls(
+    group: SeedGroup, named: Sequence[SeedGroup]
+) -> dict[ControlKind, MatchedControl]:
+    """Return the controls of a row by kind; a random initialization has none.
+
+    named: the rows that the board names as controls; those of the entry itself come first.
+    """
+    among = index_controls([*group.own, *named])
     training, first = group.training, group.runs[0]
     if training is None:
         return {}
@@ -91,20 +83,23 @@ def match_controls(group: SeedGroup, among: ControlIndex) -> dict[ControlKind, M
         other = MatchedControl(reason="one round: nothing restarts")
     else:
         other = match_conditions(group, training.conditions(OTHER[schedule]), among)
-    if control := among.choose(group, among.random.get(first.shape, [])):
-        random_init = MatchedControl(control, group.seeds)
+    if controls := among.random.get(first.shape):
+        random_init = MatchedControl(controls[0], group.seeds)
     else:
         random_init = MatchedControl(
-            reason=f"no random init of {first.facts.architecture} on this board"
+            reason=f"the board names no random init of {first.facts.architecture} as a control"
         )
     return {"normal": normal, "other_schedule": other, "random_init": random_init}
 
 
 def match_conditions(group: SeedGroup, conditions: str, among: ControlIndex) -> MatchedControl:
     """Return plain training under these conditions, with the seeds of equal steps and images."""
-    other = among.choose(group, among.plain.get(conditions, []))
-    if other is None:
-        return MatchedControl(reason="no normal under the same plan and settings on this board")
+    controls = among.plain.get(conditions)
+    if not controls:
+        return MatchedControl(
+            reason="the board names no normal under the same plan and settings as a control"
+        )
+    other = controls[0]
     both = sorted(set(group.seeds) & set(other.seeds))
     if not both:
         seeds = ", ".join(map(str, other.seeds))

@@ -1,8 +1,7 @@
-"""Rows of a method board: one owner's runs of the same methods under one recipe, a run per seed."""
+"""Rows of a method board: entries whose recipe is known, a run per seed."""
 
 import json
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -26,12 +25,11 @@ NO_RECIPE = "its results have no recipe and cost: evaluate it again with --overw
 
 @dataclass(frozen=True, eq=False)
 class MethodRun:
-    """An entry: its backbone, its outcomes by column, and whose it is."""
+    """A network of an entry: its name, its backbone, its outcomes by column."""
 
     entry: str
     facts: BackboneFacts
     outcomes: Mapping[str, Outcomes]
-    owner: str = ""
 
     @property
     def training(self) -> Training | None:
@@ -58,19 +56,20 @@ class MethodRun:
 
 @dataclass(frozen=True, eq=False)
 class SeedGroup:
-    """The runs of a row, sorted by seed; the name is unique on the board."""
+    """The runs of an entry, sorted by seed; the name is unique on the board.
+
+    own: controls that the entry takes along.
+    """
 
     name: str
+    entry: str
     runs: tuple[MethodRun, ...]
+    own: "tuple[SeedGroup, ...]" = ()
 
     @property
     def training(self) -> Training | None:
         """The training of the first seed; the others differ in seed and cost only."""
         return self.runs[0].training
-
-    @property
-    def owner(self) -> str:
-        return self.runs[0].owner
 
     @property
     def method(self) -> str:
@@ -110,86 +109,34 @@ def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
     return fields
 
 
-def group_runs(
-    runs: Iterable[MethodRun], trusted: Collection[str] = ()
+def group_rows(
+    rows: Mapping[str, Sequence[MethodRun]], own: Mapping[str, Sequence[MethodRun]]
 ) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
-    """Return the rows, and the reason for every entry that is in no row.
+    """Return the rows, and the reason for every entry whose training is unknown.
 
-    The runs of a row have one recipe and one owner, so that nobody lowers another's row by a bad
-    seed. A recipe and seed give one network. Entries that claim both with other weights contradict
-    each other, so that none of them counts, unless one of them alone is trusted.
+    rows: entry -> its runs; own: entry -> the controls that it takes along.
     """
-    claims: dict[tuple[str, int], list[MethodRun]] = {}
     left_out: dict[str, str] = {}
-    for run in sorted(runs, key=lambda run: (-len(run.outcomes), run.entry)):
-        if run.training is None and run.facts.random_init is None:
-            left_out[run.entry] = NO_RECIPE if run.facts.source == "run" else NO_RUN
+    groups = []
+    for entry, runs in rows.items():
+        first = runs[0]
+        if first.training is None and first.facts.random_init is None:
+            left_out[entry] = NO_RECIPE if first.facts.source == "run" else NO_RUN
         else:
-            claims.setdefault((run.row, run.seed), []).append(run)
-    rows: dict[tuple[str, str], dict[int, MethodRun]] = {}
-    for (row, seed), claimed in claims.items():
-        genuine = [run for run in claimed if run.entry in trusted] or claimed
-        agreed = len({run.facts.weights_hash for run in genuine}) == 1
-        chosen = genuine[0] if agreed else None
-        if chosen:
-            rows.setdefault((row, chosen.owner), {})[seed] = chosen
-        left_out |= {r.entry: explain_claim(r, chosen, claimed) for r in claimed if r is not chosen}
-    groups = [SeedGroup("", tuple(r[seed] for seed in sorted(r))) for r in rows.values()]
+            controls = group_controls(entry, own.get(entry, ()))
+            groups.append(SeedGroup("", entry, tuple(runs), controls))
     twins: dict[str, list[SeedGroup]] = {}
     for group in groups:
         twins.setdefault(group.method, []).append(group)
     return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups), left_out
 
 
-def group_seeds(
-    runs: Iterable[MethodRun], columns: Iterable[str], trusted: Collection[str] = ()
-) -> dict[str, tuple[MethodRun, ...]]:
-    """Return the rows of a tier table that have two or more seeds, by name.
-
-    The runs of a row have one recipe and owner, the same features and the same episodes. All others
-    are rows of their own, also networks without a recipe and two runs that claim one seed with
-    other weights.
-    """
-    runs, columns = tuple(runs), tuple(columns)
-    parts: dict[tuple[object, ...], list[MethodRun]] = {}
+def group_controls(entry: str, runs: Iterable[MethodRun]) -> tuple[SeedGroup, ...]:
+    """Return the controls that an entry takes along, one group per recipe."""
+    parts: dict[str, list[MethodRun]] = {}
     for run in runs:
-        if run.training is None:
-            continue
-        features = (run.facts.features, run.facts.feature_spec)
-        episodes = ((run.outcomes[c].draws, run.outcomes[c].numbering) for c in columns)
-        parts.setdefault((run.owner, features, *episodes), []).append(run)
-    taken = {run.entry.casefold() for run in runs}
-    rows: dict[str, tuple[MethodRun, ...]] = {}
-    for part in parts.values():
-        for group in group_runs(part, trusted)[0]:
-            if len(group.runs) > 1:
-                name = name_row([run.entry for run in group.runs], taken)
-                taken.add(name.casefold())
-                rows[name] = group.runs
-    return rows
-
-
-def name_row(entries: Sequence[str], taken: Collection[str]) -> str:
-    """Return what the names of seeds have in common, e.g. swr of swr-s0 and swr-s1.
-
-    Where that is little or taken, return e.g. `first (+2)`, which no entry can be called.
-    """
-    shortest, letters = min(map(len, entries)), zip(*entries, strict=False)
-    equal = next((i for i, letter in enumerate(letters) if len(set(letter)) > 1), shortest)
-    common = re.sub(r"[-_.]+((s|seed)[-_.]?\d*)?$", "", entries[0][:equal])
-    if not common or 2 * equal < shortest or common.casefold() in taken:
-        return f"{entries[0]} (+{len(entries) - 1})"
-    return common
-
-
-def explain_claim(run: MethodRun, chosen: MethodRun | None, claimed: Sequence[MethodRun]) -> str:
-    """Return why a run does not count among those that claim its recipe and seed."""
-    weights = run.facts.weights_hash
-    if chosen and chosen.facts.weights_hash == weights:
-        return f"a run of the same recipe and seed as {chosen.entry}"
-    rival = chosen or next(other for other in claimed if other.facts.weights_hash != weights)
-    decided = "which has a signed badge" if chosen else "and no signed badge says whose are right"
-    return f"the recipe and seed of {rival.entry} with other weights, {decided}"
+        parts.setdefault(run.row, []).append(run)
+    return tuple(SeedGroup(f"control of {entry}", entry, tuple(p)) for p in parts.values())
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
@@ -204,7 +151,7 @@ def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
         )
         if not apart[best]:  # only the source images differ, or the owner
             same_recipe = any(rival.runs[0].row == group.runs[0].row for rival in rivals)
-            shown.append(group.runs[0].entry if same_recipe else group.runs[0].row[-6:])
+            shown.append(group.entry if same_recipe else group.runs[0].row[-6:])
             break
         shown.append(f"{best}={group.fields.get(best, 'none')}"[:60])
         rivals = [rival for rival in rivals if rival not in apart[best]]

@@ -13,7 +13,7 @@ from typing import get_args
 
 from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns, split_labels
-from leaderboard.board.badges import SELF_REPORTED
+from leaderboard.badges import SELF_REPORTED
 from leaderboard.methods.record import (
     ControlKind,
     Gain,

@@ -7,19 +7,17 @@ records on disk.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.records import EpisodeRecords, ProbeRecords
+from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
-from fsbench.results.parquet import FIX
-from fsbench.results.summary import Records, choose_rate, digest_records, scored_outcomes
-from fsbench.results.verification import Loaded, read_records
+from fsbench.results.entry import Entry, Loaded, read_entry
+from fsbench.results.summary import choose_rate, scored_outcomes
 
 FINE = 2**33
 """Outcomes of balanced accuracy are counted in such parts of a test image of average weight."""
@@ -110,38 +108,41 @@ class SummedCounts:
 
 
 class VerifiedResult(Loaded):
-    """A verified result whose records are read again when they are needed.
+    """A checked result whose records are read again when they are needed.
 
-    file: its path as text, of which a board may have tens of thousands; held_out: the outcomes by
-    the held-out rule of a probe, None if `outcomes` are the only ones.
+    place: in its entry; digest: of that entry; held_out: the outcomes by the held-out rule of a
+    probe, None if `outcomes` are the only ones.
     """
 
-    file: str
+    place: int
+    digest: str
     outcomes: Outcomes
     held_out: Outcomes | None
 
-    def __init__(
-        self, file: str | Path, result: Result, outcomes: Outcomes, held_out: Outcomes | None = None
-    ) -> None:
-        text = file if isinstance(file, str) else file.as_posix()
-        vars(self).update(file=text, result=result, outcomes=outcomes, held_out=held_out)
-
-    @cached_property
-    def path(self) -> Path:
-        return Path(self.file)
-
-    @property
-    def place(self) -> str:
-        return "/".join(self.file.rsplit("/", 2)[-2:])
+    def __init__(self, loaded: Loaded, place: int, digest: str) -> None:
+        held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
+        vars(self).update(
+            folder=loaded.folder,
+            result=loaded.result,
+            place=place,
+            digest=digest,
+            outcomes=extract_outcomes(loaded),
+            held_out=held_out,
+        )
 
     @property
     def records(self) -> Records:
-        """Read the records. Raises ValidationFailed if they changed since they were verified."""
-        path = self.path.with_suffix(".parquet")
-        records = read_records(path, self.result)
-        if digest_records(records) != self.result.records_digest:
-            raise ValidationFailed(f"{path} changed while it was read", fix=FIX)
-        return records
+        """Read the records. Raises ValidationFailed if the entry changed since it was checked."""
+        entry = read_entry(self.folder)
+        if entry.digest != self.digest:
+            raise ValidationFailed(f"{self.folder} changed while it was read", fix="try again")
+        return entry.cells[self.place].records
+
+
+def compact(entry: Entry) -> Entry:
+    """Return a checked entry without its records: a board has tens of thousands of results."""
+    cells = (VerifiedResult(cell, i, entry.digest) for i, cell in enumerate(entry.cells))
+    return replace(entry, cells=tuple(cells))
 
 
 def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:

@@ -8,9 +8,9 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import ColumnId
-from leaderboard.board.tables import BoardTable
 from leaderboard.ranking.friedman import MOST_PAIRED, FriedmanTest, run_friedman
 from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
+from leaderboard.tables import BoardTable
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ from fsbench.core.statistics import Paired, Score
 from fsbench.core.tables import TextTable
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
-from leaderboard.board.badges import SELF_REPORTED
-from leaderboard.board.published import PublishedCell, PublishedEntry
-from leaderboard.board.tables import BoardTable, group_by_dataset
+from leaderboard.badges import SELF_REPORTED
+from leaderboard.published import PublishedCell, PublishedEntry
 from leaderboard.ranking.tiers import RankedEntry, Ranking, average_groups
+from leaderboard.tables import BoardTable, group_by_dataset
 
 MEAN_NOTE = "Overall: unweighted mean over the columns."
 EPISODES_NOTE = "± is the 95 % interval over episodes or images, not over pretraining seeds."

@@ -1,25 +1,30 @@
 """Tables for a paper, from results or from a board: one per track, never mixed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fsbench.core.errors import UnknownName, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results import table as results_table
-from fsbench.results.verification import Loaded, read_cells
-from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.board.tables import (
+from fsbench.results.entry import Loaded
+from fsbench.results.outcomes import digest_records
+from fsbench.results.verification import read_cells
+from leaderboard.intake.submission import common_name, recipe_key
+from leaderboard.ranking.outcomes import extract_outcomes
+from leaderboard.ranking.tiers import Ranking
+from leaderboard.record import BoardFile, Column, identify_column
+from leaderboard.reports.table import ReportTable, build_report_table
+from leaderboard.tables import (
+    EXTRA,
     BoardTable,
     TrackColumns,
+    column_order,
+    first_of_names,
     label_columns,
     rank_board,
     rank_rows,
     split_by_track,
 )
-from leaderboard.methods.runs import MethodRun, group_seeds
-from leaderboard.ranking.outcomes import extract_outcomes
-from leaderboard.ranking.tiers import Ranking
-from leaderboard.reports.table import ReportTable, build_report_table
 
 ResultsByModel = dict[str, dict[Column, Loaded]]
 """Model -> column -> its result."""
@@ -28,12 +33,11 @@ ResultsByModel = dict[str, dict[Column, Loaded]]
 def report_board(
     folder: Path,
     control: str | None = None,
-    cache: Path | None = None,
     report: Reporter = SILENT,
     seeds: bool = False,
 ) -> list[ReportTable]:
     """Return one table per track of a board. Raises ValidationFailed, UsageError, UnknownName."""
-    views = rank_board(folder, cache, report)
+    views = rank_board(folder, report)
     tables = [build_report_table(view, control, seeds=seeds) for view in views]
     return require_control(tables, control)
 
@@ -48,7 +52,11 @@ def report_results(
     """
     results = [loaded for path in paths for loaded in read_cells(path)]
     models = group_by_model(results)
-    tracks = split_by_track(BoardFile(name="results"), [loaded.result for loaded in results])
+    columns = first_of_names(sorted({c for r in models.values() for c in r}, key=column_order))
+    heads = [{c.name.adaptation for c in r} for r in models.values()]
+    whole = all(some == heads[0] for some in heads)
+    file = BoardFile(name="results", columns=tuple(columns), heads="together" if whole else "apart")
+    tracks = split_by_track(file, [[loaded.result for loaded in results]])
     tables = [report_models(models, track, control, seeds) for track in tracks]
     return require_control(tables, control)
 
@@ -59,9 +67,9 @@ def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
     results_by_model: ResultsByModel = {}
     for name, cell in zip(names, loaded, strict=True):
         first = results_by_model.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
-        if first.result.records_digest != cell.result.records_digest:
+        if first is not cell and digest_records(first.records) != digest_records(cell.records):
             raise ValidationFailed(
-                f"{first.path} and {cell.path} have different outcomes of {cell.result.column}",
+                f"{first.where} and {cell.where} have different outcomes",
                 fix="pass only one of them",
             )
     return results_by_model
@@ -70,7 +78,10 @@ def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
 def report_models(
     models: ResultsByModel, table: TrackColumns, control: str | None, seeds: bool
 ) -> ReportTable:
-    """Rank models over the columns of one track like the entries of a board."""
+    """Rank models over the columns of one track like the entries of a board.
+
+    Seeds of one recipe, which have all columns, are one row.
+    """
     labels = label_columns(table.columns)
     labelled = {
         name: {labels[c]: loaded for c, loaded in by_column.items() if c in labels}
@@ -84,19 +95,14 @@ def report_models(
     results = [loaded.result for by_column in selected.values() for loaded in by_column.values()]
     first = {name: next(iter(by_column.values())).result for name, by_column in selected.items()}
     columns = list(labels.values())
-    runs = (
-        MethodRun(name, first[name].backbone, by_column)
-        for name, by_column in contenders.items()
-        if len(by_column) == len(columns)
-    )
     view = BoardTable(
         name="results",
         official=False,
         track=table.track,
         ranking=Ranking((), (), ()),
-        flags={},
+        flags=dict.fromkeys(selected, ()),
         sources={name: result.backbone.source_accuracy for name, result in first.items()},
-        links={},
+        links=dict.fromkeys(selected, ""),
         published=(),
         contenders=contenders,
         backbones={name: result.backbone for name, result in first.items()},
@@ -105,10 +111,30 @@ def report_models(
             for name, by_column in selected.items()
         },
         results=selected,
+        members=join_seeds(selected, len(columns)),
     )
-    view = rank_rows(view, columns, group_seeds(runs, columns), {})
+    excluded = dict.fromkeys(view.members, EXTRA) if table.is_extra else {}
+    view = rank_rows(view, columns, excluded)
     notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
     return build_report_table(view, control, notes, seeds)
+
+
+def join_seeds(
+    models: Mapping[str, Mapping[str, Loaded]], columns: int
+) -> dict[str, tuple[str, ...]]:
+    """Return row -> its models: the whole ones of one recipe and episodes, others alone."""
+    rows: dict[object, list[str]] = {}
+    for name, by_column in models.items():
+        cells = list(by_column.values())
+        episodes = [(o.draws, o.numbering) for o in map(extract_outcomes, cells)]
+        whole = len(cells) == columns
+        rows.setdefault((recipe_key(cells), *episodes) if whole else name, []).append(name)
+    named: dict[str, tuple[str, ...]] = {}
+    for names in rows.values():
+        row = common_name(names)
+        taken = {*named, *(models.keys() - {*names})}
+        named[row if row not in taken else names[0]] = tuple(names)
+    return named
 
 
 def require_control(tables: list[ReportTable], control: str | None) -> list[ReportTable]:

@@ -19,8 +19,7 @@ from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import Paired, Score
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns, split_labels
-from leaderboard.board.badges import SELF_REPORTED
-from leaderboard.board.tables import BoardTable
+from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import (
@@ -30,6 +29,7 @@ from leaderboard.ranking.tiers import (
     find_worse,
 )
 from leaderboard.reports.render import SEED_MARK, describe_coverage, list_unranked, to_percent
+from leaderboard.tables import BoardTable
 
 BETTER, WORSE = "†", "‡"
 FLAGS = {

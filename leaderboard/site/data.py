@@ -14,18 +14,15 @@ from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
 from fsbench.data.catalog import all_facts
 from fsbench.results.table import shorten_columns
-from leaderboard.board.badges import BADGE_VERDICTS, SELF_REPORTED, Verification
-from leaderboard.board.board import BoardEntry
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.published import PublishedEntry
-from leaderboard.board.repository import ABOUT
-from leaderboard.board.tables import BoardTable, list_shared_tasks
+from leaderboard.badges import BADGE_VERDICTS, SELF_REPORTED
 from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import list_compared_kinds, list_left_out
 from leaderboard.methods.tables import list_missing_controls as list_missing
+from leaderboard.published import PublishedEntry
 from leaderboard.ranking.rank_intervals import bootstrap_ranks
 from leaderboard.ranking.tiers import ALPHA, RankedEntry
+from leaderboard.record import BoardFile
 from leaderboard.reports import FORMATS
 from leaderboard.reports.render import (
     PUBLISHED_NOTE,
@@ -38,6 +35,7 @@ from leaderboard.reports.render import (
     to_percent,
 )
 from leaderboard.reports.table import DATASET_TITLES, build_report_table
+from leaderboard.repository import ABOUT
 from leaderboard.site.packing import (
     count_paired_entries,
     encode_pairs,
@@ -48,7 +46,9 @@ from leaderboard.site.packing import (
     pack_json,
 )
 from leaderboard.site.panels import KINDS, draw_methods, draw_track
-from leaderboard.submission.chain import build_chain
+from leaderboard.store import BoardEntry, Network
+from leaderboard.tables import BoardTable, declaration_of, list_shared_tasks
+from leaderboard.trust import Verification
 
 JsonObject = dict[str, Any]
 DIGITS = 6
@@ -90,7 +90,8 @@ def build_page_data(
     file: BoardFile, entries: Sequence[BoardEntry], tables: Sequence[BoardTable]
 ) -> JsonObject:
     """Return the data of the whole page; equal boards give equal data. tables: from rank_tracks."""
-    badges = {entry.name: entry.verification for entry in entries}
+    badges = {n.name: e.verification for e in entries for n in e.networks}
+    badges |= {entry.name: entry.verification for entry in entries}
     methods = [build_from_table(table) for table in tables]
     pages = [
         build_method_data(i, table, board)
@@ -126,7 +127,7 @@ def build_page_data(
 def describe_edition(file: BoardFile, entries: Sequence[BoardEntry]) -> str:
     """Return version and dates, e.g. version 2 of 2026-11-23, newest entry of 2026-11-24."""
     words = [f"version {file.version} of {file.date}"] if file.version else []
-    newest = max((entry.file.submitted for entry in entries), default="")
+    newest = max((entry.file.submitted or "" for entry in entries), default="")
     return ", ".join([*words, *([f"newest entry of {newest[:10]}"] if newest else [])])
 
 
@@ -265,29 +266,26 @@ def build_method_row(row: MethodRow, alpha: float) -> JsonObject:
 
 
 def build_entries_data(entries: Sequence[BoardEntry], tables: Sequence[BoardTable]) -> JsonObject:
-    """Return the facts of all entries, and of rows of several seeds what the seeds share."""
-    facts = {entry.name: build_entry_data(entry) for entry in entries}
-    for row, seeds in (item for table in tables for item in table.seeds.items()):
-        of_seeds = [facts[seed.name] for seed in seeds.values()]
-        shared = {key: value for key, value in of_seeds[0].items() if value is not None}
-        facts[row] = {
-            key: value
-            for key, value in shared.items()
-            if all(other.get(key) == value for other in of_seeds)
-        }
+    """Return the facts of all entries: what their networks share, and those of each of several."""
+    facts: JsonObject = {}
+    for entry in entries:
+        of_seeds = {seed.name: build_network_data(entry, seed) for seed in entry.seeds}
+        first, *others = of_seeds.values()
+        shared = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
+        facts |= of_seeds | {entry.name: shared}
     return facts
 
 
-def build_entry_data(entry: BoardEntry) -> JsonObject:
-    """Return declaration, backbone, provenance and commands of an entry, without unknown fields."""
-    declaration, verification = entry.file.declaration, entry.verification
-    backbone = entry.cells[0].result.backbone
-    provenances = [loaded.result.provenance for loaded in entry.cells]
+def build_network_data(entry: BoardEntry, network: Network) -> JsonObject:
+    """Return what is declared and recorded of a network, without unknown fields."""
+    declaration, verification = declaration_of(entry), entry.verification
+    backbone = network.facts
+    provenances = [loaded.result.provenance for loaded in network.cells]
     facts = {
         **{name: getattr(backbone, name) for name in BACKBONE_FIELDS},
         "feature_choices": ", ".join(backbone.feature_spec.words) or None,
-        "images": drop_repeats([str(loaded.result.spec.image) for loaded in entry.cells]),
-        "chain": (entry.file.chain or build_chain(entry.cells)).end,
+        "images": drop_repeats([str(loaded.result.spec.image) for loaded in network.cells]),
+        "digest": entry.digest,
         "badge": {"verdict": verification.verdict, "words": verification.words}
         if verification.words
         else None,
@@ -397,7 +395,7 @@ def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> Jso
     name, gap = entry.name, entry.behind
     outcomes, columns = table.contenders[name], table.ranking.columns
     seeds = table.seeds.get(name, {})
-    words = {badges[n].words for n in [seed.name for seed in seeds.values()] or [name]}
+    words = {badges[n].words for n in table.members.get(name, (name,))}
     half = None
     if entry.tier is not None:
         half = table.seed_errors.measure_row(name).ci95
@@ -423,13 +421,14 @@ def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> Jso
 def build_score_data(
     table: BoardTable, entry: RankedEntry, column: str, badges: Badges
 ) -> list[Any] | None:
-    """Return mean, half-width, n, start of the records' hash, and notes if there are any.
+    """Return mean, half-width, n, and notes if there are any.
 
-    Of a row of several seeds the hash is empty, the notes are sums over the seeds, and the badge is
-    the worst one if all seeds have one.
+    Of a row of several seeds the notes are sums over the seeds, and the badge is the worst one if
+    all seeds have one.
     """
     score, seeds = entry.scores.get(column), table.seeds.get(entry.name, {})
-    names = [seed.name for seed in seeds.values()] or [entry.name]
+    names = [seed.name for seed in seeds.values()] or list(table.members.get(entry.name, ()))
+    names = names or [entry.name]
     results = [table.results[n][column].result for n in names if column in table.results.get(n, {})]
     if score is None or not results:
         return None
@@ -440,13 +439,12 @@ def build_score_data(
     notes = {name: count for name, count in notes.items() if count}
     second = table.best_on_test.get(entry.name, {}).get(column)
     notes |= {"best_on_test": round_number(second.mean)} if second else {}
-    if all(badges[n].verdicts for n in names):
-        columns = {n: str(table.results[n][column].result.column) for n in names}
-        signed = [badges[n].verdicts[c] for n, c in columns.items() if c in badges[n].verdicts]
-        if len(signed) == len(names):
-            notes["badge"] = max(signed, key=BADGE_VERDICTS.index)
+    keys = [(r.backbone.identity, str(r.column)) for r in results]
+    verdicts = badges[names[0]].verdicts
+    if all(key in verdicts for key in keys):
+        notes["badge"] = max((verdicts[key] for key in keys), key=BADGE_VERDICTS.index)
     mean, half = round_number(score.mean), round_number(score.ci95)
-    data = [mean, half, score.n, "" if seeds else results[0].records_digest[:HEX]]
+    data = [mean, half, score.n]
     return [*data, notes] if notes else data
 
 

@@ -16,11 +16,10 @@ from fsbench.core.io import replacing
 from fsbench.core.plotting import DARK, LIGHT, css_variables
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
-from leaderboard.board.board import Board
-from leaderboard.board.ranking_cache import RankingCache
-from leaderboard.board.tables import rank_tracks
 from leaderboard.site.data import build_page_data
 from leaderboard.site.packing import embed_json
+from leaderboard.store import Board
+from leaderboard.tables import rank_tracks
 
 CSS = ("base", "frame", "table", "entry", "charts", "print", "scale")
 JS = (
@@ -88,9 +87,7 @@ def hash_source(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def build_site(
-    board: Path, site: Path, cache: Path | None = None, report: Reporter = SILENT
-) -> Path:
+def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
     """Read, verify and rank the board, write SITE/index.html, and return its path.
 
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
@@ -100,14 +97,14 @@ def build_site(
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
     with paused_collection():
-        text = build_page(opened, cache, report)
+        text = build_page(opened, report)
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX
 
 
-def build_page(board: Board, cache: Path | None, report: Reporter) -> str:
+def build_page(board: Board, report: Reporter) -> str:
     """Return the HTML of a board; its entries are freed before garbage is looked for again."""
-    entries = board.entries(cache, report)
-    tables = rank_tracks(board.file, entries, RankingCache(board.folder, cache, report))
+    entries = board.entries(report)
+    tables = rank_tracks(board.file, entries)
     return render_page(build_page_data(board.file, entries, tables))

@@ -14,7 +14,6 @@ from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import Drawing
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
-from leaderboard.board.tables import BoardTable
 from leaderboard.charts import critical, heat_map, scatter
 from leaderboard.methods.figures import build_heat_map
 from leaderboard.methods.record import ControlKind, MethodBoard
@@ -22,6 +21,7 @@ from leaderboard.ranking.friedman import is_undivided, run_friedman
 from leaderboard.ranking.summary import list_caveats
 from leaderboard.ranking.tiers import Ranking
 from leaderboard.site import packing
+from leaderboard.tables import BoardTable
 
 PHONE, HALF, WHOLE = 358, 590, 1180
 """Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""

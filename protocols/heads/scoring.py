@@ -36,7 +36,6 @@ def make_episode_records(
     truth = torch.arange(logits.shape[2], device=logits.device).repeat_interleave(n_query)
     return EpisodeRecords(
         index=np.array([episode.index for episode in episodes], dtype=np.int64),
-        class_ids=np.stack([episode.class_ids for episode in episodes]),
         correct=(predicted == truth).view(len(episodes), -1, n_query).cpu().numpy(),
         collapsed=(predicted == predicted[:, :1]).all(dim=1).cpu().numpy(),
         finite=torch.isfinite(logits).flatten(1).all(dim=1).cpu().numpy(),
@@ -54,8 +53,9 @@ def score_dense_queries(
 ) -> EpisodeRecords:
     """Add the dense counts of correct and possible queries to the records of these episodes."""
     correct = records.correct.sum(axis=2, dtype=np.int64)
+    classes = np.stack([episode.class_ids for episode in episodes])
     for class_id, images in inputs.dataset.by_class.items():
-        places = np.argwhere(records.class_ids == class_id)
+        places = np.argwhere(classes == class_id)
         if places.size:
             free = np.stack([episodes[e].query_candidates[label] for e, label in places])
             sampled = np.stack([episodes[e].query[label] for e, label in places])

@@ -26,8 +26,8 @@ from unittest.mock import patch
 from benchmarks.pairing import fit_exponent
 
 from fsbench.core.process import peak_resident_memory
-from leaderboard.board.board import Board
-from leaderboard.board.tables import rank_tracks
+from leaderboard.store import Board
+from leaderboard.tables import rank_tracks
 from leaderboard.site import page
 
 SIZES = (50, 100, 200, 400, 1000)

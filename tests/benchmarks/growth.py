@@ -26,8 +26,8 @@ from fsbench.backbones.features import FeatureStore
 from fsbench.core.process import peak_resident_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-from leaderboard.board.board import Board
-from leaderboard.board.tables import rank_tracks
+from leaderboard.store import Board
+from leaderboard.tables import rank_tracks
 
 MEBIBYTE = 2**20
 

@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from fsbench import __version__
 from fsbench.cli.main import build
-from leaderboard.board.published import ENTRIES
+from leaderboard.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.figures import write_figures
 from pretrain.recipes.registry import RECIPES

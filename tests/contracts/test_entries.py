@@ -12,12 +12,12 @@ from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.names import file_stem
-from leaderboard.board.badges import read_badges
-from leaderboard.board.board import Board
-from leaderboard.board.official import BOARD_FILE
-from leaderboard.board.published import ENTRIES, PublishedEntry, load_published, read_published
+from leaderboard.badges import read_badges
+from leaderboard.store import Board
+from leaderboard.official import BOARD_FILE
+from leaderboard.published import ENTRIES, PublishedEntry, load_published, read_published
 from leaderboard.submission.chain import build_chain
-from leaderboard.submission.inspection import inspect_board
+from leaderboard.rules.board import inspect_board
 
 REGIME = ENTRIES.parent / "regime" / "entries"
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from fsbench.cli.main import build
 from fsbench.core.schema import Result
-from leaderboard.board.board import Board, BoardEntry
-from leaderboard.board.tables import rank_tracks
+from leaderboard.store import Board, BoardEntry
+from leaderboard.tables import rank_tracks
 from leaderboard.methods.board import read_method_boards
 
 ROOT = Path(__file__).resolve().parents[2]

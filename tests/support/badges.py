@@ -11,9 +11,9 @@ import pytest
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
-from leaderboard.board import badges, signatures
-from leaderboard.board.badges import Badge, CellCheck, FlipCount, allow_flips
-from leaderboard.board.board import Board
+from leaderboard import badges, signatures
+from leaderboard.badges import Badge, CellCheck, FlipCount, allow_flips
+from leaderboard.store import Board
 from leaderboard.submission.chain import build_chain
 
 needs_ssh_keygen = pytest.mark.skipif(

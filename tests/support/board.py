@@ -23,9 +23,9 @@ from fsbench.data.episodes import draw_manifest
 from fsbench.results import assembly, parquet
 from fsbench.results.names import file_stem, model_name
 from fsbench.results.summary import Records
-from fsbench.results.verification import Loaded
-from leaderboard.board.board import write_entry
-from leaderboard.submission.submission import Submission
+from fsbench.results.entry import Loaded
+from leaderboard.store import write_entry
+from leaderboard.intake.submission import Submission
 
 TARGETS = ("chestx", "cropdisease", "eurosat", "isic")
 SHOTS = (1, 5, 20, 50)

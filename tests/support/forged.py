@@ -11,7 +11,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Provenance
 from fsbench.results import assembly
 from fsbench.results.verification import load_result, result_files
-from leaderboard.board.board import EntryFile
+from leaderboard.store import EntryFile
 from leaderboard.submission.chain import build_chain
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from fsbench.core.tasks import Track
-from leaderboard.board.tables import BoardTable, CellFlags
+from leaderboard.tables import BoardTable, CellFlags
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import rank_entries
 from leaderboard.reports.table import ReportTable, build_report_table

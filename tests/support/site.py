@@ -15,9 +15,9 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.core.statistics import score
 from fsbench.results import assembly
 from fsbench.results.names import file_stem
-from leaderboard.board.board import BoardEntry, EntryFile
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.tables import BoardTable, rank_tracks
+from leaderboard.store import BoardEntry, EntryFile
+from leaderboard.record import BoardFile
+from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
 
 QUERIES = 75

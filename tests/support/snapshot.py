@@ -27,9 +27,9 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import draw_manifest
 from fsbench.results.summary import scored_outcomes
-from fsbench.results.verification import Loaded
-from leaderboard.board.board import Board, BoardEntry
-from leaderboard.board.tables import BoardTable, rank_tracks
+from fsbench.results.entry import Loaded
+from leaderboard.store import Board, BoardEntry
+from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import InDomainGain, MethodRow, MethodScore
 from leaderboard.ranking.tiers import RankedEntry

@@ -17,7 +17,7 @@ from fsbench.core.io import read_record
 from fsbench.core.schema import Analysis
 from fsbench.core.statistics import holm, paired_by_seed
 from fsbench.core.tasks import ColumnId
-from leaderboard.board.published import ENTRIES
+from leaderboard.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import format_gain, format_in_domain, make_gain_table

@@ -10,7 +10,7 @@ import fsbench
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.schema import Declaration
-from leaderboard.board.definition import BoardFile
+from leaderboard.record import BoardFile
 
 TASKS = ["toy_tiles:5w1s", "toy_tiles:5w5s"]
 

@@ -13,7 +13,7 @@ from fsbench.api.recompute import recompute
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
 from fsbench.core.tasks import TaskId
-from leaderboard.board.board import Board
+from leaderboard.store import Board
 
 TASK = "toy_tiles:5w1s"
 

@@ -20,7 +20,7 @@ from fsbench.backbones.networks import load_architecture, register_in_timm
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.seeding import stream
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "seal_resnet50": {"architecture": "resnet50", "model_args": {}},

@@ -12,7 +12,7 @@ import pytest
 from support.fakes import DECLARATION
 
 import fsbench
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = ROOT / "leaderboard" / "entries"

@@ -32,10 +32,11 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
 from fsbench.core.tasks import Options, TaskId
 from fsbench.results import ResultStore
 from fsbench.results.assembly import build_result as result_of
-from fsbench.results.verification import Loaded, read_cells
-from leaderboard.board.board import Board, BoardEntry
+from fsbench.results.entry import Loaded
+from fsbench.results.verification import read_cells
+from leaderboard.store import Board, BoardEntry
 from leaderboard.ranking.outcomes import VerifiedResult
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe

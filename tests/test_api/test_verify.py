@@ -21,10 +21,10 @@ from fsbench.core.errors import CheckpointError, DataError, UsageError, Validati
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import Options
 from fsbench.results.verification import read_cells
-from leaderboard.board.badges import Badge, read_badges
-from leaderboard.board.board import Board
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.inspection import inspect_board
+from leaderboard.badges import Badge, read_badges
+from leaderboard.store import Board
+from leaderboard.rules.submission import submit_results
+from leaderboard.rules.board import inspect_board
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")

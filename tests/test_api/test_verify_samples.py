@@ -13,7 +13,8 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import strip_digest
 from fsbench.results import provenance
-from fsbench.results.verification import Loaded, read_cells
+from fsbench.results.entry import Loaded
+from fsbench.results.verification import read_cells
 
 
 @pytest.fixture(scope="module")

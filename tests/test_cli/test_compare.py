@@ -14,7 +14,7 @@ from support.pairs import pair as known
 from fsbench.api.compare import Gap, compare, describe_needed, format_p, format_points
 from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, episodes_needed
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 
 def call(*arguments: str) -> int:

@@ -12,7 +12,7 @@ from support.pairs import pair as known
 
 from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, standard_errors
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 
 def call(*arguments: str) -> int:

@@ -13,7 +13,7 @@ from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.store import ResultStore
 from fsbench.results.verification import read
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 
 def call(*arguments: str | Path) -> int:

@@ -12,7 +12,7 @@ from support.badges import make_key, needs_ssh_keygen
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_bytes, read_json, read_mapping
 from fsbench.results.verification import load_result, result_files
-from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, read_public_key, sign_file
+from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, read_public_key, sign_file
 
 
 def bind(path: Path) -> None:

@@ -12,11 +12,11 @@ from support.fakes import DECLARATION
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
-from leaderboard.board.board import Board, EntryFile
-from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.board.tables import rank_board
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.submission import read_submissions
+from leaderboard.store import Board, EntryFile
+from leaderboard.record import BoardFile, Column, identify_column
+from leaderboard.tables import rank_board
+from leaderboard.rules.submission import submit_results
+from leaderboard.intake.submission import read_submissions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,7 +80,7 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from leaderboard.submission.checks import submit_results\n"
+        "from leaderboard.rules.submission import submit_results\n"
         "from support.fakes import DECLARATION as d\n"
         "for i in range(4): submit_results(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
@@ -102,7 +102,7 @@ def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("leaderboard.board.board.write_record", full)
+    monkeypatch.setattr("leaderboard.store.write_record", full)
     with pytest.raises(OSError, match="disk full"):
         submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert Board.open(tmp_path / "board").names() == []

@@ -11,10 +11,10 @@ from fsbench.core.progress import Silent
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.verification import read_cells
-from leaderboard.board.board import Board
-from leaderboard.board.repository import init_board
-from leaderboard.board.suspicion import OutcomeRow, describe_suspicions, find_suspicious_pairs
-from leaderboard.board.tables import extract_outcomes
+from leaderboard.store import Board
+from leaderboard.repository import init_board
+from leaderboard.near_copies import OutcomeRow, describe_suspicions, find_suspicious_pairs
+from leaderboard.tables import extract_outcomes
 from leaderboard.ranking.outcomes import Outcomes, count_up
 
 

@@ -16,9 +16,9 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.results import episode_records, parquet
 from fsbench.results.summary import digest_records, summarize
 from fsbench.results.verification import read_cells
-from leaderboard.board.board import Board
+from leaderboard.store import Board
 from leaderboard.submission.chain import LINKS, HashChain, build_chain, find_changes
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 Json = dict[str, Any]
 

@@ -16,15 +16,15 @@ from fsbench.core.records import ImageRecords
 from fsbench.core.specs import ImageSpec, KnnSpec
 from fsbench.results import ResultStore, episode_records, parquet
 from fsbench.results.summary import digest_records, summarize
-from leaderboard.board.board import Board
-from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.submission.checks import (
+from leaderboard.store import Board
+from leaderboard.record import BoardFile, Column, identify_column
+from leaderboard.rules.submission import (
     RULES,
     check_submission,
     resolve_dataset,
     submit_results,
 )
-from leaderboard.submission.submission import read_submissions
+from leaderboard.intake.submission import read_submissions
 
 
 def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:
@@ -170,7 +170,7 @@ def test_an_episode_number_without_end_costs_no_memory(tmp_path: Path) -> None:
 
 
 def test_too_many_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leaderboard.submission.checks.MAX_EPISODES", 39)
+    monkeypatch.setattr("leaderboard.rules.submission.MAX_EPISODES", 39)
     fakes.write(tmp_path / "results")
     assert codes(tmp_path / "results", board(tmp_path)) == {"size"}
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from support import fakes, site
 
-from leaderboard.board.board import BoardEntry
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import load_official_boards
-from leaderboard.board.tables import BoardTable, rank_tracks
+from leaderboard.store import BoardEntry
+from leaderboard.record import BoardFile
+from leaderboard.official import load_official_boards
+from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import VerifiedResult
 
 Change = Callable[[VerifiedResult], VerifiedResult]

@@ -11,9 +11,9 @@ from support.fakes import DECLARATION
 
 from fsbench.core.records import ProbeRecords
 from fsbench.results import ResultStore
-from leaderboard.board.tables import rank_board
+from leaderboard.tables import rank_board
 from leaderboard.reports.render import build_board_json, make_measured_table, render_board
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 N = 100
 

@@ -21,8 +21,8 @@ from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from leaderboard.submission import archive
 from leaderboard.submission import archive as limits
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.submission import read_declaration, read_submissions
+from leaderboard.rules.submission import submit_results
+from leaderboard.intake.submission import read_declaration, read_submissions
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip

@@ -15,10 +15,10 @@ from support.forged import flipped, forge
 
 from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords
-from leaderboard.board import badges, published
-from leaderboard.board.badges import FlipCount
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.inspection import inspect_board
+from leaderboard import badges, published
+from leaderboard.badges import FlipCount
+from leaderboard.rules.submission import submit_results
+from leaderboard.rules.board import inspect_board
 
 
 @pytest.fixture(scope="module")

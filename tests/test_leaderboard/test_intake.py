@@ -13,7 +13,7 @@ from support.fakes import DECLARATION
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 GIVEN = (
     "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",

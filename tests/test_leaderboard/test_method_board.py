@@ -25,7 +25,7 @@ from leaderboard.methods.board import (
 )
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
 Call = Callable[..., str]

@@ -17,7 +17,7 @@ from leaderboard.methods.board import build_method_board
 from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
 from leaderboard.methods.record import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px n_query=5", "x:5w1s/affine@ibm 32px n_query=5"
 N = 200

@@ -18,12 +18,12 @@ from fsbench.core.tasks import Track
 from fsbench.data.targets import eurosat
 from fsbench.results import ResultStore, read
 from fsbench.results.verification import read_cells
-from leaderboard.board import official
-from leaderboard.board.board import Board
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.repository import ABOUT, init_board
-from leaderboard.board.tables import rank_board
-from leaderboard.submission.checks import submit_results
+from leaderboard import official
+from leaderboard.store import Board
+from leaderboard.record import BoardFile
+from leaderboard.repository import ABOUT, init_board
+from leaderboard.tables import rank_board
+from leaderboard.rules.submission import submit_results
 
 
 def named(name: str, **changes: object) -> object:

@@ -7,8 +7,8 @@ import pytest
 from support import fakes
 
 from fsbench.core.tasks import ColumnId, Data, Track
-from leaderboard.board.definition import Column
-from leaderboard.board.tables import TrackColumns, select_published
+from leaderboard.record import Column
+from leaderboard.tables import TrackColumns, select_published
 
 LINEAR = "isic:5w1s/linear@ibm 64px"
 

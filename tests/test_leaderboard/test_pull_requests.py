@@ -25,12 +25,12 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
 from leaderboard.board import suspicion
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.repository import init_board
-from leaderboard.board.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
-from leaderboard.board.tables import BoardTable, rank_board
+from leaderboard.record import BoardFile
+from leaderboard.repository import init_board
+from leaderboard.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
+from leaderboard.tables import BoardTable, rank_board
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 Edit = Callable[[Path], object]
 GIT = {

@@ -8,8 +8,8 @@ import pytest
 
 from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns
-from leaderboard.board.published import load_published
-from leaderboard.board.tables import BoardTable
+from leaderboard.published import load_published
+from leaderboard.tables import BoardTable
 from leaderboard.ranking.tiers import Outcomes, rank_entries
 from leaderboard.reports.render import (
     build_board_json,

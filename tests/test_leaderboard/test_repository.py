@@ -12,7 +12,7 @@ import yaml
 from support import fakes
 
 from fsbench.cli.main import run
-from leaderboard.board.repository import find_source, to_public_address
+from leaderboard.repository import find_source, to_public_address
 
 FILLED = {"authors": "A. Author", "link": "https://example.org", "license": "MIT"}
 SOURCE = "fsbench @ git+https://example.org/lab/fsbench@0123456"

@@ -14,9 +14,9 @@ from support.methods import facts, outcomes, random_init, run
 from fsbench.api.leaderboard import RankedBoard
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import paired, score
-from leaderboard.board.board import BoardEntry
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.tables import BoardTable, rank_tracks
+from leaderboard.store import BoardEntry
+from leaderboard.record import BoardFile
+from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.methods.board import build_from_table, build_method_board
 from leaderboard.methods.runs import MethodRun, group_seeds, name_row
 from leaderboard.ranking.outcomes import Outcomes

@@ -9,9 +9,9 @@ from support import fakes
 from support.fakes import DECLARATION
 
 from leaderboard.board import board as board_module
-from leaderboard.board.board import Board
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.submission import read_submissions
+from leaderboard.store import Board
+from leaderboard.rules.submission import submit_results
+from leaderboard.intake.submission import read_submissions
 
 
 def mean(board: Path, name: str = "entry") -> float:

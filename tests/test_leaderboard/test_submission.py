@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.submission.submission import find_declaration, read_declaration
+from leaderboard.intake.submission import find_declaration, read_declaration
 
 VALUES = {
     "name": "seal-r50",

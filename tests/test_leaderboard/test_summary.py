@@ -8,7 +8,7 @@ from support import fakes
 
 from fsbench.cli.main import run
 from leaderboard.ranking.summary import BoardStatistics
-from leaderboard.submission.checks import submit_results
+from leaderboard.rules.submission import submit_results
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
 

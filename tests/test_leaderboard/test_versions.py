@@ -8,12 +8,12 @@ from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.board.board import Board
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.tables import rank_board
-from leaderboard.board.versions import freeze_board
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.inspection import inspect_board
+from leaderboard.store import Board
+from leaderboard.record import BoardFile
+from leaderboard.tables import rank_board
+from leaderboard.freeze import freeze_board
+from leaderboard.rules.submission import submit_results
+from leaderboard.rules.board import inspect_board
 
 
 def add(board: Path, name: str, **fields: object) -> None:

@@ -13,7 +13,7 @@ from fsbench.cli.main import run
 from fsbench.core import seeding
 from fsbench.results.table import warn_of_scale
 from fsbench.results.verification import episode_records, read_cells
-from leaderboard.board.tables import rank_board
+from leaderboard.tables import rank_board
 
 HEADS = ("linear", "logistic", "ridge", "centroid", "cosine", "knn", "soft_kmeans")
 SCALES = (0.1, 1.0, 100.0)

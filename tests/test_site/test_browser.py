@@ -13,9 +13,9 @@ from support import site as fakes_site
 from support.colours import compute_contrast
 
 from fsbench.core import statistics
-from leaderboard.board.badges import Verification
-from leaderboard.board.published import load_published
-from leaderboard.board.tables import rank_tracks
+from leaderboard.badges import Verification
+from leaderboard.published import load_published
+from leaderboard.tables import rank_tracks
 from leaderboard.site import data, page
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'

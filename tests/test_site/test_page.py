@@ -15,9 +15,9 @@ from support import methods as fakes_methods
 from support import site as fakes_site
 
 from fsbench.core.schema import DatasetRecord
-from fsbench.results.verification import Loaded
-from leaderboard.board.official import find_official_board
-from leaderboard.board.tables import rank_tracks
+from fsbench.results.entry import Loaded
+from leaderboard.official import find_official_board
+from leaderboard.tables import rank_tracks
 from leaderboard.methods.board import build_from_table
 from leaderboard.reports.render import to_percent
 from leaderboard.site import data, page

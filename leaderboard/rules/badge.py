@@ -11,17 +11,17 @@ from pathlib import Path
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import provenance
-from fsbench.results.verification import Loaded, Problem
-from leaderboard.board.badges import (
+from fsbench.results.entry import Entry, Loaded
+from fsbench.results.verification import Problem
+from leaderboard.badges import (
+    FEWEST,
     Badge,
     CellCheck,
     FlipCount,
     allow_flips,
     badge_path,
     draw_rows,
-    draw_seeds,
 )
-from leaderboard.submission.chain import build_chain
 
 FIX = "remove the badge, or verify the entry again"
 SHOWN = 3
@@ -32,20 +32,27 @@ Contradiction = tuple[object, object]
 """Value in a badge, and the value that it must have."""
 
 
-def find_badge_problems(path: Path, badge: Badge, results: Sequence[Loaded]) -> Iterator[Problem]:
-    """Yield a Problem for everything in a badge that contradicts the results of its entry."""
-    end = build_chain(results).end
-    if badge.chain != end:
-        yield Problem("badge", str(path), "a badge of other results", "of these", FIX)
-        return
-    contradictions = [*check_date(path, badge), *check_coverage(badge, results)]
-    if not contradictions:
-        contradictions += check_draws(badge, results)
-        by_column = {str(loaded.result.column): loaded for loaded in results}
-        for cell in badge.cells:
-            contradictions += check_cell(badge, cell, by_column[cell.cell])
+def find_badge_problems(path: Path, badge: Badge, entry: Entry) -> Iterator[Problem]:
+    """Yield a Problem for everything in a badge that contradicts its entry.
+
+    A badge of an earlier state of the entry counts for nothing and is not checked further.
+    """
+    contradictions = [*check_date(path, badge)]
+    if badge.entry != entry.name:
+        contradictions.append((f"a badge of {badge.entry[:60]!r}", f"of {entry.name!r}"))
+    results = {
+        str(cell.result.column): cell
+        for cell in entry.cells
+        if cell.result.backbone.identity == badge.weights
+    }
+    if badge.entry_digest == entry.digest and not contradictions:
+        contradictions += check_coverage(badge, list(results.values()))
+        if not contradictions:
+            for cell in badge.cells:
+                contradictions += check_draws(badge, cell, results[cell.cell])
+                contradictions += check_cell(badge, cell, results[cell.cell])
     for actual, expected in contradictions:
-        yield Problem("badge", str(path), str(actual)[:300], str(expected)[:300], FIX)
+        yield Problem.contrast("badge", path, actual, expected, FIX)
 
 
 def check_date(path: Path, badge: Badge) -> Iterator[Contradiction]:
@@ -77,29 +84,22 @@ def check_coverage(badge: Badge, results: Sequence[Loaded]) -> Iterator[Contradi
         yield f"recomputed {', '.join(others[:SHOWN])}", "few-shot results of the entry"
 
 
-def check_draws(badge: Badge, results: Sequence[Loaded]) -> Iterator[Contradiction]:
-    """Check that the drawn episodes follow from the chain and the seed.
-
-    Those of schema 1 are episodes of the result: how they were drawn changed within it.
-    """
-    cells = {cell.cell: cell for cell in badge.cells}
-    verified = sorted(
-        (loaded for loaded in results if str(loaded.result.column) in cells),
-        key=lambda loaded: (loaded.result.column, loaded.result.spec_digest),
-    )
-    indices = [c.records.index for c in verified if isinstance(c.records, EpisodeRecords)]
-    n = sum(len(cell.drawn) for cell in badge.cells)
-    if n > sum(map(len, indices)):
-        yield f"{n} episodes drawn", f"at most {sum(map(len, indices))}"
+def check_draws(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contradiction]:
+    """Check that the drawn episodes follow from digest and seed, and that they are enough."""
+    records = loaded.records
+    if not isinstance(records, EpisodeRecords):
         return
-    rows = draw_rows([len(index) for index in indices], n, draw_seeds(badge.chain, badge.seed))
-    for loaded, index, drawn in zip(verified, indices, rows, strict=True):
-        cell = cells[str(loaded.result.column)]
-        expected, actual = index[drawn].tolist(), list(cell.drawn)
-        if badge.schema_version == 1:
-            expected = sorted(set(actual) & set(index.tolist()))
-        if actual != expected:
-            yield f"{cell.cell}: drawn {actual[:SHOWN]}", f"{expected[:SHOWN]}, as the chain says"
+    n = len(cell.drawn)
+    least = min(FEWEST, len(records.index))
+    if n < least:
+        yield f"{cell.cell}: {n} episodes drawn", f"{least} or more"
+        return
+    rows = draw_rows(len(records.index), n, badge.entry_digest, badge.seed, cell.cell)
+    expected, actual = records.index[rows].tolist(), list(cell.drawn)
+    if actual != expected:
+        yield f"{cell.cell}: drawn {actual[:SHOWN]}", f"{expected[:SHOWN]}, as the digest says"
+    if abs(cell.mean - loaded.result.score.mean) > 1e-9:
+        yield f"{cell.cell}: a mean of {cell.mean}", loaded.result.score.mean
 
 
 def check_cell(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contradiction]:
@@ -117,7 +117,7 @@ def check_cell(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contra
         yield f"{cell.cell}: environment {cell.differs or 'equal'}", differs or "equal"
     scored = cell.episodes * spec.episode.n_way * spec.episode.n_query
     dense = 0 if records.dense_total is None else int(records.dense_total.sum())
-    for count, least, most in list_limits(badge, cell, scored, dense):
+    for count, least, most in list_limits(cell, scored, dense):
         if not least <= count.outcomes <= most:
             yield f"{cell.cell}: {count.outcomes} outcomes", f"{least} to {most}"
         allowed = allow_flips(count.outcomes, spec.adaptation, bool(differs))
@@ -131,10 +131,6 @@ def check_cell(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contra
         yield f"{cell.cell}: wrong episodes {list(cell.wrong[:SHOWN])}", "episodes that differ"
 
 
-def list_limits(
-    badge: Badge, cell: CellCheck, scored: int, dense: int
-) -> list[tuple[FlipCount, int, int]]:
+def list_limits(cell: CellCheck, scored: int, dense: int) -> list[tuple[FlipCount, int, int]]:
     """Return every count with the fewest and the most outcomes that it can have."""
-    if badge.schema_version == 1:
-        return [(cell, scored, scored + dense)]
     return [(cell, scored, scored), *([] if cell.dense is None else [(cell.dense, 1, dense)])]

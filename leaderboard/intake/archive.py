@@ -18,7 +18,7 @@ from typing import IO, cast
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import columns
-from fsbench.results.verification import Loaded
+from fsbench.results.entry import Loaded
 
 MAX_FILES = 20_000
 MAX_TOTAL = 2 * 2**30
@@ -28,9 +28,9 @@ MAX_ARCHIVE = 64 * 2**20
 """Bytes of the archive itself, which also bounds the list of members of a zip."""
 MAX_HEADER = 2**20
 """Bytes of a tar's headers between two members: a long name or a list of holes may claim more."""
-MAX_RESULTS = 5000
+MAX_MODELS = 1000
 MAX_FILE_BYTES = 256 * 2**20
-"""Bytes of all results on disk; one result and its records take about 30 kB."""
+"""Bytes of all results on disk; the results of one model take about 300 kB."""
 MAX_OUTCOMES = 2**30
 """Bytes of all records in memory, one byte per query."""
 CHUNK = 2**20
@@ -195,13 +195,12 @@ def copy_member(path: Path, member: ArchiveMember, target: Path, limit: int) -> 
     return size
 
 
-def check_sizes(files: Sequence[Path]) -> None:
-    """Check number and size of result files. Raises ValidationFailed."""
-    paths = [path for file in files for path in (file, file.with_suffix(".parquet"))]
-    size = sum(path.stat().st_size for path in paths if path.is_file())
-    if len(files) > MAX_RESULTS or size > MAX_FILE_BYTES:
+def check_sizes(folders: Sequence[Path]) -> None:
+    """Check number and size of the entries to read. Raises ValidationFailed."""
+    size = sum(path.stat().st_size for f in folders for path in f.iterdir() if path.is_file())
+    if len(folders) > MAX_MODELS or size > MAX_FILE_BYTES:
         raise ValidationFailed(
-            f"{len(files)} results of {size} bytes, allowed are {MAX_RESULTS} and {MAX_FILE_BYTES}",
+            f"{len(folders)} models of {size} bytes, allowed are {MAX_MODELS} and {MAX_FILE_BYTES}",
             fix=TOO_MUCH,
         )
 

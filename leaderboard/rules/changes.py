@@ -16,20 +16,21 @@ from pathlib import Path, PurePosixPath
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record
+from fsbench.results.entry import ENTRY_FILE, MAX_ENTRY, EntryFile, parse_entry, read_content
 from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem
-from leaderboard.board.badges import Badge, is_trusted
-from leaderboard.board.board import ENTRY_FILE, EntryFile
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import BOARD_FILE
-from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, signature_path
-from leaderboard.submission.archive import MAX_DEPTH
+from leaderboard.badges import Badge
+from leaderboard.intake.archive import MAX_DEPTH
+from leaderboard.official import BOARD_FILE
+from leaderboard.record import BoardFile
+from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
+from leaderboard.trust import is_trusted
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 """File modes of git."""
 SPECIAL_MODES = {PROGRAM: "an executable file", LINK: "a link", SUBMODULE: "a submodule"}
-MAX_ADDED_FILE = 4 * 2**20
-"""Bytes of one file of a new entry; a result and its records take about 30 kB."""
+MAX_ADDED_FILE = 16 * 2**20
+"""Bytes of one file of a new entry; 90 results of 600 episodes take 1 MB."""
 EXPECTED = "new entry folders of one owner"
 FIX = "leave it out and rebase on the base, or ask a maintainer, who checks with --allow-maintainer"
 
@@ -241,24 +242,23 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
                 added.setdefault(name, []).append(change)
         else:
             where = repr(str(change.path))[1:-1]  # git takes names with line breaks
-            yield Problem("change", where[:300], reason, EXPECTED, FIX)
+            yield Problem.contrast("change", where[:300], reason, EXPECTED, FIX)
     owners: dict[str, str] = {}
     for name in added:
         path = comparison.root / comparison.board / name / ENTRY_FILE
         try:
-            file = read_record(path, EntryFile)
+            file = read_file(path)
         except ValidationFailed:  # the inspection of the board reports it, if it is an entry at all
             if not path.is_file():
-                yield Problem("change", str(path.parent), f"no {ENTRY_FILE}", EXPECTED, FIX)
+                yield Problem.contrast(
+                    "change", str(path.parent), f"no {ENTRY_FILE}", EXPECTED, FIX
+                )
             continue
-        if file.chain is None:
-            fix = "submit the results again with fsbench submit"
-            yield Problem("chain", str(path), "a new entry without hash chain", "one", fix)
-        owners[name] = file.key or file.declaration.authors
+        owners[name] = file.key or (file.declaration.authors if file.declaration else "")
     if len(set(owners.values())) > 1:
         actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in sorted(owners.items())[:5])
         fix = "one pull request per owner, with equal authors in all of its entries"
-        yield Problem("owner", str(comparison.root), actual, "one owner", fix)
+        yield Problem.contrast("owner", str(comparison.root), actual, "one owner", fix)
 
 
 def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
@@ -267,14 +267,19 @@ def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
     An older state has a valid signature as well.
     """
     try:
-        after = read_record(path, EntryFile)
-        dates = [datetime.fromisoformat(file.submitted) for file in (before, after)]
+        after = read_file(path)
+        dates = [datetime.fromisoformat(file.submitted or "") for file in (before, after)]
         is_newer = dates[0] < dates[1]
     except (ValidationFailed, ValueError, TypeError):
         return None
     has_key = after.key is not None and after.key == before.key
     signed = has_key and is_signed(path, [str(after.key)], ENTRY_NAMESPACE)
     return after if is_newer and signed else None
+
+
+def read_file(path: Path) -> EntryFile:
+    """Return the content of entry.json. Raises ValidationFailed."""
+    return parse_entry(path, read_content(path, MAX_ENTRY))
 
 
 def explain_refusal(
@@ -285,8 +290,8 @@ def explain_refusal(
 ) -> str | None:
     """Return why a submitter may not make a change.
 
-    replaced: entries of the base that name a key, with their new state if it signed that. Badges
-    in them stay unless the results are others.
+    replaced: entries of the base that name a key, with their new state if it signed that. Badges of
+    the old state may go: board and verdicts remember what they said.
     """
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()
@@ -294,10 +299,7 @@ def explain_refusal(
         return f"{change.words} outside of entry folders"
     if any(part.startswith(".") for part in parts):
         return f"{change.words} hidden file"
-    if (after := replaced.get(parts[0])) and (
-        parts[1] != BADGES
-        or (change.after is None and after.chain != comparison.signed[parts[0]].chain)
-    ):
+    if replaced.get(parts[0]) and (parts[1] != BADGES or change.after is None):
         return None if change.after in {FILE, None} else change.words
     if is_signed_badge(comparison, change):
         return None
@@ -327,6 +329,7 @@ def is_signed_badge(comparison: TreeChanges, change: FileChange) -> bool:
     if file.stat().st_size > MAX_ADDED_FILE:
         return False
     try:
-        return is_trusted(file, read_record(file, Badge), comparison.signers)
+        read_record(file, Badge)
     except ValidationFailed:
         return False
+    return is_trusted(file, comparison.signers)

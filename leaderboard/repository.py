@@ -23,14 +23,14 @@ from fsbench.core.io import write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import safe_name
 from fsbench.results.provenance import git_commit
-from leaderboard.board.board import Board
-from leaderboard.board.definition import BoardFile
-from leaderboard.board.official import BOARD_FILE, find_official_board
-from leaderboard.board.tables import rank_board
+from leaderboard.intake.submission import Submission
+from leaderboard.official import BOARD_FILE, find_official_board
+from leaderboard.record import BoardFile
 from leaderboard.reports.render import escape_markdown, make_overview_table, render_table
-from leaderboard.submission.changes import check_changes, compare_with_base, run_git
-from leaderboard.submission.checks import submit_results
-from leaderboard.submission.submission import Submission
+from leaderboard.rules.changes import check_changes, compare_with_base, run_git
+from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
+from leaderboard.tables import rank_board
 
 VARIABLE = "${{ vars.FSBENCH }}"
 """The repository variable that names what pip installs, where no address is known."""
@@ -202,9 +202,7 @@ def to_public_address(address: str) -> str | None:
     return urlunsplit((scheme, parts.hostname + port, parts.path, "", ""))
 
 
-def render_readme(
-    folder: Path, cache: Path | None = None, report: Reporter = SILENT
-) -> tuple[Path, bool]:
+def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
     """Write the tables of a board into its README; return the file, and whether it changed.
 
     Raises UsageError for a README without the two marks between which the tables stand.
@@ -218,7 +216,7 @@ def render_readme(
         raise UsageError(
             f"{path} has no place for the tables", fix=f"add the lines {BEGIN} and {END} to it"
         )
-    views = [view for view in rank_board(folder, cache, report) if view.ranking.entries]
+    views = [view for view in rank_board(folder, report) if view.ranking.entries]
     tables = [make_overview_table(view) for view in views]
     texts = [render_table(table.complete or table) for table in tables] or [NO_ENTRIES]
     filled = "\n\n".join([before + BEGIN, *texts, END + after])

@@ -1,26 +1,23 @@
 """Versions of user boards: freeze the columns and the rule of a board so that it can be cited."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import write_record
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import Result
-from fsbench.core.tasks import ColumnId
 from fsbench.results.names import safe_name
-from leaderboard.board.board import Board
-from leaderboard.board.definition import BoardFile, Column, identify_column
-from leaderboard.board.official import BOARD_FILE, load_official_boards
-from leaderboard.board.tables import column_order
+from leaderboard.official import BOARD_FILE, load_official_boards
+from leaderboard.record import BoardFile, Column, identify_column
+from leaderboard.store import Board, BoardEntry
+from leaderboard.tables import complete_columns
 
 
 def freeze_board(
     folder: Path,
     version: int = 1,
     about: str | None = None,
-    cache: Path | None = None,
     report: Reporter = SILENT,
 ) -> BoardFile:
     """Write board.json with the columns that it names, else with all columns of its entries.
@@ -34,8 +31,7 @@ def freeze_board(
         if file.version is not None:
             fix = "start a new folder for a new version"
             raise UsageError(f"{folder} is frozen already, as {file.title}", fix=fix)
-        entries = board.entries(cache, report)
-        results = [cell.result for entry in entries for cell in entry.cells]
+        entries = board.entries(report)
         frozen = BoardFile.freeze(
             name=choose_name(board),
             version=version,
@@ -43,7 +39,7 @@ def freeze_board(
             about=about or file.about,
             official=file.official,
             ranking=file.ranking,
-            columns=unify_columns(file.columns or collect_columns(results)),
+            columns=list_columns(complete_columns(file, entries), entries),
             signers=file.signers,
         )
         write_record(folder / BOARD_FILE, frozen)
@@ -61,34 +57,22 @@ def choose_name(board: Board) -> str:
     return name
 
 
-def collect_columns(results: Iterable[Result]) -> list[Column]:
-    """Return the columns of these results; those of flagged results name no fingerprint."""
-    columns = {
-        identify_column(r).model_copy(update={"fingerprint": None} if r.flags else {})
-        for r in results
-    }
-    return sorted(columns, key=column_order)
+def list_columns(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[Column, ...]:
+    """Return the columns of a board, one of each name; those of flagged results without images.
 
-
-def unify_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return one column per name, the one with a fingerprint if there is one.
-
-    Raises UsageError without columns, and if columns of one name differ in spec or images.
+    Raises UsageError without columns.
     """
-    columns_by_name: dict[ColumnId, list[Column]] = {}
-    for column in columns:
-        columns_by_name.setdefault(column.name, []).append(column)
-    if not columns_by_name:
+    if not file.columns:
         raise UsageError("a board without results has no columns", fix="submit an entry first")
-    unified = []
-    for name, same_name in columns_by_name.items():
-        asserted = [column for column in same_name if column.fingerprint is not None]
-        specs = {column.spec_digest for column in same_name}
-        if len(specs) > 1 or len(asserted) > 1:
-            part = "specs" if len(specs) > 1 else "images"
-            raise UsageError(
-                f"entries have {name} with other {part}",
-                fix="remove the entries that differ, or name one column in board.json",
-            )
-        unified += (asserted or same_name)[:1]
-    return tuple(unified)
+    names = [column.name for column in file.columns]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UsageError(
+            f"board.json names {repeated[0]} with other specs or images",
+            fix="keep one column of each name",
+        )
+    results = [cell.result for entry in entries for cell in entry.cells]
+    flagged = {identify_column(result) for result in results if result.flags}
+    return tuple(
+        column.model_copy(update={"fingerprint": None}) if column in flagged else column
+        for column in file.columns
+    )

@@ -3,17 +3,16 @@
 An excluded entry is listed with its numbers below the ranked ones. Excluded are, in this order:
 entries on other images or episodes than the table's, entries whose classifiers collapsed or gave
 non-finite logits on more than a tenth of the episodes of a column (never a random control, whose
-share of such episodes is a flag), short and limited entries, and repeated weights. Entries that
-lack a column are left to the ranking itself. A board can state that fewer episodes than those of
-the spec are enough (`episodes` in board.json).
+share of such episodes is a flag), and short and limited entries. Entries that lack a column are
+left to the ranking itself. A board can state that fewer episodes than those of the spec are enough
+(`episodes` in board.json).
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from fsbench.results.verification import Loaded
-from leaderboard.board.board import BoardEntry
-from leaderboard.board.definition import Column
+from fsbench.results.entry import Loaded
+from leaderboard.record import Column
 
 PARTIAL = {"short", "limited"}
 """Flags of results over fewer episodes or epochs than their spec."""
@@ -26,40 +25,38 @@ Reasons = dict[str, str]
 ResultsByColumn = Mapping[str, Loaded]
 
 
-def exclude_entries(
-    entries: Sequence[BoardEntry],
+def exclude_rows(
+    members: Mapping[str, Sequence[str]],
+    measured: Mapping[str, Sequence[Loaded]],
     results: Mapping[str, ResultsByColumn],
     labels: Mapping[Column, str],
     episodes: Mapping[str, int],
 ) -> Reasons:
-    """Return entry -> reason.
+    """Return row -> reason: what excludes one of its seeds excludes the row.
 
-    results: entry -> column label -> its result in this table; episodes: head -> as many as make a
-    result whole.
+    members: row -> its networks; measured: network -> all of its results; results: network ->
+    column label -> its result in this table; episodes: head -> as many as make a result whole.
     """
     reasons: Reasons = {}
-    whole: list[BoardEntry] = []
-    for entry in entries:
-        by_column = results[entry.name]
-        reason = explain_deviation(entry, by_column, labels) or explain_failures(by_column)
-        if reason:
-            reasons[entry.name] = reason
-        elif len(by_column) == len(labels):
-            whole.append(entry)
-    for entry in whole:
-        if flags := list_partial(results[entry.name].values(), episodes):
-            reasons[entry.name] = f"{', '.join(flags)}: not all episodes"
-    return reasons | exclude_repeats([entry for entry in whole if entry.name not in reasons])
+    for row, names in members.items():
+        for name in names:
+            by_column = results[name]
+            reason = explain_deviation(measured[name], by_column, labels)
+            reason = reason or explain_failures(by_column)
+            if not reason and len(by_column) == len(labels):
+                flags = list_partial(by_column.values(), episodes)
+                reason = f"{', '.join(flags)}: not all episodes" if flags else ""
+            if reason:
+                reasons.setdefault(row, reason if name == row else f"{reason} ({name})")
+    return reasons
 
 
 def explain_deviation(
-    entry: BoardEntry, by_column: ResultsByColumn, labels: Mapping[Column, str]
+    measured: Iterable[Loaded], by_column: ResultsByColumn, labels: Mapping[Column, str]
 ) -> str:
-    """Return which column the entry has on other images or episodes only; "" if none."""
-    measured = {loaded.result.column for loaded in entry.cells}
-    others = [
-        c.name for c, label in labels.items() if label not in by_column and c.name in measured
-    ]
+    """Return which column a network has on other images or episodes only; "" if none."""
+    names = {loaded.result.column for loaded in measured}
+    others = [c.name for c, label in labels.items() if label not in by_column and c.name in names]
     return f"{others[0]} is on other images or episodes than this table's" if others else ""
 
 
@@ -90,19 +87,3 @@ def list_partial(results: Iterable[Loaded], episodes: Mapping[str, int]) -> list
         if loaded.result.score.n < episodes.get(loaded.result.task.head or "", math.inf)
     )
     return sorted({flag for result in partial for flag in result.flags} & PARTIAL)
-
-
-def exclude_repeats(entries: Iterable[BoardEntry]) -> Reasons:
-    """Return the entries whose weights and way of taking features another entry has.
-
-    The one with more results stands, then the one submitted earlier.
-    """
-    reasons: Reasons = {}
-    first: dict[str, str] = {}
-    for entry in sorted(entries, key=lambda e: (-len(e.cells), e.file.submitted, e.name)):
-        identity = entry.cells[0].result.backbone.identity
-        if standing := first.get(identity):
-            reasons[entry.name] = f"the same weights and features as {standing}"
-        else:
-            first[identity] = entry.name
-    return reasons

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.results.verification import Loaded
-from leaderboard.board.definition import BoardFile
+from fsbench.results.entry import Loaded
 from leaderboard.ranking.outcomes import EXACT, Outcomes, extract_outcomes
+from leaderboard.record import BoardFile
 
 NEAR_COPY = 0.1
 """Mean squared difference of episodes, in parts of that of two independent models.

@@ -7,10 +7,9 @@ fsbench/results/verification.py.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from glob import escape
 from pathlib import Path
 from typing import Any
 from unicodedata import category
@@ -18,24 +17,43 @@ from unicodedata import category
 import numpy as np
 
 from fsbench.core.errors import DataError, UnknownName, ValidationFailed
-from fsbench.core.io import read_record
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, columns
-from fsbench.core.schema import OF_ITS_MACHINE, DatasetRecord, Declaration, Result
+from fsbench.core.schema import (
+    OF_ITS_MACHINE,
+    BackboneFacts,
+    DatasetRecord,
+    Declaration,
+    Result,
+)
 from fsbench.core.specs import FITTED, EpisodicSpec, Frozen
+from fsbench.core.tasks import ColumnId
 from fsbench.results import verification
-from fsbench.results.assembly import SAME_BACKBONE, describe_gaps
-from fsbench.results.names import ANALYSES, BADGES, MODEL_FILE, safe_name
-from fsbench.results.verification import AGAIN, Loaded, Problem
-from leaderboard.board.board import ENTRY_FILE, Board
-from leaderboard.board.definition import find_differing_keys, identify_column
-from leaderboard.board.tables import match_column
-from leaderboard.submission.archive import open_submission
-from leaderboard.submission.submission import (
+from fsbench.results.assembly import SAME_BACKBONE, describe_gaps, key_of
+from fsbench.results.entry import (
+    ENTRY_FILE,
+    MAX_ENTRY,
+    Loaded,
+    digest_outcomes,
+    parse_entry,
+    read_content,
+    restore_results,
+)
+from fsbench.results.names import ANALYSES, BADGES, safe_name
+from fsbench.results.outcomes import digest_records
+from fsbench.results.verification import AGAIN, Problem
+from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
+from leaderboard.intake.archive import open_submission
+from leaderboard.intake.submission import (
     Submission,
     find_declaration,
     read_declaration,
     read_submissions,
+    recipe_key,
 )
+from leaderboard.record import find_differing_keys, identify_column
+from leaderboard.store import Board, seed_of
+from leaderboard.tables import match_column, track_key
 
 OUTCOMES = ("correct", "last", "best")
 """Names of the arrays of single outcomes in all kinds of records."""
@@ -65,7 +83,10 @@ WINDOWS_NAMES = {
     *(f"{p}{n}" for p in ("com", "lpt") for n in range(10)),
 }
 """Names of devices on Windows, also before a suffix."""
-TAKEN_NAMES = {"board.json", "index.html", ENTRY_FILE, MODEL_FILE, BADGES, ANALYSES}
+TAKEN_NAMES = {
+    *("board.json", "index.html", ENTRY_FILE, BADGES, ANALYSES),
+    *(HISTORY_FILE, VERIFICATIONS_FILE),
+}
 """Names that files and folders of boards and sites have."""
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[A-Za-z0-9.]+)?")
 SHOWN = 3
@@ -88,7 +109,7 @@ def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
 
 def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that names are path components on every system and unambiguous to readers."""
-    names = {submission.name, submission.model, *(c.result.dataset.name for c in submission.cells)}
+    names = {submission.name, *(c.result.dataset.name for c in submission.cells)}
     for name in sorted(names):
         if name != safe_name(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
@@ -102,7 +123,7 @@ def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that texts are short and printable."""
     yield from find_bad_text(submission.name, submission.declaration)
     for loaded in submission.cells:
-        yield from find_bad_text(str(loaded.path), loaded.result)
+        yield from find_bad_text(loaded.where, loaded.result)
 
 
 def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
@@ -118,14 +139,14 @@ def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
         if not is_shown or len(text) > MAX_TEXT or "m" * (MAX_MARKS + 1) in marks:
             fix = "remove invisible characters, marks and spaces at the ends, and shorten the text"
             expected = f"printable text of at most {MAX_TEXT} characters"
-            yield Problem("text", where, ascii(text[:60]), expected, fix)
+            yield Problem.contrast("text", where, ascii(text[:60]), expected, fix)
             break
 
 
 def check_provenance(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that dates are dates, none in the future, and that versions are versions."""
     for loaded in submission.cells:
-        made, where = loaded.result.provenance, str(loaded.path)
+        made, where = loaded.result.provenance, loaded.where
         yield from check_date_text(where, "started", made.started)
         versions = {"fsbench": made.fsbench, "python": made.python, **made.packages, **made.plugins}
         for name, version in versions.items():
@@ -137,18 +158,20 @@ def check_date_text(where: str, name: str, date: str) -> Iterator[Problem]:
     try:
         ahead = datetime.fromisoformat(date) - datetime.now(UTC)
     except (ValueError, TypeError, OverflowError):
-        yield Problem("date", where, f"{name} {date[:60]!a}", "a date, ISO 8601, with zone", AGAIN)
+        yield Problem.contrast(
+            "date", where, f"{name} {date[:60]!a}", "a date, ISO 8601, with zone", AGAIN
+        )
         return
     if ahead > FUTURE:
         fix = "set the clock of your machine, and submit again"
-        yield Problem("date", where, f"{name} {date[:60]!a}", "no date in the future", fix)
+        yield Problem.contrast("date", where, f"{name} {date[:60]!a}", "no date in the future", fix)
 
 
 def check_version_text(where: str, name: str, version: str) -> Iterator[Problem]:
     """Yield a Problem unless a text is a version of a Python package."""
     if len(version) > 100 or not VERSION.fullmatch(version):
         actual = f"{name[:60]} {version[:60]!a}"
-        yield Problem("version", where, actual, "a version such as 1.2.3", AGAIN)
+        yield Problem.contrast("version", where, actual, "a version such as 1.2.3", AGAIN)
 
 
 def iterate_strings(value: Any) -> Iterator[str]:
@@ -198,7 +221,9 @@ def check_episodes(
     images = max(sum(data.class_counts), *data.class_ids, 0)  # ids number the classes of images
     if len(records.index) > MAX_EPISODES or images > MAX_IMAGES:
         size = f"{len(records.index)} episodes over {images} images"
-        yield loaded.problem("size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less")
+        yield contrast(
+            loaded, "size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less"
+        )
         return
     if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
         return  # results/verification.py reports it
@@ -206,13 +231,20 @@ def check_episodes(
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
         episodes = draw_manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
     except DataError as error:
-        yield loaded.problem("manifest", error.message, "classes that an episode can be drawn from")
+        yield contrast(
+            loaded, "manifest", error.message, "classes that an episode can be drawn from"
+        )
         return
     if episodes.hash != loaded.result.manifest_hash:
-        yield loaded.problem("manifest", loaded.result.manifest_hash, episodes.hash)
-    drawn = episodes.class_ids[np.searchsorted(episodes.numbers, index[index >= 0])]
-    if drawn.shape != records.class_ids.shape or (drawn != records.class_ids).any():
-        yield loaded.problem("classes", "other classes than the episodes have", "the drawn classes")
+        yield contrast(loaded, "manifest", loaded.result.manifest_hash, episodes.hash)
+    if records.dense_total is not None and (index >= 0).all():
+        drawn = episodes.class_ids[np.searchsorted(episodes.numbers, index)]
+        sizes = np.vectorize(counts.__getitem__, otypes=[np.int64])(drawn)
+        most = sizes - spec.episode.k_shot
+        least = most if spec.episode.track == "classic" else spec.episode.n_query
+        if not ((records.dense_total >= least) & (records.dense_total <= most)).all():
+            expected = "all images but the support"
+            yield contrast(loaded, "dense", "other totals than the classes give", expected)
 
 
 def check_completeness(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -221,25 +253,26 @@ def check_completeness(submission: Submission, board: Board) -> Iterator[Problem
         if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
             missing = f"episodes {describe_gaps(np.sort(loaded.records.index))} missing"
             fix = "fsbench results merge PART PART -o OUT"
-            yield loaded.problem("incomplete", missing, "no gap", fix)
+            yield contrast(loaded, "incomplete", missing, "no gap", fix)
 
 
 def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that there is one result per column, and that no records occur twice."""
-    columns = Counter(loaded.result.column for loaded in submission.cells)
-    for column, count in sorted(columns.items()):
+    """Check that a network has one result per column, and that no records occur twice."""
+    columns = Counter(
+        (loaded.result.backbone.identity, loaded.result.column) for loaded in submission.cells
+    )
+    for (_, column), count in sorted(columns.items()):
         if count > 1:
             fix = "keep the result that belongs on the board"
             yield make_problem("duplicate", submission, f"{count} results of {column}", "one", fix)
-    digests = Counter(
-        loaded.result.records_digest
-        for loaded in submission.cells
-        if not has_equal_outcomes(loaded)
-    )
-    for digest, count in digests.items():
-        if count > 1:
-            actual = f"{count} results of records {digest}"
-            yield make_problem("duplicate", submission, actual, "one")
+    digests: dict[str, list[Loaded]] = defaultdict(list)
+    for loaded in submission.cells:
+        if not has_equal_outcomes(loaded):
+            digests[digest_records(loaded.records)].append(loaded)
+    for repeats in digests.values():
+        if len(repeats) > 1:
+            where = ", ".join(str(loaded.result.column) for loaded in repeats[:SHOWN])
+            yield make_problem("duplicate", submission, f"equal outcomes of {where}", "its own")
 
 
 def has_equal_outcomes(loaded: Loaded) -> bool:
@@ -255,30 +288,79 @@ def has_equal_outcomes(loaded: Loaded) -> bool:
 
 
 def check_same_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that all results are of the same weights, with features taken the same way."""
-    for loaded in submission.cells[1:]:
-        for name in SAME_BACKBONE:
-            actual = getattr(loaded.result.backbone, name)
-            expected = getattr(submission.facts, name)
-            if actual != expected:
-                fix = "evaluate every task with one backbone"
-                yield loaded.problem("backbone", f"{name} {actual}", expected, fix)
+    """Check that results of a network agree on it, and seeds on how features are taken."""
+    for results in submission.by_network.values():
+        for loaded in results[1:]:
+            first = results[0].result.backbone
+            yield from compare_backbones(loaded, first, SAME_BACKBONE)
+            yield from compare_trainings(loaded, first)
+    seeds = list_seeds(submission)
+    for results in seeds[1:]:
+        yield from compare_backbones(results[0], seeds[0][0].result.backbone, SAME_BACKBONE[1:])
 
 
-def check_same_training(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that all results record the same training of the weights.
+def list_seeds(submission: Submission) -> list[list[Loaded]]:
+    """Return the results of each network that is no control."""
+    networks = submission.by_network.items()
+    return [results for identity, results in networks if identity not in submission.controls]
 
-    Old results record none. Costs may differ: the run may have been repeated on another machine.
+
+def compare_backbones(
+    loaded: Loaded, expected: BackboneFacts, names: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield a Problem for each of these facts that differs."""
+    for name in names:
+        actual, other = getattr(loaded.result.backbone, name), getattr(expected, name)
+        if actual != other:
+            fix = "evaluate every task with one backbone"
+            yield contrast(loaded, "backbone", f"{name} {actual}", other, fix)
+
+
+def compare_trainings(loaded: Loaded, expected: BackboneFacts) -> Iterator[Problem]:
+    """Yield a Problem for each recorded part of the training that differs.
+
+    Costs may differ: the run may have been repeated on another machine.
     """
-    trained = [
-        (loaded, made) for loaded in submission.cells if (made := loaded.result.backbone.training)
-    ]
-    for loaded, training in trained[1:]:
-        first, expected = trained[0]
-        differing = find_differing_keys(training.model_dump(), expected.model_dump())
+    training, first = loaded.result.backbone.training, expected.training
+    if training and first:
+        differing = find_differing_keys(training.model_dump(), first.model_dump())
         for name in sorted({*differing} - OF_ITS_MACHINE):
             fix = "evaluate every task with one run"
-            yield loaded.problem("training", f"another {name}", f"that of {first.path}", fix)
+            yield contrast(loaded, "training", f"another {name}", "that of the others", fix)
+
+
+def check_seeds(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Check that the networks of an entry are seeds of one recipe, over the same columns.
+
+    Of each table every seed has the same columns, so that none is left out where it is bad.
+    """
+    seeds = list_seeds(submission)
+    if len(seeds) < 2:
+        return
+    fix = "submit other recipes as entries of their own"
+    if len({recipe_key(results) for results in seeds}) > 1:
+        yield make_problem("seeds", submission, "networks of several recipes", "one recipe", fix)
+        return
+    numbers = Counter(seed_of(results[0].result.backbone) for results in seeds)
+    for number, count in sorted(numbers.items()):
+        if count > 1:
+            fix = "keep the run that belongs on the board"
+            yield make_problem(
+                "seeds", submission, f"{count} networks of seed {number}", "one", fix
+            )
+    tables: dict[object, dict[int, set[ColumnId]]] = defaultdict(lambda: defaultdict(set))
+    for results in seeds:
+        for loaded in results:
+            key = track_key(board.file, loaded.result.column)
+            seed = seed_of(loaded.result.backbone)
+            tables[key][seed].add(loaded.result.column)
+    for by_seed in tables.values():
+        every = set().union(*by_seed.values())
+        for seed, of_seed in sorted(by_seed.items()):
+            if missing := sorted(every - of_seed):
+                fix = "evaluate the missing tasks; seeds of one table have the same columns"
+                actual = f"seed {seed} lacks {', '.join(map(str, missing[:SHOWN]))}"
+                yield make_problem("seeds", submission, actual, "the columns of the others", fix)
 
 
 def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -292,7 +374,7 @@ def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]
         same = data.groups is None or groups.setdefault(key, data.groups) == data.groups
         if images != expected or not same:
             fix = "evaluate all tasks of a data set on the same copy"
-            yield loaded.problem("images", data.identity, expected.fingerprint, fix)
+            yield contrast(loaded, "images", data.identity, expected.fingerprint, fix)
 
 
 def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -301,7 +383,7 @@ def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
         facts = loaded.result.backbone
         if facts.runs_code:
             fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
-            yield loaded.problem("py-reference", facts.ref, "a reference that needs no code", fix)
+            yield contrast(loaded, "py-reference", facts.ref, "a reference that needs no code", fix)
 
 
 def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -312,11 +394,11 @@ def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem
         data = loaded.result.dataset
         if data.name not in TARGETS.suite_names():
             if "custom" not in data.flags:
-                yield loaded.problem("flags", f"data set {data.name} unflagged", "flag custom")
+                yield contrast(loaded, "flags", f"data set {data.name} unflagged", "flag custom")
         elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
             facts = suite_facts()[data.name]
             if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
-                yield loaded.problem("flags", f"counts {data.class_counts}", "flag subset")
+                yield contrast(loaded, "flags", f"counts {data.class_counts}", "flag subset")
 
 
 def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -329,7 +411,7 @@ def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
         custom = not board.file.official and head in loaded.result.custom_code
         if head is not None and head not in FITTED.suite_names() and not custom:
             fix = "evaluate with a head of `fsbench ls heads` that comes from fsbench"
-            yield loaded.problem("plugin", f"head {head}", "a head of fsbench", fix)
+            yield contrast(loaded, "plugin", f"head {head}", "a head of fsbench", fix)
 
 
 def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -341,7 +423,7 @@ def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
         for loaded in submission.cells:
             if loaded.result.flags:
                 fix = "evaluate all episodes on the official data, or choose another board"
-                yield loaded.problem("flagged", ", ".join(loaded.result.flags), "no flag", fix)
+                yield contrast(loaded, "flagged", ", ".join(loaded.result.flags), "no flag", fix)
 
 
 def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -352,7 +434,7 @@ def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
             wrong = "images" if expected.has_spec_of(loaded.result) else "spec"
             fix = "evaluate with the board's settings and data"
             actual = identify_column(loaded.result).canonical()
-            yield loaded.problem("column", f"other {wrong}: {actual}", expected.canonical(), fix)
+            yield contrast(loaded, "column", f"other {wrong}: {actual}", expected.canonical(), fix)
 
 
 def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -361,7 +443,9 @@ def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
         names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
         reason = f"{', '.join(submission.left_out[:SHOWN])}: no column of {board.file.title}"
         fix = "evaluate columns of the board (fsbench leaderboard boards), or choose another board"
-        yield Problem("column", submission.name, reason[:300], f"columns such as {names}", fix)
+        yield Problem.contrast(
+            "column", submission.name, reason[:300], f"columns such as {names}", fix
+        )
 
 
 def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -383,18 +467,19 @@ def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem
         if other is not None and other.dataset.identity != loaded.result.dataset.identity:
             fix = "evaluate the same copy of the data: compare with fsbench data verify"
             expected = f"{other.dataset.identity}, as of the entries on the board"
-            yield loaded.problem("images", loaded.result.dataset.identity, expected, fix)
+            yield contrast(loaded, "images", loaded.result.dataset.identity, expected, fix)
 
 
 def find_same_task(board: Board, loaded: Loaded, name: str) -> Result | None:
     """Return the same task's result without flags of the first other entry that has one."""
-    dataset = loaded.result.task.dataset
-    pattern = f"*/*/{dataset}/{escape(loaded.path.name)}"
-    others = (e for e in sorted(board.folder.glob("[!.]*")) if e.name.casefold() != name.casefold())
-    for path in (path for entry in others for path in sorted(entry.glob(pattern))):
-        result = read_record(path, Result)
-        if not result.flags:
-            return result
+    key = key_of(loaded.result)
+    for other in sorted(board.names(), key=board.history.order):
+        if other.casefold() == name.casefold():
+            continue
+        path = board.folder / other / ENTRY_FILE
+        for result in restore_results(parse_entry(path, read_content(path, MAX_ENTRY))):
+            if key_of(result) == key and not result.flags:
+                return result
     return None
 
 
@@ -424,6 +509,15 @@ def resolve_dataset(name: str) -> str:
         return name.casefold()
 
 
+def check_removed(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Check that a maintainer has not removed these outcomes."""
+    digest = digest_outcomes([(cell.result, cell.records) for cell in submission.cells])
+    if event := board.history.removed.get(digest):
+        fix = "ask a maintainer of the board"
+        text = f"a maintainer removed these outcomes as '{event.entry}': {event.reason}"
+        yield Problem("removed", submission.name, text, fix)
+
+
 def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that no entry of the board has the name; --replace skips this rule."""
     if taken := board.taken(submission.name):
@@ -442,7 +536,7 @@ RULES: tuple[SubmissionRule, ...] = (
     check_completeness,
     check_duplicates,
     check_same_backbone,
-    check_same_training,
+    check_seeds,
     check_same_images,
     check_references,
     check_image_counts,
@@ -452,19 +546,23 @@ RULES: tuple[SubmissionRule, ...] = (
     check_any_column,
     check_image_copies,
     check_targets_seen,
+    check_removed,
     check_name_free,
 )
 
 
 def make_problem(
-    code: str,
-    submission: Submission,
-    actual: object,
-    expected: object,
-    fix: str = verification.AGAIN,
+    code: str, submission: Submission, actual: object, expected: object, fix: str = AGAIN
 ) -> Problem:
     """Return a Problem of the submission as a whole."""
-    return Problem(code, submission.name, str(actual)[:300], str(expected)[:300], fix)
+    return Problem.contrast(code, submission.name, actual, expected, fix)
+
+
+def contrast(
+    loaded: Loaded, code: str, actual: object, expected: object, fix: str = AGAIN
+) -> Problem:
+    """Return a Problem of one result."""
+    return Problem.contrast(code, loaded.where, actual, expected, fix)
 
 
 def check_submission(submission: Submission, board: Board, replace: bool = False) -> list[Problem]:
@@ -480,15 +578,19 @@ def submit_results(
     *,
     file: Path | None = None,
     models: Sequence[str] = (),
+    controls: Sequence[str] = (),
     dry_run: bool = False,
     replace: bool = False,
     sign_with: Path | None = None,
+    report: Reporter = SILENT,
 ) -> list[Submission]:
-    """Check results and add one entry per model; return the entries added.
+    """Check results and add one entry per recipe; return the entries added.
 
     declaration: complete, or some fields, completed from `file` or from a declaration file in the
-    results. Results of no column of the board are left out; with dry_run nothing is written.
-    Raises ValidationFailed listing every problem; nothing is written then.
+    results; models: those to take; controls: models that every entry takes along as its own
+    control. Results of no column of a board with a version are left out; with dry_run nothing is
+    written. report: receives what came and went of a replaced entry. Raises ValidationFailed
+    listing every problem; nothing is written then.
     """
     with open_submission(results) as folder:
         if not isinstance(declaration, Declaration):
@@ -496,7 +598,7 @@ def submit_results(
         target = Board.open(board)
         submissions = [
             target.select_columns(submission)
-            for submission in read_submissions(folder, declaration, models)
+            for submission in read_submissions(folder, declaration, models, controls)
         ]
         problems = dict.fromkeys(
             p for s in submissions for p in check_submission(s, target, replace)
@@ -506,5 +608,6 @@ def submit_results(
             count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not dry_run:
-            target.add(submissions, replace, sign_with)
+            for sentence in target.add(submissions, replace, sign_with):
+                report.log(sentence)
     return submissions

@@ -1,38 +1,38 @@
 """Inspection of a whole board folder: the check for pull requests that add entries.
 
-Every entry is checked by all rules of a submission again, and so are its hash chain, its badges and
-its files. All problems are reported at once; nothing is executed.
+Every entry is checked by all rules of a submission again, and so are its digest, its badges and its
+files. All problems are reported at once; nothing is executed.
 """
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
-from fsbench.core.io import MAX_JSON, read_record
+from fsbench.core.io import MAX_JSON
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import BackboneFacts
-from fsbench.results.names import BADGES, MODEL_FILE
-from fsbench.results.verification import Loaded, Problem
-from leaderboard.board import badges, published
-from leaderboard.board.board import ENTRY_FILE, STAGING_PREFIX, Board, EntryFile, list_leftovers
-from leaderboard.board.signatures import ENTRY_NAMESPACE, is_signed, signature_path
-from leaderboard.board.suspicion import OutcomeRow, Suspicions, find_suspicions
-from leaderboard.submission import chain
-from leaderboard.submission.archive import check_folder
-from leaderboard.submission.badge_rules import find_badge_problems
-from leaderboard.submission.checks import (
+from fsbench.results.entry import ENTRY_FILE, EntryFile, Loaded, read_entry
+from fsbench.results.names import BADGES
+from fsbench.results.verification import AGAIN, Problem
+from leaderboard import badges, published
+from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
+from leaderboard.intake.archive import check_folder, check_sizes
+from leaderboard.intake.submission import Submission
+from leaderboard.near_copies import OutcomeRow, Suspicions, find_suspicions
+from leaderboard.rules.badge import find_badge_problems
+from leaderboard.rules.submission import (
     check_date_text,
     check_submission,
     check_version_text,
     find_bad_text,
-    has_equal_outcomes,
 )
-from leaderboard.submission.submission import Submission, read_submissions
+from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
+from leaderboard.store import STAGING_PREFIX, Board, list_leftovers, list_networks
 
 BOARD_FILES = (
-    *("board.json", "README.md", "CONTRIBUTING.md"),
+    *("board.json", HISTORY_FILE, VERIFICATIONS_FILE, "README.md", "CONTRIBUTING.md"),
     *("LICENSE", "CITATION.cff", "constraints.txt"),
 )
 HIDDEN_FILES = (".git", ".gitattributes", ".gitignore", ".lock")
@@ -65,39 +65,29 @@ class Inspection:
 class EntryComparison:
     """Comparison of entries: what their results must not share, and what they must.
 
-    copies: digest of records -> (weights hash, path) of the results with these records; images:
-    data set and fingerprint -> class counts with the results that state them.
+    images: data set and fingerprint -> class counts with the results that state them. Equal
+    outcomes of other weights are flagged on both (near_copies.py).
     """
 
-    copies: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     images: dict[tuple[str, str], dict[object, str]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     rows: list[OutcomeRow] = field(default_factory=list)
 
-    def add(self, entry: str, loaded: Loaded) -> None:
-        data, weights = loaded.result.dataset, loaded.result.backbone.weights_hash
+    def add(self, network: str, loaded: Loaded) -> None:
+        data = loaded.result.dataset
         counts = (data.class_ids, data.class_counts, data.images_hash)
-        self.images[data.name, data.fingerprint].setdefault(counts, str(loaded.path))
-        self.rows.append(OutcomeRow.of(entry, loaded))
-        if isinstance(loaded.records, EpisodeRecords) and not (
-            loaded.result.collapsed or has_equal_outcomes(loaded)
-        ):
-            self.copies[loaded.result.records_digest].append((weights, str(loaded.path)))
+        self.images[data.name, data.fingerprint].setdefault(counts, loaded.where)
+        self.rows.append(OutcomeRow.of(network, loaded))
 
     def find_problems(self) -> Iterator[Problem]:
-        """Yield a Problem for equal records of different weights, and for images counted twice."""
-        for places in self.copies.values():
-            if len({weights for weights, _ in places}) > 1:
-                where = ", ".join(path for _, path in places[:5])
-                fix = "evaluate each model itself"
-                yield Problem("copied", where, "equal outcomes of other weights", "its own", fix)
+        """Yield a Problem for images that are counted twice."""
         for paths in self.images.values():
             if len(paths) > 1:
                 where = ", ".join(list(paths.values())[:5])
                 fix = "evaluate again; the fingerprint follows from the images"
                 actual = "equal fingerprints with other class counts"
-                yield Problem("images", where, actual, "equal counts", fix)
+                yield Problem.contrast("images", where, actual, "equal counts", fix)
 
 
 def inspect_board(folder: Path) -> Inspection:
@@ -113,7 +103,9 @@ def inspect_board(folder: Path) -> Inspection:
     folded = Counter(name.casefold() for name in names)
     for name in names:
         if folded[name.casefold()] > 1:  # some file systems ignore letter case
-            problem = Problem("name", name, "the same name in another letter case", "one", REMOVE)
+            problem = Problem.contrast(
+                "name", name, "the same name in another letter case", "one", REMOVE
+            )
             inspection.problems.append(problem)
         try:
             inspection.problems += inspect_entry(board, name, inspection, across)
@@ -125,7 +117,7 @@ def inspect_board(folder: Path) -> Inspection:
 
 
 def make_error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
-    return Problem(code, str(where), error.message, "what fsbench wrote", error.fix or REMOVE)
+    return Problem(code, str(where), error.message, error.fix or REMOVE)
 
 
 def find_stray_files(folder: Path) -> Iterator[Problem]:
@@ -149,13 +141,22 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
         allowed = HIDDEN_FOLDERS if path.is_dir() else (*BOARD_FILES, *HIDDEN_FILES)
         is_entry = not path.name.startswith(".") and (path / ENTRY_FILE).is_file()
         if path.is_symlink() or not (path.name in allowed or is_entry):
-            yield Problem("stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE)
-        elif is_plain and (size := path.stat().st_size) > MAX_JSON:
+            yield Problem.contrast(
+                "stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE
+            )
+        elif is_plain and (size := path.stat().st_size) > limit_of(path):
             fix = "shorten the file"
-            yield Problem("size", str(path), f"{size} bytes", f"at most {MAX_JSON}", fix)
+            yield Problem.contrast(
+                "size", str(path), f"{size} bytes", f"at most {limit_of(path)}", fix
+            )
     for path in list_leftovers(folder):
         fix = "submit anything to this board: what a killed process left is restored first"
-        yield Problem("unfinished", str(path), "half a submission", "none", fix)
+        yield Problem.contrast("unfinished", str(path), "half a submission", "none", fix)
+
+
+def limit_of(path: Path) -> int:
+    """Return how many bytes a file of a board may have."""
+    return MAX_LINES if path.suffix == ".jsonl" else MAX_JSON
 
 
 def inspect_entry(
@@ -163,45 +164,50 @@ def inspect_entry(
 ) -> Iterator[Problem]:
     """Yield every Problem of one entry; add its counts to `inspection`, its results to `across`."""
     home = board.folder / name
+    path = home / ENTRY_FILE
     check_folder(home)
-    file = read_record(home / ENTRY_FILE, EntryFile)
-    if file.declaration.name != name:
-        yield Problem("name", str(home), file.declaration.name, name, "name the folder after it")
-    yield from find_bad_text(str(home / ENTRY_FILE), file)
-    yield from check_date_text(str(home / ENTRY_FILE), "submitted", file.submitted)
-    yield from check_version_text(str(home / ENTRY_FILE), "fsbench", file.fsbench)
-    submissions = read_submissions(home, file.declaration)
-    if len(submissions) > 1:
-        yield Problem("backbone", str(home), f"{len(submissions)} models", "one", REMOVE)
-    submission = submissions[0]
+    check_sizes([home])
+    entry = read_entry(home)
+    file = entry.file
+    if hashlib.sha256(file.to_text().encode()).hexdigest() != entry.digest:
+        yield Problem("entry", str(path), "it is not as fsbench writes it", AGAIN)
+    if file.declaration is None or file.submitted is None or file.fsbench is None:
+        yield Problem("entry", str(path), "a results folder, not a submitted entry", REMOVE)
+        return
+    if entry.name != name:
+        yield Problem.contrast("name", home, entry.name, name, "name the folder after it")
+    yield from find_bad_text(str(path), file)
+    yield from check_date_text(str(path), "submitted", file.submitted)
+    yield from check_version_text(str(path), "fsbench", file.fsbench)
+    controls = frozenset(file.models[i].identity for i in file.controls if i < len(file.models))
+    if len({model.identity for model in file.models}) < len(file.models):
+        yield Problem("backbone", str(path), "two records of one network", AGAIN)
+    submission = Submission(file.declaration, name, entry.cells, controls)
     yield from check_submission(submission, board, replace=True)
-    if file.chain is not None:
-        yield from chain.find_changes(file.chain, submission.cells, str(home))
-    if file.key and not is_signed(home / ENTRY_FILE, [file.key], ENTRY_NAMESPACE):
+    if event := board.history.removed.get(entry.digest):
+        yield Problem("removed", str(home), f"a maintainer removed it: {event.reason}", REMOVE)
+    if file.key and not is_signed(path, [file.key], ENTRY_NAMESPACE):
         fix = "sign it again: fsbench submit --replace --sign-with KEY"
-        yield Problem("signature", str(home / ENTRY_FILE), "none of its key", "one", fix)
-    yield from check_entry_files(home, submission, signed=file.key is not None)
+        yield Problem.contrast("signature", path, "none of its key", "one", fix)
+    yield from check_entry_files(home, file)
     entry_badges = badges.read_badges(home)
-    for path, badge in entry_badges:
-        yield from find_bad_text(str(path), badge)
-        yield from find_badge_problems(path, badge, submission.cells)
+    for badge_file, badge in entry_badges:
+        yield from find_bad_text(str(badge_file), badge)
+        yield from find_badge_problems(badge_file, badge, entry)
     inspection.count(submission, len(entry_badges))
-    for loaded in submission.cells:
-        across.add(name, loaded)
+    for network in list_networks(entry):
+        for loaded in network.cells:
+            across.add(network.name, loaded)
 
 
-def check_entry_files(home: Path, submission: Submission, signed: bool) -> Iterator[Problem]:
-    """Yield a Problem for every file but results, badges and a model.json of the same backbone."""
-    expected = {home / ENTRY_FILE, *([signature_path(home / ENTRY_FILE)] if signed else [])}
-    for loaded in submission.cells:
-        expected |= {loaded.path, loaded.path.with_suffix(".parquet")}
-        expected.add(loaded.path.parent.parent / MODEL_FILE)
-    broken = {problem.where for problem in submission.broken}
+def check_entry_files(home: Path, file: EntryFile) -> Iterator[Problem]:
+    """Yield a Problem for every file but the two of the entry, its signature and badges."""
+    expected = {home / ENTRY_FILE, home / file.outcomes_file}
+    expected |= {signature_path(home / ENTRY_FILE)} if file.key else set()
     for path in sorted(p for p in home.rglob("*") if p.is_file()):
         badge = path.with_suffix("") if path.suffix == ".sig" else path
         is_badge = path.parent == home / BADGES and badge.suffix == ".json" and badge.is_file()
-        is_broken = str(path.with_suffix(".json")) in broken
-        if not (path in expected or is_badge or is_broken):
-            yield Problem("stray", str(path), "no part of the entry", "only its results", REMOVE)
-        elif path.name == MODEL_FILE and read_record(path, BackboneFacts) != submission.facts:
-            yield Problem("backbone", str(path), "other facts", "those of the results", REMOVE)
+        if not (path in expected or is_badge):
+            yield Problem.contrast(
+                "stray", path, "no part of the entry", "only its two files", REMOVE
+            )

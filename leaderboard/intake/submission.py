@@ -1,12 +1,14 @@
-"""A submission: the results of one model, not verified yet, with a declaration.
+"""A submission: the results of the seeds of one recipe, not verified yet, with a declaration.
 
 The declaration comes from options and from a JSON, TOML or YAML file; `write_template` starts one.
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ from pydantic import ValidationError
 
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed, nearest_names
 from fsbench.core.io import explain_errors, read_mapping, write_atomic
-from fsbench.core.schema import BackboneFacts, Declaration
+from fsbench.core.schema import OF_ITS_MACHINE, BackboneFacts, Declaration
+from fsbench.results.assembly import SAME_BACKBONE
+from fsbench.results.entry import Loaded, read_entry
 from fsbench.results.names import safe_name
-from fsbench.results.verification import Loaded, Problem, load_result, result_files
-from leaderboard.submission.archive import MemoryBudget, check_sizes
+from fsbench.results.verification import AGAIN, Problem, find_entries
+from leaderboard.intake.archive import MemoryBudget, check_sizes
+from leaderboard.record import find_differing_keys
 
 DECLARATION_FILES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
 TEMPLATE_FILE = "declaration.yaml"
@@ -169,15 +174,17 @@ def describe_origin(submissions: "Sequence[Submission]") -> str:
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """The results of one model with a declaration; on a board it becomes an entry.
+    """The results of the seeds of one recipe with a declaration; on a board it becomes an entry.
 
-    model: name of the model's folder; broken: a Problem for each file that could not be parsed;
+    model: what the names of the models' folders have in common; controls: identities of the models
+    that are controls of the others; broken: a Problem for each folder that could not be parsed;
     left_out: names of results that belong to no column of the board.
     """
 
     declaration: Declaration
     model: str
     cells: tuple[Loaded, ...]
+    controls: frozenset[str] = frozenset()
     broken: tuple[Problem, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -187,10 +194,18 @@ class Submission:
 
     @property
     def facts(self) -> BackboneFacts:
-        """The backbone of the first result; that all agree is a check. Raises UsageError."""
+        """The backbone of the first result. Raises UsageError."""
         if not self.cells:
             raise UsageError(f"{self.name} has no readable result", fix="see the problems above")
         return self.cells[0].result.backbone
+
+    @property
+    def by_network(self) -> dict[str, list[Loaded]]:
+        """Identity of a network -> its results."""
+        networks: dict[str, list[Loaded]] = defaultdict(list)
+        for cell in self.cells:
+            networks[cell.result.backbone.identity].append(cell)
+        return dict(networks)
 
     def with_results(self, results: Iterable[Loaded], left_out: Iterable[str] = ()) -> "Submission":
         return replace(self, cells=tuple(results), left_out=tuple(left_out))
@@ -199,39 +214,108 @@ class Submission:
         return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
 
 
-def read_submissions(
-    folder: Path, declaration: Declaration, models: Sequence[str] = ()
-) -> list[Submission]:
-    """Read one submission per model below `folder`; several models extend the declared name.
+Models = dict[tuple[str, str], list[Loaded]]
+"""Name and identity of a model -> its results."""
 
-    models: names or references to read; all if empty. Raises UnknownName for one that is not
-    there, UsageError for a folder without results, ValidationFailed for one with far too many.
+
+def read_submissions(
+    folder: Path,
+    declaration: Declaration,
+    models: Sequence[str] = (),
+    controls: Sequence[str] = (),
+) -> list[Submission]:
+    """Read one submission per recipe below `folder`; several extend the declared name.
+
+    models: names or references to read; all if empty; controls: models that each submission takes
+    along as its own control. Raises UnknownName for one that is not there, UsageError for a folder
+    without results, ValidationFailed for one with far too many.
     """
-    files, budget = result_files(folder), MemoryBudget()
-    check_sizes(files)
-    groups: dict[tuple[str, str], list[Loaded]] = defaultdict(list)
+    folders, budget = find_entries(folder), MemoryBudget()
+    check_sizes(folders)
+    groups: Models = defaultdict(list)
     broken: list[Problem] = []
-    for path in files:
+    for home in folders:
         try:
-            loaded = load_result(path)
+            cells = read_entry(home).cells
         except ValidationFailed as error:
-            broken.append(Problem("unreadable", str(path), error.message, "a result", error.fix))
+            broken.append(Problem("unreadable", str(home), error.message, error.fix or AGAIN))
             continue
-        groups[loaded.model, loaded.result.backbone.identity].append(budget.add(loaded))
+        for loaded in cells:
+            groups[loaded.model, loaded.result.backbone.identity].append(budget.add(loaded))
+    own = select_models(groups, controls) if controls else {}
+    chosen = {key: r for key, r in select_models(groups, models).items() if key not in own}
+    beside = [unify_facts(results) for results in own.values()]
+    identities = frozenset(identity for _, identity in own)
     submissions = [
-        Submission(declaration, model, tuple(results), tuple(broken))
-        for (model, _), results in sorted(select_models(groups, models).items())
+        Submission(
+            declaration,
+            common_name([name for name, _ in sorted(row)]),
+            tuple(chain(*map(unify_facts, row.values()), *beside)),
+            identities,
+            tuple(broken),
+        )
+        for row in group_by_recipe(chosen)
     ]
     if not submissions:
-        return [Submission(declaration, "unnamed", (), tuple(broken))]
+        return [Submission(declaration, "unnamed", (), identities, tuple(broken))]
     if len(submissions) == 1:
         return submissions
     return [add_model_suffix(submission, submissions) for submission in submissions]
 
 
-def select_models(
-    groups: dict[tuple[str, str], list[Loaded]], models: Sequence[str]
-) -> dict[tuple[str, str], list[Loaded]]:
+def group_by_recipe(models: Models) -> list[Models]:
+    """Return the models of each recipe together, which differ in the seed of pretraining alone."""
+    rows: dict[object, Models] = {}
+    for key, results in sorted(models.items()):
+        rows.setdefault(recipe_key(results), {})[key] = results
+    return list(rows.values())
+
+
+def recipe_key(results: Sequence[Loaded]) -> object:
+    """Return what the seeds of a recipe share; the network itself where none is recorded."""
+    facts = unify_facts(results)[0].result.backbone
+    if facts.training is None or facts.random_init is not None:
+        return facts.identity
+    return facts.training.composition, facts.features, facts.feature_spec.model_dump_json()
+
+
+def unify_facts(results: Sequence[Loaded]) -> list[Loaded]:
+    """Return the results of a network with one record of it, the one that has the most facts.
+
+    Results that contradict each other stay as they are: a rule says so.
+    """
+    backbones = [loaded.result.backbone for loaded in results]
+    facts = next((backbone for backbone in backbones if backbone.training), backbones[0])
+    return [
+        replace(loaded, result=loaded.result.model_copy(update={"backbone": facts}))
+        if is_same_network(loaded.result.backbone, facts)
+        else loaded
+        for loaded in results
+    ]
+
+
+def is_same_network(a: BackboneFacts, b: BackboneFacts) -> bool:
+    """Return whether two records are of one network; one of them may lack the training."""
+    same = all(getattr(a, name) == getattr(b, name) for name in SAME_BACKBONE)
+    if not (same and a.training and b.training):
+        return same
+    differing = find_differing_keys(a.training.model_dump(), b.training.model_dump())
+    return {*differing} <= OF_ITS_MACHINE
+
+
+def common_name(models: Sequence[str]) -> str:
+    """Return what the names of seeds have in common, e.g. swr of swr-s0 and swr-s1.
+
+    Where that is little it is the first one.
+    """
+    first = models[0]
+    shortest, letters = min(map(len, models)), zip(*models, strict=False)
+    equal = next((i for i, letter in enumerate(letters) if len(set(letter)) > 1), shortest)
+    common = re.sub(r"[-_.]+((s|seed)[-_.]?\d*)?$", "", first[:equal])
+    return common if len(models) > 1 and 2 * len(common) >= shortest else first
+
+
+def select_models(groups: Models, models: Sequence[str]) -> Models:
     """Return the groups of these model names or references. Raises UnknownName."""
     if not models:
         return groups

@@ -1,7 +1,8 @@
 """The definition of a board, board.json: columns, ranking rule and, if it is frozen, a version.
 
-A board without a version compares the columns that it names, or all columns of its entries. A board
-with a version is a benchmark to be cited: it names columns, rule and date, and contains a digest of
+A board without a version compares the columns that it names; the first entry of a track decides
+them, and those that come later are shown outside of the overall. A board with a version is a
+benchmark to be cited: it names columns, rule and date, and contains a digest of
 every field, so that every reader detects a later change. A new version is a new file.
 """
 
@@ -14,7 +15,7 @@ from pydantic import Field, model_validator
 from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen, digest
 from fsbench.core.tasks import ColumnId
-from leaderboard.board.signatures import PublicKey
+from leaderboard.signatures import PublicKey
 
 
 class Column(Frozen):
@@ -70,9 +71,8 @@ RULE = (
     "all pairs of the ranked entries (range of K normals; below 100 episodes Student's t and "
     "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
     "reason are entries that lack a column, are short or limited, have other episodes or images, "
-    "collapse on a tenth of the episodes (random controls stay ranked), or repeat the weights of "
-    "another entry; runs of one recipe and owner are one row, whose errors contain the variance of "
-    "its seeds"
+    "collapse on a tenth of the episodes (random controls stay ranked); an entry is one row, and "
+    "the errors of one with several seeds contain their variance"
 )
 """What `simultaneous-tiers-2` says."""
 FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
@@ -104,7 +104,17 @@ class BoardFile(Frozen):
     cleared: tuple[tuple[Name, Name], ...] = Field(
         (),
         exclude_if=lambda value: not value,
-        description="pairs of entries that are not suspicious (suspicion.py); not frozen",
+        description="pairs of entries that are not suspicious (near_copies.py); not frozen",
+    )
+    controls: tuple[Name, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="entries that gains are over, each for the plan that it has; not frozen",
+    )
+    heads: Literal["apart", "together"] = Field(
+        "apart",
+        exclude_if=lambda value: value == "apart",
+        description="whether heads have tables of their own; not for versions, where they do",
     )
 
     @model_validator(mode="after")

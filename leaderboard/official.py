@@ -3,7 +3,7 @@
 A board folder contains a copy of its version, so its tables stay the same when newer versions come.
 The copy must equal the file of this fsbench; otherwise reading it fails and says what differs.
 
-`python -m leaderboard.board.official` writes the drafts below as files that do not exist yet. A
+`python -m leaderboard.official` writes the drafts below as files that do not exist yet. A
 draft follows the present defaults; when a default changes, a test demands a new version.
 """
 
@@ -25,7 +25,7 @@ from fsbench.core.specs import (
     Spec,
 )
 from fsbench.core.tasks import ColumnId, TaskId, Track
-from leaderboard.board.definition import RULE, BoardFile, Column, find_differing_keys
+from leaderboard.record import RULE, BoardFile, Column, find_differing_keys
 
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 BOARD_FILE = "board.json"

@@ -18,7 +18,7 @@ from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import TaskPattern
-from leaderboard.board.official import BOARD_FILE
+from leaderboard.official import BOARD_FILE
 
 ENTRIES = Path(__file__).resolve().parent.parent / "entries"
 IN_DOMAIN = "in-domain"

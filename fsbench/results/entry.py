@@ -1,0 +1,298 @@
+"""One form for the results of a model and for an entry of a board: a folder of two files.
+
+    entry.json                          every fact once, and a line per result (EntryFile)
+    outcomes-<sha-256, 12>.arrow.zst    a row per episode (outcomes.py)
+
+A results folder has one such folder per model, results/<model>/<identity12>/. An entry of a board
+is the same with a declaration; it may hold several models, one per pretraining seed. entry.json
+states the sha-256 of the outcomes, so its own sha-256 is the digest of the whole. New outcomes are
+written under their own name before entry.json is replaced: a kill leaves the old entry or the new.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import explain_errors, read_bytes, replacing
+from fsbench.core.records import Records
+from fsbench.core.schema import (
+    BackboneFacts,
+    DatasetRecord,
+    Declaration,
+    Environment,
+    Provenance,
+    Result,
+    ScoredFields,
+    Sha256,
+    Text,
+)
+from fsbench.core.specs import Frozen, Spec
+from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.results import outcomes
+from fsbench.results.names import model_name, safe_name
+
+ENTRY_FILE = "entry.json"
+MAX_ENTRY = 16 * 2**20
+"""Bytes of entry.json; 90 results of five networks take 80 kB."""
+SCORED = tuple(ScoredFields.model_fields)
+M = TypeVar("M", bound=Frozen)
+
+
+class ResultLine(ScoredFields):
+    """One result of an entry; model, dataset, spec and environment are places in its lists."""
+
+    column: Text = Field(description="e.g. eurosat:5w1s/linear@ibm 224px")
+    model: int = Field(ge=0)
+    dataset: int = Field(ge=0)
+    spec: int = Field(ge=0)
+    environment: int = Field(ge=0)
+    started: str = Field(description="UTC, ISO 8601")
+    seconds: float = Field(ge=0, le=1e10)
+
+
+class EntryFile(Frozen):
+    """The content of entry.json."""
+
+    schema_version: Literal[1] = 1
+    declaration: Declaration | None = Field(None, description="null in a results folder")
+    submitted: str | None = Field(None, description="UTC, ISO 8601")
+    fsbench: str | None = Field(None, description="version that checked it")
+    key: Text | None = Field(None, description="SSH key of the owner, who signed this file")
+    controls: tuple[int, ...] = Field((), description="models that are controls of the others")
+    models: tuple[BackboneFacts, ...] = Field(description="one per pretraining seed")
+    datasets: tuple[DatasetRecord, ...]
+    specs: tuple[Spec, ...]
+    environments: tuple[Environment, ...]
+    results: tuple[ResultLine, ...] = Field(min_length=1)
+    outcomes: Sha256 = Field(description="of the file of outcomes")
+
+    @property
+    def outcomes_file(self) -> str:
+        return f"outcomes-{self.outcomes[:12]}{outcomes.SUFFIX}"
+
+    def to_text(self) -> str:
+        """Return the JSON: one line per result."""
+        fields = self.model_dump(mode="json")
+        lines = [json.dumps(line, ensure_ascii=False) for line in fields.pop("results")]
+        head = json.dumps(fields, indent=1, ensure_ascii=False).removesuffix("\n}")
+        return head + ',\n "results": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A result with its records in memory. folder: of the entry that holds it."""
+
+    folder: Path
+    result: Result
+    records: Records
+
+    @property
+    def model(self) -> str:
+        """The model's folder in a results tree, else the name that its reference gives."""
+        facts = self.result.backbone
+        home = self.folder.resolve()
+        in_tree = home.name == facts.identity[:12]
+        return safe_name(home.parent.name) if in_tree else model_name(facts)
+
+    @property
+    def where(self) -> str:
+        return f"{self.folder}:{self.result.column}"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """The two files of a folder, parsed; digest: sha-256 of entry.json, which covers both."""
+
+    folder: Path
+    file: EntryFile
+    digest: str
+    cells: tuple[Loaded, ...]
+
+    @property
+    def name(self) -> str:
+        """The declared name, in a results folder that of the model."""
+        return self.file.declaration.name if self.file.declaration else self.cells[0].model
+
+
+def read_entry(folder: Path) -> Entry:
+    """Read an entry, parsed but not checked. Raises ValidationFailed naming the file."""
+    for _ in range(RETRIES):
+        text = read_content(folder / ENTRY_FILE, MAX_ENTRY)
+        file = parse_entry(folder / ENTRY_FILE, text)
+        path = folder / file.outcomes_file
+        if path.is_file() or read_content(folder / ENTRY_FILE, MAX_ENTRY) == text:
+            break  # else another process replaced the entry in the meantime
+    content = read_content(path, outcomes.MAX_FILE)
+    if hashlib.sha256(content).hexdigest() != file.outcomes:
+        raise ValidationFailed(
+            f"{path} has other content than {ENTRY_FILE} states", fix=outcomes.FIX
+        )
+    try:
+        table = outcomes.decode(content)
+        if len(table) != len(file.results):
+            raise ValueError(f"it holds {len(table)} results, not {len(file.results)}")
+        cells = []
+        for i, result in enumerate(restore_results(file)):
+            records = table.records(i, result.spec, result.score.n)
+            cells.append(Loaded(folder, result, records))
+    except ValueError as error:
+        raise ValidationFailed(f"{path} cannot be read: {error}", fix=outcomes.FIX) from error
+    return Entry(folder, file, hashlib.sha256(text).hexdigest(), tuple(cells))
+
+
+RETRIES = 5
+
+
+def read_content(path: Path, most: int) -> bytes:
+    """Return the bytes of a regular file. Raises ValidationFailed."""
+    try:
+        return read_bytes(path, most)
+    except OSError as error:
+        raise ValidationFailed(
+            f"{path} cannot be read: {error.strerror or error}", fix=outcomes.FIX
+        ) from error
+
+
+def parse_entry(path: Path, content: bytes) -> EntryFile:
+    """Return the content of entry.json. Raises ValidationFailed naming every wrong field."""
+    try:
+        file = EntryFile.model_validate_json(content)
+    except ValidationError as error:
+        raise ValidationFailed(
+            f"{path} is no valid entry: {explain_errors(error, EntryFile.model_fields)}",
+            fix="restore the file that fsbench wrote instead of editing it",
+        ) from error
+    limits = {
+        "model": len(file.models),
+        "dataset": len(file.datasets),
+        "spec": len(file.specs),
+        "environment": len(file.environments),
+    }
+    for line in file.results:
+        for name, limit in limits.items():
+            if getattr(line, name) >= limit:
+                raise ValidationFailed(
+                    f"{path}: {line.column} names {name} {getattr(line, name)} of {limit}",
+                    fix=outcomes.FIX,
+                )
+    return file
+
+
+def restore_results(file: EntryFile) -> list[Result]:
+    """Return the results of an entry; parts that several share are one object."""
+    digests = [spec.digest() for spec in file.specs]
+    tasks: dict[tuple[int, int], tuple[TaskId, ColumnId]] = {}
+    results = []
+    for line in file.results:
+        dataset, spec = file.datasets[line.dataset], file.specs[line.spec]
+        if (line.dataset, line.spec) not in tasks:
+            task = TaskId.of(dataset.name, spec)
+            tasks[line.dataset, line.spec] = task, ColumnId.of(task, spec)
+        task, column = tasks[line.dataset, line.spec]
+        made = vars(file.environments[line.environment])
+        times = {"started": line.started, "seconds": line.seconds}
+        fields = {name: getattr(line, name) for name in SCORED} | {
+            "backbone": file.models[line.model],
+            "dataset": dataset,
+            "spec": spec,
+            "provenance": construct(Provenance, made | times),
+        }
+        result = construct(Result, fields)
+        vars(result).update(task=task, column=column, spec_digest=digests[line.spec])
+        results.append(result)
+    return results
+
+
+def construct(model: type[M], values: dict[str, Any]) -> M:
+    """Return a record of parts that were validated before; `model_construct` takes far longer."""
+    record = model.__new__(model)
+    record.__setstate__(
+        {
+            "__dict__": values,
+            "__pydantic_fields_set__": FIELDS.setdefault(model, set(model.model_fields)),
+            "__pydantic_extra__": None,
+            "__pydantic_private__": None,
+        }
+    )
+    return record
+
+
+FIELDS: dict[type[Frozen], set[str]] = {}
+"""One set for all records of a model."""
+
+
+def write_entry(
+    folder: Path,
+    cells: Iterable[tuple[Result, Records]],
+    controls: Collection[str] = (),
+    **facts: Any,
+) -> Entry:
+    """Write results as an entry, sorted by model and column, and return it.
+
+    controls: identities of the models that are controls; facts: fields of EntryFile that do not
+    follow from the results.
+    """
+    ordered = in_order(cells)
+    content = outcomes.encode([records for _, records in ordered])
+    digest = hashlib.sha256(content).hexdigest()
+    file = make_file([result for result, _ in ordered], controls, outcomes=digest, **facts)
+    with replacing(folder / file.outcomes_file) as temporary:
+        temporary.write_bytes(content)
+    text = file.to_text().encode()
+    with replacing(folder / ENTRY_FILE) as temporary:
+        temporary.write_bytes(text)
+    for path in folder.glob(f"outcomes-*{outcomes.SUFFIX}"):
+        if path.name != file.outcomes_file:
+            with suppress(OSError):
+                path.unlink()
+    loaded = tuple(Loaded(folder, result, records) for result, records in ordered)
+    return Entry(folder, file, hashlib.sha256(text).hexdigest(), loaded)
+
+
+def in_order(cells: Iterable[tuple[Result, Records]]) -> list[tuple[Result, Records]]:
+    """Return results as an entry has them: by model and column."""
+    return sorted(cells, key=lambda c: (c[0].backbone.identity, c[0].column, c[0].spec_digest))
+
+
+def digest_outcomes(cells: Iterable[tuple[Result, Records]]) -> str:
+    """Return the sha-256 that the file of outcomes of these results has."""
+    content = outcomes.encode([records for _, records in in_order(cells)])
+    return hashlib.sha256(content).hexdigest()
+
+
+def make_file(results: Sequence[Result], controls: Collection[str], **facts: Any) -> EntryFile:
+    """Return the content of entry.json for these results, in their order."""
+    parts: dict[str, dict[str, Frozen]] = {}
+
+    def place(name: str, part: Frozen) -> int:
+        numbered = parts.setdefault(name, {})
+        numbered.setdefault(part.model_dump_json(), part)
+        return list(numbered).index(part.model_dump_json())
+
+    lines = []
+    for result in results:
+        made = result.provenance
+        shared = made.model_dump(exclude={"started", "seconds"})
+        lines.append(
+            ResultLine(
+                **{name: getattr(result, name) for name in SCORED},
+                column=str(result.column),
+                model=place("models", result.backbone),
+                dataset=place("datasets", result.dataset),
+                spec=place("specs", result.spec),
+                environment=place("environments", Environment.model_validate(shared)),
+                started=made.started,
+                seconds=made.seconds,
+            )
+        )
+    named: dict[str, Any] = {name: tuple(part.values()) for name, part in parts.items()}
+    models: tuple[BackboneFacts, ...] = named["models"]
+    places = tuple(i for i, model in enumerate(models) if model.identity in controls)
+    return EntryFile(**named, controls=places, results=tuple(lines), **facts)

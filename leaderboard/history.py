@@ -1,0 +1,148 @@
+"""What a board remembers beside its entries, as JSON lines that only a maintainer writes.
+
+    BOARD/history.jsonl          an entry came, was replaced or was removed, with its digest
+    BOARD/verifications.jsonl    what a signed badge said about weights and a column
+
+Both are appended to, never rewritten. The history dates entries, whatever these say themselves, and
+a removed digest does not come back. A verdict belongs to weights, so a failed one stays with them.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import explain_errors, read_bytes
+from fsbench.core.schema import Name, Sha256, Text
+from fsbench.core.specs import Frozen
+from leaderboard.badges import BadgeVerdict
+
+HISTORY_FILE, VERIFICATIONS_FILE = "history.jsonl", "verifications.jsonl"
+MAX_LINES = 64 * 2**20
+"""Bytes of one of the files; a line takes 300."""
+Line = TypeVar("Line", bound=Frozen)
+
+
+class Event(Frozen):
+    """A change of one entry; entry_digest: of entry.json, outcomes: of the file of outcomes."""
+
+    date: str = Field(description="UTC, ISO 8601")
+    event: Literal["added", "replaced", "removed"]
+    entry: Name
+    entry_digest: Sha256
+    outcomes: Sha256
+    reason: Text | None = Field(None, exclude_if=lambda value: value is None)
+
+
+class Verdict(Frozen):
+    """What a signed badge said about these weights on a column of this entry."""
+
+    date: str = Field(description="UTC, ISO 8601, of the badge")
+    weights: Sha256 = Field(description="identity of the backbone")
+    column: Text
+    verdict: BadgeVerdict
+    entry: Name
+    entry_digest: Sha256
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
+    """Return the records of a file of JSON lines, none if it is not there.
+
+    Raises ValidationFailed naming the first wrong line.
+    """
+    try:
+        lines = read_bytes(path, MAX_LINES).splitlines()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        fix = "restore it from the board's repository"
+        raise ValidationFailed(f"{path} cannot be read: {error}", fix=fix) from error
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(kind.model_validate_json(line))
+        except ValidationError as error:
+            raise ValidationFailed(
+                f"{path}, line {number}: {explain_errors(error, kind.model_fields)}",
+                fix="restore it from the board's repository: lines are added, never edited",
+            ) from error
+    return tuple(records)
+
+
+def append_lines(path: Path, records: Iterable[Frozen]) -> None:
+    """Add records to a file of JSON lines."""
+    texts = [json.dumps(r.model_dump(mode="json"), ensure_ascii=False) + "\n" for r in records]
+    if texts:
+        with path.open("a", encoding="utf8", newline="\n") as file:
+            file.write("".join(texts))
+
+
+@dataclass(frozen=True)
+class History:
+    """The events of a board, in order."""
+
+    events: tuple[Event, ...] = ()
+
+    @classmethod
+    def read(cls, board: Path) -> "History":
+        """Return what history.jsonl holds. Raises ValidationFailed."""
+        return cls(read_lines(board / HISTORY_FILE, Event))
+
+    @cached_property
+    def current(self) -> dict[str, Event]:
+        """Entry -> its last event, of entries that were not removed."""
+        last = {event.entry: event for event in self.events}
+        return {name: event for name, event in last.items() if event.event != "removed"}
+
+    @cached_property
+    def added(self) -> dict[str, str]:
+        """Entry -> date on which it came, or came back; in this order."""
+        dates: dict[str, str] = {}
+        for event in self.events:
+            if event.event == "removed":
+                dates.pop(event.entry, None)
+            else:
+                dates.setdefault(event.entry, event.date)
+        return dates
+
+    @cached_property
+    def removed(self) -> dict[str, Event]:
+        """Digest of an entry or of its outcomes -> why a maintainer removed it."""
+        gone = [event for event in self.events if event.event == "removed" and event.reason]
+        return {digest: e for e in gone for digest in (e.entry_digest, e.outcomes)}
+
+    def order(self, name: str) -> tuple[int, str]:
+        """Return the sort key of an entry: as entries came, those without an event at last."""
+        names = list(self.added)
+        return (names.index(name) if name in self.added else len(names), name)
+
+    def list_changes(self, present: Sequence[tuple[str, str, str]]) -> list[Event]:
+        """Return the events since the last one. present: name, digest, outcomes of all entries."""
+        date, events = now(), []
+        for name, digest, outcomes in present:
+            before = self.current.get(name)
+            if before is None or before.entry_digest != digest:
+                kind: Literal["added", "replaced"] = "replaced" if before else "added"
+                events.append(
+                    Event(
+                        date=date,
+                        event=kind,
+                        entry=name,
+                        entry_digest=digest,
+                        outcomes=outcomes,
+                    )
+                )
+        for name in sorted(self.current.keys() - {name for name, _, _ in present}):
+            gone = self.current[name]
+            events.append(gone.model_copy(update={"date": date, "event": "removed"}))
+        return events

@@ -1,0 +1,425 @@
+"""A board: a folder of entries and what its maintainer wrote.
+
+    BOARD/board.json            columns, controls and rule (record.py)
+    BOARD/history.jsonl         which entries came and went (history.py)
+    BOARD/verifications.jsonl   what signed badges said
+    BOARD/<entry>/entry.json    an entry (fsbench/results/entry.py), with its outcomes beside it
+    BOARD/<entry>/badges/       what others found when they ran it again
+
+Entries are written in a staging folder and moved by two renames under a lock: simultaneous
+submissions lose nothing, and a reader never sees half an entry. A process killed between the
+renames leaves the old entry in the staging folder; the next process that adds to the board puts it
+back. So a command that did not finish has changed nothing.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+from fsbench.core import __version__
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.io import write_record
+from fsbench.core.process import paused_collection
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import BackboneFacts
+from fsbench.results.entry import (
+    ENTRY_FILE,
+    MAX_ENTRY,
+    Entry,
+    EntryFile,
+    Loaded,
+    parse_entry,
+    read_content,
+    write_entry,
+)
+from fsbench.results.verification import read_verified
+from leaderboard import official, signatures
+from leaderboard.history import (
+    HISTORY_FILE,
+    VERIFICATIONS_FILE,
+    History,
+    Verdict,
+    append_lines,
+    now,
+    read_lines,
+)
+from leaderboard.official import BOARD_FILE
+from leaderboard.ranking.outcomes import compact
+from leaderboard.record import BoardFile
+from leaderboard.trust import Verification, list_verdicts, read_verification
+
+if TYPE_CHECKING:
+    from leaderboard.intake.submission import Submission
+
+STAGING_PREFIX = ".staging-"
+NEW, OLD = "new", "old"
+"""Folders of the new and of the replaced entry, each under its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """One model of an entry: a pretraining seed, or a control of its own.
+
+    name: that of the entry where it is the only one, else e.g. `lw seed 1`.
+    """
+
+    name: str
+    facts: BackboneFacts
+    cells: tuple[Loaded, ...]
+    seed: int
+    is_control: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BoardEntry:
+    """An entry with its results, each checked, and what counts of its badges."""
+
+    entry: Entry
+    verification: Verification = field(default_factory=Verification)
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def file(self) -> EntryFile:
+        return self.entry.file
+
+    @property
+    def digest(self) -> str:
+        return self.entry.digest
+
+    @property
+    def cells(self) -> tuple[Loaded, ...]:
+        return self.entry.cells
+
+    @cached_property
+    def networks(self) -> tuple[Network, ...]:
+        """All models, the seeds of the row first, by seed."""
+        return list_networks(self.entry)
+
+    @property
+    def seeds(self) -> tuple[Network, ...]:
+        """The models that are the row."""
+        return tuple(network for network in self.networks if not network.is_control)
+
+
+def list_networks(entry: Entry) -> tuple[Network, ...]:
+    """Return the models of an entry, the seeds of the row first, by seed."""
+    controls = {entry.file.models[i].identity for i in entry.file.controls}
+    cells: dict[str, list[Loaded]] = {}
+    for cell in entry.cells:
+        cells.setdefault(cell.result.backbone.identity, []).append(cell)
+    networks = []
+    for is_control in (False, True):
+        part = [c for identity, c in cells.items() if (identity in controls) == is_control]
+        seeds = [seed_of(own[0].result.backbone) for own in part]
+        if len(set(seeds)) < len(seeds):
+            seeds = list(range(len(seeds)))
+        word = "control" if is_control else "seed"
+        for seed, own in sorted(zip(seeds, part, strict=True), key=lambda pair: pair[0]):
+            alone = len(part) == 1 and not is_control
+            name = entry.name if alone else f"{entry.name} {word} {seed}"
+            networks.append(Network(name, own[0].result.backbone, tuple(own), seed, is_control))
+    return tuple(networks)
+
+
+def seed_of(facts: BackboneFacts) -> int:
+    """Return the pretraining seed, or that of random weights; 0 where none is recorded."""
+    if facts.random_init is None and facts.training is not None:
+        return facts.training.view.seed
+    return facts.random_init or 0
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board folder and its settings."""
+
+    folder: Path
+    file: BoardFile
+
+    @classmethod
+    def open(cls, folder: Path) -> "Board":
+        """Open the board at `folder`, which may not exist. Raises ValidationFailed, UsageError."""
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"--board {folder} is a file", fix="give a folder")
+        path = folder / BOARD_FILE
+        default = BoardFile(name="board")
+        return cls(folder, official.read_board_file(path) if path.is_file() else default)
+
+    @classmethod
+    def existing(cls, folder: Path) -> "Board":
+        """Open the board at `folder`, which must exist. Raises ValidationFailed, UsageError."""
+        if not folder.exists():
+            raise UsageError(
+                f"there is no board at {folder}", fix="fsbench submit RESULTS --board DIR makes one"
+            )
+        return cls.open(folder)
+
+    @cached_property
+    def history(self) -> History:
+        return History.read(self.folder)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return read_lines(self.folder / VERIFICATIONS_FILE, Verdict)
+
+    def names(self) -> list[str]:
+        """Return the names of the entries, sorted."""
+        return sorted(path.parent.name for path in self.folder.glob(f"[!.]*/{ENTRY_FILE}"))
+
+    def entries(self, report: Reporter = SILENT) -> list[BoardEntry]:
+        """Read all entries and check every result, in the order in which entries came.
+
+        Raises ValidationFailed.
+        """
+        names = sorted(self.names(), key=self.history.order)
+        if not names:
+            return []
+        entries: list[BoardEntry] = []
+        what = f"read {self.file.name}"
+        with paused_collection(), report.task(what, len(names), "entries") as advance:
+            for name in names:
+                entries.append(self.entry(name))
+                advance(1)
+        return entries
+
+    def entry(self, name: str) -> BoardEntry:
+        """Read one entry, check its results and its badges.
+
+        Raises ValidationFailed, UnknownName.
+        """
+        folder = self.folder / name
+        if not (folder / ENTRY_FILE).is_file():
+            raise UnknownName("entry", name, self.names())
+        entry = compact(read_verified(folder))
+        if entry.file.declaration is None or entry.name != name:
+            raise ValidationFailed(
+                f"{folder / ENTRY_FILE} declares the name '{entry.name}'",
+                fix="name the folder after the entry",
+            )
+        results = [(c.result.backbone.identity, str(c.result.column)) for c in entry.cells]
+        signers, history, verdicts = self.file.signers, self.history, self.verdicts
+        verification = read_verification(folder, entry.digest, results, signers, history, verdicts)
+        return BoardEntry(entry, verification)
+
+    def network(self, name: str) -> tuple[BoardEntry, Network]:
+        """Return a network by its name: an entry, or a seed of one, e.g. `lw seed 1`.
+
+        Raises UnknownName, and UsageError for an entry of several networks.
+        """
+        entries = [e for e in self.names() if name == e or name.startswith(f"{e} ")]
+        if not entries:
+            raise UnknownName("entry", name, self.names())
+        entry = self.entry(entries[0])
+        for network in entry.networks:
+            if network.name == name:
+                return entry, network
+        listed = ", ".join(f"'{network.name}'" for network in entry.networks)
+        raise UsageError(f"'{name}' is no single network", fix=f"name one: {listed}")
+
+    def select_columns(self, submission: "Submission") -> "Submission":
+        """Return the submission without results that a board with a version has no column for."""
+        if self.file.version is None:
+            return submission
+        results = [loaded for loaded in submission.cells if loaded.result.column in self.file.named]
+        names = {loaded.result.column for loaded in submission.cells} - self.file.named.keys()
+        return submission.with_results(results, [str(name) for name in sorted(names)])
+
+    def add(
+        self,
+        submissions: "Sequence[Submission]",
+        replace: bool = False,
+        sign_with: Path | None = None,
+    ) -> list[str]:
+        """Store checked submissions, signed by an SSH key if there is one.
+
+        Returns a sentence for each replaced entry, which says what came and went. Raises
+        ValidationFailed if a name is in use, or if another key signed the replaced entry.
+        """
+        key = signatures.read_public_key(sign_with) if sign_with else None
+        with self.lock():
+            recover_entries(self.folder)
+            if not replace:
+                for submission in submissions:
+                    self.require_free(submission.name)
+            for submission in submissions:
+                self.require_key(submission.name, key)
+            self.settle()
+            sentences = [self.store(submission, sign_with) for submission in submissions]
+            self.settle()
+        return [sentence for sentence in sentences if sentence]
+
+    def taken(self, name: str) -> str | None:
+        """Return the entry of this name in any letter case, which some file systems ignore."""
+        return next((entry for entry in self.names() if entry.casefold() == name.casefold()), None)
+
+    def require_free(self, name: str) -> None:
+        if taken := self.taken(name):
+            raise ValidationFailed(
+                f"{self.folder} already has an entry '{taken}'",
+                fix="choose another name in the declaration; --replace replaces your own entry",
+            )
+
+    def require_key(self, name: str, key: str | None) -> None:
+        """Raise ValidationFailed if the entry of this name is signed by another key."""
+        taken = self.taken(name)
+        signer = taken and self.entry(taken).file.key
+        if signer and signer != key:
+            raise ValidationFailed(
+                f"'{taken}' is signed by another key", fix="give its owner's key: --sign-with KEY"
+            )
+
+    def store(self, submission: "Submission", sign_with: Path | None = None) -> str:
+        """Write an entry beside the board's others, then move it into place.
+
+        Returns what changed if it replaces one.
+        """
+        name, replaced = submission.name, self.taken(submission.name)
+        before = self.entry(replaced).entry if replaced else None
+        after = place_entry(
+            self.folder, name, replaced, lambda new: write_submission(new, submission, sign_with)
+        )
+        return describe_replacement(before, after) if before else ""
+
+    def remove(self, name: str, reason: str) -> None:
+        """Take an entry from the board; its digest and outcomes do not come back.
+
+        Raises UnknownName, and UsageError without a reason.
+        """
+        if not reason.strip():
+            raise UsageError("no reason", fix='give one: --reason "..."')
+        with self.lock():
+            self.settle()
+            if name not in self.names():
+                raise UnknownName("entry", name, self.names())
+            event = Board.open(self.folder).history.current[name]
+            gone = event.model_copy(update={"date": now(), "event": "removed", "reason": reason})
+            append_lines(self.folder / HISTORY_FILE, [gone])
+            shutil.rmtree(self.folder / name)
+
+    def settle(self) -> None:
+        """Record what changed since the last time: entries, and verdicts of signed badges.
+
+        A board without a version gets the columns of new tracks, each those of the first entry
+        there. The caller holds the lock.
+        """
+        board = Board.open(self.folder)
+        events = board.history.list_changes([board.identify(name) for name in board.names()])
+        append_lines(self.folder / HISTORY_FILE, events)
+        known, signers = set(board.verdicts), board.file.signers
+        signed = [v for n in board.names() for v in list_verdicts(self.folder / n, signers)]
+        append_lines(self.folder / VERIFICATIONS_FILE, [v for v in signed if v not in known])
+        fresh = [event.entry for event in events if event.event != "removed"]
+        if board.file.version is None and fresh:
+            from leaderboard.tables import complete_columns
+
+            names = (
+                fresh
+                if board.file.columns
+                else sorted(board.names(), key=History.read(self.folder).order)
+            )
+            file = complete_columns(board.file, [board.entry(name) for name in names])
+            if file != board.file:
+                write_record(self.folder / BOARD_FILE, file)
+
+    def identify(self, name: str) -> tuple[str, str, str]:
+        """Return name, digest and digest of the outcomes of an entry. Raises ValidationFailed."""
+        path = self.folder / name / ENTRY_FILE
+        text = read_content(path, MAX_ENTRY)
+        return name, hashlib.sha256(text).hexdigest(), parse_entry(path, text).outcomes
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        from filelock import FileLock
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / ".lock"):
+            yield
+
+
+def write_submission(folder: Path, submission: "Submission", sign_with: Path | None) -> Entry:
+    """Write an entry folder from parsed records; no submitted file is copied.
+
+    sign_with: the SSH key that signs entry.json, which names the digest of the outcomes.
+    """
+    entry = write_entry(
+        folder,
+        [(cell.result, cell.records) for cell in submission.cells],
+        submission.controls,
+        declaration=submission.declaration,
+        submitted=now(),
+        fsbench=__version__,
+        key=signatures.read_public_key(sign_with) if sign_with else None,
+    )
+    if sign_with is not None:
+        signatures.sign_file(folder / ENTRY_FILE, sign_with, signatures.ENTRY_NAMESPACE)
+    return entry
+
+
+def describe_replacement(before: Entry, after: Entry) -> str:
+    """Return which columns and seeds came and went, in one sentence."""
+    parts = []
+    for what, old, new in (
+        ("column", columns_of(before), columns_of(after)),
+        ("seed", seeds_of(before), seeds_of(after)),
+    ):
+        for verb, some in (("came", new - old), ("went", old - new)):
+            if some:
+                parts.append(f"{verb}: {what}{'s' * (len(some) > 1)} {', '.join(sorted(some))}")
+    same = "the same columns and seeds"
+    return f"{after.name} replaced; {'; '.join(parts) or same}"
+
+
+def columns_of(entry: Entry) -> set[str]:
+    return {str(cell.result.column) for cell in entry.cells}
+
+
+def seeds_of(entry: Entry) -> set[str]:
+    networks = [network for network in list_networks(entry) if not network.is_control]
+    return {str(network.seed) for network in networks}
+
+
+def place_entry(
+    board: Path, name: str, replaced: str | None, write: Callable[[Path], Entry]
+) -> Entry:
+    """Write an entry, then move it to BOARD/name and remove the entry `replaced`.
+
+    Readers see only the two renames. The caller holds the board's lock.
+    """
+    staging = Path(mkdtemp(prefix=STAGING_PREFIX, dir=board))
+    try:
+        entry = write(staging / NEW / name)
+        if replaced is not None:
+            (staging / OLD).mkdir()
+            (board / replaced).rename(staging / OLD / replaced)
+        (staging / NEW / name).rename(board / name)
+    finally:
+        settle_staging(board, staging)
+    return entry
+
+
+def recover_entries(board: Path) -> None:
+    """Restore the entries that killed processes left. The caller holds the board's lock."""
+    for staging in list_leftovers(board):
+        settle_staging(board, staging)
+
+
+def list_leftovers(board: Path) -> list[Path]:
+    """Return the staging folders of a writing process or of killed processes."""
+    return sorted(path for path in board.glob(f"{STAGING_PREFIX}*") if path.is_dir())
+
+
+def settle_staging(board: Path, staging: Path) -> None:
+    """Put the old entry back unless a new one took its place, then remove the staging folder."""
+    present = {path.name.casefold() for path in board.glob("[!.]*")}
+    for entry in (staging / OLD).glob("[!.]*"):
+        if entry.name.casefold() not in present:
+            entry.rename(board / entry.name)
+    shutil.rmtree(staging, ignore_errors=True)
