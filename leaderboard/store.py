@@ -38,6 +38,7 @@ from fsbench.results.entry import (
     read_content,
     write_entry,
 )
+from fsbench.results import outcomes
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
 from leaderboard.history import (
@@ -353,6 +354,7 @@ def write_submission(folder: Path, submission: "Submission", sign_with: Path | N
         folder,
         [(cell.result, cell.records) for cell in submission.cells],
         submission.controls,
+        outcomes.SMALL,
         declaration=submission.declaration,
         submitted=now(),
         fsbench=__version__,

@@ -232,15 +232,16 @@ def write_entry(
     folder: Path,
     cells: Iterable[tuple[Result, Records]],
     controls: Collection[str] = (),
+    level: int = outcomes.FAST,
     **facts: Any,
 ) -> Entry:
     """Write results as an entry, sorted by model and column, and return it.
 
-    controls: identities of the models that are controls; facts: fields of EntryFile that do not
-    follow from the results.
+    controls: identities of the models that are controls; level: of compression; facts: fields of
+    EntryFile that do not follow from the results.
     """
     ordered = in_order(cells)
-    content = outcomes.encode([records for _, records in ordered])
+    content = outcomes.encode([records for _, records in ordered], level)
     digest = hashlib.sha256(content).hexdigest()
     file = make_file([result for result, _ in ordered], controls, outcomes=digest, **facts)
     with replacing(folder / file.outcomes_file) as temporary:
@@ -262,8 +263,8 @@ def in_order(cells: Iterable[tuple[Result, Records]]) -> list[tuple[Result, Reco
 
 
 def digest_outcomes(cells: Iterable[tuple[Result, Records]]) -> str:
-    """Return the sha-256 that the file of outcomes of these results has."""
-    content = outcomes.encode([records for _, records in in_order(cells)])
+    """Return the sha-256 that the file of outcomes of these results has on a board."""
+    content = outcomes.encode([records for _, records in in_order(cells)], outcomes.SMALL)
     return hashlib.sha256(content).hexdigest()
 
 

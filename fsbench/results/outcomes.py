@@ -35,7 +35,8 @@ SUFFIX = ".arrow.zst"
 MAX_FILE = 128 * 2**20
 MAX_BYTES = 512 * 2**20
 """Bounds of a file and of what it unpacks to; 600 episodes of 75 queries take 8 kB and 40 kB."""
-LEVEL = 3
+FAST, SMALL = 3, 19
+"""Levels of compression while work runs, and of entries of a board, which are a third smaller."""
 FIX = "restore the file from where it was computed, or evaluate the tasks again"
 
 KINDS = {
@@ -81,7 +82,7 @@ def digest_records(records: Records) -> str:
     return digest.hexdigest()
 
 
-def encode(parts: Sequence[Records]) -> bytes:
+def encode(parts: Sequence[Records], level: int = FAST) -> bytes:
     """Return the content of a file with the records of results 0, 1, ..."""
     import pyarrow as pa
 
@@ -93,12 +94,7 @@ def encode(parts: Sequence[Records]) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_table(table.cast(schema))
-    codec = pa.Codec("zstd", compression_level=LEVEL)
-    packed = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(packed, "zstd") as stream:
-        stream.write(sink.getvalue())
-    del codec
-    return bytes(packed.getvalue())
+    return bytes(pa.Codec("zstd", compression_level=level).compress(sink.getvalue()))
 
 
 def make_table(result: int, records: Records) -> "pa.Table":
