@@ -80,13 +80,17 @@ def rank_entries(
 
     excluded: entry -> reason why it is not to be ranked; averaged: groups of columns, by name.
     """
-    scores = score_columns(contenders, columns)
-    averages = average_groups(contenders, averaged or {})
+    missing = {name: len(columns) - len({*columns} & o.keys()) for name, o in contenders.items()}
     reasons = {
-        name: explain_missing(len(columns) - len(s), len(columns))
-        for name, s in scores.items()
-        if not columns or len(s) < len(columns)
+        name: explain_missing(count, len(columns))
+        for name, count in missing.items()
+        if count or not columns
     } | dict(excluded or {})
+    scores: dict[str, dict[str, Score]] = {}
+    averages: dict[str, dict[str, Score]] = {}
+    for part in split_pools(contenders, reasons):
+        scores |= score_columns(part, columns)
+        averages |= average_groups(part, averaged or {})
     overall = {
         name: float(np.mean([s[c].mean for c in columns]))
         for name, s in scores.items()
@@ -123,6 +127,17 @@ def rank_entries(
         for name in sorted(reasons.keys() & scores.keys())
     )
     return Ranking(tuple(columns), tuple(tiers), unranked, alpha)
+
+
+def split_pools(contenders: Contenders, reasons: Mapping[str, str]) -> list[Contenders]:
+    """Return the entries in parts that share a seed variance: an unranked one has its own."""
+    unranked = {name: o for name, o in contenders.items() if name in reasons}
+    several = {n for n, o in unranked.items() if any(part.n_seeds > 1 for part in o.values())}
+    return [
+        {name: o for name, o in contenders.items() if name not in reasons},
+        {name: o for name, o in unranked.items() if name not in several},
+        *({name: unranked[name]} for name in sorted(several)),
+    ]
 
 
 def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, dict[str, Score]]:

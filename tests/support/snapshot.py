@@ -185,8 +185,8 @@ def round_to(value: float, digits: int) -> float:
 # What is committed: boards and claims.
 
 BOARDS = {
-    "pilot": ROOT / "leaderboard" / "entries",
-    "regime": ROOT / "leaderboard" / "regime" / "entries",
+    "pilot": ROOT / "leaderboard" / "studies" / "pilot" / "entries",
+    "regime": ROOT / "leaderboard" / "studies" / "regime" / "entries",
 }
 CLAIMS = ROOT / "fsbench" / "claims" / "outcomes"
 
