@@ -60,19 +60,19 @@ meta: .venv/.meta
 
 readme: $(STAMP)  ## write the generated tables and figures of the documents anew
 	PYTHONPATH=tests $(BIN)/python -m support.readme
-	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
-		--figures leaderboard/pilot/figures >/dev/null
-	$(BIN)/fsbench leaderboard methods --board leaderboard/regime/entries --format json \
-		--figures leaderboard/regime/figures >/dev/null
+	$(BIN)/fsbench leaderboard methods --board leaderboard/studies/pilot/entries --format json \
+		--figures leaderboard/studies/pilot/figures >/dev/null
+	$(BIN)/fsbench leaderboard methods --board leaderboard/studies/regime/entries --format json \
+		--figures leaderboard/studies/regime/figures >/dev/null
 
 # DATA: the folder of the data sets. The sweep ends with an error that names SEAL-reverse's six runs.
 regime: $(STAMP)  ## the regime study: missing runs, board, figures, tables, page (six hours of a core)
-	-$(BIN)/fsbench sweep leaderboard/regime/sweep.yaml --data $(DATA) \
-		--data chestx=$(DATA)/chestx64 --board leaderboard/regime/entries \
-		--findings leaderboard/regime/analyses --output sweep/regime --jobs 2 --yes
-	$(BIN)/python tests/studies/list_rounds.py sweep/regime/runs leaderboard/regime/rounds.csv
+	-$(BIN)/fsbench sweep leaderboard/studies/regime/sweep.yaml --data $(DATA) \
+		--data chestx=$(DATA)/chestx64 --board leaderboard/studies/regime/entries \
+		--findings leaderboard/studies/regime/analyses --output sweep/regime --jobs 2 --yes
+	$(BIN)/python tests/studies/list_rounds.py sweep/regime/runs leaderboard/studies/regime/rounds.csv
 	$(MAKE) readme
-	$(BIN)/fsbench leaderboard build --board leaderboard/regime/entries -o sweep/regime/site
+	$(BIN)/fsbench leaderboard build --board leaderboard/studies/regime/entries -o sweep/regime/site
 
 # EuroSAT is below FSBENCH_DATA. QUICK=1 tries everything in a few minutes and writes nothing.
 benchmarks: .venv/.benchmarks  ## measure fsbench beside other tools; write the table of protocols/README.md

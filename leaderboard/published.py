@@ -1,7 +1,7 @@
 """Numbers copied from papers: entries of kind `published`, shown apart and never ranked.
 
 They have no records, so nothing can be recomputed or paired. Each is one JSON file in
-leaderboard/entries, named like the entry. Of the source papers only SEAL reports transfer; of the
+leaderboard/published, named like the entry. Of the source papers only SEAL reports transfer; of the
 others the in-domain accuracy is listed if they trained on a source data set of fsbench. The
 appendix of the NIO paper reports no accuracy, so it has no entry.
 """
@@ -18,9 +18,8 @@ from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
 from fsbench.core.tasks import TaskPattern
-from leaderboard.official import BOARD_FILE
 
-ENTRIES = Path(__file__).resolve().parent.parent / "entries"
+PUBLISHED = Path(__file__).resolve().parent / "published"
 IN_DOMAIN = "in-domain"
 """What follows the data set where the accuracy is the one of pretraining itself."""
 
@@ -97,8 +96,7 @@ class PublishedEntry(Frozen):
 @cache
 def load_published() -> tuple[PublishedEntry, ...]:
     """Return all published entries by name. Raises ValidationFailed naming a wrong file."""
-    paths = sorted(ENTRIES.glob("*.json"), key=lambda path: path.stem)
-    return tuple(read_published(path) for path in paths if path.name != BOARD_FILE)
+    return tuple(read_published(path) for path in sorted(PUBLISHED.glob("*.json")))
 
 
 def read_published(path: Path) -> PublishedEntry:

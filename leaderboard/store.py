@@ -28,6 +28,7 @@ from fsbench.core.io import write_record
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
+from fsbench.results import outcomes
 from fsbench.results.entry import (
     ENTRY_FILE,
     MAX_ENTRY,
@@ -38,7 +39,6 @@ from fsbench.results.entry import (
     read_content,
     write_entry,
 )
-from fsbench.results import outcomes
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
 from leaderboard.history import (

@@ -16,7 +16,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.results.entry import ENTRY_FILE, EntryFile, Loaded, read_entry
 from fsbench.results.names import BADGES
 from fsbench.results.verification import AGAIN, Problem
-from leaderboard import badges, published
+from leaderboard import badges
 from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
 from leaderboard.intake.archive import check_folder, check_sizes
 from leaderboard.intake.submission import Submission
@@ -121,20 +121,8 @@ def make_error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
 
 
 def find_stray_files(folder: Path) -> Iterator[Problem]:
-    """Yield a Problem for every file of a board folder that is no entry and not in BOARD_FILES.
-
-    The project's own board lies beside all published rows; those are validated instead.
-    """
-    paths = sorted(folder.iterdir())
-    names = {path.name for path in paths}
-    has_published = all(row.name in names for row in published.ENTRIES.glob("*.json"))
-    for path in paths:
-        if has_published and path.suffix == ".json" and path.name not in BOARD_FILES:
-            try:
-                published.read_published(path)
-            except ValidationFailed as error:
-                yield make_error_problem("published", path, error)
-            continue
+    """Yield a Problem for every file of a board folder that is no entry and not in BOARD_FILES."""
+    for path in sorted(folder.iterdir()):
         if path.name.startswith(STAGING_PREFIX):
             continue
         is_plain = path.is_file() and not path.is_symlink()

@@ -26,7 +26,7 @@ BASES: Mapping[str, Mapping[str, Any]] = {
     },
     # The reinitialization study's setting (https://arxiv.org/abs/2109.00267, section 3) in small:
     # few images, trained to 100 % in every generation, on its simple CNN. A minute of one core;
-    # leaderboard/regime/README.md has the search that led here.
+    # leaderboard/studies/regime/README.md has the search that led here.
     "regime": {
         "architecture": "scnn",
         "width": 12,

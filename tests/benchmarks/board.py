@@ -26,9 +26,9 @@ from unittest.mock import patch
 from benchmarks.pairing import fit_exponent
 
 from fsbench.core.process import peak_resident_memory
+from leaderboard.site import page
 from leaderboard.store import Board
 from leaderboard.tables import rank_tracks
-from leaderboard.site import page
 
 SIZES = (50, 100, 200, 400, 1000)
 STAGES = {

@@ -11,8 +11,8 @@ from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import TARGETS, all_facts
 from leaderboard import official as drafts
-from leaderboard.record import BoardFile, Column
 from leaderboard.official import BOARDS, find_official_board, load_official_boards
+from leaderboard.record import BoardFile, Column
 
 PINNED = {
     "cdfsl-2": "4be6847347436cf839a0629b383f774a47d2ba17ca8038ef9741963664938fa5",

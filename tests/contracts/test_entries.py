@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from leaderboard.submission.chain import build_chain
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import Result
@@ -13,11 +14,10 @@ from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.names import file_stem
 from leaderboard.badges import read_badges
-from leaderboard.store import Board
 from leaderboard.official import BOARD_FILE
 from leaderboard.published import ENTRIES, PublishedEntry, load_published, read_published
-from leaderboard.submission.chain import build_chain
 from leaderboard.rules.board import inspect_board
+from leaderboard.store import Board
 
 REGIME = ENTRIES.parent / "regime" / "entries"
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from fsbench.cli.main import build
 from fsbench.core.schema import Result
+from leaderboard.methods.board import read_method_boards
 from leaderboard.store import Board, BoardEntry
 from leaderboard.tables import rank_tracks
-from leaderboard.methods.board import read_method_boards
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = ROOT / "leaderboard" / "entries"

@@ -2,14 +2,15 @@
 
     python tests/studies/correlate_transfer.py METHODS ENTRIES FINDINGS
 
-METHODS: the output of `fsbench leaderboard methods --board leaderboard/entries --format json`;
-ENTRIES, FINDINGS: leaderboard/entries, leaderboard/pilot/analyses. The script prints Pearson's r
+METHODS: the output of `fsbench leaderboard methods --format json`, with the board ENTRIES, i.e.
+leaderboard/studies/pilot/entries; FINDINGS: analyses.jsonl.gz of the study. It prints Pearson's r
 between the source accuracy of a row and its transfer, and Spearman's between a measure of the
 analyses of a run and the transfer of that run. Both are repeated without the warm starts, which
 have a constant learning rate, and without the controls of these and of the meta-learners. The
 script imports nothing of fsbench.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Iterator
@@ -48,16 +49,27 @@ def lines(boards: list[dict[str, Any]], entries: Path, findings: Path) -> Iterat
         pearsonr,
     )
     schedules = {entry: row["schedule"] for row in rows for entry in row["entries"]}
+    transfer = dict(read_transfer(entries))
+    with gzip.open(findings, "rt", encoding="utf8") as file:
+        records = [json.loads(text) for text in file]
     for analysis, name in MEASURES:
         pairs = []
-        for file in sorted(findings.glob(f"*/*/analyses/{analysis}-*.json")):
-            run = file.parts[-4]
-            measures = json.loads(file.read_bytes())["finding"]["measures"]
+        for record in (r for r in records if r["question"]["what"] == analysis):
+            measures = record["finding"]["measures"]
             value = next(measure["value"] for measure in measures if measure["name"] == name)
-            cells = sorted(entries.glob(f"{run}/*/*/*/*-linear-*.json"))
-            means = [json.loads(cell.read_bytes())["score"]["mean"] for cell in cells]
-            pairs.append((value, sum(means) / len(means), is_apart(run, schedules[run])))
+            entry, mean = transfer[record["backbone"]["weights_hash"]]
+            pairs.append((value, mean, is_apart(entry, schedules[entry])))
         yield line(name, pairs, spearmanr)
+
+
+def read_transfer(entries: Path) -> Iterator[tuple[str, tuple[str, float]]]:
+    """Yield hash of weights -> entry and mean over the few-shot tasks with linear heads."""
+    for path in sorted(entries.glob("*/entry.json")):
+        content = json.loads(path.read_bytes())
+        for i, model in enumerate(content["models"]):
+            linear = (r for r in content["results"] if "/linear@" in r["column"])
+            means = [r["score"]["mean"] for r in linear if r["model"] == i]
+            yield model["weights_hash"], (path.parent.name, sum(means) / len(means))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """List what the runs of a sweep reached after every round, as CSV.
 
-    python tests/studies/list_rounds.py sweep/runs leaderboard/regime/rounds.csv
+    python tests/studies/list_rounds.py sweep/runs leaderboard/studies/regime/rounds.csv
 
 One line per run; runs in the list that are not in the folder stay. settings: of the method, where
 they are not the defaults of its class; rounds: validation accuracy in percent at the end of every

@@ -14,7 +14,6 @@ from fsbench.results import provenance
 from leaderboard import badges, signatures
 from leaderboard.badges import Badge, CellCheck, FlipCount, allow_flips
 from leaderboard.store import Board
-from leaderboard.submission.chain import build_chain
 
 needs_ssh_keygen = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None, reason="ssh-keygen (OpenSSH) is not installed"
@@ -26,26 +25,26 @@ def make_badge(
     name: str,
     *,
     columns: Collection[str] | None = None,
-    n: int = 8,
+    n: int = 30,
     seed: int = 0,
     flipped: int = 0,
     date: str = "2026-01-02T03:04:05+00:00",
+    network: int = 0,
     **environment: str,
 ) -> Badge:
-    """A badge of all episodes of these columns; flips are those of the first column."""
-    cells = Board.open(board).entry(name).cells
+    """A badge of these columns of a network; flips are those of the first column."""
+    entry = Board.open(board).entry(name)
+    cells = entry.networks[network].cells
     of = {str(cell.result.column): cell for cell in cells}
     episodic = [c for c in of if isinstance(of[c].records, EpisodeRecords)]
     chosen = sorted(columns or episodic)
-    indices = [of[column].records.index for column in chosen]  # type: ignore[union-attr]
-    chain = build_chain(cells).end
-    drawn = badges.draw_rows([len(i) for i in indices], n, badges.draw_seeds(chain, seed))
     here = provenance.environment_of(cells[0].result.provenance) | environment
     checks = []
-    for column, index, rows in zip(chosen, indices, drawn, strict=True):
+    for column in chosen:
         loaded, flips = of[column], flipped if column == chosen[0] else 0
         records = loaded.records
         assert isinstance(records, EpisodeRecords)
+        rows = badges.draw_rows(len(records.index), n, entry.digest, seed, column)
         before = provenance.environment_of(loaded.result.provenance)
         parts = provenance.differing_parts(before, here).items()
         differs = tuple(f"{part}: {theirs} -> {ours}" for part, (theirs, ours) in parts)
@@ -63,15 +62,18 @@ def make_badge(
             CellCheck(
                 **counts[0].model_dump(),
                 cell=column,
-                drawn=tuple(index[rows].tolist()),
-                episodes=len(index),
+                mean=loaded.result.score.mean,
+                drawn=tuple(records.index[rows].tolist()),
+                episodes=len(records.index),
                 dense=counts[1] if total else None,
                 differs=differs,
-                wrong=tuple(index[:flips].tolist()),
+                wrong=tuple(records.index[:flips].tolist()),
             )
         )
     return Badge(
-        chain=chain,
+        entry=name,
+        entry_digest=entry.digest,
+        weights=entry.networks[network].facts.identity,
         date=date,
         environment={**here, "fsbench": "0", "commit": "none"},
         seed=seed,

@@ -8,24 +8,17 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import numpy as np
 from support import fakes
 
-from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.schema import Result
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
-from fsbench.data.episodes import draw_manifest
-from fsbench.results import assembly, parquet
-from fsbench.results.names import file_stem, model_name
-from fsbench.results.summary import Records
-from fsbench.results.entry import Loaded
-from leaderboard.store import write_entry
-from leaderboard.intake.submission import Submission
+from fsbench.results import assembly
+from fsbench.results.entry import Loaded, write_entry
+from leaderboard.store import Board
 
 TARGETS = ("chestx", "cropdisease", "eurosat", "isic")
 SHOTS = (1, 5, 20, 50)
@@ -57,13 +50,16 @@ def board(
     ]
     kinds = [(target, spec) for target in targets for spec in specs]
     for name in names:
-        facts = fakes.facts(name)
-        cells = [
-            cell(facts, *kind, skill) for kind, skill in zip(kinds, skills(name), strict=False)
-        ]
+        cells = [cell(name, *kind, n) for kind, n in zip(kinds, skills(name), strict=False)]
         declared = fakes.DECLARATION.model_copy(update={"name": name})
-        with patch.object(assembly, "write_result", write):
-            write_entry(folder / name, Submission(declared, model_name(facts), tuple(cells)))
+        write_entry(
+            folder / name,
+            [(loaded.result, loaded.records) for loaded in cells],
+            declaration=declared,
+            submitted="2026-01-01T00:00:00+00:00",
+            fsbench="0.1.0",
+        )
+    Board.open(folder).settle()
     return folder
 
 
@@ -73,11 +69,11 @@ def skills(name: str) -> list[int]:
     return [base + int(u * NEAR) for u in uniforms((1000,), name, "skills")]
 
 
-def cell(facts: BackboneFacts, target: str, spec: EpisodicSpec, skill: int) -> Loaded:
+def cell(name: str, target: str, spec: EpisodicSpec, skill: int) -> Loaded:
     """A result of this backbone, with the outcomes of all that share the skill."""
     result, records = variant(target, spec, skill)
-    changed = result.model_copy(update={"backbone": facts})
-    return Loaded(Path(target) / f"{file_stem(spec)}.json", changed, records)
+    changed = result.model_copy(update={"backbone": fakes.facts(name)})
+    return Loaded(Path(target), changed, records)
 
 
 @cache
@@ -86,13 +82,10 @@ def variant(target: str, spec: EpisodicSpec, skill: int) -> tuple[Result, Episod
     images = hashlib.sha256(target.encode()).hexdigest()  # no two data sets have equal ones
     data = fakes.official(target).model_copy(update={"images_hash": images, "fingerprint": images})
     e, n = spec.episode, spec.n_episodes
-    counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-    drawn = draw_manifest(e, data.name, counts, None, range(n))
     hard = 0.2 * uniforms((n, 1, 1), target, e.k_shot, "hard") - 0.1
     noise = uniforms((n, e.n_way, e.n_query), target, spec.label, skill)
     records = EpisodeRecords(
-        drawn.numbers,
-        drawn.class_ids,
+        np.arange(n),
         noise < SKILLS[skill] - hard,
         np.zeros(n, np.bool_),
         np.ones(n, np.bool_),
@@ -100,17 +93,3 @@ def variant(target: str, spec: EpisodicSpec, skill: int) -> tuple[Result, Episod
     return assembly.build_result(
         fakes.facts(), data, spec, records, False, fakes.provenance()
     ), records
-
-
-def write(path: Path, result: Result, records: Records) -> None:
-    """As building.write; equal records are packed once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".parquet").write_bytes(packed(records))
-    write_record(path, result)
-
-
-@cache
-def packed(records: Records) -> bytes:
-    with TemporaryDirectory() as folder:
-        parquet.write_records(Path(folder) / "records", records)
-        return (Path(folder) / "records").read_bytes()

@@ -11,7 +11,6 @@ from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
-from fsbench.data.episodes import EpisodeSampler
 from fsbench.results import ResultStore
 
 N_EPISODES = 40
@@ -106,14 +105,11 @@ def episodes(
     spec: EpisodicSpec, data: DatasetRecord, index: Iterable[int], accuracy: float, name: str = "a"
 ) -> EpisodeRecords:
     """Outcomes at the given accuracy; those of one episode never depend on the others."""
-    counts = dict(zip(data.class_ids, data.class_counts, strict=True))
-    sampler = EpisodeSampler(spec.episode, data.name, counts)
     numbers = np.array(sorted(index), dtype=np.int64)
     shape = (spec.episode.n_way, spec.episode.n_query)
     draws = [uniforms(shape, name, data.name, spec.label, int(i)) for i in numbers]
     return EpisodeRecords(
         numbers,
-        np.array([sampler.episode(int(i)).class_ids for i in numbers]),
         np.array(draws) < accuracy,
         np.zeros(numbers.size, np.bool_),
         np.ones(numbers.size, np.bool_),

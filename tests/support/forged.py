@@ -1,18 +1,37 @@
-"""What a careful forger can do to an entry: change it and make every hash below fit again."""
+"""What a careful forger can do to an entry: change it and make every digest below fit again."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fsbench.core.io import read_record, write_record
-from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import Provenance
-from fsbench.results import assembly
-from fsbench.results.verification import load_result, result_files
-from leaderboard.store import EntryFile
-from leaderboard.submission.chain import build_chain
+from fsbench.core.records import EpisodeRecords, Records
+from fsbench.core.schema import Provenance, Result
+from fsbench.results import assembly, outcomes
+from fsbench.results.entry import ENTRY_FILE, Loaded, read_entry, write_entry
+
+Cell = tuple[Result, Records]
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the content of entry.json and nothing else."""
+    path = folder / ENTRY_FILE
+    content = json.loads(path.read_text(encoding="utf8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf8")
+
+
+def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any) -> None:
+    """Write an entry anew with other results, None for one to leave out, and other facts."""
+    entry = read_entry(folder)
+    changed = [cell for loaded in entry.cells if (cell := change(loaded))]
+    kept = ("declaration", "submitted", "fsbench", "key")
+    stated = {name: getattr(entry.file, name) for name in kept} | facts
+    controls = [entry.file.models[i].identity for i in entry.file.controls]
+    write_entry(folder, changed, controls, outcomes.SMALL, **stated)
 
 
 def flipped(n: int, episode: int = 0) -> Callable[[EpisodeRecords], EpisodeRecords]:
@@ -37,16 +56,19 @@ def forge(
     change: Callable[[EpisodeRecords], EpisodeRecords] = lambda records: records,
     **environment: object,
 ) -> None:
-    """Other records or provenance for one cell, by part of its file; all hashes follow."""
-    file = next(p for p in entry.rglob("*.json") if pattern in p.name)
-    cell = load_result(file)
-    assert isinstance(cell.records, EpisodeRecords)
-    result, records = cell.result, change(cell.records)
-    made = Provenance.model_validate(result.provenance.model_dump() | environment)
-    anew = assembly.build_result(result.backbone, result.dataset, result.spec, records, False, made)
-    assembly.write_result(file, anew, records)
-    stated = read_record(entry / "entry.json", EntryFile)
-    fits = stated.model_copy(
-        update={"chain": build_chain(tuple(map(load_result, result_files(entry))))}
-    )
-    write_record(entry / "entry.json", fits)
+    """Other records or provenance for the first result whose column has this text."""
+    done = []
+
+    def forge_cell(loaded: Loaded) -> Cell:
+        result, records = loaded.result, loaded.records
+        if done or pattern not in str(result.column):
+            return result, records
+        done.append(result)
+        assert isinstance(records, EpisodeRecords)
+        made = Provenance.model_validate(result.provenance.model_dump() | environment)
+        limited = "limited" in result.flags
+        facts = (result.backbone, result.dataset, result.spec)
+        return assembly.build_result(*facts, changed := change(records), limited, made), changed
+
+    rewrite(entry, forge_cell)
+    assert done, f"{entry} has no {pattern}"

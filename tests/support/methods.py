@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from support import fakes
 
 from fsbench.core.schema import BackboneFacts, Training
-from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
+from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
 from leaderboard.ranking.outcomes import Outcomes
 
 COSTS: dict[str, Any] = {
@@ -74,4 +74,5 @@ def run(entry: str, facts: BackboneFacts, **columns: ArrayLike) -> MethodRun:
 
 def groups(*runs_facts: BackboneFacts) -> tuple[SeedGroup, ...]:
     """Rows of entries 0, 1, ... with two outcomes each, in the order of the board."""
-    return group_runs([run(str(i), facts, a=[0.25, 0.5]) for i, facts in enumerate(runs_facts)])[0]
+    rows = {str(i): [run(str(i), facts, a=[0.25, 0.5])] for i, facts in enumerate(runs_facts)}
+    return group_rows(rows, {})[0]

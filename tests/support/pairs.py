@@ -36,7 +36,6 @@ def write(
     correct = np.arange(25) < np.array(right)[:, None]
     records = EpisodeRecords(
         drawn.index,
-        drawn.class_ids,
         correct.reshape(-1, 5, 5),
         drawn.collapsed,
         drawn.finite,

@@ -21,8 +21,8 @@ DOCUMENTS = (
     "pretrain/README.md",
     "protocols/README.md",
     "leaderboard/README.md",
-    "leaderboard/pilot/README.md",
-    "leaderboard/regime/README.md",
+    "leaderboard/studies/pilot/README.md",
+    "leaderboard/studies/regime/README.md",
 )
 """Documents with generated tables, relative to the root of the repository."""
 

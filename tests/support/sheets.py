@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from fsbench.core.tasks import Track
-from leaderboard.tables import BoardTable, CellFlags
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import rank_entries
 from leaderboard.reports.table import ReportTable, build_report_table
+from leaderboard.tables import BoardTable, CellFlags
 
 N = 100
 COLUMNS = ("eurosat:5w1s/linear@ibm 64px", "eurosat:5w5s/linear@ibm 64px")

@@ -15,10 +15,10 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.core.statistics import score
 from fsbench.results import assembly
 from fsbench.results.names import file_stem
-from leaderboard.store import BoardEntry, EntryFile
-from leaderboard.record import BoardFile
-from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
+from leaderboard.record import BoardFile
+from leaderboard.store import BoardEntry, EntryFile
+from leaderboard.tables import BoardTable, rank_tracks
 
 QUERIES = 75
 

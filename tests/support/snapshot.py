@@ -26,13 +26,13 @@ from fsbench.backbones.loading import load_backbone
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import draw_manifest
-from fsbench.results.summary import scored_outcomes
 from fsbench.results.entry import Loaded
-from leaderboard.store import Board, BoardEntry
-from leaderboard.tables import BoardTable, rank_tracks
+from fsbench.results.summary import scored_outcomes
 from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import InDomainGain, MethodRow, MethodScore
 from leaderboard.ranking.tiers import RankedEntry
+from leaderboard.store import Board, BoardEntry
+from leaderboard.tables import BoardTable, rank_tracks
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "numbers.json"

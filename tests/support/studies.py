@@ -1,23 +1,23 @@
-"""Tables of the studies' pages: leaderboard/pilot and leaderboard/regime.
+"""Tables of the studies' pages: leaderboard/studies.
 
 Numbers come from the committed entries, the analyses, and the lists of rounds that
 tests/studies/list_rounds.py writes.
 """
 
 import csv
+import gzip
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from statistics import mean, stdev, variance
 
 from fsbench.api.analyze import analysis_table
 from fsbench.api.listing import Row
-from fsbench.core.io import read_record
 from fsbench.core.schema import Analysis
 from fsbench.core.statistics import holm, paired_by_seed
 from fsbench.core.tasks import ColumnId
-from leaderboard.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import format_gain, format_in_domain, make_gain_table
@@ -25,7 +25,8 @@ from leaderboard.reports.render import render_table, to_percent
 
 Table = tuple[tuple[str, ...], list[Row]]
 """Columns, and rows by column."""
-PILOT, REGIME = ENTRIES.parent / "pilot", ENTRIES.parent / "regime"
+STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
+PILOT, REGIME = STUDIES / "pilot", STUDIES / "regime"
 PILOT_MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (of 4 blocks)",
     "accuracy behind block 2 (layer2.0)": "5-NN behind block 2",
@@ -50,14 +51,21 @@ SUBSET = 25
 
 def pilot_gains() -> str:
     """Draw the gains of the pilot study's runs over their controls, one table per track."""
-    boards = [b.model_copy(update={"board": "pilot study"}) for b in read_method_boards(ENTRIES)]
+    boards = [
+        b.model_copy(update={"board": "pilot study"}) for b in read_method_boards(PILOT / "entries")
+    ]
     return "\n\n".join(render_table(make_gain_table(board)) for board in boards)
+
+
+def read_analyses(study: Path) -> Iterator[Analysis]:
+    """Yield the records of a study's analyses, by run and question."""
+    with gzip.open(study / "analyses.jsonl.gz", "rt", encoding="utf8") as lines:
+        yield from map(Analysis.model_validate_json, lines)
 
 
 def pilot_analyses() -> Table:
     """Return what the analyses measured in the runs of the pilot study, one row per run."""
-    files = sorted(PILOT.glob("analyses/*/*/analyses/*.json"))
-    (_, _, *runs), body = analysis_table([read_record(file, Analysis) for file in files])
+    (_, _, *runs), body = analysis_table(list(read_analyses(PILOT)))
     values = {measure: dict(zip(runs, row, strict=True)) for _, measure, *row in body}
     lines: list[Row] = [
         {"run": run} | {header: values[measure][run] for measure, header in PILOT_MEASURES.items()}
@@ -278,8 +286,7 @@ Measures = Mapping[str, Mapping[int, float]]
 def read_measures() -> dict[str, dict[str, Measures]]:
     """Return the measures of the study's runs by network and method."""
     values: dict[str, dict[str, dict[str, dict[int, float]]]] = {}
-    for file in sorted((REGIME / "analyses").glob("*/*/analyses/*.json")):
-        analysis = read_record(file, Analysis)
+    for analysis in read_analyses(REGIME):
         training = analysis.backbone.training
         if training is None or training.view.schedule != "constant":
             continue

@@ -18,9 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"fsbench", "pretrain", "protocols", "leaderboard"}
-PUBLISHED = [p for p in sorted(ROOT.glob("leaderboard/entries/*.json")) if p.name != "board.json"]
+PUBLISHED = sorted(ROOT.glob("leaderboard/published/*.json"))
 BOARDS = sorted(ROOT.glob("leaderboard/boards/*.json"))
-MEASURED = ("leaderboard/entries/", "leaderboard/pilot/")
+MEASURED = ("leaderboard/studies/",)
 LARGEST = 2_000_000
 """Bytes of the wheel. Measured entries alone would take 7 MB."""
 EPISODES = """episodic -m fsbench/toy_resnet --random-init 0 -t toy --shots 1 --episodes 4

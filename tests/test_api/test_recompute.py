@@ -34,9 +34,9 @@ from fsbench.results import ResultStore
 from fsbench.results.assembly import build_result as result_of
 from fsbench.results.entry import Loaded
 from fsbench.results.verification import read_cells
-from leaderboard.store import Board, BoardEntry
 from leaderboard.ranking.outcomes import VerifiedResult
 from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe

@@ -22,9 +22,9 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import Options
 from fsbench.results.verification import read_cells
 from leaderboard.badges import Badge, read_badges
-from leaderboard.store import Board
-from leaderboard.rules.submission import submit_results
 from leaderboard.rules.board import inspect_board
+from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")

@@ -20,9 +20,9 @@ from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.schema import Result
 from fsbench.results import read
-from leaderboard.store import Board
-from leaderboard.site.data import build_entry_data
 from leaderboard.rules.submission import submit_results
+from leaderboard.site.data import build_entry_data
+from leaderboard.store import Board
 
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0")
 TASK = ("-t", "toy_tiles:5w1s", "--episodes", "2")

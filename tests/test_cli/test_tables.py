@@ -19,9 +19,9 @@ from fsbench.cli.console import show_tables
 from fsbench.core.tables import TextTable, fit_table, wrap
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
-from leaderboard.published import ENTRIES
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.tables import make_tables
+from leaderboard.published import ENTRIES
 from leaderboard.rules.submission import submit_results
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leaderboard.submission import archive
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.submission import archive
 
 GOOD = {"results/a.json": b"{}", "results/deep/b.parquet": b"x" * 5000}
 

@@ -18,20 +18,20 @@ from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from leaderboard import signatures
 from leaderboard.badges import Verification
-from leaderboard.store import Board
-from leaderboard.record import BoardFile
-from leaderboard.official import BOARD_FILE, find_official_board
-from leaderboard.repository import init_board
 from leaderboard.freeze import freeze_board
 from leaderboard.methods import board as method_board
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.record import MethodBoard
+from leaderboard.official import BOARD_FILE, find_official_board
+from leaderboard.record import BoardFile
 from leaderboard.reports import FORMATS
 from leaderboard.reports.render import SELF_MARK, SELF_NOTE, TRUST_NOTE
 from leaderboard.reports.report import report_board
-from leaderboard.site.page import build_site
-from leaderboard.rules.submission import submit_results
+from leaderboard.repository import init_board
 from leaderboard.rules.board import inspect_board
+from leaderboard.rules.submission import submit_results
+from leaderboard.site.page import build_site
+from leaderboard.store import Board
 
 ONE, FIVE = (f"toy_tiles:5w{k}s/linear@ibm 32px n_query=5" for k in (1, 5))
 

@@ -12,11 +12,11 @@ from support.fakes import DECLARATION
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import read
-from leaderboard.store import Board, EntryFile
-from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.tables import rank_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.intake.submission import read_submissions
+from leaderboard.record import BoardFile, Column, identify_column
+from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board, EntryFile
+from leaderboard.tables import rank_board
 
 ROOT = Path(__file__).resolve().parents[2]
 

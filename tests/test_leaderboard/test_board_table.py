@@ -11,11 +11,11 @@ from fsbench.core.progress import Silent
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results import ResultStore
 from fsbench.results.verification import read_cells
-from leaderboard.store import Board
-from leaderboard.repository import init_board
 from leaderboard.near_copies import OutcomeRow, describe_suspicions, find_suspicious_pairs
-from leaderboard.tables import extract_outcomes
 from leaderboard.ranking.outcomes import Outcomes, count_up
+from leaderboard.repository import init_board
+from leaderboard.store import Board
+from leaderboard.tables import extract_outcomes
 
 
 def draws(root: Path) -> dict[str, str]:

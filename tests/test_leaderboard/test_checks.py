@@ -16,7 +16,7 @@ from fsbench.core.records import ImageRecords
 from fsbench.core.specs import ImageSpec, KnnSpec
 from fsbench.results import ResultStore, episode_records, parquet
 from fsbench.results.summary import digest_records, summarize
-from leaderboard.store import Board
+from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.rules.submission import (
     RULES,
@@ -24,7 +24,7 @@ from leaderboard.rules.submission import (
     resolve_dataset,
     submit_results,
 )
-from leaderboard.intake.submission import read_submissions
+from leaderboard.store import Board
 
 
 def board(folder: Path, official: bool = False, columns: tuple[Column, ...] | None = None) -> Board:

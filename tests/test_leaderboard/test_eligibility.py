@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from support import fakes, site
 
-from leaderboard.store import BoardEntry
-from leaderboard.record import BoardFile
 from leaderboard.official import load_official_boards
-from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.ranking.outcomes import VerifiedResult
+from leaderboard.record import BoardFile
+from leaderboard.store import BoardEntry
+from leaderboard.tables import BoardTable, rank_tracks
 
 Change = Callable[[VerifiedResult], VerifiedResult]
 

@@ -11,9 +11,9 @@ from support.fakes import DECLARATION
 
 from fsbench.core.records import ProbeRecords
 from fsbench.results import ResultStore
-from leaderboard.tables import rank_board
 from leaderboard.reports.render import build_board_json, make_measured_table, render_board
 from leaderboard.rules.submission import submit_results
+from leaderboard.tables import rank_board
 
 N = 100
 

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from leaderboard.submission import archive
+from leaderboard.submission import archive as limits
 from support import fakes
 from support.fakes import DECLARATION
 
 from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
-from leaderboard.submission import archive
-from leaderboard.submission import archive as limits
-from leaderboard.rules.submission import submit_results
 from leaderboard.intake.submission import read_declaration, read_submissions
+from leaderboard.rules.submission import submit_results
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip

@@ -17,8 +17,8 @@ from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords
 from leaderboard import badges, published
 from leaderboard.badges import FlipCount
-from leaderboard.rules.submission import submit_results
 from leaderboard.rules.board import inspect_board
+from leaderboard.rules.submission import submit_results
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,11 @@ from fsbench.data.targets import eurosat
 from fsbench.results import ResultStore, read
 from fsbench.results.verification import read_cells
 from leaderboard import official
-from leaderboard.store import Board
 from leaderboard.record import BoardFile
 from leaderboard.repository import ABOUT, init_board
-from leaderboard.tables import rank_board
 from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
+from leaderboard.tables import rank_board
 
 
 def named(name: str, **changes: object) -> object:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaderboard.board import suspicion
 from support import fakes
 from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
 from support.fakes import DECLARATION
@@ -24,13 +25,12 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.verification import load_result
-from leaderboard.board import suspicion
+from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.record import BoardFile
 from leaderboard.repository import init_board
+from leaderboard.rules.submission import submit_results
 from leaderboard.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
 from leaderboard.tables import BoardTable, rank_board
-from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.rules.submission import submit_results
 
 Edit = Callable[[Path], object]
 GIT = {

@@ -9,7 +9,6 @@ import pytest
 from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns
 from leaderboard.published import load_published
-from leaderboard.tables import BoardTable
 from leaderboard.ranking.tiers import Outcomes, rank_entries
 from leaderboard.reports.render import (
     build_board_json,
@@ -19,6 +18,7 @@ from leaderboard.reports.render import (
     make_published_tables,
     render_board,
 )
+from leaderboard.tables import BoardTable
 
 PUBLISHED = tuple(row for row in load_published() if row.name.startswith(("seal", "weight")))
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"

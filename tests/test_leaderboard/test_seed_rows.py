@@ -14,9 +14,6 @@ from support.methods import facts, outcomes, random_init, run
 from fsbench.api.leaderboard import RankedBoard
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import paired, score
-from leaderboard.store import BoardEntry
-from leaderboard.record import BoardFile
-from leaderboard.tables import BoardTable, rank_tracks
 from leaderboard.methods.board import build_from_table, build_method_board
 from leaderboard.methods.runs import MethodRun, group_seeds, name_row
 from leaderboard.ranking.outcomes import Outcomes
@@ -27,9 +24,12 @@ from leaderboard.ranking.seeds import (
     estimate_seed_variance,
 )
 from leaderboard.ranking.tiers import rank_entries
+from leaderboard.record import BoardFile
 from leaderboard.reports import FORMATS, render
 from leaderboard.reports.table import build_report_table
 from leaderboard.site.data import build_page_data
+from leaderboard.store import BoardEntry
+from leaderboard.tables import BoardTable, rank_tracks
 
 METHODS = {"normal": 3, "swr": 3, "seal": 2, "llf": 1}
 

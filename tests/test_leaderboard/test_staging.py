@@ -5,13 +5,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from leaderboard.board import board as board_module
 from support import fakes
 from support.fakes import DECLARATION
 
-from leaderboard.board import board as board_module
-from leaderboard.store import Board
-from leaderboard.rules.submission import submit_results
 from leaderboard.intake.submission import read_submissions
+from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
 
 
 def mean(board: Path, name: str = "entry") -> float:

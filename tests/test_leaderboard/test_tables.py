@@ -14,8 +14,8 @@ from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
 from fsbench.core.tasks import ColumnId, Data, TaskId, Track
 from fsbench.data.catalog import all_facts
-from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.official import find_official_board
+from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.tables import classify_data, find_ranked_column, split_by_track
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")

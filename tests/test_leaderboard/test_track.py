@@ -12,9 +12,9 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import Track
 from fsbench.results import ResultStore, table
+from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
-from leaderboard.rules.submission import submit_results
 
 LINEAR = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
 CENTROID = "folder-blobs:5w1s/centroid@ibm 32px n_query=5"

@@ -8,12 +8,12 @@ from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
-from leaderboard.store import Board
-from leaderboard.record import BoardFile
-from leaderboard.tables import rank_board
 from leaderboard.freeze import freeze_board
-from leaderboard.rules.submission import submit_results
+from leaderboard.record import BoardFile
 from leaderboard.rules.board import inspect_board
+from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
+from leaderboard.tables import rank_board
 
 
 def add(board: Path, name: str, **fields: object) -> None:

@@ -12,8 +12,8 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, by_track
 from fsbench.results import ResultStore
-from leaderboard.tables import rank_board
 from leaderboard.rules.submission import submit_results
+from leaderboard.tables import rank_board
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
 LARGE, DISJOINT = "linear@ibm 84px", "linear@ibm-disjoint 32px"

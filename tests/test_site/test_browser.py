@@ -15,8 +15,8 @@ from support.colours import compute_contrast
 from fsbench.core import statistics
 from leaderboard.badges import Verification
 from leaderboard.published import load_published
-from leaderboard.tables import rank_tracks
 from leaderboard.site import data, page
+from leaderboard.tables import rank_tracks
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 OTHER = "startup 224px"

@@ -16,11 +16,11 @@ from support import site as fakes_site
 
 from fsbench.core.schema import DatasetRecord
 from fsbench.results.entry import Loaded
-from leaderboard.official import find_official_board
-from leaderboard.tables import rank_tracks
 from leaderboard.methods.board import build_from_table
+from leaderboard.official import find_official_board
 from leaderboard.reports.render import to_percent
 from leaderboard.site import data, page
+from leaderboard.tables import rank_tracks
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u2028'
 HOME = Path(page.__file__).parent
