@@ -27,7 +27,7 @@ from fsbench.core.specs import (
 from fsbench.core.tasks import ColumnId, TaskId, Track
 from leaderboard.record import RULE, BoardFile, Column, find_differing_keys
 
-BOARDS = Path(__file__).resolve().parent.parent / "boards"
+BOARDS = Path(__file__).resolve().parent / "boards"
 BOARD_FILE = "board.json"
 SHOWN = 4
 """Maximum number of columns that a message names."""

@@ -430,7 +430,7 @@ def split_versioned(file: BoardFile, results: Sequence[Sequence[Result]]) -> lis
         tables += [TrackColumns.extra(track, extra)] if extra else []
     if not tables:
         track, by_name = next(iter(chosen.items()))
-        tables = [TrackColumns(track, tuple(by_name.values()))]
+        tables = [TrackColumns(track, tuple(sorted(by_name.values(), key=column_order)))]
     return tables
 
 

@@ -511,8 +511,11 @@ def resolve_dataset(name: str) -> str:
 
 def check_removed(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that a maintainer has not removed these outcomes."""
+    removed = board.history.removed
+    if not (removed and submission.cells):
+        return
     digest = digest_outcomes([(cell.result, cell.records) for cell in submission.cells])
-    if event := board.history.removed.get(digest):
+    if event := removed.get(digest):
         fix = "ask a maintainer of the board"
         text = f"a maintainer removed these outcomes as '{event.entry}': {event.reason}"
         yield Problem("removed", submission.name, text, fix)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leaderboard.submission import archive
 
 from fsbench.core.errors import UsageError, ValidationFailed
+from leaderboard.intake import archive
 
-GOOD = {"results/a.json": b"{}", "results/deep/b.parquet": b"x" * 5000}
+GOOD = {"results/a.json": b"{}", "results/deep/b.arrow.zst": b"x" * 5000}
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:

@@ -8,19 +8,24 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from leaderboard.submission import archive
-from leaderboard.submission import archive as limits
 from support import fakes
 from support.fakes import DECLARATION
+from support.forged import edit, rewrite
 
 from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Result
+from fsbench.results.entry import Loaded
+from leaderboard.intake import archive
 from leaderboard.intake.submission import read_declaration, read_submissions
 from leaderboard.rules.submission import submit_results
 
@@ -97,7 +102,7 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("limit", "value", "match"),
     [
-        ("MAX_RESULTS", 1, "2 results of"),
+        ("MAX_MODELS", 1, "2 models of"),
         ("MAX_FILE_BYTES", 1000, "allowed are"),
         ("MAX_OUTCOMES", 1000, "records of more than 1000"),
     ],
@@ -105,10 +110,10 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_submission_is_bounded(
     limit: str, value: int, match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for shots in (1, 5):
-        fakes.write(tmp_path, shots=shots)
-    assert len(read_submissions(tmp_path, DECLARATION)[0].cells) == 2
-    monkeypatch.setattr(limits, limit, value)
+    for name in "ab":
+        fakes.write(tmp_path, name=name)
+    assert len(read_submissions(tmp_path, DECLARATION)) == 2
+    monkeypatch.setattr(archive, limit, value)
     with pytest.raises(ValidationFailed, match=match):
         read_submissions(tmp_path, DECLARATION)
 
@@ -142,8 +147,8 @@ def test_messages_escape_what_they_quote(
 ) -> None:
     assert printable("a\x1b[2Jb\u202ec\ud800\nd") == "a\\x1b[2Jb\\u202ec\\ud800\nd"
     fakes.write(tmp_path / "r")
-    file = next((tmp_path / "r").rglob("5w*.json"))
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"\x1b[2J\u202e": 1}))
+    home = next((tmp_path / "r").rglob("entry.json")).parent
+    edit(home, lambda content: content.update({"\x1b[2J\u202e": 1}))
     (tmp_path / "r" / "declaration.json").write_text(DECLARATION.model_dump_json())
     with pytest.raises(SystemExit) as stop:
         run(["submit", str(tmp_path / "r"), "--board", str(tmp_path / "board")])
@@ -155,20 +160,15 @@ def test_messages_escape_what_they_quote(
 
 def test_a_hundred_thousand_episodes_are_refused_quickly(tmp_path: Path) -> None:
     """Written as if evaluated: the records are sound, there are only far too many."""
-    from dataclasses import replace
 
-    import numpy as np
-
-    from fsbench.results import parquet
-    from fsbench.results.assembly import union_episodes
+    def multiply(loaded: Loaded) -> tuple[Result, EpisodeRecords]:
+        rows = np.arange(100_000) % 40
+        many = replace(loaded.records.take(rows), index=np.arange(100_000))  # type: ignore[union-attr]
+        return loaded.result, many
 
     fakes.write(tmp_path / "r")
-    file = next((tmp_path / "r").rglob("5w*.parquet"))
-    one = parquet.read_episodes(file, 5, 5)
-    rows = np.arange(100_000) % 40
-    many = replace(one.take(rows), index=np.arange(100_000))
-    parquet.write_records(file, union_episodes([("x", many)]))
-    with pytest.raises(ValidationFailed, match=r"\[size\].*100000 episodes"):
+    rewrite(next((tmp_path / "r").rglob("entry.json")).parent, multiply)
+    with pytest.raises(ValidationFailed, match="100000 episodes over 180 images"):
         submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
 
 
@@ -201,12 +201,11 @@ ODD = st.one_of(
 
 
 def attempt(folder: Path, number: int, value: Any) -> None:
-    """Change one place of a result; it is refused with a reason, or it changed nothing of note."""
+    """Change one place of entry.json; it is refused with a reason, or it changed nothing of note."""
     if not (folder / "r").exists():
         fakes.write(folder / "r")
         fakes.write_probe(folder / "r")
-    files = sorted((folder / "r").rglob("*px*.json"))
-    file = files[number % len(files)]
+    file = next((folder / "r").rglob("entry.json"))
     text = file.read_text()
     record = json.loads(text)
     spots = list(places(record))

@@ -178,7 +178,7 @@ def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: P
     other = fakes_official.write(
         tmp_path / "b", 0.7, fakes_official.dataset("dogs", images="f"), "b"
     )
-    with pytest.raises(ValidationFailed, match=r"\[images\].*as of the entries on the board"):
+    with pytest.raises(ValidationFailed, match="as of the entries on the board"):
         submit_results(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
     images_board = Board.open(tmp_path / "free")
@@ -205,7 +205,7 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
     board = tmp_path / "cdfsl"
     init_board(board, "cdfsl")
     submit_results(tmp_path / "forged", board, named("forged"))
-    with pytest.raises(ValidationFailed, match=r"\[column\]"):
+    with pytest.raises(ValidationFailed, match="other images"):
         submit_results(tmp_path / "renamed", board, named("renamed"))
     submit_results(tmp_path / "honest", board, named("honest"))
     assert Board.open(board).names() == ["forged", "honest"]
@@ -224,7 +224,7 @@ def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> 
 def test_wrong_counts_without_a_flag_are_refused(board: Path, tmp_path: Path) -> None:
     data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": ()})
     fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    with pytest.raises(ValidationFailed, match=r"\[column\].*other images"):
+    with pytest.raises(ValidationFailed, match="other images"):
         submit_results(tmp_path / "r", board, named("liar"))
 
 
@@ -254,13 +254,13 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
     records = next(read_cells(tmp_path / "r")).records
     cell.write_probe(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
-    with pytest.raises(ValidationFailed, match=r"\[column\].*other spec"):
+    with pytest.raises(ValidationFailed, match="other spec"):
         submit_results(tmp_path / "s", board, named("seeded"))
 
 
 def test_targets_seen_stay_off_even_the_subset_track(board: Path, tmp_path: Path) -> None:
     fakes_official.write(tmp_path / "r", 0.7, fakes_official.dataset("dogs", subset=True), "a")
-    with pytest.raises(ValidationFailed, match="target-seen"):
+    with pytest.raises(ValidationFailed, match="expected targets unseen in pretraining"):
         submit_results(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
 
 
@@ -321,6 +321,7 @@ def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
     fakes.write(tmp_path / "r")
     submit_results(tmp_path / "r", tmp_path / "held", DECLARATION)
+    (tmp_path / "held" / "board.json").unlink()
     with pytest.raises(UsageError, match="already holds entries"):
         init_board(tmp_path / "held", "cdfsl")
     assert init_board(tmp_path / "held").name == "held"

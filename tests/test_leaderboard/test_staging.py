@@ -5,10 +5,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from leaderboard.board import board as board_module
 from support import fakes
 from support.fakes import DECLARATION
 
+from leaderboard import store
 from leaderboard.intake.submission import read_submissions
 from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
@@ -34,7 +34,7 @@ def killed(results: Path, board: Path, renames: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
         Path.rename = rename  # type: ignore[method-assign]
-        board_module.settle_staging = clear
+        store.settle_staging = clear
         submit_results(results, board, DECLARATION, replace=True)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
@@ -48,13 +48,13 @@ def test_the_next_submission_recovers(renames: int, expected: str, tmp_path: Pat
         means[which] = fakes.write(tmp_path / which, accuracy).score.mean
     submit_results(tmp_path / "old", board, DECLARATION)
     killed(tmp_path / "new", board, renames)
-    assert len(board_module.list_leftovers(board)) == 1
+    assert len(store.list_leftovers(board)) == 1
     assert Board.open(board).names() == ([] if renames == 1 else ["entry"])
     fakes.write(tmp_path / "other", name="b")
     submit_results(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
     assert Board.open(board).names() == ["entry", "other"]
     assert mean(board) == means[expected]
-    assert board_module.list_leftovers(board) == []
+    assert store.list_leftovers(board) == []
 
 
 def test_what_took_the_place_stays(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_took_the_place_stays(tmp_path: Path) -> None:
     board = tmp_path / "board"
     (board / "ENTRY").mkdir(parents=True)
     (board / ".staging-x" / "old" / "entry").mkdir(parents=True)
-    board_module.recover_entries(board)
+    store.recover_entries(board)
     assert [path.name for path in board.iterdir()] == ["ENTRY"]
 
 
