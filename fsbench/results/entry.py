@@ -139,7 +139,7 @@ def read_entry(folder: Path) -> Entry:
         if len(table) != len(file.results):
             raise ValueError(f"it holds {len(table)} results, not {len(file.results)}")
         cells = []
-        for i, result in enumerate(restore_results(file)):
+        for i, result in enumerate(restore_results(folder / ENTRY_FILE, file)):
             records = table.records(i, result.spec, result.score.n)
             cells.append(Loaded(folder, result, records))
     except ValueError as error:
@@ -185,8 +185,11 @@ def parse_entry(path: Path, content: bytes) -> EntryFile:
     return file
 
 
-def restore_results(file: EntryFile) -> list[Result]:
-    """Return the results of an entry; parts that several share are one object."""
+def restore_results(path: Path, file: EntryFile) -> list[Result]:
+    """Return the results of an entry; parts that several share are one object.
+
+    Raises ValidationFailed for a result that is named like another column.
+    """
     digests = [spec.digest() for spec in file.specs]
     tasks: dict[tuple[int, int], tuple[TaskId, ColumnId]] = {}
     results = []
@@ -196,6 +199,10 @@ def restore_results(file: EntryFile) -> list[Result]:
             task = TaskId.of(dataset.name, spec)
             tasks[line.dataset, line.spec] = task, ColumnId.of(task, spec)
         task, column = tasks[line.dataset, line.spec]
+        if line.column != str(column):
+            raise ValidationFailed(
+                f"{path}: a result of {column} is named '{line.column}'", fix=outcomes.FIX
+            )
         made = vars(file.environments[line.environment])
         times = {"started": line.started, "seconds": line.seconds}
         fields = {name: getattr(line, name) for name in SCORED} | {

@@ -477,7 +477,8 @@ def find_same_task(board: Board, loaded: Loaded, name: str) -> Result | None:
         if other.casefold() == name.casefold():
             continue
         path = board.folder / other / ENTRY_FILE
-        for result in restore_results(parse_entry(path, read_content(path, MAX_ENTRY))):
+        file = parse_entry(path, read_content(path, MAX_ENTRY))
+        for result in restore_results(path, file):
             if key_of(result) == key and not result.flags:
                 return result
     return None

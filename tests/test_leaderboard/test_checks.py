@@ -1,6 +1,5 @@
 """One hostile or careless submission per rule; each is refused with its own code, unwritten."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ import pytest
 from support import fakes
 from support import methods as fakes_methods
 from support.fakes import DECLARATION
+from support.forged import edit, flipped, rewrite
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords
 from fsbench.core.specs import ImageSpec, KnnSpec
-from fsbench.results import ResultStore, episode_records, parquet
-from fsbench.results.summary import digest_records, summarize
+from fsbench.results import ResultStore
 from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.rules.submission import (
@@ -40,24 +39,9 @@ def codes(results: Path, on: Board, **declared: object) -> set[str]:
     }
 
 
-def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    for file in folder.rglob("5w*.json"):
-        data = json.loads(file.read_text())
-        change(data)
-        file.write_text(json.dumps(data))
-
-
-def forge(folder: Path, **columns: object) -> None:
-    """Other outcomes with digest and score made to fit: all that a careful forger can do."""
-    file = next(folder.rglob("5w*.json"))
-    records = episode_records(file)
-    for name, values in columns.items():
-        object.__setattr__(records, name, values)
-    parquet.write_records(file.with_suffix(".parquet"), records)
-    spec = fakes.episodic(n_episodes=len(records.index))
-    score = summarize(records, spec).score.model_dump()
-    digest = digest_records(records)
-    edit(folder, lambda d: d.update(records_digest=digest, score=score))
+def home(results: Path) -> Path:
+    """The folder of the only model."""
+    return next(results.rglob("entry.json")).parent
 
 
 def test_a_sound_submission_has_no_problem(tmp_path: Path) -> None:
@@ -89,36 +73,47 @@ def test_official_boards_refuse_every_flag(tmp_path: Path) -> None:
     assert codes(tmp_path / "derived", official) == {"flagged"}
 
 
+def line(**changes: object) -> Callable[[dict[str, Any]], object]:
+    """Change a field of the only result."""
+    return lambda content: content["results"][0].update(changes)
+
+
+def part(name: str, **changes: object) -> Callable[[dict[str, Any]], object]:
+    """Change a field of the only model, data set, spec or environment."""
+    return lambda content: content[name][0].update(changes)
+
+
 @pytest.mark.parametrize(
     ("code", "change"),
     [
-        ("score", lambda d: d["score"].update(mean=0.99)),
-        ("records-digest", lambda d: d.update(records_digest="0" * 64)),
-        ("spec-digest", lambda d: d.update(spec_digest="0" * 64)),
-        ("manifest", lambda d: d.update(manifest_hash="0" * 64)),
-        ("manifest", lambda d: d["dataset"].update(class_counts=[31] * 6)),
-        ("manifest", lambda d: d["dataset"].update(class_counts=[3] * 6)),
-        ("flags", lambda d: d.update(flags=[])),
-        ("unreadable", lambda d: d.update(extra=1)),
-        ("unreadable", lambda d: d["score"].update(mean=float("nan"))),
-        ("text", lambda d: d["backbone"].update(architecture="\x1b[2Jgone")),
-        ("text", lambda d: d["provenance"].update(command="x" * 5000)),
-        ("text", lambda d: d["backbone"].update(ref="abc\u202e")),
-        ("py-reference", lambda d: d["backbone"].update(ref="py:a:b", source="py")),
-        ("py-reference", lambda d: d["backbone"].update(ref="a.pth@py:a:b", source="file")),
-        ("py-reference", lambda d: d["backbone"].update(architecture="py:a:b", source="file")),
-        ("size", lambda d: d["dataset"].update(class_counts=[10**12] * 6)),
-        ("size", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 10**19])),
-        ("dataset", lambda d: d["dataset"].update(class_ids=[-(10**30), 1, 2, 3, 4, 5])),
-        ("task", lambda d: d.update(task="folder-blobs:probe")),
-        ("unreadable", lambda d: d.update(task="<script>")),
+        ("score", line(score={"mean": 0.99, "ci95": 0.1, "n": 40})),
+        ("unreadable", lambda c: c.update(outcomes="0" * 64)),
+        ("unreadable", part("specs", n_way=4)),
+        ("manifest", line(manifest_hash="0" * 64)),
+        ("manifest", part("datasets", class_counts=[31] * 6)),
+        ("manifest", part("datasets", class_counts=[3] * 6)),
+        ("flags", line(flags=[])),
+        ("unreadable", lambda c: c.update(extra=1)),
+        ("unreadable", line(model=1)),
+        ("unreadable", line(score={"mean": float("nan"), "ci95": 0.1, "n": 40})),
+        ("text", part("models", architecture="\x1b[2Jgone")),
+        ("text", part("environments", command="x" * 5000)),
+        ("text", part("models", ref="abc\u202e")),
+        ("py-reference", part("models", ref="py:a:b", source="py")),
+        ("py-reference", part("models", ref="a.pth@py:a:b", source="file")),
+        ("py-reference", part("models", architecture="py:a:b", source="file")),
+        ("size", part("datasets", class_counts=[10**12] * 6)),
+        ("size", part("datasets", class_ids=[0, 1, 2, 3, 4, 10**19])),
+        ("dataset", part("datasets", class_ids=[-(10**30), 1, 2, 3, 4, 5])),
+        ("unreadable", line(column="folder-blobs:5w5s/linear@ibm 32px")),
+        ("unreadable", line(column="<script>")),
     ],
 )
 def test_edited_results(
     code: str, change: Callable[[dict[str, Any]], object], tmp_path: Path
 ) -> None:
     fakes.write(tmp_path / "results")
-    edit(tmp_path / "results", change)
+    edit(home(tmp_path / "results"), change)
     assert code in codes(tmp_path / "results", board(tmp_path))
 
 
@@ -148,14 +143,6 @@ def test_cells_tell_one_training(tmp_path: Path) -> None:
     assert first is not None
     assert first.view.seed == 0  # from now on this training remembers a value, and no other does
     assert {p.code for p in check_submission(submission, board(tmp_path))} == set()
-
-
-def test_forged_outcomes_of_undrawn_classes(tmp_path: Path) -> None:
-    fakes.write(tmp_path / "results")
-    file = next((tmp_path / "results").rglob("5w*.json"))
-    shifted = (episode_records(file).class_ids + 1) % 6
-    forge(tmp_path / "results", class_ids=shifted)
-    assert codes(tmp_path / "results", board(tmp_path)) == {"classes"}
 
 
 def test_episodes_picked_by_hand(tmp_path: Path) -> None:
@@ -188,8 +175,8 @@ def test_unknown_data_set_without_its_flag(tmp_path: Path) -> None:
 
 
 def test_two_results_of_one_column(tmp_path: Path) -> None:
-    for part, accuracy in (("x", 0.5), ("y", 0.6)):
-        fakes.write(tmp_path / "results" / part, accuracy)
+    for folder, accuracy in (("x", 0.5), ("y", 0.6)):
+        fakes.write(tmp_path / "results" / folder, accuracy)
     assert codes(tmp_path / "results", board(tmp_path)) == {"duplicate"}
 
 
@@ -261,21 +248,27 @@ def test_a_taken_name_in_any_case(tmp_path: Path) -> None:
 def test_all_problems_are_listed_and_nothing_is_written(tmp_path: Path) -> None:
     results = tmp_path / "results"
     fakes.write(results, index=range(3, 43))
-    fakes.write(results, shots=5)
-    edit(results, lambda d: d["score"].update(mean=0.99))
-    next(results.rglob("5w5s*.parquet")).unlink()
+    edit(home(results), lambda c: c["results"][0]["score"].update(mean=0.99))
+    fakes.write(tmp_path / "lost", shots=5)
+    lost = home(tmp_path / "lost").rename(home(results).with_name("0" * 12))
+    next(lost.glob("outcomes-*")).unlink()
     with pytest.raises(ValidationFailed) as caught:
         submit_results(results, tmp_path / "board", DECLARATION)
     text = str(caught.value)
-    for part in ("[unreadable]", "[score]", "[incomplete]", "episodes 0-2 missing", "expected"):
-        assert part in text
+    for words in (
+        "cannot be read: No such file",
+        ":folder-blobs:5w1s/linear@ibm 32px n_query=5: the file says 99.00 ± ",
+        "% over 40, its outcomes give 5",
+        "episodes 0-2 missing",
+    ):
+        assert words in text
     assert "3 problems, nothing was written" in text
     assert not (tmp_path / "board").exists()
 
 
 def test_a_result_alone_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "x.json").write_text("{}")
+    (tmp_path / "results" / "entry.json").write_text("{}")
     assert codes(tmp_path / "results", board(tmp_path)) == {"unreadable", "results"}
 
 
@@ -284,14 +277,15 @@ def test_every_rule_says_what_it_demands() -> None:
 
 
 def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
-    fakes.write(tmp_path / "results")
-    file = next((tmp_path / "results").rglob("5w*.json"))
-    records = episode_records(file)
-    flipped = np.array(records.correct)
-    flipped[0, 0, 0] ^= True
-    object.__setattr__(records, "correct", flipped)
-    parquet.write_records(file.with_suffix(".parquet"), records)
-    assert codes(tmp_path / "results", board(tmp_path)) == {"records-digest", "score"}
+    """In the file of outcomes, and where the digest of the file was made to fit."""
+    for name in ("left", "made to fit"):
+        fakes.write(tmp_path / name)
+    one, two = home(tmp_path / "left"), home(tmp_path / "made to fit")
+    path = next(one.glob("outcomes-*"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert codes(tmp_path / "left", board(tmp_path)) == {"unreadable", "results"}
+    rewrite(two, lambda loaded: (loaded.result, flipped(1)(loaded.records)))  # type: ignore[arg-type]
+    assert codes(tmp_path / "made to fit", board(tmp_path)) == {"score"}
 
 
 def test_tasks_without_an_error_are_no_duplicates(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ ODD = st.one_of(
 
 
 def attempt(folder: Path, number: int, value: Any) -> None:
-    """Change one place of entry.json; it is refused with a reason, or it changed nothing of note."""
+    """Change one place of entry.json; it is refused with a reason, or changed nothing of note."""
     if not (folder / "r").exists():
         fakes.write(folder / "r")
         fakes.write_probe(folder / "r")

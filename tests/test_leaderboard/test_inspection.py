@@ -1,6 +1,5 @@
 """fsbench leaderboard check: every defect of a board folder is named; exit 5 with the list."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,14 +10,19 @@ import pytest
 from support import fakes
 from support.badges import make_badge
 from support.fakes import DECLARATION
-from support.forged import flipped, forge
+from support.forged import edit, forge, rewrite
 
 from fsbench.cli.main import run
-from fsbench.core.records import EpisodeRecords
-from leaderboard import badges, published
+from fsbench.core.records import EpisodeRecords, Records
+from fsbench.core.schema import Result
+from fsbench.results.entry import Loaded, read_entry, write_entry
+from leaderboard import badges
 from leaderboard.badges import FlipCount
 from leaderboard.rules.board import inspect_board
 from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
+
+STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +50,6 @@ def change_check(board: Path, **changes: object) -> Path:
     return badge(board, cells=(check.model_copy(update=changes),))
 
 
-def edit(file: Path, **changes: object) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-
 def call(board: Path) -> int:
     with pytest.raises(SystemExit) as stop:
         run(["leaderboard", "check", "--board", str(board)])
@@ -60,7 +60,7 @@ def test_a_sound_board_is_ok_with_what_git_needs(
     board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     badge(board)
-    old_badge(board, drawn=(3, 5))  # schema 1 drew by a name and a seed
+    badge(board, entry_digest="0" * 64)  # of an earlier state of the entry
     (board / ".git").mkdir()
     (board / ".gitignore").write_text(".lock")
     (board / "README.md").write_text("a board")
@@ -78,20 +78,13 @@ def linked(board: Path) -> None:
     (board / "a").symlink_to(board.parent / "away")
 
 
-def result(board: Path) -> Path:
-    return next((board / "a").rglob("5w*.json"))
+def line(**changes: object) -> Callable[[Path], object]:
+    """Change a field of the only result of entry a."""
+    return lambda b: edit(b / "a", lambda content: content["results"][0].update(changes))
 
 
-def copy_of_b(board: Path) -> None:
-    """The records of b under the weights of a, with every hash made to fit."""
-    theirs = next((board / "b").rglob("5w*.parquet"))
-
-    def take(_: object) -> object:
-        from fsbench.results.verification import load_result
-
-        return load_result(theirs.with_suffix(".json")).records
-
-    forge(board / "a", "5w", take)  # type: ignore[arg-type]
+def top(**changes: object) -> Callable[[Path], object]:
+    return lambda b: edit(b / "a", lambda content: content.update(changes))
 
 
 NOON = "T12:00:00+00:00"
@@ -102,29 +95,63 @@ def rename(path: Path) -> None:
     path.rename(path.with_name(f"1-{path.name.rpartition('-')[2]}"))
 
 
-def old_badge(board: Path, **changes: object) -> Path:
-    (check,) = make_badge(board, "a").cells
-    return badge(board, schema_version=1, cells=(check.model_copy(update=changes),))
+def edit_badge(path: Path) -> None:
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
+
+
+def other_model(board: Path) -> None:
+    """Results of a second network, as if it were a seed."""
+    other = fakes.facts("other")
+
+    def change(loaded: Loaded) -> tuple[Result, Records]:
+        return loaded.result.model_copy(update={"backbone": other}), loaded.records
+
+    cells = [(c.result, c.records) for c in read_entry(board / "a").cells]
+    rewrite(board / "a", change)
+    changed = [(c.result, c.records) for c in read_entry(board / "a").cells]
+    file = read_entry(board / "a").file
+    facts = {name: getattr(file, name) for name in ("declaration", "submitted", "fsbench")}
+    write_entry(board / "a", cells + changed, **facts)
+
+
+def remove_and_restore(board: Path) -> None:
+    shutil.copytree(board / "a", board.parent / "saved")
+    Board.open(board).remove("a", "copied from a paper")
+    shutil.copytree(board.parent / "saved", board / "a")
+
+
+def remove_and_rename(board: Path) -> None:
+    """The same outcomes come back in another entry."""
+    remove_and_restore(board)
+    edit(board / "a", lambda content: content["declaration"].update(name="again"))
+    (board / "a").rename(board / "again")
 
 
 DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "score": ("[score]", lambda b: edit(result(b), score={"mean": 0.99, "ci95": 0.1, "n": 40})),
-    "manifest": ("[manifest]", lambda b: edit(result(b), manifest_hash="0" * 64)),
-    "chain": ("[chain]", lambda b: edit(result(b), manifest_hash="0" * 64)),
+    "score": ("the file says 99.00 ±", line(score={"mean": 0.99, "ci95": 0.1, "n": 40})),
+    "manifest": ("0000, expected ", line(manifest_hash="0" * 64)),
+    "column": ("is named 'eurosat", line(column="eurosat:5w1s/linear@ibm 32px n_query=5")),
+    "outcomes": ("cannot be read", top(outcomes="0" * 64)),
+    "layout": ("not as fsbench writes it", top()),
+    "results folder": ("not a submitted entry", top(declaration=None)),
     "name": ("name the folder after it", lambda b: (b / "a").rename(b / "c")),
-    "file": ("[stray]", lambda b: (b / "a" / "evil.py").write_text("boom")),
-    "folder": ("[stray]", lambda b: (b / "notes").mkdir()),
-    "model": ("[backbone]", lambda b: edit(next((b / "a").rglob("model.json")), n_parameters=1)),
-    "models": ("2 models", lambda b: fakes.write(b / "a", name="other")),
+    "file": ("expected only its two files", lambda b: (b / "a" / "evil.py").write_text("boom")),
+    "older outcomes": (
+        "expected only its two files",
+        lambda b: (b / "a" / f"outcomes-{'0' * 12}.arrow.zst").write_text("x"),
+    ),
+    "folder": ("notes: no entry", lambda b: (b / "notes").mkdir()),
+    "models": ("networks of several recipes, expected one recipe", other_model),
     "link": ("link or special", link),
-    "linked entry": ("[stray]", linked),
-    "unreadable": ("[unreadable]", lambda b: result(b).write_text("{")),
-    "entry": ("[entry]", lambda b: (b / "a" / "entry.json").write_text("{")),
-    "board": ("[board]", lambda b: (b / "board.json").write_text("[]")),
+    "linked entry": ("a: no entry", linked),
+    "entry": ("no valid entry", lambda b: (b / "a" / "entry.json").write_text("{")),
+    "board": ("board.json", lambda b: (b / "board.json").write_text("[]")),
+    "history": ("history.jsonl, line 1", lambda b: (b / "history.jsonl").write_text("{}\n")),
     "case": ("another letter case", lambda b: shutil.copytree(b / "a", b / "A")),
-    "copied": ("[copied]", copy_of_b),
-    "killed": ("[unfinished]", lambda b: (b / ".staging-x").mkdir()),
-    "edited badge": ("was changed", lambda b: edit(badge(b), seed=7)),
+    "killed": ("half a submission", lambda b: (b / ".staging-x").mkdir()),
+    "removed": ("a maintainer removed it: copied from a paper", remove_and_restore),
+    "removed, renamed": ("a maintainer removed these outcomes as 'a'", remove_and_rename),
+    "edited badge": ("was changed", lambda b: edit_badge(badge(b))),
     "badge of the future": ("a date that has passed", lambda b: badge(b, date=f"2031-12-31{NOON}")),
     "badge without date": ("a date as ISO 8601", lambda b: badge(b, date="yesterday")),
     "badge in local time": ("offset of UTC", lambda b: badge(b, date="2026-01-02T03:04:05+02:00")),
@@ -132,15 +159,23 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "badge of no result": ("each once", lambda b: change_check(b, cell="eurosat:5w1s")),
     "badge hides a result": ("each once", lambda b: badge(b, not_verified=("x",))),
     "badge of chosen episodes": (
-        "as the chain says",
-        lambda b: change_check(b, drawn=tuple(range(8))),
+        "as the digest says",
+        lambda b: change_check(b, drawn=tuple(range(30))),
     ),
-    "badge of another seed": ("as the chain says", lambda b: badge(b, seed=7)),
-    "badge of fewer episodes": ("as the chain says", lambda b: change_check(b, drawn=(1,))),
-    "badge of many draws": ("at most 40", lambda b: change_check(b, drawn=tuple(range(41)))),
+    "badge of another seed": ("as the digest says", lambda b: badge(b, seed=7)),
+    "badge of fewer episodes": (
+        "1 episodes drawn, expected 30 or more",
+        lambda b: change_check(b, drawn=(1,)),
+    ),
+    "badge of many draws": (
+        "as the digest says",
+        lambda b: change_check(b, drawn=tuple(range(41))),
+    ),
     "badge of 10^9 episodes": ("at most the 40", lambda b: change_check(b, episodes=10**9)),
     "badge of 10^9 outcomes": ("1000 to 1000", lambda b: change_check(b, outcomes=10**9)),
     "badge allows flips": ("75 flips allowed", lambda b: change_check(b, allowed=75)),
+    "badge of another mean": ("a mean of 0.5", lambda b: change_check(b, mean=0.5)),
+    "badge of another entry": ("of 'a'", lambda b: badge(b, entry="b")),
     "badge invents a CPU": ("environment", lambda b: change_check(b, differs=("cpu: a -> b",))),
     "badge hides a CPU": ("environment", lambda b: badge(b, environment={"cpu capability": "x"})),
     "badge of odd flips": ("possible counts", lambda b: change_check(b, flipped=1, wrong=(1,))),
@@ -148,12 +183,10 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "badge without the wrong": ("episodes that differ", lambda b: change_check(b, flipped=2)),
     "badge of no episode": ("episodes that differ", lambda b: change_check(b, wrong=(99,))),
     "badge with dense queries": ("1 to 0", lambda b: change_check(b, dense=DENSE)),
-    "old badge of chosen episodes": ("as the chain says", lambda b: old_badge(b, drawn=(99,))),
     "signature of nothing": (
-        "[stray]",
+        "expected only its two files",
         lambda b: badge(b).rename(b / "a" / "badges" / "x.json.sig"),
     ),
-    "old badge": ("[badge]", lambda b: (badge(b), forge(b / "a", "5w", flipped(1)))),
 }
 
 
@@ -174,41 +207,19 @@ def collapsed(records: EpisodeRecords) -> EpisodeRecords:
 
 def test_what_is_no_defect(board: Path) -> None:
     """Collapsed episodes are alike for any weights; a broken result is told of once."""
+    badge(board)  # of the state before
     for name in "ab":
         forge(board / name, "5w", collapsed)
     assert inspect_board(board).problems == []
-    result(board).write_text("{")
-    problems = inspect_board(board).problems
-    assert [p.where for p in problems if p.code == "unreadable"] == [str(result(board))]
-    assert not [p for p in problems if p.where.endswith(".parquet")]
+    (board / "a" / "entry.json").write_text("{")
+    assert [p.where for p in inspect_board(board).problems] == [str(board / "a")]
 
 
-def test_rows_of_papers_lie_beside_the_own_board_alone(
-    board: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = published.load_published()[0]
-    path = board / f"{row.name}.json"
-    path.write_text(row.model_dump_json())
-    assert [problem.code for problem in inspect_board(board).problems] == ["stray"]
-    monkeypatch.setattr(published, "ENTRIES", board.resolve())
-    assert inspect_board(board).problems == []
-    path.rename(board / "other.json")
-    assert [problem.code for problem in inspect_board(board).problems] == ["published"]
-
-
-def test_the_board_of_a_clone_is_whole_for_an_installed_package(
-    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The package has the published rows alone; the clone has measured entries beside them."""
-    packaged = tmp_path / "packaged"
-    shutil.copytree(published.ENTRIES, packaged, ignore=shutil.ignore_patterns("pilot-*"))
-    shutil.copytree(packaged, board, dirs_exist_ok=True)
-    monkeypatch.setattr(published, "ENTRIES", packaged)
-    assert inspect_board(board).problems == []
-
-
-def test_the_own_board_is_whole() -> None:
-    assert inspect_board(published.ENTRIES).problems == []
+@pytest.mark.parametrize("study", ["pilot", "regime"])
+def test_the_boards_of_the_studies_are_whole(study: str) -> None:
+    inspection = inspect_board(STUDIES / study / "entries")
+    assert inspection.problems == []
+    assert inspection.entries > 30
 
 
 def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,7 +227,7 @@ def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[s
         DEFECTS[name][1](board)
     assert call(board) == 5
     shown = capsys.readouterr().err
-    for code in ("[score]", "[stray]", "[unfinished]", "problems in 2 entries"):
+    for code in ("the file says", "no entry", "half a submission", "problems in 2 entries"):
         assert code in shown
     assert shown.count("fix:") >= 4
     assert call(board / "nowhere") == 2
