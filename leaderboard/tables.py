@@ -413,11 +413,10 @@ def split_versioned(file: BoardFile, results: Sequence[Sequence[Result]]) -> lis
     for of_entry in results:
         fresh: dict[Track, dict[ColumnId, Column]] = {}
         for result in of_entry:
-            column = match_column(file, result)
-            if column is not None:
-                track = Track.of(column.name, classify_data(result))
-                measured.setdefault(track, {})[column] = None
-                fresh.setdefault(track, {}).setdefault(column.name, column)
+            if (matched := match_column(file, result)) is not None:
+                track = Track.of(matched.name, classify_data(result))
+                measured.setdefault(track, {})[matched] = None
+                fresh.setdefault(track, {}).setdefault(matched.name, matched)
         for track, columns in fresh.items():
             decided = chosen.setdefault(track, columns)
             undecided = {name: c for name, c in columns.items() if decided[name] in file.compared}

@@ -59,15 +59,15 @@ def result_flags(
 ) -> tuple[Flag, ...]:
     """Return why a result is not official, from its data alone but for `limited`.
 
-    index: sorted episode numbers held, None for a probe; limited: --limit was given, which counts
-    only while episodes are missing.
+    index: sorted distinct episode numbers held, None for a probe; limited: --limit was given, which
+    counts only while episodes are missing.
     """
     flags: set[Flag] = set(dataset.flags)
     if not isinstance(spec, EpisodicSpec):
         flags |= {"derived"} if spec.split == "derived_80_20" else set()
         flags |= {"limited"} if limited else set()
     elif index is not None:
-        parted = not np.array_equal(index, np.arange(index.size))
+        parted = index.size > 0 and bool(index[-1] != index.size - 1)
         missing = index.size < spec.n_episodes
         flags |= {"shard"} if parted else set()
         flags |= {"limited"} if limited and missing else set()

@@ -4,8 +4,8 @@ A row is an episode, a learning rate of a linear probe, or a probe without train
 
     result                 uint16      place of the result in entry.json; its rows are neighbours
     row                    int32       number of the episode, or of the learning rate
-    correct                binary      right or wrong, numpy.packbits over (class, query), or over
-                                       test images
+    correct                binary      right or wrong, numpy.packbits over the queries of each
+                                       class, one class after the other, or over test images
     collapsed, finite      bool        of an episode
     dense_correct, _total  list        of an episode, by class, where all possible queries count
     lr, curve, ...         see fsbench.core.records.ProbeRecords
@@ -17,6 +17,7 @@ is a third of the committed bytes, and a stream that is decompressed as a whole 
 """
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,7 +123,7 @@ def to_arrow(values: NDArray[Any], kind: str) -> Any:
     import pyarrow as pa
 
     if kind == "bits":
-        bits = np.packbits(values.reshape(len(values), -1), axis=1)
+        bits = np.packbits(values, axis=-1).reshape(len(values), -1)
         ends = np.arange(len(bits) + 1, dtype=np.int32) * bits.shape[1]
         buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(bits.tobytes())]
         return pa.Array.from_buffers(pa.binary(), len(bits), buffers)
@@ -152,11 +153,39 @@ class Column:
             raise ValueError("some of the values of a result are empty")
         if self.starts is None:
             return self.values[low:high]
+        if self.matrix is not None:
+            return self.matrix[low:high]
         starts = self.starts[low : high + 1]
         width = int(starts[1] - starts[0])
-        if starts[-1] - starts[0] != width * (high - low) or (np.diff(starts) != width).any():
+        if (np.diff(starts) != width).any():
             raise ValueError("the rows of a result are of unequal width")
         return self.values[starts[0] : starts[-1]].reshape(high - low, width)
+
+    @cached_property
+    def matrix(self) -> NDArray[Any] | None:
+        """All values (rows, width), if all rows of the file are equally wide."""
+        if self.starts is None:
+            return None
+        width = int(self.starts[1] - self.starts[0])
+        if (np.diff(self.starts) != width).any():
+            return None
+        return self.values[self.starts[0] : self.starts[-1]].reshape(-1, width)
+
+    def bits(self, low: int, high: int, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
+        """Return packed bits (rows, ..., bytes) of this shape, of neighbouring rows; None if empty.
+
+        Raises ValueError if the rows hold another number of them, or rubbish.
+        """
+        packed, size = self.rows(low, high), -(-shape[-1] // 8)
+        if packed is None:
+            return None
+        if packed.shape[1] != math.prod(shape[:-1]) * size:
+            held = 8 * packed.shape[1]
+            raise ValueError(f"a result holds {held} outcomes a row, expected {shape}")
+        packed = packed.reshape(high - low, *shape[:-1], size)
+        if (packed[..., -1] & np.uint8(2 ** (8 * size - shape[-1]) - 1)).any():
+            raise ValueError("unused bits of the outcomes are set")
+        return packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,43 +208,43 @@ class OutcomeTable:
     def records(self, i: int, spec: Spec, n: int) -> Records:
         """Return the records of result i, of n episodes or test images. Raises ValueError."""
         low, high = int(self.bounds[i]), int(self.bounds[i + 1])
+        if high == low:
+            raise ValueError("a result has no rows")
         kind: type[Records] = ImageRecords
-        bits = {"correct": n}
+        shapes: dict[str, tuple[int, ...]] = {"correct": (n,)}
         if isinstance(spec, EpisodicSpec):
-            kind, bits = EpisodeRecords, {"correct": spec.episode.n_way * spec.episode.n_query}
+            kind = EpisodeRecords
+            shapes = {"correct": (spec.episode.n_way, spec.episode.n_query)}
         elif isinstance(spec, ProbeSpec):
-            kind, bits = ProbeRecords, dict.fromkeys(("last", "best", "chosen"), n)
-        names = [name for name in kind.__dataclass_fields__ if name in self.columns]
-        columns_ = ((name, self.columns[name].rows(low, high)) for name in names if high > low)
-        arrays: dict[str, NDArray[Any]] = {
-            n: values for n, values in columns_ if values is not None
-        }
+            kind, shapes = ProbeRecords, dict.fromkeys(("last", "best", "chosen"), (n,))
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in kind.__dataclass_fields__.keys() & self.columns.keys():
+            column, shape = self.columns[name], shapes.get(name)
+            values = column.rows(low, high) if shape is None else column.bits(low, high, shape)
+            if values is not None:
+                arrays[name] = values
         if missing := [name for name in REQUIRED[kind] if name not in arrays]:
             raise ValueError(f"a result has no {', '.join(missing)}")
-        for name in bits.keys() & arrays.keys():
-            arrays[name] = unpack(arrays[name], bits[name])
         if isinstance(spec, EpisodicSpec):
-            arrays["index"] = self.columns["row"].values[low:high].astype(np.int64)
-            shape = (high - low, spec.episode.n_way, spec.episode.n_query)
-            arrays["correct"] = arrays["correct"].reshape(shape)
-            dense = {name for name in arrays if name.startswith("dense")}
-            for name in dense:
-                arrays[name] = arrays[name].astype(np.int64)
-            if len(dense) == 1 or any(arrays[d].shape != shape[:2] for d in dense):
-                raise ValueError("the dense queries of a result are not counted by class")
-        elif kind is ImageRecords:
+            index = self.columns["row"].values[low:high].astype(np.int64)
+            return restore_episodes(index, arrays, spec)
+        for name in shapes.keys() & arrays.keys():
+            arrays[name] = np.unpackbits(arrays[name], axis=-1, count=n).view(np.bool_)
+        if kind is ImageRecords:
             arrays["correct"] = arrays["correct"][0]
         return kind(**arrays)
 
 
-def unpack(packed: NDArray[np.uint8], n: int) -> NDArray[np.bool_]:
-    """Return bits (rows, n). Raises ValueError if the rows hold another number, or rubbish."""
-    if packed.shape[1] != -(-n // 8):
-        raise ValueError(f"a result holds {8 * packed.shape[1]} outcomes a row, expected {n}")
-    bits = np.unpackbits(packed, axis=1)
-    if bits[:, n:].any():
-        raise ValueError("unused bits of the outcomes are set")
-    return bits[:, :n].view(np.bool_)
+def restore_episodes(
+    index: NDArray[np.int64], arrays: dict[str, NDArray[Any]], spec: EpisodicSpec
+) -> EpisodeRecords:
+    """Return the records of episodes. Raises ValueError for dense queries of another shape."""
+    n_way, n_query = spec.episode.n_way, spec.episode.n_query
+    dense = {n: v.astype(np.int64) for n, v in arrays.items() if n.startswith("dense")}
+    if len(dense) == 1 or any(v.shape != (index.size, n_way) for v in dense.values()):
+        raise ValueError("the dense queries of a result are not counted by class")
+    packed = arrays.pop("correct")
+    return EpisodeRecords.stored(packed, n_query, index=index, **(arrays | dense))
 
 
 def decode(content: bytes) -> OutcomeTable:

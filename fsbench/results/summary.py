@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
+from fsbench.core.records import (
+    Batches,
+    EpisodeRecords,
+    ImageRecords,
+    ProbeRecords,
+    Records,
+)
 from fsbench.core.schema import ClassScores, ScoreRecord
 from fsbench.core.specs import BALANCED, ProbeSpec, Select, Spec
 
@@ -107,6 +113,33 @@ class Summary:
     details: dict[str, float | int | str]
     dense: ScoreRecord | None = None
     by_class: ClassScores | None = None
+
+
+def summarize_all(
+    parts: Sequence[Records],
+    specs: Sequence[Spec],
+    counts: Sequence[Sequence[int]],
+    batches: Batches,
+) -> list[Summary]:
+    """Return the `summarize` of each result; batches: of those that are of episodes."""
+    summaries: dict[int, Summary] = {}
+    for places, batch in batches:
+        scores, dense = score_batch(batch.accuracy), score_batch(batch.dense_accuracy)
+        collapsed = batch.stack("collapsed").sum(axis=1).tolist()
+        non_finite = (~batch.stack("finite")).sum(axis=1).tolist()
+        for row, place in enumerate(places):
+            summaries[place] = Summary(
+                scores[row], collapsed[row], non_finite[row], {}, dense[row] if dense else None
+            )
+    return [
+        summaries.get(i) or summarize(*part)
+        for i, part in enumerate(zip(parts, specs, counts, strict=True))
+    ]
+
+
+def score_batch(values: NDArray[np.float64] | None) -> list[ScoreRecord]:
+    """Return the score of each row of outcomes (R, n); none for None."""
+    return [] if values is None else [make_record(s) for s in statistics.score_rows([*values])]
 
 
 def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summary:

@@ -13,17 +13,25 @@ from pathlib import Path
 import numpy as np
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
+from fsbench.core.records import (
+    Batches,
+    EpisodeRecords,
+    ProbeRecords,
+    batch_episodes,
+    columns,
+)
 from fsbench.core.schema import Result, ScoreRecord
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
 from fsbench.results.outcomes import SUFFIX
-from fsbench.results.summary import Summary, summarize
+from fsbench.results.summary import Summary, summarize_all
 
 HELD_OUT = {"held_out", "held_out_curve", "chosen"}
 """Records of the choice on the held-out part, of which a spec has none, the first or the others."""
+CHANCE = 1.5
+"""Logits that are never finite are right in so many parts of chance at most."""
 AGAIN = "evaluate the task again with --overwrite; results must not be edited"
 
 
@@ -107,13 +115,9 @@ def check_curves(cell: Loaded) -> Iterator[Problem]:
         yield problem_of(cell, "curve", "the curve of accuracies differs from the outcomes")
 
 
-def check_rows(cell: Loaded) -> Iterator[Problem]:
-    """Check that episodes are sorted and without repeats, and rates those of the spec."""
+def check_rates(cell: Loaded) -> Iterator[Problem]:
+    """Check that the learning rates and the choices among them are those of the spec."""
     records, spec = cell.records, cell.result.spec
-    if isinstance(records, EpisodeRecords):
-        index = records.index
-        if index[0] < 0 or (index[1:] <= index[:-1]).any():
-            yield problem_of(cell, "rows", "episodes are unsorted, or one is there twice")
     if isinstance(records, ProbeRecords):
         if tuple(records.lr) != getattr(spec, "lrs", ()):
             yield problem_of(cell, "rows", "other learning rates than those of the spec")
@@ -123,44 +127,53 @@ def check_rows(cell: Loaded) -> Iterator[Problem]:
             yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
 
 
-def check_consistency(cell: Loaded) -> Iterator[Problem]:
-    """Check that outcomes do not contradict each other.
+def check_episodes(cells: Sequence[Loaded], batches: Batches) -> Iterator[Problem]:
+    """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
     episode is right for one class and wrong for all others; logits that are never finite do not
-    predict better than one class for all queries.
+    predict better than one class for all queries. All results of one shape are checked at once.
     """
-    records = cell.records
-    if not isinstance(records, EpisodeRecords):
-        return
-    n_way, n_query = records.correct.shape[1:]
-    right = records.right
-    if records.dense_correct is not None and records.dense_total is not None:
-        others = records.dense_correct - right
-        wrong = records.dense_total - n_query - others  # beyond the queries
-        if others.min() < 0 or (wrong < right - n_query).any() or wrong.min() < -n_query:
+    for places, batch in batches:
+        n_way, n_query = batch.parts[0].shape[1:]
+        right, index = batch.right, batch.stack("index")
+        hits = np.sort(right, axis=-1)
+        one_class = (hits[..., :-1] == 0).all(axis=-1) & (hits[..., -1] == n_query)
+        is_blind = ~batch.stack("finite").any(axis=1) & (index.shape[1] > 1)
+        wrong = {
+            ("rows", "episodes are unsorted, or one is there twice"): (
+                (index[:, 0] < 0) | (np.diff(index, axis=1) <= 0).any(axis=1)
+            ),
+            ("contradiction", "a collapsed episode is not right for exactly one class"): (
+                (batch.stack("collapsed") & ~one_class).any(axis=1)
+            ),
+            ("contradiction", "no logits are finite, but more are right than by chance"): (
+                is_blind & (batch.accuracy.mean(axis=1) > CHANCE / n_way)
+            ),
+        }
+        if batch.dense_accuracy is not None:
+            others = batch.stack("dense_correct") - right
+            left = batch.stack("dense_total") - n_query - others  # wrong, beyond the queries
+            bad = (others < 0) | (left < right - n_query) | (left < -n_query)
             text = "fewer dense queries are right or wrong than queries of a class"
-            yield problem_of(cell, "contradiction", text)
-    if records.collapsed.any():
-        collapsed = np.sort(right[records.collapsed], axis=1)
-        if (collapsed[:, :-1] != 0).any() or (collapsed[:, -1:] != n_query).any():
-            text = "a collapsed episode is not right for exactly one class"
-            yield problem_of(cell, "contradiction", text)
-    chance = 1.5 / n_way
-    if not records.finite.any() and len(right) > 1 and records.accuracy.mean() > chance:
-        text = f"no logits are finite, but {100 * records.accuracy.mean():.2f} % are right"
-        yield problem_of(cell, "contradiction", text)
+            wrong["contradiction", text] = bad.any(axis=(1, 2))
+        for (code, text), mask in wrong.items():
+            for row in np.flatnonzero(mask).tolist():
+                yield problem_of(cells[places[row]], code, text)
 
 
-def check_summary(cell: Loaded) -> Iterator[Problem]:
+def check_summary(cell: Loaded, expected: Summary) -> Iterator[Problem]:
     """Check that mean, interval, counts and details equal what the records give."""
-    result = cell.result
-    expected = summarize(cell.records, result.spec, result.dataset.test_counts)
-    stated = Summary(**{f.name: getattr(result, f.name) for f in fields(Summary)})
-    for name in list_differences(stated, expected):
-        says, gives = (describe_value(getattr(s, name)) for s in (stated, expected))
-        what = "" if name == "score" else f" of {name.replace('_', ' ')}"
-        yield problem_of(cell, "score", f"the file says {says}{what}, its outcomes give {gives}")
+    for name in SUMMARY_FIELDS:
+        stated, given = getattr(cell.result, name), getattr(expected, name)
+        if not is_close(stated, given):
+            says, gives = describe_value(stated), describe_value(given)
+            what = "" if name == "score" else f" of {name.replace('_', ' ')}"
+            text = f"the file says {says}{what}, its outcomes give {gives}"
+            yield problem_of(cell, "score", text)
+
+
+SUMMARY_FIELDS = tuple(field.name for field in fields(Summary))
 
 
 def describe_value(value: object) -> str:
@@ -171,22 +184,16 @@ def describe_value(value: object) -> str:
     return "other values" if isinstance(value, Frozen | dict) else str(value)
 
 
-def list_differences(a: Summary, b: Summary) -> list[str]:
-    """Return the parts that differ by more than 1e-9, the rounding of other machines' sums."""
-    names = [f.name for f in fields(Summary)]
-    return [name for name in names if not is_close(getattr(a, name), getattr(b, name))]
-
-
 def is_close(a: object, b: object) -> bool:
-    """Return whether nested records and mappings are equal up to 1e-9."""
-    if a is b or a == b:
-        return True
+    """Return whether nested records and mappings are equal up to 1e-9, the rounding of sums."""
+    if isinstance(a, Frozen | dict):
+        if type(a) is not type(b):
+            return False
+        x, y = (dict(part) for part in (a, b))
+        return x.keys() == y.keys() and all(is_close(x[key], y[key]) for key in x)
     if isinstance(a, float | int) and isinstance(b, float | int):
         return math.isclose(a, b, rel_tol=0, abs_tol=1e-9)
-    if isinstance(a, Frozen | dict) and type(a) is type(b):
-        x, y = dict(a), dict(b)
-        return x.keys() == y.keys() and all(is_close(x[key], y[key]) for key in x)
-    return False
+    return a == b
 
 
 def check_flags(cell: Loaded) -> Iterator[Problem]:
@@ -199,21 +206,31 @@ def check_flags(cell: Loaded) -> Iterator[Problem]:
         yield problem_of(cell, "flags", f"the flags are {says}, its data need {needs}")
 
 
-RULES: tuple[Rule, ...] = (
-    check_pool,
-    check_groups,
-    check_dataset,
-    check_curves,
-    check_rows,
-    check_consistency,
-    check_summary,
-    check_flags,
-)
+SHARED_RULES: tuple[Rule, ...] = (check_pool, check_groups, check_dataset)
+"""Rules about data set and spec, which many results share."""
+RULES: tuple[Rule, ...] = (check_curves, check_rates, check_flags)
 
 
-def find_problems(cell: Loaded) -> list[Problem]:
-    """Return everything wrong with one result."""
-    return [problem for rule in RULES for problem in rule(cell)]
+def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
+    """Return everything wrong with these results."""
+    batches = batch_episodes([cell.records for cell in cells])
+    problems, sound = list(check_episodes(cells, batches)), set[tuple[int, int, int]]()
+    results = [cell.result for cell in cells]
+    summaries = summarize_all(
+        [cell.records for cell in cells],
+        [result.spec for result in results],
+        [result.dataset.test_counts for result in results],
+        batches,
+    )
+    for cell, expected in zip(cells, summaries, strict=True):
+        shared = (id(cell.result.dataset), id(cell.result.spec), cell.result.score.n)
+        if shared not in sound:
+            wrong = [problem for rule in SHARED_RULES for problem in rule(cell)]
+            problems += wrong
+            sound |= set() if wrong else {shared}
+        problems += [problem for rule in RULES for problem in rule(cell)]
+        problems += check_summary(cell, expected)
+    return problems
 
 
 def find_entries(path: Path) -> list[Path]:
@@ -243,7 +260,7 @@ def read_verified(folder: Path) -> Entry:
 
 def require_right(*cells: Loaded) -> None:
     """Raise ValidationFailed naming everything wrong with these results."""
-    if problems := [problem for cell in cells for problem in find_problems(cell)]:
+    if problems := find_problems(cells):
         raise ValidationFailed("\n  ".join(map(str, problems)))
 
 

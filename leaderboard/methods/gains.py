@@ -30,6 +30,7 @@ from leaderboard.ranking.seeds import (
     average_seeds,
     compute_pooled_interval,
     compute_seed_interval,
+    estimate_sides,
     pool_seed_variances,
 )
 
@@ -169,7 +170,8 @@ def pool_seed_variance(
         for runs in sides
         if len(runs) > 1 and all(column in run.outcomes for run in runs for column in columns)
     ]
-    return pool_seed_variances((pair.ours, pair.draws) for pair in pairs) if columns else None
+    estimates = estimate_sides([pair.ours for pair in pairs], [pair.draws for pair in pairs])
+    return pool_seed_variances(estimates) if columns else None
 
 
 def compute_gain(

@@ -39,27 +39,32 @@ def compute_student_interval(value: float, se: float, freedom: float) -> Student
     return compute_joint_interval(value, [(se**2, freedom)])
 
 
-def compute_joint_interval(value: float, estimates: Sequence[Estimate]) -> StudentInterval:
-    """Return the interval and p of a value whose variance is the sum of these estimates."""
-    from scipy.special import stdtr, stdtrit
+def compute_half(estimates: Sequence[Estimate], tail: float = 0.025) -> float:
+    """Return the half-width of an interval with these tails; the variance is a sum of estimates."""
+    from scipy.special import stdtrit
 
     variances, freedoms = np.array(estimates, np.float64).T
-    freedoms, variance = np.clip(freedoms, 1, 1e6)[variances > 0], float(variances.sum())
-    variances = variances[variances > 0]
+    quantiles = stdtrit(np.clip(freedoms, 1, 1e6), tail)
+    return math.sqrt(float(np.maximum(variances, 0) @ quantiles**2))  # nan stays
+
+
+def compute_joint_interval(value: float, estimates: Sequence[Estimate]) -> StudentInterval:
+    """Return the interval and p of a value whose variance is the sum of these estimates."""
+    from scipy.special import stdtr
+
+    variance = sum(v for v, _ in estimates)
     if math.isnan(variance):
         return StudentInterval(math.nan, math.nan)
     if variance == 0.0:
         return StudentInterval(0.0, float(value == 0.0))
-
-    def find_half(tail: float) -> float:
-        return math.sqrt(float(variances @ stdtrit(freedoms, tail) ** 2))
-
     t = abs(value) / math.sqrt(variance)
+    freedoms = np.clip([freedom for v, freedom in estimates if v > 0], 1, 1e6)
     low, high = np.maximum(np.sort(stdtr(freedoms, -t))[[0, -1]], 1e-300)  # not zero
     while high > low * (1 + 1e-9):  # the half-width falls as its tails grow
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if find_half(middle) > abs(value) else (low, middle)
-    return StudentInterval(find_half(0.025), 2 * float(high))
+        is_wide = compute_half(estimates, middle) > abs(value)
+        low, high = (middle, high) if is_wide else (low, middle)
+    return StudentInterval(compute_half(estimates), 2 * float(high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -155,8 +155,8 @@ def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
         return loaded.held_out if held_out and loaded.held_out else loaded.outcomes
     records, result = loaded.records, loaded.result
     if isinstance(records, EpisodeRecords):
-        out_of = records.correct[0].size
-        right = records.right.sum(axis=1).astype(np.min_scalar_type(out_of))
+        out_of = records.shape[1] * records.shape[2]
+        right = records.hits.astype(np.min_scalar_type(out_of))
         return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
     if held_out and isinstance(records, ProbeRecords) and records.held_out is not None:
         right = choose_rate(records, "held_out").right.astype(np.uint8)

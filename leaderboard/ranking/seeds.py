@@ -40,7 +40,14 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
-from leaderboard.ranking.gaps import Gaps, Numbers, StudentInterval, compute_joint_interval
+from leaderboard.ranking.gaps import (
+    Estimate,
+    Gaps,
+    Numbers,
+    StudentInterval,
+    compute_half,
+    compute_joint_interval,
+)
 from leaderboard.ranking.outcomes import Outcomes
 
 Columns = Sequence[NDArray[np.float64]]
@@ -94,72 +101,102 @@ def average_columns(columns: Columns) -> float:
     return float(np.mean([column.mean() for column in columns]))
 
 
-def estimate_residual(side: Sequence[Columns], draws: Sequence[str]) -> float:
-    """Return MS_r / (S E), the unexplained variance of a mean over seeds.
+class SeedEstimate(NamedTuple):
+    """What the seeds of a row show: the variance of their means, and MS_r / (S E).
 
-    draws: of the columns, as in `fsbench.core.statistics.paired`.
+    fewest: outcomes of the column with the fewest.
     """
-    center, seeds = average_seeds(side), len(side)
-    rest = [[x - c for x, c in zip(columns, center, strict=True)] for columns in side]
-    errors = statistics.measure_rows(rest, [draws] * seeds)
-    return sum(error.se**2 for error in errors) / (seeds * (seeds - 1))
+
+    spread: float
+    residual: float
+    seeds: int
+    fewest: int
+
+    @property
+    def between(self) -> float:
+        """MS_s / (S E), the variance of a mean over seeds, at least the residual."""
+        return max(self.spread / self.seeds, self.residual)
+
+    @property
+    def component(self) -> float:
+        """The variance component of the seeds in the mean over columns."""
+        return max(0.0, self.spread - self.seeds * self.residual)
 
 
-def estimate_between(side: Sequence[Columns], residual: float) -> float:
-    """Return MS_s / (S E), the variance of a mean over seeds, at least `residual`."""
-    means = [average_columns(one) for one in side]
-    return max(float(np.var(means, ddof=1)) / len(side), residual)
+def estimate_sides(
+    sides: Sequence[Sequence[Columns]], draws: Sequence[Sequence[str]]
+) -> list[SeedEstimate]:
+    """Return the estimate of each row, all at once.
+
+    sides: the seeds of each row, two or more; draws: of its columns, as in
+    `fsbench.core.statistics.paired`.
+    """
+    rest: list[Columns] = []
+    for side in sides:
+        center = average_seeds(side)
+        rest += [[x - c for x, c in zip(columns, center, strict=True)] for columns in side]
+    names = [of_row for side, of_row in zip(sides, draws, strict=True) for _ in side]
+    errors = iter(statistics.measure_rows(rest, names))
+    estimates = []
+    for side in sides:
+        n = len(side)
+        unexplained = sum(next(errors).se ** 2 for _ in side)
+        spread = float(np.var([average_columns(one) for one in side], ddof=1))
+        fewest = min(column.size for column in side[0])
+        estimates.append(SeedEstimate(spread, unexplained / (n * (n - 1)), n, fewest))
+    return estimates
 
 
 def estimate_seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
     """Return the variance component of two or more seeds in the mean over columns."""
-    between = float(np.var([average_columns(one) for one in side], ddof=1))
-    return max(0.0, between - len(side) * estimate_residual(side, draws))
+    return estimate_sides([side], [draws])[0].component
 
 
-def pool_seed_variances(
-    sides: Iterable[tuple[Sequence[Columns], Sequence[str]]],
-) -> PooledSpread | None:
-    """Return the pooled spread in the mean over columns; None for fewer than three rows with it.
-
-    sides: the seeds of each row, two or more, and the draws of the columns.
-    """
-    rows = [side for side in sides if all(column.size > 1 for column in side[0][0])]
+def pool_seed_variances(estimates: Iterable[SeedEstimate]) -> PooledSpread | None:
+    """Return the pooled spread in the mean over columns; None for fewer than three rows with it."""
+    rows = [estimate for estimate in estimates if estimate.fewest > 1]
     if len(rows) < FEWEST_POOLED:
         return None
-    freedoms = np.array([len(side) - 1 for side, _ in rows], np.float64)
-    variances = np.array([estimate_seed_variance(*row) for row in rows])
+    freedoms = np.array([row.seeds - 1 for row in rows], np.float64)
+    variances = np.array([row.component for row in rows])
     total, squares = float(freedoms @ variances), float(freedoms @ variances**2)
     if total == 0:
         return PooledSpread(0.0, float(freedoms.sum()), 0.0)
     return PooledSpread(squares / total, total**2 / squares, total / float(freedoms.sum()))
 
 
+def list_variances(sides: Sequence[SeedEstimate], se_episodes: float) -> list[Estimate]:
+    """Return the variances in a value over seeds and episodes, with their degrees of freedom.
+
+    sides: one for a mean and for gains paired by seed, two independent ones otherwise; se_episodes:
+    standard error over episodes for these seeds.
+    """
+    seeds: list[Estimate] = [(side.between, side.seeds - 1) for side in sides]
+    episodes = max(se_episodes**2 - sum(side.residual for side in sides), 0.0)  # NaN, if first
+    return [*seeds, (episodes, sides[0].fewest - 1)]
+
+
 def compute_seed_interval(
     value: float, sides: Sequence[Sequence[Columns]], se_episodes: float, draws: Sequence[str]
 ) -> StudentInterval:
-    """Return the interval of a value over seeds and episodes.
-
-    sides: outcomes of two or more seeds each; one side for a mean and for gains paired by seed, two
-    independent sides otherwise. se_episodes: standard error over episodes for these seeds.
-    """
-    residuals = [estimate_residual(side, draws) for side in sides]
-    between = [
-        (estimate_between(side, least), len(side) - 1)
-        for side, least in zip(sides, residuals, strict=True)
-    ]
-    fewest = min(column.size for column in sides[0][0])
-    episodes = max(se_episodes**2 - sum(residuals), 0.0)  # NaN, if it is the first
-    return compute_joint_interval(value, [*between, (episodes, fewest - 1)])
+    """Return the interval of a value over seeds and episodes; sides: seeds of each."""
+    estimates = estimate_sides(sides, [draws] * len(sides))
+    return compute_joint_interval(value, list_variances(estimates, se_episodes))
 
 
 def compute_pooled_interval(
     paired: Paired, sides: Sequence[int], pooled: PooledSpread
 ) -> StudentInterval:
     """Return the interval of a gap between sides of these numbers of seeds."""
+    return compute_joint_interval(paired.gap, list_pooled_variances(paired, sides, pooled))
+
+
+def list_pooled_variances(
+    paired: Paired, sides: Sequence[int], pooled: PooledSpread
+) -> list[Estimate]:
+    """Return the variances of such a gap, with their degrees of freedom."""
     between = pooled.variance * sum(1 / n for n in sides)
-    estimates = [(between, pooled.freedom), (paired.se**2, paired.freedom)]
-    return compute_joint_interval(paired.gap, estimates)
+    return [(between, pooled.freedom), (paired.se**2, paired.freedom)]
 
 
 class SeedErrors:
@@ -178,7 +215,13 @@ class SeedErrors:
 
     @cached_property
     def pooled(self) -> PooledSpread | None:
-        return pool_seed_variances((s, self.list_draws(row)) for row, s in self.sides.items())
+        return pool_seed_variances(self.estimates.values())
+
+    @cached_property
+    def estimates(self) -> dict[str, SeedEstimate]:
+        """Row with several seeds -> what these show."""
+        sides, draws = list(self.sides.values()), [self.list_draws(row) for row in self.sides]
+        return dict(zip(self.sides, estimate_sides(sides, draws), strict=True))
 
     @cached_property
     def means(self) -> dict[str, Paired]:
@@ -209,10 +252,9 @@ class SeedErrors:
         mean = self.means[row]
         half = mean.ci95
         if row in self.sides:
-            side, draws = self.sides[row], self.list_draws(row)
-            half = compute_seed_interval(mean.gap, [side], mean.se, draws).ci95
+            half = compute_half(list_variances([self.estimates[row]], mean.se))
         elif self.pooled:
-            half = compute_pooled_interval(mean, (1,), self.pooled).ci95
+            half = compute_half(list_pooled_variances(mean, (1,), self.pooled))
         return Score(mean.gap, half, mean.n)
 
     @cached_property
@@ -224,13 +266,11 @@ class SeedErrors:
         pooled = self.pooled
         if row not in self.sides:
             return SeedPart(pooled.variance, 0.0, pooled.freedom) if pooled else SeedPart(0.0)
-        side = self.sides[row]
-        residual = estimate_residual(side, self.list_draws(row))
-        between = estimate_between(side, residual)
+        own = self.estimates[row]
         if pooled is None:
-            return SeedPart(between, residual, len(side) - 1, len(side))
-        least = pooled.least / len(side) + residual
-        return SeedPart(max(between, least), residual, pooled.freedom)
+            return SeedPart(own.between, own.residual, own.seeds - 1, own.seeds)
+        least = pooled.least / own.seeds + own.residual
+        return SeedPart(max(own.between, least), own.residual, pooled.freedom)
 
     def widen_gaps(self, row: str, gaps: Gaps) -> Gaps:
         """Return the gaps of a row with the variance of the seeds of both sides."""

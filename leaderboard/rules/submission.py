@@ -103,8 +103,7 @@ def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
 
 def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check the rules for reading of each result: hashes, means, flags, finite numbers."""
-    for loaded in submission.cells:
-        yield from verification.find_problems(loaded)
+    yield from verification.find_problems(submission.cells)
 
 
 def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
