@@ -41,6 +41,7 @@ from fsbench.api.results import Results
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.features import (
     TIMED_BLOCKS,
+    FeatureRequest,
     FeatureStore,
     check_input_size,
     feature_block_size,
@@ -477,12 +478,13 @@ class Evaluation:
         They are cached for the augmentation `views`, else made on the way.
         """
         part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
+        images = FeatureRequest(self.backbone, part, spec.image, fingerprint)
 
         def features(epoch: int) -> NDArray[np.float32]:
             view = RandomView(spec.seed, epoch % spec.n_views)
             if spec.augmentation == "views":
-                return self.features.get(self.backbone, part, spec.image, fingerprint, view)
-            rows = self.features.rows(self.backbone, part, spec.image, view=view)
+                return self.features.get(replace(images, view=view))
+            rows = self.features.rows(replace(images, view=view))
             return np.concatenate([block for _, block in rows])
 
         return features
@@ -538,18 +540,20 @@ class Evaluation:
         missing = []
         first = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
         for task in first.values():
-            image = self.spec(task).image
             dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
-            if not self.features.holds(self.backbone, image, fingerprint):
-                missing.append(Extraction(len(dataset), dataset, image, fingerprint))
+            wanted = FeatureRequest(self.backbone, dataset, self.spec(task).image, fingerprint)
+            if not self.features.holds(wanted):
+                missing.append(Extraction(len(dataset), wanted))
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
                 dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
                 part = dataset.take(split_dataset(dataset)[0])
-                view = RandomView(spec.seed, 0) if spec.augmentation == "views" else None
-                n = len(part) * spec.n_views
-                missing.append(Extraction(n, part, spec.image, fingerprint if view else None, view))
+                stored = spec.augmentation == "views"
+                view = RandomView(spec.seed, 0) if stored else None
+                fingerprint = fingerprint if stored else ""
+                first_view = FeatureRequest(self.backbone, part, spec.image, fingerprint, view)
+                missing.append(Extraction(len(part) * spec.n_views, first_view))
         return missing
 
     def blocks_to_tune(self) -> dict[EpisodicSpec, int]:
@@ -568,14 +572,11 @@ class Evaluation:
 class Extraction:
     """Features that are missing; n: images, with those of all views of which this is the first.
 
-    fingerprint: None for features that are not stored, of which black images are timed.
+    Of features that are not stored black images are timed.
     """
 
     n: int
-    dataset: TargetDataset
-    image: ImageSpec
-    fingerprint: str | None
-    view: RandomView | None = None
+    request: FeatureRequest
 
 
 def on_features(task: TaskId) -> bool:
@@ -596,7 +597,8 @@ def inputs_of(
     if not on_features(task):
         check_input_size(backbone, image.input_size, device)
         return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32), device)
-    rows = features.get(backbone, dataset, image, targets.record(task).fingerprint)
+    fingerprint = targets.record(task).fingerprint
+    rows = features.get(FeatureRequest(backbone, dataset, image, fingerprint))
     return Inputs(backbone, dataset, rows, device)
 
 
@@ -695,15 +697,14 @@ def estimate_extraction(
     if n_images < WORTH_TIMING:
         return []
     for part in missing:
-        image, size = part.image, part.image.input_size
+        size = part.request.image.input_size
         if seconds.get(size):
             continue
-        if part.fingerprint is None:
-            seconds[size] = seconds_per_image(backbone, size, features.device)
+        if part.request.fingerprint:
+            seconds[size] = features.seconds_per_image(part.request)
         else:
-            stored = part.dataset, image, part.fingerprint, part.view
-            seconds[size] = features.seconds_per_image(backbone, *stored)
-    total = sum(seconds[part.image.input_size] * part.n for part in missing)
+            seconds[size] = seconds_per_image(backbone, size, features.device)
+    total = sum(seconds[part.request.image.input_size] * part.n for part in missing)
     disk = n_images * backbone.facts.feature_dim * 4
     return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]
 
