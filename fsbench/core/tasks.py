@@ -37,6 +37,7 @@ from fsbench.core.specs import (
     Pool,
     Protocol,
     Spec,
+    omitted,
 )
 
 Kind = Literal["probe", "episodic"]
@@ -489,9 +490,8 @@ class Track(Frozen):
     transductive: bool = Field(False, description="outcomes know the other queries of an episode")
     adaptation: str | None = Field(None, description="head and variant, e.g. linear or probe")
     data: Data | None = Field(None, description="subset: results with any flag")
-    images: str | None = Field(
+    images: str | None = omitted(
         None,
-        exclude_if=lambda value: value is None,
         description="start of a digest, of a table of other images or episodes than most results",
     )
 
