@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -171,11 +171,7 @@ class ProbeSettings:
         if probe == "probe" and values.setdefault("select", "held_out") == "held_out":
             values = {"held_out": HELD_OUT, "epoch": "best", **values}
         model: type[ProbeSpec | KnnSpec] = KnnSpec if probe == "knn" else ProbeSpec
-        try:
-            spec = model.model_validate(values)
-        except ValidationError as error:
-            text = f"{PROBE_PREFIX}: {explain_errors(error)}"
-            raise UsageError(text, fix="choose another value") from error
+        spec = read_settings(model, PROBE_PREFIX, values)
         return {name: getattr(spec, name) for name in spec.model_fields_set}
 
     def spec(
@@ -382,46 +378,51 @@ def pool_of(task: TaskId) -> Pool:
 
 def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
     """Return head -> all its settings, from `ridge.lam=10`. Raise UsageError, UnknownName."""
-    values_by_head = parse_assignments(assignments)
+    values_by_head = split_settings(assignments)
     values_by_head.pop(PROBE_PREFIX, None)
-    return {name: head_settings(name, values) for name, values in values_by_head.items()}
-
-
-def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
-    """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
-    return ProbeSettings(parse_assignments(assignments).get(PROBE_PREFIX, {}))
-
-
-def parse_assignments(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return head (or `probe`) -> setting -> value as text. Raise UsageError."""
-    values_by_head: dict[str, dict[str, str]] = {}
-    form = "HEAD.SETTING=VALUE"
-    for name, value in split_assignments(assignments, form):
-        head, dot, setting = name.partition(".")
-        if not dot:
-            raise UsageError(f"'{name}={value}' sets nothing", fix=f"write {form}")
-        values = values_by_head.setdefault(head, {})
-        if setting in values:
-            raise UsageError(f"{name} is set twice", fix="set it once")
-        values[setting] = value
-    return values_by_head
-
-
-def head_settings(head: str, values: Mapping[str, str]) -> FittedSpec:
-    """Return all settings of a head, some of them stated as text."""
-    if head in SGD:
+    for head in values_by_head.keys() & set(SGD):
         raise UsageError(
             f"{head} is trained as published: it has nothing to set",
             fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
         )
-    spec = FITTED.load(head)
-    for name in values:
-        if name not in spec.model_fields:
-            raise UnknownName(f"setting of {head}", name, spec.model_fields)
+    return {n: read_settings(FITTED.load(n), n, values) for n, values in values_by_head.items()}
+
+
+def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
+    """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
+    return ProbeSettings(split_settings(assignments).get(PROBE_PREFIX, {}))
+
+
+def split_settings(
+    assignments: Iterable[str], form: str = "HEAD.SETTING=VALUE"
+) -> dict[str, dict[str, str]]:
+    """Return head, `probe` or analysis -> setting -> value as text. Raise UsageError."""
+    values_by_name: dict[str, dict[str, str]] = {}
+    for setting, value in split_assignments(assignments, form):
+        name, dot, key = setting.partition(".")
+        if not dot:
+            raise UsageError(f"'{setting}={value}' sets nothing", fix=f"write {form}")
+        if key in values_by_name.setdefault(name, {}):
+            raise UsageError(f"{setting} is set twice", fix="set it once")
+        values_by_name[name][key] = value
+    return values_by_name
+
+
+Settings = TypeVar("Settings", bound=Frozen)
+
+
+def read_settings(kind: type[Settings], name: str, values: Mapping[str, object]) -> Settings:
+    """Return all settings of a head, probe or analysis, some of them stated.
+
+    Raise UnknownName for a field that it lacks, UsageError for a value that does not fit.
+    """
+    for key in values:
+        if key not in kind.model_fields:
+            raise UnknownName(f"setting of {name}", key, kind.model_fields)
     try:
-        return spec.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        raise UsageError(f"{head}: {explain_errors(error)}", fix="choose another value") from error
+        raise UsageError(f"{name}: {explain_errors(error)}", fix="choose another value") from error
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def analyze(
     from fsbench.core.plotting import write_figure
 
     names = options.split(what)
-    choice = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)
+    choice = api.choose_analyses(names, assignments or (), limit)
     analyses = api.analyze(
         Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
         choice,
