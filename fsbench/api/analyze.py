@@ -13,7 +13,7 @@ from pathlib import Path
 from fsbench import backbones
 from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import Machine, RunContext
-from fsbench.api.request import Models, read_settings, split_settings
+from fsbench.api.request import Models, group_settings, read_settings
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import Classifier, parse_reference
 from fsbench.backbones.preprocessing import NEEDED
@@ -88,7 +88,7 @@ def choose_analyses(
     named = dict.fromkeys(name.replace("-", "_") for name in names)
     chosen = ANALYSES.names() if ALL in named else tuple(named)
     pairs = (text.partition("=") for text in assignments)
-    texts = split_settings((n.replace("-", "_") + eq + v for n, eq, v in pairs), "hessian.top=10")
+    texts = group_settings((n.replace("-", "_") + eq + v for n, eq, v in pairs), "hessian.top=10")
     for name in texts.keys() - set(chosen):
         setting = f"{name}.{next(iter(texts[name]))}"
         raise UnknownName("setting", setting, (f"{name}.FIELD" for name in chosen))

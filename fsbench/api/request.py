@@ -378,7 +378,7 @@ def pool_of(task: TaskId) -> Pool:
 
 def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
     """Return head -> all its settings, from `ridge.lam=10`. Raise UsageError, UnknownName."""
-    values_by_head = split_settings(assignments)
+    values_by_head = group_settings(assignments)
     values_by_head.pop(PROBE_PREFIX, None)
     for head in values_by_head.keys() & set(SGD):
         raise UsageError(
@@ -390,10 +390,10 @@ def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
 
 def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
     """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
-    return ProbeSettings(split_settings(assignments).get(PROBE_PREFIX, {}))
+    return ProbeSettings(group_settings(assignments).get(PROBE_PREFIX, {}))
 
 
-def split_settings(
+def group_settings(
     assignments: Iterable[str], form: str = "HEAD.SETTING=VALUE"
 ) -> dict[str, dict[str, str]]:
     """Return head, `probe` or analysis -> setting -> value as text. Raise UsageError."""
