@@ -60,10 +60,6 @@ meta: .venv/.meta
 
 readme: $(STAMP)  ## write the generated tables and figures of the documents anew
 	PYTHONPATH=tests $(BIN)/python -m support.readme
-	$(BIN)/fsbench leaderboard methods --board leaderboard/entries --format json \
-		--figures leaderboard/pilot/figures >/dev/null
-	$(BIN)/fsbench leaderboard methods --board leaderboard/regime/entries --format json \
-		--figures leaderboard/regime/figures >/dev/null
 
 # DATA: the folder of the data sets. The sweep ends with an error that names SEAL-reverse's six runs.
 regime: $(STAMP)  ## the regime study: missing runs, board, figures, tables, page (six hours of a core)

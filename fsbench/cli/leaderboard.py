@@ -1,7 +1,6 @@
 """`fsbench leaderboard`: make, show, check and analyze boards."""
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from fsbench.results.verification import Problem
     from leaderboard.board.badges import Badge, CellCheck
     from leaderboard.board.tables import BoardTable
-    from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
@@ -211,17 +209,21 @@ def methods(
 def stats(
     board: options.Board,
     shape: Literal["table", "json"] = Option("table", "--format", help="Format."),
+    figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
     cache: options.Cache = None,
 ) -> None:
-    """Print rank intervals, Friedman's test and average ranks with their critical difference."""
+    """Print rank intervals; draw average ranks with the critical difference."""
     from fsbench.core.io import cache_folder
     from leaderboard.board.board import Board
     from leaderboard.board.tables import rank_board
-    from leaderboard.ranking.summary import summarize_board
+    from leaderboard.ranking.summary import summarize_board, write_averages
 
     Board.existing(board)
     tracks = rank_board(board, cache_folder(cache), console.reporter())
     statistics = [summarize_board(track) for track in tracks]
+    if figures is not None:
+        for path in write_averages(tracks, figures):
+            console.log(f"wrote {path}")
     if shape == "json":
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
         return
@@ -230,7 +232,7 @@ def stats(
 
 
 def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
-    """Print the ranks of a table and Friedman's test."""
+    """Print the ranks of a table."""
     from leaderboard.reports.render import (
         SELF_MARK,
         SELF_NOTE,
@@ -258,25 +260,8 @@ def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
         console.log(SELF_NOTE)
     for note in describe_single_seeds(track):
         console.log(note)
-    if summary.friedman:
-        console.table(
-            f"{where}: average ranks over {summary.friedman.columns} columns",
-            ("entry", "average rank"),
-            [(name, f"{rank:.2f}") for name, rank in summary.friedman.average_ranks.items()],
-        )
-        console.print_lines([*friedman_lines(summary.friedman), ""])
     for note in summary.notes:
         console.log(note)
-
-
-def friedman_lines(friedman: "FriedmanTest") -> Iterator[str]:
-    """Yield Friedman's test and the sets that Nemenyi's test does not separate."""
-    yield f"Friedman: chi-squared {friedman.chi2:.2f}, p {friedman.p:.3g}."
-    yield (
-        f"Critical difference {friedman.critical_difference:.2f} (Nemenyi, alpha "
-        f"{friedman.alpha:g}); not significantly different:"
-    )
-    yield from (f"  {', '.join(names)}" for names in friedman.cliques or (("none",),))
 
 
 def verify(
