@@ -57,7 +57,7 @@ def compute_joint_interval(value: float, estimates: Sequence[Estimate]) -> Stude
     t = abs(value) / math.sqrt(variance)
     low, high = np.maximum(np.sort(stdtr(freedoms, -t))[[0, -1]], 1e-300)  # not zero
     while high > low * (1 + 1e-9):  # the half-width falls as its tails grow
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)  # their product may be too small for a float
         low, high = (middle, high) if find_half(middle) > abs(value) else (low, middle)
     return StudentInterval(find_half(0.025), 2 * float(high))
 
