@@ -57,7 +57,5 @@ def analyze(
         figure = output / "analyses" / f"{name}.png"
         write_figure(draw_panels(panels, ""), figure)
         console.log(f"figure: {figure}")
-    if as_json:
-        console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
-    else:
-        console.table("analyses", *api.analysis_table(analyses))
+    records = [analysis.model_dump(mode="json") for analysis in analyses]
+    console.emit(as_json, records, "analyses", *api.analysis_table(analyses))
