@@ -1,7 +1,7 @@
 """Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -153,15 +153,19 @@ class ProbeSettings:
         for probe in PROBE_FIELDS:
             self.fields(probe)
 
+    def of_tasks(self, tasks: tuple[TaskId, ...]) -> "ProbeSettings":
+        """Return the settings of the probes that are tasks."""
+        used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
+        return ProbeSettings({name: v for name, v in self.values.items() if name in used})
+
     def refuse_unused(self, tasks: tuple[TaskId, ...]) -> None:
         """Raise UsageError for a setting of a probe that no task is."""
-        used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
-        for probe, names in PROBE_FIELDS.items():
-            if unused := [name for name in names if name in self.values and name not in used]:
-                raise UsageError(
-                    f"{PROBE_PREFIX}.{unused[0]} is set, and no task is a {probe}",
-                    fix=f"add a task such as eurosat:{probe}",
-                )
+        for unused in sorted(self.values.keys() - self.of_tasks(tasks).values.keys()):
+            probe = next(probe for probe, names in PROBE_FIELDS.items() if unused in names)
+            raise UsageError(
+                f"{PROBE_PREFIX}.{unused} is set, and no task is a {probe}",
+                fix=f"add a task such as eurosat:{probe}",
+            )
 
     def fields(self, probe: Probe) -> dict[str, Any]:
         """Return the settings of one probe as its spec holds them."""
@@ -252,6 +256,18 @@ class EvaluationRequest:
     def flags(self) -> tuple[Flag, ...]:
         """Flags of the results that do not follow from their data."""
         return () if self.limit is None else ("limited",)
+
+    def of_tasks(self, tasks: Iterable[TaskId]) -> "EvaluationRequest":
+        """Return the same request of other tasks, without the settings that none of them uses."""
+        chosen = tuple(tasks)
+        heads = {task.head for task in chosen}
+        return replace(
+            self,
+            tasks=chosen,
+            bn_mode=self.bn_mode if "affine" in heads else "eval",
+            settings={name: values for name, values in self.settings.items() if name in heads},
+            probing=self.probing.of_tasks(chosen),
+        )
 
     def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.

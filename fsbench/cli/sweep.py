@@ -111,9 +111,9 @@ def show_status(plan: "SweepPlan", place: "Workplace", as_json: bool) -> None:
     from fsbench.sweep import status as progress
 
     rows = progress.list_status(plan, place)
+    records = [row.model_dump(mode="json") | {"key": row.key[:16]} for row in rows]
     shown = [(r.kind, r.title, r.state, format_time(r.seconds), r.reason) for r in rows]
-    columns = ("kind", "job", "state", "time", "reason")
-    console.emit(as_json, [row._asdict() for row in rows], "sweep", columns, shown)
+    console.emit(as_json, records, "sweep", ("kind", "job", "state", "time", "reason"), shown)
     console.log(progress.summarize_status(rows))
 
 

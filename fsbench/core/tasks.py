@@ -61,8 +61,9 @@ LARGEST = 1000
 TRANSDUCTIVE = "transductive"
 """Word of a column's variant: the head sees all queries of an episode at once."""
 
+GRAMMAR = "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"
 _WHOLE = re.compile(r"\d{1,9}")
-_SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
+_SHAPE = rf"{'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s"
 _TASK = re.compile(
     rf"(?P<dataset>(?:{'|'.join(USER_DATA)}).+|[^:\x00-\x1f\x7f]+):"
     rf"(?:(?P<probe>{'|'.join(PROBES)})"
@@ -70,7 +71,7 @@ _TASK = re.compile(
     rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
 _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
-_NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
+_NAMED = re.compile(rf"([^:/@]+)(?::({_SHAPE}))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 _QUERIED = re.compile(r"(.*?)(?:\?(\w+=[^/]*))?", re.DOTALL)
 _DIGEST = re.compile(r"\+[0-9a-f]{8}")
 
@@ -83,9 +84,8 @@ def head_names() -> tuple[Adaptation, ...]:
 @cache
 def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
     """Return the expression of a pattern on images of the user."""
-    shape = _SHAPE.pattern.replace("(", "(?:")
     return re.compile(
-        rf"((?:{'|'.join(USER_DATA)}).+?)(?::({'|'.join(PROBES)}|{shape})"
+        rf"((?:{'|'.join(USER_DATA)}).+?)(?::({_SHAPE})"
         rf"(?:/({'|'.join(heads)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
     )
 
@@ -139,7 +139,7 @@ class TaskId(_Identity):
         """Return the task of a complete id. Raise UsageError if it is malformed or incomplete."""
         match = _TASK.fullmatch(text)
         if match is None:
-            raise UsageError(f"malformed task '{text}'", fix=_grammar())
+            raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
         if match["probe"]:
             return cls(match["dataset"], probe=_known("probe", match["probe"], PROBES))
         protocol = _known("protocol", match["protocol"], PROTOCOLS)
@@ -263,7 +263,7 @@ class TaskPattern:
         expression = _user_pattern(head_names()) if text.startswith(USER_DATA) else _NAMED
         match = expression.fullmatch(text)
         if match is None:
-            raise UsageError(f"malformed task '{text}'", fix=_grammar())
+            raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
         return cls(text, *match.groups())
 
     def covers(self, task: TaskId) -> bool:
@@ -407,7 +407,7 @@ def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     if pattern.shape in PROBES or (bare and pattern.dataset == PROBED):
         if pattern.head or pattern.protocol:
             raise UsageError(
-                f"'{pattern.text}': a probe has no adaptation and no protocol", fix=_grammar()
+                f"'{pattern.text}': a probe has no adaptation and no protocol", fix=GRAMMAR
             )
         kinds: tuple[Kind, ...] = ("probe",)
     else:
@@ -424,7 +424,7 @@ def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
 def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
     if pattern.shape:
-        way, shot = _shape(pattern)
+        way, shot = map(int, pattern.shape.removesuffix("s").split("w"))
         shots = (shot,)
     wrong = [n for n in shots if not 1 <= n <= LARGEST]
     if wrong or not 2 <= way <= LARGEST:
@@ -438,13 +438,6 @@ def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     protocol = _known("protocol", name, PROTOCOLS)
     for head, shot in product(chosen, shots):
         yield TaskId("", way, shot, head, protocol)
-
-
-def _shape(pattern: TaskPattern) -> tuple[int, int]:
-    match = _SHAPE.fullmatch(pattern.shape or "")
-    if match is None:
-        raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=_grammar())
-    return int(match[1]), int(match[2])
 
 
 def _known(kind: str, name: str, allowed: Sequence[T]) -> T:
@@ -469,10 +462,6 @@ def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
                 f"'{pattern.text}' and {flag} say the same part",
                 fix=f"leave it out of one: drop {flag}, or shorten the task",
             )
-
-
-def _grammar() -> str:
-    return "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"
 
 
 Data = Literal["official", "subset"]

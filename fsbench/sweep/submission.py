@@ -44,19 +44,10 @@ class SubmissionJob(Job):
 
     @property
     def declaration(self) -> Declaration:
-        backbone, entries = self.backbone, self.entries
-        data = entries.pretraining_data
-        if isinstance(backbone, TrainedBackbone):
-            data = (backbone.training.recipe.source,)
-        return Declaration(
-            name=self.name,
-            authors=entries.authors,
-            link=entries.link,
-            license=entries.license,
-            pretraining_data=data,
-            targets_seen=entries.targets_seen,
-            statement=entries.statement,
-        )
+        fields = {**dict(self.entries), "name": self.name}
+        if isinstance(self.backbone, TrainedBackbone):
+            fields["pretraining_data"] = (self.backbone.training.recipe.source,)
+        return Declaration.model_validate(fields)
 
     def done(self, place: Workplace) -> bool:
         """Return whether the board holds all results that it has a column for."""
