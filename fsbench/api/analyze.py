@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from fsbench import backbones
@@ -67,14 +68,13 @@ def analyze(
     choice = applicable_analyses(models, choice, source, lenient, report)
     needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
     loader = InputLoader(models, source, DataRoots.parse(roots), machine.cache, device, report)
-    analyses: list[Analysis] = []
+    analyses: list[Analysis | None] = []
     for i in range(len(models.refs)):
         inputs = loader.load(i, head="head" in needs, images="images" in needs)
         model = ModelAnalysis(inputs, output, overwrite, lenient, device, report)
         model.check_cost(choice, yes)
-        records = [model.run(name, settings) for name, settings in choice.items()]
-        analyses += [record for record in records if record is not None]
-    return analyses
+        analyses += [model.run(name, settings) for name, settings in choice.items()]
+    return [analysis for analysis in analyses if analysis is not None]
 
 
 def choose_analyses(
@@ -112,19 +112,14 @@ def applicable_analyses(
     models: Models, choice: AnalysisChoice, source: str | None, lenient: bool, report: Reporter
 ) -> AnalysisChoice:
     """Return the analyses whose needs every model meets. Raise UsageError unless `lenient`."""
-    applicable: AnalysisChoice = {}
-    for name, settings in choice.items():
-        file = ANALYSES.load(name)
-        missing = {ref: missing_part(ref, models, source, file) for ref in models.refs}
-        for ref, part in missing.items():
-            if part and not lenient:
-                raise UsageError(
-                    f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part]
-                )
-            if part:
-                report.log(f"{name} is left out: {ref} has no {part}")
-        if not any(missing.values()):
-            applicable[name] = settings
+    applicable = dict(choice)
+    for name, ref in product(choice, models.refs):
+        part = missing_part(ref, models, source, ANALYSES.load(name))
+        if part and not lenient:
+            raise UsageError(f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part])
+        if part:
+            report.log(f"{name} is left out: {ref} has no {part}")
+            applicable.pop(name, None)
     return applicable
 
 
