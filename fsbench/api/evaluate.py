@@ -23,17 +23,13 @@ from numpy.typing import NDArray
 
 from fsbench import data as datasets
 from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, progress_reporter
+from fsbench.api.options import EvaluationOptions
 from fsbench.api.request import (
     AUTO,
     EvaluationRequest,
     Models,
     load_heads,
-    parse_head_settings,
-    parse_image,
-    parse_input_size,
-    parse_probe_settings,
     parse_shard,
-    parse_tasks,
     pool_of,
     request_of_specs,
 )
@@ -70,7 +66,7 @@ from fsbench.core.specs import (
     Spec,
     choose_resolution,
 )
-from fsbench.core.tasks import Kind, Options, TaskId
+from fsbench.core.tasks import Kind, TaskId
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
@@ -221,38 +217,34 @@ def evaluate(
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
-    image = parse_image(interpolation, crop)
-    texts = [tasks] if isinstance(tasks, str | TaskId) else list(tasks or ())
     spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
-    names_of_heads = load_heads(heads) if heads else None
-    if spec_files:
-        stated_heads = [head for head in heads or () if not head.startswith(CODE)] or None
-        stated = (episodes, str(input_size), shots, way, stated_heads, protocol, tuple(settings))
-        default = (600, "auto", None, None, None, None, ())
-        others = (bn_mode, seed, limit, image, n_query)
-        if (*stated, *others) != (*default, "eval", 0, None, ImageSpec(), 15):
-            raise UsageError(
-                "options of specs beside --spec, which states them all",
-                fix="leave out everything but the model, data sets, machine and output",
-            )
-        names = [str(text) for text in texts]
-        request = request_of_specs(spec_files, names, parse_shard(shard), overwrite)
-    else:
-        options = Options(tuple(kinds), shots, way, names_of_heads, protocol)
-        request = EvaluationRequest(
-            tasks=parse_tasks(texts, options),
-            input_size=parse_input_size(str(input_size)),
-            image=image,
-            episodes=episodes,
-            limit=limit,
-            seed=seed,
-            shard=parse_shard(shard),
-            overwrite=overwrite,
-            bn_mode=bn_mode,
-            n_query=n_query,
-            settings=parse_head_settings(settings),
-            probing=parse_probe_settings(settings),
+    loaded = dict(zip(heads or (), load_heads(heads or ()), strict=True))
+    named = [loaded[head] for head in loaded if not (spec_files and head.startswith(CODE))]
+    options = EvaluationOptions.read(
+        tasks=[tasks] if isinstance(tasks, str | TaskId) else tasks or (),
+        kinds=kinds,
+        shots=shots,
+        way=way,
+        adapt=named or None,
+        protocol=protocol,
+        episodes=episodes,
+        n_query=n_query,
+        input_size=input_size,
+        interpolation=interpolation,
+        crop=crop,
+        set=settings,
+        bn_mode=bn_mode,
+        seed=seed,
+        limit=limit,
+    )
+    if spec_files and options.names_specs:
+        raise UsageError(
+            "options of specs beside --spec, which states them all",
+            fix="leave out everything but the model, data sets, machine and output",
         )
+    names = [str(task) for task in options.tasks]
+    request = request_of_specs(spec_files, names) if spec_files else options.request()
+    request = replace(request, shard=parse_shard(shard), overwrite=overwrite)
     taken = feature_spec(pool, layers, features, mean, std)
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None

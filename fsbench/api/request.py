@@ -17,9 +17,7 @@ from fsbench.core.progress import Reporter
 from fsbench.core.registry import CODE
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import (
-    BN_MODES,
     FITTED,
-    INTERPOLATIONS,
     NATIVE_FEATURES,
     SAMPLING,
     SGD,
@@ -37,7 +35,7 @@ from fsbench.core.specs import (
     UnreadSettings,
     choose_resolution,
 )
-from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
+from fsbench.core.tasks import SILENT_OPTIONS, USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
 
@@ -226,8 +224,6 @@ class EvaluationRequest:
         self.probing.refuse_unused(self.tasks)
         for name in self.settings.keys() - {task.head for task in self.tasks}:
             raise UsageError(f"settings of {name}, which no task uses", fix=f"add --adapt {name}")
-        if self.bn_mode not in BN_MODES:
-            raise UnknownName("bn mode", self.bn_mode, BN_MODES)
         if self.bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
             raise UsageError(
                 f"--bn-mode {self.bn_mode} without affine tuning: frozen features always use the "
@@ -315,13 +311,13 @@ class EvaluationRequest:
 
 
 STATE_SIZE = "add it, e.g. --input-size 64"
-MIN_SIDE, MAX_SIDE = 8, 1024
-"""Pixels, as in ImageSpec."""
 DIGITS = 9
 """Largest number of digits that is read."""
 
 
-def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId, ...]:
+def parse_tasks(
+    tasks: Sequence[str | TaskId], options: Options = SILENT_OPTIONS
+) -> tuple[TaskId, ...]:
     """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
     chosen: dict[TaskId, None] = {}
     for task in tasks or ["cdfsl"]:
@@ -351,31 +347,6 @@ def load_heads(heads: Sequence[str]) -> tuple[str, ...]:
     It runs code, so they must come from the command line or Python. Raise UsageError, FsbenchError.
     """
     return tuple(FITTED.add(head) if head.startswith(CODE) else head for head in heads)
-
-
-def parse_input_size(text: str) -> Resolution:
-    """Return an input size in px, `auto` or `native`. Raise UsageError for anything else."""
-    if text in (AUTO, NATIVE):
-        return NATIVE if text == NATIVE else AUTO
-    if not (text.isdecimal() and len(text) <= DIGITS and MIN_SIDE <= int(text) <= MAX_SIDE):
-        raise UsageError(
-            f"input size '{text}'", fix=f"write pixels in {MIN_SIDE}..{MAX_SIDE}, auto or native"
-        )
-    return int(text)
-
-
-def parse_image(interpolation: str, crop: float | None) -> ImageSpec:
-    """Return the geometry of images, without a size. Raise UnknownName, UsageError.
-
-    crop: the part of the resized side that the centre crop takes; None for the protocol's.
-    """
-    if interpolation not in INTERPOLATIONS:
-        raise UnknownName("interpolation", interpolation, INTERPOLATIONS)
-    if crop is None:
-        return ImageSpec(interpolation=interpolation)
-    if not 0.5 <= crop <= 1:
-        raise UsageError(f"--crop {crop}", fix="write a fraction in 0.5..1, e.g. 0.875")
-    return ImageSpec(interpolation=interpolation, resize_factor=1 / crop)
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
@@ -472,9 +443,7 @@ class SpecOnly(Frozen):
     spec: Spec
 
 
-def request_of_specs(
-    paths: Sequence[Path], datasets: Sequence[str], shard: tuple[int, int], overwrite: bool
-) -> EvaluationRequest:
+def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> EvaluationRequest:
     """Return the request that evaluates specs exactly as files state them.
 
     datasets: names or folder:DIR, needed for specs without a result and for folders of images.
@@ -502,7 +471,5 @@ def request_of_specs(
         tasks=tuple(specs),
         episodes=episodes,
         limit=episodes if limited else None,
-        shard=shard,
-        overwrite=overwrite,
         specs=specs,
     )

@@ -284,14 +284,13 @@ class TaskPattern:
         return groups.get(self.dataset) or (canonical(self.dataset),)
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Frozen):
     """Parts of all tasks that options state; None for the defaults. kinds: what to run."""
 
     kinds: tuple[Kind, ...] = ("probe", "episodic")
-    shots: Sequence[int] | None = None
+    shots: tuple[int, ...] | None = None
     way: int | None = None
-    heads: Sequence[str] | None = None
+    adapt: tuple[str, ...] | None = None
     protocol: str | None = None
 
 
@@ -432,7 +431,7 @@ def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
             f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
             fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
         )
-    names = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
+    names = [pattern.head] if pattern.head else options.adapt or DEFAULT_HEADS
     chosen = [_known("adaptation", name, head_names()) for name in names]
     name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
     protocol = _known("protocol", name, PROTOCOLS)
@@ -453,7 +452,7 @@ def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
     pairs = {
         "--shots": shaped and options.shots is not None,
         "--way": shaped and options.way is not None,
-        "--adapt": pattern.head is not None and options.heads is not None,
+        "--adapt": pattern.head is not None and options.adapt is not None,
         "--protocol": pattern.protocol is not None and options.protocol is not None,
     }
     for flag, twice in pairs.items():

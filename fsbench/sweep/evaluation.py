@@ -10,18 +10,12 @@ import numpy as np
 
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.evaluate import run_request
-from fsbench.api.request import (
-    EvaluationRequest,
-    Models,
-    parse_head_settings,
-    parse_probe_settings,
-    parse_tasks,
-)
+from fsbench.api.request import EvaluationRequest, Models
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT
 from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
-from fsbench.core.tasks import ColumnId, Options, TaskId
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import ResultStore
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
@@ -206,7 +200,7 @@ class EvaluationJob(Job):
 
     @cached_property
     def request(self) -> EvaluationRequest:
-        return build_request(self.block, self.tasks)
+        return self.block.request().of_tasks(map(TaskId.parse, self.tasks))
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
@@ -258,24 +252,6 @@ class EvaluationJob(Job):
             machine=place.machine,
             yes=True,
         )
-
-
-def build_request(
-    block: EvaluationBlock, tasks: tuple[str, ...] | None = None
-) -> EvaluationRequest:
-    """Build the request of a block: all of its tasks, or these complete ids."""
-    options = Options(shots=block.shots, way=block.way, heads=block.adapt, protocol=block.protocol)
-    request = EvaluationRequest(
-        tasks=parse_tasks(block.targets, options),
-        input_size=block.input_size,
-        episodes=block.episodes,
-        limit=block.limit,
-        seed=block.seed,
-        bn_mode=block.bn_mode,
-        settings=parse_head_settings(block.set),
-        probing=parse_probe_settings(block.set),
-    )
-    return request if tasks is None else request.of_tasks(map(TaskId.parse, tasks))
 
 
 def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
