@@ -71,7 +71,7 @@ _TASK = re.compile(
     rf"/(?P<head>[\w-]+)@(?P<protocol>{'|'.join(PROTOCOLS)}))"
 )
 _COLUMN = re.compile(rf"(?P<task>{_TASK.pattern}) (?P<size>[1-9]\d{{0,3}})px(?P<variant>(?: \S+)*)")
-_NAMED = re.compile(rf"([^:/@]+)(?::({_SHAPE}))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
+_NAMED = re.compile(r"([^:/@]+)(?::([^:/@]+))?(?:/([^:/@]+))?(?:@([^:/@]+))?")
 _QUERIED = re.compile(r"(.*?)(?:\?(\w+=[^/]*))?", re.DOTALL)
 _DIGEST = re.compile(r"\+[0-9a-f]{8}")
 
@@ -423,6 +423,8 @@ def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
 def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
     if pattern.shape:
+        if not re.fullmatch(_SHAPE, pattern.shape):
+            raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=GRAMMAR)
         way, shot = map(int, pattern.shape.removesuffix("s").split("w"))
         shots = (shot,)
     wrong = [n for n in shots if not 1 <= n <= LARGEST]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -114,16 +114,8 @@ def usage_error(path: Path, error: ValidationError) -> UsageError:
     for problem in error.errors(include_url=False):
         if problem["type"] == "extra_forbidden":
             *where, key = problem["loc"]
-            block = BLOCKS[str(where[0])] if where else SweepFile
+            annotation = SweepFile.model_fields[str(where[0])].annotation if where else None
+            block = get_args(annotation)[0] if where else SweepFile
             kind = f"key of {'.'.join(map(str, where))} in {path}" if where else f"key in {path}"
             return UnknownName(kind, str(key), list(block.model_fields))
     return UsageError(f"{path}: {explain_errors(error)}", fix="see 'Sweeps' in pretrain/README.md")
-
-
-BLOCKS: dict[str, type[Frozen]] = {
-    "pretrain": RunsBlock,
-    "backbones": BackboneBlock,
-    "evaluate": EvaluationBlock,
-    "analyze": AnalysesBlock,
-    "submit": EntriesBlock,
-}
