@@ -93,15 +93,15 @@ class Lines:
             if now - shown >= pause and count < total:
                 shown = now
                 rate = (count - done) / (now - started)
-                self.log(f"{what}: {describe(count, total, unit, rate)}")
+                self.log(f"{what}: {describe_work(count, total, unit, rate)}")
 
         yield advance
         seconds = max(self.clock() - started, 1e-9)
-        state = describe(count, total, unit, (count - done) / seconds)
+        state = describe_work(count, total, unit, (count - done) / seconds)
         self.log(f"{what}: {state}, {seconds:.1f} s")
 
 
-def describe(count: int, total: int, unit: str, rate: float) -> str:
+def describe_work(count: int, total: int, unit: str, rate: float) -> str:
     """e.g. '120/600, 230 episodes/s, 2 s left'."""
     speed = f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}"
     left = f", {format_duration((total - count) / rate)} left" if rate > 0 and count < total else ""
@@ -135,7 +135,7 @@ class Bars:
                 nonlocal count
                 count += n
                 rate = (count - done) / max(time.monotonic() - started, 1e-9)
-                bars.update(work, advance=n, state=describe(count, total, unit, rate))
+                bars.update(work, advance=n, state=describe_work(count, total, unit, rate))
 
             yield advance
 

@@ -97,8 +97,8 @@ def draw_shots(table: BoardTable) -> Iterator[PanelRecord]:
     places = [round(i * (tiers - 1) / (drawn - 1)) for i in range(drawn)]
     leaders = {place + 1: table.ranking.tiers[place][0].name for place in places}
     for adaptation, columns_by_shots in group_by_shots(table).items():
-        chart = Panel(
-            title=f"Accuracy by shots, {adaptation}",
+        panel = Panel(
+            title="",
             x="shots (images per class)",
             y="accuracy (%)",
             curves=tuple(
@@ -111,7 +111,7 @@ def draw_shots(table: BoardTable) -> Iterator[PanelRecord]:
             f"Mean over the data sets; the leaders of {drawn} of {tiers} tiers, with 95 % "
             "intervals over episodes."
         )
-        yield make_panel(chart.title, note, draw_panels([chart]))
+        yield make_panel(f"Accuracy by shots, {adaptation}", note, draw_panels([panel]))
 
 
 def group_by_shots(table: BoardTable) -> dict[str, dict[int, list[str]]]:
