@@ -60,10 +60,6 @@ meta: .venv/.meta
 
 readme: $(STAMP)  ## write the generated tables and figures of the documents anew
 	PYTHONPATH=tests $(BIN)/python -m support.readme
-	$(BIN)/fsbench leaderboard methods --board leaderboard/studies/pilot/entries --format json \
-		--figures leaderboard/studies/pilot/figures >/dev/null
-	$(BIN)/fsbench leaderboard methods --board leaderboard/studies/regime/entries --format json \
-		--figures leaderboard/studies/regime/figures >/dev/null
 
 # DATA: the folder of the data sets. The sweep ends with an error that names SEAL-reverse's six runs.
 regime: $(STAMP)  ## the regime study: missing runs, board, figures, tables, page (six hours of a core)

@@ -39,6 +39,9 @@ class PublishedCell(Frozen):
     @cached_property
     def pattern(self) -> TaskPattern:
         """The parts of the task that the paper states."""
+        dataset, _, shape = self.task.partition(":")
+        if shape.startswith(IN_DOMAIN):  # no task of the suite
+            return TaskPattern(self.task, dataset, shape, None, None)
         return TaskPattern.parse(self.task)
 
     @property

@@ -8,20 +8,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from fsbench import backbones
 from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import Machine, RunContext
-from fsbench.api.request import Models
+from fsbench.api.request import Models, group_settings, read_settings
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import Classifier, parse_reference
 from fsbench.backbones.preprocessing import NEEDED
 from fsbench.backbones.sources import run
 from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.core.io import explain_errors, split_assignments
 from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.schema import Analysis, Images, Measure, Question, View
@@ -70,64 +68,41 @@ def analyze(
     choice = applicable_analyses(models, choice, source, lenient, report)
     needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
     loader = InputLoader(models, source, DataRoots.parse(roots), machine.cache, device, report)
-    analyses: list[Analysis] = []
+    analyses: list[Analysis | None] = []
     for i in range(len(models.refs)):
         inputs = loader.load(i, head="head" in needs, images="images" in needs)
         model = ModelAnalysis(inputs, output, overwrite, lenient, device, report)
         model.check_cost(choice, yes)
-        records = [model.run(name, settings) for name, settings in choice.items()]
-        analyses += [record for record in records if record is not None]
-    return analyses
+        analyses += [model.run(name, settings) for name, settings in choice.items()]
+    return [analysis for analysis in analyses if analysis is not None]
 
 
 def choose_analyses(
-    names: Sequence[str], texts: Mapping[str, str], limit: int | None = None
+    names: Sequence[str], assignments: Sequence[str] = (), limit: int | None = None
 ) -> AnalysisChoice:
     """Return analyses with their settings.
 
-    texts: `analysis.field` -> value; limit: most images. Raises UnknownName for an analysis or a
+    assignments: e.g. `hessian.top=10`; limit: most images. Raises UnknownName for an analysis or a
     field, UsageError for a value that does not fit.
     """
     named = dict.fromkeys(name.replace("-", "_") for name in names)
     chosen = ANALYSES.names() if ALL in named else tuple(named)
-    choice = {}
-    for name in chosen:
-        prefix = f"{name}."
-        fields = {t.removeprefix(prefix): v for t, v in texts.items() if t.startswith(prefix)}
-        choice[name] = analysis_settings(name, fields, limit)
-    for text in texts:
-        if text.partition(".")[0] not in chosen:
-            raise UnknownName("setting", text, (f"{name}.FIELD" for name in chosen))
-    return choice
-
-
-def parse_analysis_settings(assignments: Sequence[str]) -> dict[str, str]:
-    """Return `analysis.field` -> value as text. Raise UsageError for anything else."""
-    texts = {}
-    for setting, value in split_assignments(assignments, "hessian.top=10"):
-        if "." not in setting:
-            raise UsageError(f"{setting}={value} sets nothing", fix="write hessian.top=10")
-        texts[setting.replace("-", "_")] = value
-    return texts
+    pairs = (text.partition("=") for text in assignments)
+    texts = group_settings((n.replace("-", "_") + eq + v for n, eq, v in pairs), "hessian.top=10")
+    for name in texts.keys() - set(chosen):
+        setting = f"{name}.{next(iter(texts[name]))}"
+        raise UnknownName("setting", setting, (f"{name}.FIELD" for name in chosen))
+    return {name: analysis_settings(name, texts.get(name, {}), limit) for name in chosen}
 
 
 def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> Frozen:
     """Return the settings of one analysis, from the text of its fields."""
-    kind = ANALYSES.load(name).SETTINGS
-    for setting in texts:
-        if setting not in kind.model_fields:
-            raise UnknownName(f"setting of {name}", setting, kind.model_fields)
     values: dict[str, object] = dict(texts)
-    for setting, text in texts.items():
+    for field_name, text in texts.items():
         with suppress(json.JSONDecodeError):  # any other text stays as it is
-            values[setting] = json.loads(text)
-    try:
-        settings = kind.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(
-            f"{name}: {explain_errors(error)}", fix=f"choose another --set {name}.FIELD=VALUE"
-        ) from error
-    if limit is None or "images" not in kind.model_fields:
+            values[field_name] = json.loads(text)
+    settings = read_settings(ANALYSES.load(name).SETTINGS, name, values)
+    if limit is None or "images" not in type(settings).model_fields:
         return settings
     images: int | None = getattr(settings, "images", None)
     return settings.model_copy(update={"images": min(limit, images or limit)})
@@ -137,19 +112,14 @@ def applicable_analyses(
     models: Models, choice: AnalysisChoice, source: str | None, lenient: bool, report: Reporter
 ) -> AnalysisChoice:
     """Return the analyses whose needs every model meets. Raise UsageError unless `lenient`."""
-    applicable: AnalysisChoice = {}
-    for name, settings in choice.items():
-        file = ANALYSES.load(name)
-        missing = {ref: missing_part(ref, models, source, file) for ref in models.refs}
-        for ref, part in missing.items():
-            if part and not lenient:
-                raise UsageError(
-                    f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part]
-                )
-            if part:
-                report.log(f"{name} is left out: {ref} has no {part}")
-        if not any(missing.values()):
-            applicable[name] = settings
+    applicable = dict(choice)
+    for name, ref in product(choice, models.refs):
+        part = missing_part(ref, models, source, ANALYSES.load(name))
+        if part and not lenient:
+            raise UsageError(f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part])
+        if part:
+            report.log(f"{name} is left out: {ref} has no {part}")
+            applicable.pop(name, None)
     return applicable
 
 

@@ -20,7 +20,7 @@ from fsbench.core import statistics
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
-from fsbench.core.specs import EpisodicSpec, Frozen
+from fsbench.core.specs import EpisodicSpec, Frozen, omitted
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tables import TextTable, draw_table
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, strip_digest
@@ -70,10 +70,8 @@ class Gap(Frozen):
     superiority: float = Field(description="share of pairs with A above B, half of the ties")
     needed: int | None = Field(description="pairs per task that detect it, power 0.8, level 0.05")
     better: Side | None = Field(description="A or B where p (adjusted, for one task) is below 0.05")
-    self_reported: tuple[Side, ...] = Field(
-        (),
-        exclude_if=lambda value: not value,
-        description="sides that are entries of a board without a signed badge for this number",
+    self_reported: tuple[Side, ...] = omitted(
+        (), description="sides that are entries of a board without a signed badge for this number"
     )
     words: str = Field("", description="the same as a sentence")
 
@@ -160,11 +158,7 @@ class Comparison(Pair):
     won: SignTest
     dense: tuple[Gap, ...]
     covers: str = Field(description="what intervals and p cover; never pretraining seeds")
-    warning: str = Field(
-        "",
-        exclude_if=lambda value: not value,
-        description="that gaps may measure the scale of features",
-    )
+    warning: str = omitted("", description="that gaps may measure the scale of features")
 
     def gaps(self) -> tuple[Gap, ...]:
         """Return the lines of the table: tasks, the overall mean, tasks with dense queries."""

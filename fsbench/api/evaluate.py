@@ -23,17 +23,13 @@ from numpy.typing import NDArray
 
 from fsbench import data as datasets
 from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, progress_reporter
+from fsbench.api.options import EvaluationOptions
 from fsbench.api.request import (
     AUTO,
     EvaluationRequest,
     Models,
     load_heads,
-    parse_head_settings,
-    parse_image,
-    parse_input_size,
-    parse_probe_settings,
     parse_shard,
-    parse_tasks,
     pool_of,
     request_of_specs,
 )
@@ -41,6 +37,7 @@ from fsbench.api.results import Results
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.features import (
     TIMED_BLOCKS,
+    FeatureRequest,
     FeatureStore,
     check_input_size,
     feature_block_size,
@@ -69,7 +66,7 @@ from fsbench.core.specs import (
     Spec,
     choose_resolution,
 )
-from fsbench.core.tasks import Kind, Options, TaskId
+from fsbench.core.tasks import Kind, TaskId
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
@@ -220,38 +217,34 @@ def evaluate(
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
-    image = parse_image(interpolation, crop)
-    texts = [tasks] if isinstance(tasks, str | TaskId) else list(tasks or ())
     spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
-    names_of_heads = load_heads(heads) if heads else None
-    if spec_files:
-        stated_heads = [head for head in heads or () if not head.startswith(CODE)] or None
-        stated = (episodes, str(input_size), shots, way, stated_heads, protocol, tuple(settings))
-        default = (600, "auto", None, None, None, None, ())
-        others = (bn_mode, seed, limit, image, n_query)
-        if (*stated, *others) != (*default, "eval", 0, None, ImageSpec(), 15):
-            raise UsageError(
-                "options of specs beside --spec, which states them all",
-                fix="leave out everything but the model, data sets, machine and output",
-            )
-        names = [str(text) for text in texts]
-        request = request_of_specs(spec_files, names, parse_shard(shard), overwrite)
-    else:
-        options = Options(tuple(kinds), shots, way, names_of_heads, protocol)
-        request = EvaluationRequest(
-            tasks=parse_tasks(texts, options),
-            input_size=parse_input_size(str(input_size)),
-            image=image,
-            episodes=episodes,
-            limit=limit,
-            seed=seed,
-            shard=parse_shard(shard),
-            overwrite=overwrite,
-            bn_mode=bn_mode,
-            n_query=n_query,
-            settings=parse_head_settings(settings),
-            probing=parse_probe_settings(settings),
+    loaded = dict(zip(heads or (), load_heads(heads or ()), strict=True))
+    named = [loaded[head] for head in loaded if not (spec_files and head.startswith(CODE))]
+    options = EvaluationOptions.read(
+        tasks=[tasks] if isinstance(tasks, str | TaskId) else tasks or (),
+        kinds=kinds,
+        shots=shots,
+        way=way,
+        adapt=named or None,
+        protocol=protocol,
+        episodes=episodes,
+        n_query=n_query,
+        input_size=input_size,
+        interpolation=interpolation,
+        crop=crop,
+        set=settings,
+        bn_mode=bn_mode,
+        seed=seed,
+        limit=limit,
+    )
+    if spec_files and options.names_specs:
+        raise UsageError(
+            "options of specs beside --spec, which states them all",
+            fix="leave out everything but the model, data sets, machine and output",
         )
+    names = [str(task) for task in options.tasks]
+    request = request_of_specs(spec_files, names) if spec_files else options.request()
+    request = replace(request, shard=parse_shard(shard), overwrite=overwrite)
     taken = feature_spec(pool, layers, features, mean, std)
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
@@ -477,12 +470,13 @@ class Evaluation:
         They are cached for the augmentation `views`, else made on the way.
         """
         part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
+        images = FeatureRequest(self.backbone, part, spec.image, fingerprint)
 
         def features(epoch: int) -> NDArray[np.float32]:
             view = RandomView(spec.seed, epoch % spec.n_views)
             if spec.augmentation == "views":
-                return self.features.get(self.backbone, part, spec.image, fingerprint, view)
-            rows = self.features.rows(self.backbone, part, spec.image, view=view)
+                return self.features.get(replace(images, view=view))
+            rows = self.features.rows(replace(images, view=view))
             return np.concatenate([block for _, block in rows])
 
         return features
@@ -538,18 +532,20 @@ class Evaluation:
         missing = []
         first = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
         for task in first.values():
-            image = self.spec(task).image
             dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
-            if not self.features.holds(self.backbone, image, fingerprint):
-                missing.append(Extraction(len(dataset), dataset, image, fingerprint))
+            wanted = FeatureRequest(self.backbone, dataset, self.spec(task).image, fingerprint)
+            if not self.features.holds(wanted):
+                missing.append(Extraction(len(dataset), wanted))
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
                 dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
                 part = dataset.take(split_dataset(dataset)[0])
-                view = RandomView(spec.seed, 0) if spec.augmentation == "views" else None
-                n = len(part) * spec.n_views
-                missing.append(Extraction(n, part, spec.image, fingerprint if view else None, view))
+                stored = spec.augmentation == "views"
+                view = RandomView(spec.seed, 0) if stored else None
+                fingerprint = fingerprint if stored else ""
+                first_view = FeatureRequest(self.backbone, part, spec.image, fingerprint, view)
+                missing.append(Extraction(len(part) * spec.n_views, first_view))
         return missing
 
     def blocks_to_tune(self) -> dict[EpisodicSpec, int]:
@@ -568,14 +564,11 @@ class Evaluation:
 class Extraction:
     """Features that are missing; n: images, with those of all views of which this is the first.
 
-    fingerprint: None for features that are not stored, of which black images are timed.
+    Of features that are not stored black images are timed.
     """
 
     n: int
-    dataset: TargetDataset
-    image: ImageSpec
-    fingerprint: str | None
-    view: RandomView | None = None
+    request: FeatureRequest
 
 
 def on_features(task: TaskId) -> bool:
@@ -596,7 +589,8 @@ def inputs_of(
     if not on_features(task):
         check_input_size(backbone, image.input_size, device)
         return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32), device)
-    rows = features.get(backbone, dataset, image, targets.record(task).fingerprint)
+    fingerprint = targets.record(task).fingerprint
+    rows = features.get(FeatureRequest(backbone, dataset, image, fingerprint))
     return Inputs(backbone, dataset, rows, device)
 
 
@@ -695,15 +689,14 @@ def estimate_extraction(
     if n_images < WORTH_TIMING:
         return []
     for part in missing:
-        image, size = part.image, part.image.input_size
+        size = part.request.image.input_size
         if seconds.get(size):
             continue
-        if part.fingerprint is None:
-            seconds[size] = seconds_per_image(backbone, size, features.device)
+        if part.request.fingerprint:
+            seconds[size] = features.seconds_per_image(part.request)
         else:
-            stored = part.dataset, image, part.fingerprint, part.view
-            seconds[size] = features.seconds_per_image(backbone, *stored)
-    total = sum(seconds[part.image.input_size] * part.n for part in missing)
+            seconds[size] = seconds_per_image(backbone, size, features.device)
+    total = sum(seconds[part.request.image.input_size] * part.n for part in missing)
     disk = n_images * backbone.facts.feature_dim * 4
     return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]
 

@@ -8,6 +8,7 @@ and a section of the model card, whose front matter holds the same numbers as `m
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,10 @@ def export_results(
     weights; benchmark: the hub's data set that hosts the benchmark. Raises UsageError,
     ValidationFailed.
     """
-    numbers = add_standing(read_numbers(results, model), board, report)
+    numbers = read_numbers(results, model)
+    if board is not None:
+        entry = find_entry(board, numbers.facts.identity, report)
+        numbers = replace(entry, results=numbers.results)
     name = model or model_name(numbers.facts)
     return [write_eval_results(folder, numbers, benchmark), write_card(folder, name, numbers)]
 
@@ -101,22 +105,15 @@ def read_numbers(results: Path, model: str | None) -> ModelNumbers:
     file = find_declaration(results) if results.is_dir() else None
     stated = rename_keys(file, read_mapping(file, ", ".join(KEYS))) if file else {}
     link, license_id = (str(stated.get(key) or "") or None for key in ("link", "license"))
-    ordered = tuple(cell.result for cell in sorted(loaded, key=by_column))
-    return ModelNumbers(ordered, (), link, license_id)
+    return ModelNumbers(order_results(loaded), (), link, license_id)
 
 
-def by_column(cell: Loaded) -> Any:
-    """Return the place of a result: data sets in the papers' order, then by column."""
-    column, order = cell.result.column, list(DATASET_TITLES)
-    dataset = column.task.dataset
-    return order.index(dataset) if dataset in order else len(order), column
-
-
-def add_standing(numbers: ModelNumbers, board: Path | None, report: Reporter) -> ModelNumbers:
-    """Return the numbers with what a board says about these weights. Raises UsageError."""
-    if board is None:
-        return numbers
-    return replace(find_entry(board, numbers.facts.identity, report), results=numbers.results)
+def order_results(cells: Iterable[Loaded]) -> tuple[Result, ...]:
+    """Return the results, data sets in the papers' order, then by column."""
+    places = {name: place for place, name in enumerate(DATASET_TITLES)}
+    results = [cell.result for cell in cells]
+    last = len(places)
+    return tuple(sorted(results, key=lambda r: (places.get(r.task.dataset, last), r.column)))
 
 
 def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
@@ -134,7 +131,7 @@ def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
     stated = declaration_of(entry)
     standing = [describe_standing(view, entry.name) for view in views if entry.name in view.names]
     return ModelNumbers(
-        tuple(cell.result for cell in sorted(entry.cells, key=by_column)),
+        order_results(entry.cells),
         (*standing, f"Verification: {entry.verification.words or SELF_REPORTED}."),
         stated.link,
         stated.license,
@@ -156,17 +153,16 @@ def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> P
     """Write the hub's file of evaluation results, accuracies in percent."""
     import yaml
 
-    entries = []
-    for result in numbers.results:
-        source = {"source": {"url": numbers.link}} if numbers.link else {}
-        entry = {
+    entries = [
+        {
             "dataset": {"id": benchmark, "task_id": make_task_id(result)},
             "value": float(to_percent(result.score.mean)),
             "date": result.provenance.started[:10],
-            **source,
+            **({"source": {"url": numbers.link}} if numbers.link else {}),
             "notes": f"{describe_setting(result)}: {describe_score(result)}",
         }
-        entries.append(entry)
+        for result in numbers.results
+    ]
     head = "# Written by fsbench: accuracy in percent, see `notes` for the setting.\n"
     if benchmark == BENCHMARK:
         head += f"# Replace {BENCHMARK} by the hub's data set that hosts the benchmark.\n"
@@ -314,18 +310,16 @@ def find_numbers(
     facts: BackboneFacts, results: Path | None, board: Path | None, report: Reporter
 ) -> ModelNumbers | None:
     """Return the results of these weights; None if neither results nor board are given."""
+    entry = find_entry(board, facts.identity, report) if board else None
     if results is None:
-        return find_entry(board, facts.identity, report) if board else None
-    cells = [
-        cell for cell in read_cells(results) if cell.result.backbone.identity == facts.identity
-    ]
+        return entry
+    cells = [c for c in read_cells(results) if c.result.backbone.identity == facts.identity]
     if not cells:
         raise UsageError(
             f"{results} has no result of the weights {facts.identity[:12]}",
             fix="evaluate this run, or leave --results out",
         )
-    ordered = tuple(cell.result for cell in sorted(cells, key=by_column))
-    return add_standing(ModelNumbers(ordered), board, report)
+    return replace(entry or ModelNumbers(()), results=order_results(cells))
 
 
 def find_network(record: "RunRecord") -> tuple[str, dict[str, Any]]:

@@ -7,10 +7,10 @@ digest of its own, so no column ever holds two of them.
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.errors import FsbenchError, UnknownName, UsageError
+from fsbench.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from fsbench.core.registry import Registry
@@ -139,16 +139,38 @@ def list_models(pattern: str = "*") -> list[str]:
     return [f"timm/{name}" for name in timm.list_models(pattern)]
 
 
+def list_registry(
+    registry: "Registry[Any]",
+    key: str,
+    reason: str,
+    describe: Callable[[str, Any], Row],
+    but: Collection[str] = (),
+) -> list[Row]:
+    """Return a row for every entry but some, and for every plug-in that cannot be loaded.
+
+    key, reason: columns of the name, and of why a plug-in cannot be loaded.
+    """
+    entries, errors = registry.usable(but)
+    described = {name: describe(name, entry) for name, entry in entries.items()}
+    rows = [{key: r.pop(key, n), "from": registry.origin(n), **r} for n, r in described.items()]
+    return rows + [
+        {
+            **dict.fromkeys(rows[0]),
+            key: name,
+            "from": registry.origin(name),
+            reason: f"cannot be used: {error.message}",
+        }
+        for name, error in errors.items()
+    ]
+
+
 def methods() -> list[Row]:
     """Pretraining methods, with their papers, hooks and options."""
     from pretrain import METHODS
     from pretrain.method import hooks_of
 
-    entries, errors = METHODS.usable()
-    rows = [
-        {
-            "method": name,
-            "from": METHODS.origin(name),
+    def describe(name: str, method: Any) -> Row:
+        return {
             "does": summary(sys.modules[method.__module__].__doc__),
             "source": method.SOURCE,
             "recipes": [f"paper/{row.name}" for row in method.PAPER],
@@ -157,28 +179,8 @@ def methods() -> list[Row]:
             "neutral": method.NEUTRAL if isinstance(method.NEUTRAL, str) else dict(method.NEUTRAL),
             "options": {n: f.get_default() for n, f in method.model_fields.items()},
         }
-        for name, method in entries.items()
-    ]
-    return rows + list_broken(rows, "method", "does", METHODS, errors)
 
-
-def list_broken(
-    rows: list[Row],
-    key: str,
-    column: str,
-    registry: "Registry[Any]",
-    errors: Mapping[str, FsbenchError],
-) -> list[Row]:
-    """Return a row for every plug-in that cannot be loaded, with the reason in a column."""
-    return [
-        {
-            **dict.fromkeys(rows[0]),
-            key: name,
-            "from": registry.origin(name),
-            column: f"cannot be used: {error.message}",
-        }
-        for name, error in errors.items()
-    ]
+    return list_registry(METHODS, "method", "does", describe)
 
 
 def recipes() -> list[Row]:
@@ -220,24 +222,19 @@ def datasets() -> list[Row]:
     """Data sets: sources of pretraining and targets of evaluation."""
     from fsbench.data import SOURCES, TARGETS
 
-    loaded = [(registry, *registry.usable()) for registry in (SOURCES, TARGETS)]
-    rows = [
-        {
-            "data set": f.name,
-            "from": registry.origin(name),
-            "domain": f.domain,
-            "classes": len(f.classes),
-            "images": f.n_images,
-            "licence": f.license,
-            "title": f.title,
+    def describe(name: str, entry: Any) -> Row:
+        facts = entry.FACTS
+        return {
+            "data set": facts.name,
+            "domain": facts.domain,
+            "classes": len(facts.classes),
+            "images": facts.n_images,
+            "licence": facts.license,
+            "title": facts.title,
         }
-        for registry, entries, _ in loaded
-        for name, entry in entries.items()
-        for f in (entry.FACTS,)
-    ]
-    for registry, _, errors in loaded:
-        rows += list_broken(rows, "data set", "title", registry, errors)
-    return rows
+
+    registries: tuple[Registry[Any], ...] = (SOURCES, TARGETS)
+    return [row for r in registries for row in list_registry(r, "data set", "title", describe)]
 
 
 def protocols() -> list[Row]:
@@ -322,19 +319,15 @@ def heads() -> list[Row]:
     """Heads that take the place of linear, with their defaults."""
     from fsbench.core.specs import FITTED, SGD
 
-    entries, errors = FITTED.usable(SGD)
-    specs = {name: settings() for name, settings in entries.items()}
-    rows = [
-        {
-            "head": name,
-            "from": FITTED.origin(name),
-            "does": summary(sys.modules[type(spec).__module__].__doc__).partition(": ")[2],
+    def describe(name: str, settings: Any) -> Row:
+        spec = settings()
+        return {
+            "does": summary(sys.modules[settings.__module__].__doc__).partition(": ")[2],
             "transductive": spec.transductive,
             "settings": spec.model_dump(mode="json", exclude={"transductive"}),
         }
-        for name, spec in specs.items()
-    ]
-    return rows + list_broken(rows, "head", "does", FITTED, errors)
+
+    return list_registry(FITTED, "head", "does", describe, SGD)
 
 
 def backbones() -> list[Row]:
@@ -343,37 +336,28 @@ def backbones() -> list[Row]:
     from fsbench.backbones.architectures import ARCHITECTURES
     from fsbench.core.registry import SUITE
 
-    files, errors = SOURCES.usable()
-    sources: list[Row] = [
-        {"reference": file.FORM, "kind": "source", "from": SOURCES.origin(name)}
-        | {"what": summary(file.__doc__)}
-        for name, file in files.items()
-    ]
-    architectures = [
-        {"reference": f"fsbench/{name}", "kind": "architecture", "from": SUITE, "what": a.summary}
+    def describe(name: str, file: Any) -> Row:
+        return {"reference": file.FORM, "kind": "source", "what": summary(file.__doc__)}
+
+    return list_registry(SOURCES, "reference", "what", describe) + [
+        {"reference": f"fsbench/{name}", "from": SUITE, "kind": "architecture", "what": a.summary}
         for name, a in ARCHITECTURES.items()
     ]
-    broken = list_broken(sources, "reference", "what", SOURCES, errors)
-    return [*sources, *architectures, *broken]
 
 
 def analyses() -> list[Row]:
     """Analyses of fsbench analyze, with their settings."""
     from protocols.analyses import ANALYSES
 
-    entries, errors = ANALYSES.usable()
-    rows = [
-        {
-            "analysis": name,
-            "from": ANALYSES.origin(name),
+    def describe(name: str, file: Any) -> Row:
+        return {
             "finds": summary(sys.modules[file.run.__module__].__doc__),
             "needs": [NEEDS[need] for need in file.NEEDS] or ["weights"],
             "source": file.SOURCE,
             "settings": {n: f.get_default() for n, f in file.SETTINGS.model_fields.items()},
         }
-        for name, file in entries.items()
-    ]
-    return rows + list_broken(rows, "analysis", "finds", ANALYSES, errors)
+
+    return list_registry(ANALYSES, "analysis", "finds", describe)
 
 
 def entries() -> list[Row]:

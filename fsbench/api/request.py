@@ -1,9 +1,9 @@
 """Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,9 +17,7 @@ from fsbench.core.progress import Reporter
 from fsbench.core.registry import CODE
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import (
-    BN_MODES,
     FITTED,
-    INTERPOLATIONS,
     NATIVE_FEATURES,
     SAMPLING,
     SGD,
@@ -37,7 +35,7 @@ from fsbench.core.specs import (
     UnreadSettings,
     choose_resolution,
 )
-from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
+from fsbench.core.tasks import SILENT_OPTIONS, USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
 from fsbench.results.verification import ambiguous, match_cells
@@ -154,15 +152,19 @@ class ProbeSettings:
         for probe in PROBE_FIELDS:
             self.fields(probe)
 
+    def of_tasks(self, tasks: tuple[TaskId, ...]) -> "ProbeSettings":
+        """Return the settings of the probes that are tasks."""
+        used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
+        return ProbeSettings({name: v for name, v in self.values.items() if name in used})
+
     def refuse_unused(self, tasks: tuple[TaskId, ...]) -> None:
         """Raise UsageError for a setting of a probe that no task is."""
-        used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
-        for probe, names in PROBE_FIELDS.items():
-            if unused := [name for name in names if name in self.values and name not in used]:
-                raise UsageError(
-                    f"{PROBE_PREFIX}.{unused[0]} is set, and no task is a {probe}",
-                    fix=f"add a task such as eurosat:{probe}",
-                )
+        for unused in sorted(self.values.keys() - self.of_tasks(tasks).values.keys()):
+            probe = next(probe for probe, names in PROBE_FIELDS.items() if unused in names)
+            raise UsageError(
+                f"{PROBE_PREFIX}.{unused} is set, and no task is a {probe}",
+                fix=f"add a task such as eurosat:{probe}",
+            )
 
     def fields(self, probe: Probe) -> dict[str, Any]:
         """Return the settings of one probe as its spec holds them."""
@@ -172,11 +174,7 @@ class ProbeSettings:
         if probe == "probe" and values.setdefault("select", "held_out") == "held_out":
             values = {"held_out": HELD_OUT, "epoch": "best", **values}
         model: type[ProbeSpec | KnnSpec] = KnnSpec if probe == "knn" else ProbeSpec
-        try:
-            spec = model.model_validate(values)
-        except ValidationError as error:
-            text = f"{PROBE_PREFIX}: {explain_errors(error)}"
-            raise UsageError(text, fix="choose another value") from error
+        spec = read_settings(model, PROBE_PREFIX, values)
         return {name: getattr(spec, name) for name in spec.model_fields_set}
 
     def spec(
@@ -227,8 +225,6 @@ class EvaluationRequest:
         self.probing.refuse_unused(self.tasks)
         for name in self.settings.keys() - {task.head for task in self.tasks}:
             raise UsageError(f"settings of {name}, which no task uses", fix=f"add --adapt {name}")
-        if self.bn_mode not in BN_MODES:
-            raise UnknownName("bn mode", self.bn_mode, BN_MODES)
         if self.bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
             raise UsageError(
                 f"--bn-mode {self.bn_mode} without affine tuning: frozen features always use the "
@@ -257,6 +253,18 @@ class EvaluationRequest:
     def flags(self) -> tuple[Flag, ...]:
         """Flags of the results that do not follow from their data."""
         return () if self.limit is None else ("limited",)
+
+    def of_tasks(self, tasks: Iterable[TaskId]) -> "EvaluationRequest":
+        """Return the same request of other tasks, without the settings that none of them uses."""
+        chosen = tuple(tasks)
+        heads = {task.head for task in chosen}
+        return replace(
+            self,
+            tasks=chosen,
+            bn_mode=self.bn_mode if "affine" in heads else "eval",
+            settings={name: values for name, values in self.settings.items() if name in heads},
+            probing=self.probing.of_tasks(chosen),
+        )
 
     def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.
@@ -304,13 +312,13 @@ class EvaluationRequest:
 
 
 STATE_SIZE = "add it, e.g. --input-size 64"
-MIN_SIDE, MAX_SIDE = 8, 1024
-"""Pixels, as in ImageSpec."""
 DIGITS = 9
 """Largest number of digits that is read."""
 
 
-def parse_tasks(tasks: Sequence[str | TaskId], options: Options) -> tuple[TaskId, ...]:
+def parse_tasks(
+    tasks: Sequence[str | TaskId], options: Options = SILENT_OPTIONS
+) -> tuple[TaskId, ...]:
     """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
     chosen: dict[TaskId, None] = {}
     for task in tasks or ["cdfsl"]:
@@ -342,31 +350,6 @@ def load_heads(heads: Sequence[str]) -> tuple[str, ...]:
     return tuple(FITTED.add(head) if head.startswith(CODE) else head for head in heads)
 
 
-def parse_input_size(text: str) -> Resolution:
-    """Return an input size in px, `auto` or `native`. Raise UsageError for anything else."""
-    if text in (AUTO, NATIVE):
-        return NATIVE if text == NATIVE else AUTO
-    if not (text.isdecimal() and len(text) <= DIGITS and MIN_SIDE <= int(text) <= MAX_SIDE):
-        raise UsageError(
-            f"input size '{text}'", fix=f"write pixels in {MIN_SIDE}..{MAX_SIDE}, auto or native"
-        )
-    return int(text)
-
-
-def parse_image(interpolation: str, crop: float | None) -> ImageSpec:
-    """Return the geometry of images, without a size. Raise UnknownName, UsageError.
-
-    crop: the part of the resized side that the centre crop takes; None for the protocol's.
-    """
-    if interpolation not in INTERPOLATIONS:
-        raise UnknownName("interpolation", interpolation, INTERPOLATIONS)
-    if crop is None:
-        return ImageSpec(interpolation=interpolation)
-    if not 0.5 <= crop <= 1:
-        raise UsageError(f"--crop {crop}", fix="write a fraction in 0.5..1, e.g. 0.875")
-    return ImageSpec(interpolation=interpolation, resize_factor=1 / crop)
-
-
 def parse_shard(text: str | None) -> tuple[int, int]:
     """Return (i, n) of i/n, (0, 1) for None. Raise UsageError for anything else."""
     index, slash, parts = (text or "0/1").partition("/")
@@ -383,46 +366,51 @@ def pool_of(task: TaskId) -> Pool:
 
 def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
     """Return head -> all its settings, from `ridge.lam=10`. Raise UsageError, UnknownName."""
-    values_by_head = parse_assignments(assignments)
+    values_by_head = group_settings(assignments)
     values_by_head.pop(PROBE_PREFIX, None)
-    return {name: head_settings(name, values) for name, values in values_by_head.items()}
-
-
-def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
-    """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
-    return ProbeSettings(parse_assignments(assignments).get(PROBE_PREFIX, {}))
-
-
-def parse_assignments(assignments: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return head (or `probe`) -> setting -> value as text. Raise UsageError."""
-    values_by_head: dict[str, dict[str, str]] = {}
-    form = "HEAD.SETTING=VALUE"
-    for name, value in split_assignments(assignments, form):
-        head, dot, setting = name.partition(".")
-        if not dot:
-            raise UsageError(f"'{name}={value}' sets nothing", fix=f"write {form}")
-        values = values_by_head.setdefault(head, {})
-        if setting in values:
-            raise UsageError(f"{name} is set twice", fix="set it once")
-        values[setting] = value
-    return values_by_head
-
-
-def head_settings(head: str, values: Mapping[str, str]) -> FittedSpec:
-    """Return all settings of a head, some of them stated as text."""
-    if head in SGD:
+    for head in values_by_head.keys() & set(SGD):
         raise UsageError(
             f"{head} is trained as published: it has nothing to set",
             fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
         )
-    spec = FITTED.load(head)
-    for name in values:
-        if name not in spec.model_fields:
-            raise UnknownName(f"setting of {head}", name, spec.model_fields)
+    return {n: read_settings(FITTED.load(n), n, values) for n, values in values_by_head.items()}
+
+
+def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
+    """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
+    return ProbeSettings(group_settings(assignments).get(PROBE_PREFIX, {}))
+
+
+def group_settings(
+    assignments: Iterable[str], form: str = "HEAD.SETTING=VALUE"
+) -> dict[str, dict[str, str]]:
+    """Return head, `probe` or analysis -> setting -> value as text. Raise UsageError."""
+    values_by_name: dict[str, dict[str, str]] = {}
+    for setting, value in split_assignments(assignments, form):
+        name, dot, key = setting.partition(".")
+        if not dot:
+            raise UsageError(f"'{setting}={value}' sets nothing", fix=f"write {form}")
+        if key in values_by_name.setdefault(name, {}):
+            raise UsageError(f"{setting} is set twice", fix="set it once")
+        values_by_name[name][key] = value
+    return values_by_name
+
+
+Settings = TypeVar("Settings", bound=Frozen)
+
+
+def read_settings(kind: type[Settings], name: str, values: Mapping[str, object]) -> Settings:
+    """Return all settings of a head, probe or analysis, some of them stated.
+
+    Raise UnknownName for a field that it lacks, UsageError for a value that does not fit.
+    """
+    for key in values:
+        if key not in kind.model_fields:
+            raise UnknownName(f"setting of {name}", key, kind.model_fields)
     try:
-        return spec.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        raise UsageError(f"{head}: {explain_errors(error)}", fix="choose another value") from error
+        raise UsageError(f"{name}: {explain_errors(error)}", fix="choose another value") from error
 
 
 @dataclass(frozen=True)
@@ -463,9 +451,7 @@ class SpecOnly(Frozen):
     spec: Spec
 
 
-def request_of_specs(
-    paths: Sequence[Path], datasets: Sequence[str], shard: tuple[int, int], overwrite: bool
-) -> EvaluationRequest:
+def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> EvaluationRequest:
     """Return the request that evaluates specs exactly as files state them.
 
     datasets: names or folder:DIR, needed for specs without a result and for folders of images.
@@ -493,7 +479,5 @@ def request_of_specs(
         tasks=tuple(specs),
         episodes=episodes,
         limit=episodes if limited else None,
-        shard=shard,
-        overwrite=overwrite,
         specs=specs,
     )

@@ -32,7 +32,7 @@ from fsbench.api.evaluate import (
 from fsbench.api.machine import Machine, RunContext
 from fsbench.api.request import EvaluationRequest, Models
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureStore
+from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.backbones.precision import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter, require_consent
@@ -239,10 +239,10 @@ class Recomputation:
         missing = []
         for sample in {(s.task.dataset, s.spec.image): s for s in samples}.values():
             image, fingerprint = sample.spec.image, sample.cell.result.dataset.fingerprint
-            is_cached = self.features.holds(self.backbone, image, fingerprint)
-            if on_features(sample.task) and not is_cached:
-                dataset = self.targets.of(sample.task)
-                missing.append(Extraction(len(dataset), dataset, image, fingerprint))
+            dataset = self.targets.of(sample.task)
+            wanted = FeatureRequest(self.backbone, dataset, image, fingerprint)
+            if on_features(sample.task) and not self.features.holds(wanted):
+                missing.append(Extraction(len(dataset), wanted))
         timed: dict[EpisodicSpec, int] = {}
         for sample in (s for s in samples if block_timer(s.spec)):
             timed[sample.spec] = timed.get(sample.spec, 0) + len(self.blocks(sample))

@@ -6,9 +6,9 @@ are the same for one torch version, CPU capability, thread count and block size
 
 Layout of the cache: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256
 of the array, its description, and the sha-256 of both as `seal`. The array grows in
-<folder>.partial, where done.json has the number of finished blocks and rows and their sha-256, and
-is renamed when complete. Nothing is flushed explicitly, which would cost small networks 2 %: after
-a power failure the hash reveals missing data.
+<folder>.partial, where done.json has the number of finished rows and their sha-256, and is renamed
+when complete. Nothing is flushed explicitly, which would cost small networks 2 %: after a power
+failure the hash reveals missing data.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -61,15 +61,18 @@ def blocks(
     depend on where a run started. Each thread decodes a whole block: threads that share a block of
     small images would wait for each other. Raises DataError naming a corrupt image.
     """
+    n, ahead = len(dataset), max(AHEAD, workers)
+    starts = range(first * size, n, size)
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting: deque[tuple[range, Future[Pixels]]] = deque()
-        for start in range(first * size, len(dataset), size):
-            indices = range(start, min(start + size, len(dataset)))
-            waiting.append((indices, pool.submit(_block, dataset, image, size, indices, view)))
-            if len(waiting) > max(AHEAD, workers):
-                yield _decoded(*waiting.popleft())
-        while waiting:
-            yield _decoded(*waiting.popleft())
+
+        def submit(start: int) -> Future[Pixels]:
+            indices = range(start, min(start + size, n))
+            return pool.submit(_block, dataset, image, size, indices, view)
+
+        waiting = deque(map(submit, starts[:ahead]))
+        for i, start in enumerate(starts):
+            waiting.extend(map(submit, starts[i + ahead : i + ahead + 1]))
+            yield start, min(size, n - start), waiting.popleft().result()
 
 
 def _block(
@@ -83,10 +86,6 @@ def _block(
         name = dataset.canonical_ids[index]
         row[:] = view.pixels(dataset.image(index), image, dataset.name, name)
     return pixels
-
-
-def _decoded(indices: range, pixels: Future[Pixels]) -> tuple[int, int, Pixels]:
-    return indices.start, len(indices), pixels.result()
 
 
 Features = NDArray[np.float32]
@@ -117,7 +116,7 @@ def read_features(folder: Path, shape: tuple[int, int]) -> Features | None:
     try:
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array: Features = np.load(folder / ARRAY, mmap_mode="c")
-        sealed = meta.pop("seal", None) == hash_meta(meta)
+        sealed = meta.pop("seal", None) == digest(meta)
         if sealed and array.shape == shape and meta["sha256"] == hash_features(array):
             return array
     except (OSError, ValueError, AttributeError, LookupError, TypeError):
@@ -130,41 +129,33 @@ def hash_features(array: Features) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
 
-def hash_meta(meta: Mapping[str, Any]) -> str:
-    """Return the sha-256 of a meta.json without its seal."""
-    return digest(meta)
-
-
 class FeatureWriter:
-    """Writer of the growing array of a folder. done: blocks that earlier runs finished."""
+    """Writer of the growing array of a folder. rows: those that earlier runs finished."""
 
     def __init__(self, folder: Path, shape: tuple[int, int], report: Reporter = SILENT) -> None:
         self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
-        self.done, self.rows, self.hash = 0, 0, hashlib.sha256()
-        self.array = self._resume(shape, report)
-        self.marked = time.monotonic()
-
-    def _resume(self, shape: tuple[int, int], report: Reporter) -> np.memmap:
-        """Return the array with its first rows, or a new one; report and drop a damaged one."""
-        try:
-            marked = json.loads((self.partial / DONE).read_text())
-            array: np.memmap = np.load(self.partial / ARRAY, mmap_mode="r+")
-            done, rows = int(marked["done"]), int(marked["rows"])
-            digest = hashlib.sha256(np.ascontiguousarray(array[:rows]).data)
-            if array.shape == shape and digest.hexdigest() == marked["sha256"]:
-                self.done, self.rows, self.hash = done, rows, digest
-                return array
-        except FileNotFoundError:  # killed before the first mark
-            return self._start(shape)
-        except (OSError, ValueError, LookupError, TypeError):
-            pass
-        report.log(f"{self.partial} is damaged: extracting its features from the start")
-        return self._start(shape)
-
-    def _start(self, shape: tuple[int, int]) -> np.memmap:
+        self.rows, self.hash, self.marked = 0, hashlib.sha256(), time.monotonic()
+        self.array: np.memmap
+        if (self.partial / DONE).is_file():  # else it was killed before the first mark
+            if self.resume(shape):
+                return
+            report.log(f"{self.partial} is damaged: extracting its features from the start")
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
-        return io.create_array(self.partial / ARRAY, np.float32, shape)
+        self.array = io.create_array(self.partial / ARRAY, np.float32, shape)
+
+    def resume(self, shape: tuple[int, int]) -> bool:
+        """Continue behind the rows of an earlier run; return whether they are intact."""
+        try:
+            mark = json.loads((self.partial / DONE).read_text())
+            self.array = np.load(self.partial / ARRAY, mmap_mode="r+")
+            done = hashlib.sha256(np.ascontiguousarray(self.array[: mark["rows"]]).data)
+            intact: bool = self.array.shape == shape and done.hexdigest() == mark["sha256"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return False
+        if intact:
+            self.rows, self.hash = mark["rows"], done
+        return intact
 
     def write(self, start: int, rows: Features) -> None:
         """Store the next block, whose first row is `start`, and mark progress once a second."""
@@ -173,22 +164,20 @@ class FeatureWriter:
             file.seek(self.array.offset + start * self.array.strides[0])
             file.write(data)
         self.hash.update(data)
-        self.done, self.rows = self.done + 1, start + len(rows)
+        self.rows = start + len(rows)
         if time.monotonic() - self.marked >= MARK_SECONDS:
             self.mark()
 
     def mark(self) -> None:
-        """Record which blocks are stored."""
+        """Record which rows are stored."""
         self.marked = time.monotonic()
-        beside = self.partial / f"{DONE}.new"
-        mark = {"done": self.done, "rows": self.rows, "sha256": self.hash.hexdigest()}
-        beside.write_text(json.dumps(mark))
-        beside.replace(self.partial / DONE)
+        mark = {"rows": self.rows, "sha256": self.hash.hexdigest()}
+        io.write_atomic(self.partial / DONE, json.dumps(mark).encode())
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Publish the complete array, with `about` in its meta.json."""
         meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
-        text = json.dumps({**meta, "seal": hash_meta(meta)}, indent=1)
+        text = json.dumps({**meta, "seal": digest(meta)}, indent=1)
         (self.partial / META).write_text(text, encoding="utf8")
         (self.partial / DONE).unlink(missing_ok=True)
         self.partial.replace(self.folder)
@@ -217,6 +206,26 @@ def feature_block_size(dim: int, input_size: int) -> int:
     return min(128, max(8, 1 << (pixels // input_size**2).bit_length() - 1))
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureRequest:
+    """Images whose features are wanted: centre crops, or a random view of them.
+
+    fingerprint: of the whole data set (fsbench.data.content), of which `dataset` may be a part if
+    a view is wanted; "" for features that are not stored.
+    """
+
+    backbone: Backbone
+    dataset: TargetDataset
+    image: ImageSpec
+    fingerprint: str = ""
+    view: RandomView | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D) of the features."""
+        return len(self.dataset), self.backbone.facts.feature_dim
+
+
 class FeatureStore:
     """Store of features by content, in <cache>/features/<key>/.
 
@@ -241,89 +250,74 @@ class FeatureStore:
         self.batch_size, self.workers = batch_size, workers
         self.device, self.report = device, report
 
-    def get(
-        self,
-        backbone: Backbone,
-        dataset: TargetDataset,
-        image: ImageSpec,
-        fingerprint: str,
-        view: RandomView | None = None,
-    ) -> Features:
+    def get(self, request: FeatureRequest) -> Features:
         """Return the features (N, D) float32 of all images in data set order; extract if missing.
 
-        fingerprint: of the whole data set (fsbench.data.base), of which `dataset` may be a
-        part if a random view is requested. Raises UsageError for an input size that the network
-        does not take, DataError for a corrupt image, CheckpointError for features that are not
-        finite or all the same.
+        Raises UsageError for an input size that the network does not take, DataError for a corrupt
+        image, CheckpointError for features that are not finite or all the same.
         """
-        about = self.describe(backbone, image, fingerprint, view, dataset)
-        folder = self.folder / cache_key(about)
-        shape = (len(dataset), backbone.facts.feature_dim)
+        folder = self.place(request)
         # A finished array appears by rename, so it needs no lock, which a read-only cache refuses.
-        if (features := read_features(folder, shape)) is not None:
+        if (features := read_features(folder, request.shape)) is not None:
             return features
         with lock_features(folder, self.report):
-            if (features := read_features(folder, shape)) is not None:
+            if (features := read_features(folder, request.shape)) is not None:
                 return features
             if folder.is_dir():
                 self.report.log(f"{folder} is damaged: extracting its features again")
                 shutil.rmtree(folder)
-            check_input_size(backbone, image.input_size, self.device)
-            writer = FeatureWriter(folder, shape, self.report)
-            self.extract(backbone, dataset, image, writer, about, view)
-            features = read_features(folder, shape)
+            self.extract(request, self.writer(request))
+            features = read_features(folder, request.shape)
         if features is None:
             raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
         return features
 
-    def seconds_per_image(
-        self,
-        backbone: Backbone,
-        dataset: TargetDataset,
-        image: ImageSpec,
-        fingerprint: str,
-        view: RandomView | None = None,
-    ) -> float:
+    def seconds_per_image(self, request: FeatureRequest) -> float:
         """Time the next few blocks, which `get` then finds extracted; 0 if none is missing.
 
-        The first one warms up: it counts only where it is the last. Arguments and errors are those
-        of `get`.
+        The first one warms up: it counts only where it is the last. Raises like `get`.
         """
-        about = self.describe(backbone, image, fingerprint, view, dataset)
-        folder = self.folder / cache_key(about)
+        folder = self.place(request)
         with lock_features(folder, self.report):
             if folder.is_dir():
                 return 0.0
-            check_input_size(backbone, image.input_size, self.device)
-            writer = FeatureWriter(folder, (len(dataset), backbone.facts.feature_dim), self.report)
-            end = min(len(dataset), (writer.done + 1 + TIMED_BLOCKS) * int(about["block"]))
-            part, ends = dataset.take(np.arange(end)), [(time.monotonic(), writer.rows)]
-            for start, rows in self.rows(backbone, part, image, writer.done, view):
+            writer = self.writer(request)
+            end = writer.rows + (1 + TIMED_BLOCKS) * self.block_size(request)
+            part = request.dataset.take(np.arange(min(len(request.dataset), end)))
+            ends = [(time.monotonic(), writer.rows)]
+            for start, rows in self.rows(replace(request, dataset=part), writer.rows):
                 writer.write(start, rows)
                 ends.append((time.monotonic(), writer.rows))
             writer.mark()
         (started, first), (ended, last) = ends[1 if len(ends) > 2 else 0], ends[-1]
         return (ended - started) / max(1, last - first)
 
-    def holds(self, backbone: Backbone, image: ImageSpec, fingerprint: str) -> bool:
+    def holds(self, request: FeatureRequest) -> bool:
         """Return whether these features are cached."""
-        return (self.folder / cache_key(self.describe(backbone, image, fingerprint))).is_dir()
+        return self.place(request).is_dir()
 
-    def describe(
-        self,
-        backbone: Backbone,
-        image: ImageSpec,
-        fingerprint: str,
-        view: RandomView | None = None,
-        part: TargetDataset | None = None,
-    ) -> dict[str, Any]:
-        """Describe all that the bits of the features depend on; part: the images of a view."""
+    def place(self, request: FeatureRequest) -> Path:
+        """Return the folder of these features."""
+        return self.folder / digest(self.describe(request))
+
+    def writer(self, request: FeatureRequest) -> FeatureWriter:
+        """Return the writer of these features. Raise UsageError for an impossible input size."""
+        check_input_size(request.backbone, request.image.input_size, self.device)
+        return FeatureWriter(self.place(request), request.shape, self.report)
+
+    def block_size(self, request: FeatureRequest) -> int:
+        """Return how many images pass through the network together."""
+        dim, side = request.backbone.facts.feature_dim, request.image.input_size
+        return self.batch_size or feature_block_size(dim, side)
+
+    def describe(self, request: FeatureRequest) -> dict[str, Any]:
+        """Describe all that the bits of the features depend on."""
         import PIL
 
-        facts = backbone.facts
+        backbone, facts, view = request.backbone, request.backbone.facts, request.view
         choices: dict[str, Any] = {"module": backbone.fingerprint} if backbone.fingerprint else {}
-        if view is not None and part is not None:
-            choices |= {"view": asdict(view), "images": part.images_hash}
+        if view is not None:
+            choices |= {"view": asdict(view), "images": request.dataset.images_hash}
         if facts.feature_spec != NATIVE_FEATURES:
             choices["feature_spec"] = facts.feature_spec.model_dump(mode="json")
         return choices | {
@@ -333,11 +327,11 @@ class FeatureStore:
             "features": facts.features,
             "mean": facts.mean,
             "std": facts.std,
-            "image": image.model_dump(mode="json"),
-            "data": fingerprint,
+            "image": request.image.model_dump(mode="json"),
+            "data": request.fingerprint,
             "dtype": "float32",
             "precision": PRECISION,
-            "block": self.batch_size or feature_block_size(facts.feature_dim, image.input_size),
+            "block": self.block_size(request),
             "torch": torch.__version__,
             "pillow": PIL.__version__,
             "libraries": library_versions(),
@@ -346,46 +340,29 @@ class FeatureStore:
             "threads": torch.get_num_threads(),
         }
 
-    def extract(
-        self,
-        backbone: Backbone,
-        dataset: TargetDataset,
-        image: ImageSpec,
-        writer: FeatureWriter,
-        about: dict[str, Any],
-        view: RandomView | None = None,
-    ) -> None:
+    def extract(self, request: FeatureRequest, writer: FeatureWriter) -> None:
         """Run the network over the blocks that the writer lacks, and publish the array."""
-        n, size, ref = len(dataset), int(about["block"]), backbone.facts.ref
-        what, done = f"{dataset.name} features", min(writer.done * size, n)
-        with self.report.task(what, n, "images", done) as advance:
-            for start, rows in self.rows(backbone, dataset, image, writer.done, view):
+        n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
+        with self.report.task(f"{name} features", n, "images", writer.rows) as advance:
+            for start, rows in self.rows(request, writer.rows):
                 writer.write(start, rows)
                 advance(len(rows))
         if is_constant(writer.array):
-            raise bad_features_error(ref, f"the same features for all {n} images of {dataset.name}")
-        writer.finish({**about, "model": ref, "dataset": dataset.name})
+            raise bad_features_error(ref, f"the same features for all {n} images of {name}")
+        writer.finish({**self.describe(request), "model": ref, "dataset": name})
 
-    def rows(
-        self,
-        backbone: Backbone,
-        dataset: TargetDataset,
-        image: ImageSpec,
-        first: int = 0,
-        view: RandomView | None = None,
-    ) -> Iterator[tuple[int, Features]]:
-        """Yield (index of the first image, features) of every block from `first` on, uncached.
+    def rows(self, request: FeatureRequest, done: int = 0) -> Iterator[tuple[int, Features]]:
+        """Yield (index of the first image, features) of every block after `done` images, uncached.
 
         Raises CheckpointError for features that are not finite.
         """
-        ref = backbone.facts.ref
-        size = self.batch_size or feature_block_size(backbone.facts.feature_dim, image.input_size)
-        for start, n, pixels in blocks(dataset, image, size, first, self.workers, view):
+        backbone, size = request.backbone, self.block_size(request)
+        first, images = -(-done // size), (request.dataset, request.image)
+        for start, n, pixels in blocks(*images, size, first, self.workers, request.view):
             rows = compute_features(backbone, pixels, self.device)[:n]
             if not np.isfinite(rows).all():
-                raise bad_features_error(
-                    ref, f"NaN or infinity on images {start} to {start + n - 1}"
-                )
+                span = f"NaN or infinity on images {start} to {start + n - 1}"
+                raise bad_features_error(backbone.facts.ref, span)
             yield start, rows
 
 
@@ -396,11 +373,6 @@ def library_versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions
-
-
-def cache_key(about: dict[str, Any]) -> str:
-    """Return the sha-256 of a description, 64 hex digits."""
-    return digest(about)
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:

@@ -14,7 +14,7 @@ from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FileReference
-from fsbench.backbones.file_kinds import ANNEX, SUFFIXES
+from fsbench.backbones.file_kinds import FIXES, SUFFIXES
 from fsbench.backbones.preprocessing import unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
 from fsbench.core.errors import UsageError, nearest_names
@@ -49,7 +49,7 @@ def suggest_reference(ref: str) -> str:
     """Return a hint at the reference that the user may have meant."""
     path = Path(ref.partition("::")[0])
     if path.is_symlink():
-        return f"it links to a missing file, {path.readlink()}: fetch that, or {ANNEX}"
+        return f"it links to a missing file, {path.readlink()}: fetch that, or {FIXES['annex']}"
     if path.suffix in SUFFIXES or ref.startswith(("/", ".", "~")):
         siblings = [str(p) for p in path.parent.glob("*") if p.suffix in SUFFIXES]
         return (

@@ -70,10 +70,7 @@ GROUPED = ("other set", "by timm", "outside")
 """Kinds of which messages list modules, not names."""
 
 ROLES = {
-    "state_dict_ema": "moving average",
-    "model_ema": "moving average",
-    "ema": "moving average",
-    "ema_model": "moving average",
+    **dict.fromkeys(("state_dict_ema", "model_ema", "ema", "ema_model"), "moving average"),
     "teacher": "moving average of the student",
     "momentum_encoder": "moving average of the encoder",
     "target_network": "moving average of the online network",
@@ -93,20 +90,33 @@ class WeightMatch:
     """Comparison of a part of a file with an architecture.
 
     part: its name as a reference takes it; prefix: of its names; renamed: how names were changed,
-    if at all; matched: name of the network -> tensor; dropped: kind (of REASONS) -> names; twins:
-    references to parts that fit too, but that the authors do not evaluate. Names of the file may be
-    unexpected or misfit, names of the network missing.
+    if at all; state: the mapping that it is a part of, with its changed names; matched: name of the
+    network -> tensor; dropped: kind (of REASONS) -> names; twins: references to parts that fit too,
+    but that the authors do not evaluate. Names of the file may be unexpected or misfit, names of
+    the network missing.
     """
 
     part: str
     prefix: str
     renamed: str
+    state: Tree
     matched: dict[str, Tensor]
     missing: list[str]
     misfit: list[str]
     dropped: dict[str, list[str]] = field(default_factory=dict)
     unexpected: list[str] = field(default_factory=list)
     twins: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, part: str, prefix: str, renamed: str, state: Tree, target: Mapping[str, Tensor]
+    ) -> "WeightMatch":
+        """Compare the names below a prefix with the state dict of the network."""
+        values = {n: state[prefix + n] for n in target if prefix + n in state}
+        missing = sorted(n for n in target if n not in values and not n.endswith(COUNTER))
+        misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
+        matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
+        return cls(part or ROOT, prefix, renamed, state, matched, missing, misfit)
 
     @property
     def fits(self) -> bool:
@@ -208,21 +218,20 @@ def match_weights(
         )
     target = module.state_dict()
     matches = [
-        pair
+        match
         for where, state in states.items()
-        for pair in match_state(where, state, module, target, layouts)
+        for match in match_state(where, state, module, target, layouts)
     ]
-    fits = [(match, state) for match, state in matches if match.fits]
-    if file.part and any(match.part in {"", ROOT} for match, _ in fits):
-        fits = [pair for pair in fits if pair[0].part in {"", ROOT}]
-    others = {match.part for match, _ in matches if match.fits}
+    fits = [match for match in matches if match.fits]
+    others = {match.part for match in fits}
+    if file.part and ROOT in others:
+        fits = [match for match in fits if match.part == ROOT]
     twins = [part for part in others if evaluated_twin(part) in others]
-    fits = [pair for pair in fits if pair[0].part not in twins]
+    fits = [match for match in fits if match.part not in twins]
     if len(fits) > 1:
-        raise several_error(file, architecture, [match.part for match, _ in fits])
-    nearest = fits or sorted(matches, key=lambda pair: -len(pair[0].matched))
-    match, state = nearest[0]
-    match = sort_left_over(match, state, target, heads, others)
+        raise several_error(file, architecture, [match.part for match in fits])
+    nearest = fits or sorted(matches, key=lambda match: -len(match.matched))
+    match = sort_left_over(nearest[0], target, heads, others)
     return replace(match, twins=[str(part_of(file, part)) for part in twins])
 
 
@@ -289,39 +298,29 @@ def match_state(
     module: nn.Module,
     target: Mapping[str, Tensor],
     layouts: Sequence[Layout],
-) -> Iterator[tuple[WeightMatch, Tree]]:
-    """Yield the parts of one state dict that fit, under the first spelling that any fits.
+) -> list[WeightMatch]:
+    """Return the parts of one state dict that fit, under the first spelling that any fits.
 
-    If none fits, yield the nearest part of each spelling. target: state dict of the network. Each
-    comes with the renamed names and the values that it is a part of.
+    If none fits, return the nearest part of each spelling. target: state dict of the network.
     """
     needed = {name for name in target if not name.endswith(COUNTER)}
-    nearest: list[tuple[WeightMatch, Tree]] = []
+    nearest: list[WeightMatch] = []
     for renamed, names in spellings(state, module, target, layouts):
-        counts = count_prefixes(names.values(), needed)
-        full = [prefix for prefix, count in counts.items() if count == len(needed)]
-        best = [max(counts, key=counts.__getitem__, default="")]
         spelled = {new: state[old] for old, new in names.items()}
         if len(spelled) < len(state):  # two names became one
             continue
+        counts = count_prefixes(spelled, needed)
+        full = [prefix for prefix, count in counts.items() if count == len(needed)]
         matches = []
-        for prefix in full or best:
-            values = {n: spelled[prefix + n] for n in target if prefix + n in spelled}
-            misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
+        for prefix in full or [max(counts, key=counts.__getitem__, default="")]:
             part = ".".join(filter(None, (where, prefix_in_file(prefix, names))))
-            matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
-            missing = sorted(needed - values.keys())
-            matches.append(WeightMatch(part or ROOT, prefix, renamed, matched, missing, misfit))
+            matches.append(WeightMatch.of(part, prefix, renamed, spelled, target))
         if fits := [match for match in matches if match.fits]:
-            yield from ((match, spelled) for match in fits)
-            return
-        nearest += [(match, spelled) for match in matches]
+            return fits
+        nearest += matches
         if 2 * len(state) < len(needed):  # of an optimizer, or of a head
-            break
-    else:
-        converted = list(convert_with_timm(where, state, module, target))
-        nearest = converted or nearest
-    yield from nearest
+            return nearest
+    return list(convert_with_timm(where, state, module, target)) or nearest
 
 
 def prefix_in_file(prefix: str, names: Mapping[str, str]) -> str:
@@ -417,7 +416,7 @@ def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
 
 def convert_with_timm(
     where: str, state: Tree, module: nn.Module, target: Mapping[str, Tensor]
-) -> Iterator[tuple[WeightMatch, Tree]]:
+) -> Iterator[WeightMatch]:
     """Yield the parts of a file of the original authors that timm itself can rename.
 
     None if timm has no conversion for this family that fits, or if it would interpolate weights.
@@ -434,21 +433,19 @@ def convert_with_timm(
         if 2 * len(inside) < len(target):
             continue
         converted = call_filter(converts[0], inside, module)
-        values = {n: converted[n] for n in target if n in converted}
+        part = ".".join(filter(None, (where, prefix.rstrip("."))))
+        match = WeightMatch.of(part, "", CONVERTED, converted, target)
         sizes = {tensor.numel() for tensor in tensors.values()}
         # Networks with registers keep no position of the cls token.
         sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
-        positions = [v for n, v in values.items() if "embed" in n or "position" in n]
-        misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
-        missing = [n for n in target.keys() - values.keys() if not n.endswith(COUNTER)]
-        if misfit or missing or any(v.numel() not in sizes for v in positions):
+        positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
+        if not match.fits or any(v.numel() not in sizes for v in positions):
             continue
         places = {place_of(value) for value in converted.values()}
         left = [name for name, value in inside.items() if place_of(value) not in places]
         outside = [name for name in tensors if not name.startswith(prefix)]
         dropped = {kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns}
-        part = ".".join(filter(None, (where, prefix.rstrip(".")))) or ROOT
-        yield WeightMatch(part, "", CONVERTED, values, [], [], dropped), converted
+        yield replace(match, dropped=dropped)
         if not prefix:
             return
 
@@ -472,11 +469,7 @@ def place_of(value: object) -> tuple[object, ...]:
 
 
 def sort_left_over(
-    match: WeightMatch,
-    state: Tree,
-    target: Mapping[str, Tensor],
-    heads: Iterable[str],
-    others: set[str],
+    match: WeightMatch, target: Mapping[str, Tensor], heads: Iterable[str], others: set[str]
 ) -> WeightMatch:
     """Return the match with the names that the network does not take: dropped or unexpected.
 
@@ -487,7 +480,7 @@ def sort_left_over(
     parent = prefix[: prefix.rfind(".", 0, -1) + 1]
     dropped = {kind: list(names) for kind, names in match.dropped.items()}
     unexpected = []
-    for name, value in state.items():
+    for name, value in match.state.items():
         inner = name.removeprefix(prefix)
         if place_of(value) in taken or (name.startswith(prefix) and inner in target):
             continue

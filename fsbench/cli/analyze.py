@@ -39,7 +39,7 @@ def analyze(
     from fsbench.core.plotting import write_figure
 
     names = options.split(what)
-    choice = api.choose_analyses(names, api.parse_analysis_settings(assignments or ()), limit)
+    choice = api.choose_analyses(names, assignments or (), limit)
     analyses = api.analyze(
         Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
         choice,
@@ -57,7 +57,5 @@ def analyze(
         figure = output / "analyses" / f"{name}.png"
         write_figure(draw_panels(panels, ""), figure)
         console.log(f"figure: {figure}")
-    if as_json:
-        console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
-    else:
-        console.table("analyses", *api.analysis_table(analyses))
+    records = [analysis.model_dump(mode="json") for analysis in analyses]
+    console.emit(as_json, records, "analyses", *api.analysis_table(analyses))

@@ -41,18 +41,16 @@ def register(app: typer.Typer) -> None:
 
 def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
     """List the entries of the cache folder with their sizes."""
-    from fsbench.cli.console import emit_json, log, table
+    from fsbench.cli.console import emit, log
     from fsbench.core.io import cache_folder
 
     folder = cache_folder(cache)
     cached = entries(folder, kinds)
-    if as_json:
-        emit_json([{**e._asdict(), "path": str(e.path)} for e in cached])
-        return
+    records = [{**e._asdict(), "path": str(e.path)} for e in cached]
     rows = [[e.kind, e.path.name[:40], e.what, f"{e.size / 1e6:.1f} MB"] for e in cached]
     title = f"{folder}: {sum(e.size for e in cached) / 1e6:.1f} MB"
-    table(title, ["kind", "entry", "of", "size"], rows)
-    if not cached:
+    emit(as_json, records, title, ["kind", "entry", "of", "size"], rows)
+    if not cached and not as_json:
         log("nothing cached")
 
 

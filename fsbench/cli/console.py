@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
 
 __all__ = [
+    "emit",
     "emit_json",
     "log",
     "print_lines",
@@ -193,6 +194,16 @@ def write_csv(table: "TextTable") -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerows([guard_formula(text) for text in row] for row in (table.columns, *table.rows))
     return out.getvalue()
+
+
+def emit(
+    as_json: bool, value: Any, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print the value of --json, or else one table."""
+    if as_json:
+        emit_json(value)
+    else:
+        table(title, columns, list(rows))
 
 
 def emit_json(value: Any) -> None:

@@ -35,28 +35,22 @@ def ls(
 ) -> None:
     """List data sets, a line each: images found of the official ones, state, how to get it."""
     from fsbench.api.machine import cache_folder
-    from fsbench.cli.console import emit_json, table
+    from fsbench.cli.console import emit
     from fsbench.data import DataRoots, resolve_alias
     from fsbench.data.catalog import all_facts
 
     roots, facts = DataRoots.parse(data or []), all_facts()
     chosen = [resolve_alias(name) for name in options.split(names)] or list(facts)
-    rows = [_row(facts[name], roots, cache_folder(cache)) for name in chosen]
-    if as_json:
-        emit_json(rows)
-        return
-    counts = [f"{row['present']:,} of {row['images']:,}" for row in rows]
-    table(
-        "data sets",
-        ["name", "classes", "images found", "state", "get it"],
-        [
-            [row["name"], str(row["classes"]), count, row["state"], row["get"]]
-            for row, count in zip(rows, counts, strict=True)
-        ],
-    )
+    rows = [describe_dataset(facts[name], roots, cache_folder(cache)) for name in chosen]
+    columns = ("name", "classes", "images found", "state", "get it")
+    table = [
+        (r["name"], str(r["classes"]), f"{r['present']:,} of {r['images']:,}", r["state"], r["get"])
+        for r in rows
+    ]
+    emit(as_json, rows, "data sets", columns, table)
 
 
-def _row(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
+def describe_dataset(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
     """Return one data set as `data ls` lists it; images are counted and not opened."""
     folder = None if facts.domain == "toy" else roots.find(facts)
     present, state, get = 0, "missing", f"fsbench data download {facts.name}"
@@ -72,21 +66,14 @@ def _row(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
         else:
             state = "complete" if check.complete else "subset"
             present = facts.n_images if check.complete else sum(n for n, _ in check.counts)
-    return {
-        "name": facts.name,
-        "domain": facts.domain,
-        "classes": len(facts.classes),
-        "images": facts.n_images,
-        "present": present,
-        "state": state,
-        "found": str(folder or ""),
-        "get": get,
-    }
+    row = {"name": facts.name, "domain": facts.domain, "classes": len(facts.classes)}
+    row |= {"images": facts.n_images, "present": present, "state": state}
+    return row | {"found": str(folder or ""), "get": get}
 
 
 def show(name: Name, data: options.Data = None, as_json: options.Json = False) -> None:
     """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
-    from fsbench.cli.console import emit_json, table
+    from fsbench.cli.console import emit
     from fsbench.data import DataRoots, resolve_alias
     from fsbench.data.catalog import Distribution, all_facts
 
@@ -104,13 +91,11 @@ def show(name: Name, data: options.Data = None, as_json: options.Json = False) -
         "hashes": [file.known_hash or "none stated" for file in archives],
         "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
-    if as_json:
-        emit_json(row)
-    else:
-        table(facts.title, ["fact", "value"], [[fact, _text(value)] for fact, value in row.items()])
+    table = [(fact, format_fact(value)) for fact, value in row.items()]
+    emit(as_json, row, facts.title, ("fact", "value"), table)
 
 
-def _text(value: Any) -> str:
+def format_fact(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count}" for name, count in value.items())
     if value is None:
@@ -126,22 +111,17 @@ def verify(
 ) -> None:
     """Check the counts and open every image; exit 3 and list corrupt files or wrong counts."""
     from fsbench.api.machine import cache_folder
-    from fsbench.cli.console import emit_json, reporter, table
+    from fsbench.cli.console import emit, reporter
     from fsbench.data import DataRoots
     from fsbench.data.verification import verify_dataset
 
     check = verify_dataset(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
     counted = zip(check.facts.classes, check.counts, strict=True)
     rows = [[c, class_name, *counts] for c, (class_name, counts) in enumerate(counted)]
-    columns = ["id", "class", "images", "official"]
-    if as_json:
-        emit_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        table(
-            f"{check.facts.name}: {check.images} images",
-            columns,
-            [[_text(v) for v in row] for row in rows],
-        )
+    columns = ("id", "class", "images", "official")
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    table = [tuple(map(format_fact, row)) for row in rows]
+    emit(as_json, records, f"{check.facts.name}: {check.images} images", columns, table)
     for note in check.notes:
         typer.echo(note, err=True)
     if problem := check.problem():
@@ -167,7 +147,7 @@ def audit(
     Such leaks occur when episodes are drawn by class alone; the protocols @ibm-disjoint and
     @startup-disjoint have none.
     """
-    from fsbench.cli.console import emit_json, log, table
+    from fsbench.cli.console import emit, log
     from fsbench.core.errors import UnknownName
     from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS, integers
@@ -180,17 +160,15 @@ def audit(
     load = load_target_names if labels_only else load_target
     dataset = load(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
     audited = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
-    if as_json:
-        emit_json(audited.model_dump(mode="json"))
-        return
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
-    columns = ["shots", "queries leaked %", "by any class %", "episodes affected %"]
+    columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
     rows = [
         [str(leak.shots), *("-" if f is None else f"{100 * f:.2f}" for f in fractions)]
         for leak in audited.leaks
         for fractions in [(leak.queries, leak.any_class, leak.affected)]
     ]
-    table(f"{audited.dataset} ({audited.pool}): {head}", columns, rows)
+    title = f"{audited.dataset} ({audited.pool}): {head}"
+    emit(as_json, audited.model_dump(mode="json"), title, columns, rows)
     log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
     for leak in audited.leaks:
         if leak.reason:

@@ -30,13 +30,11 @@ def doctor(
     FSBENCH_DATA (like --data, separated like PATH) and FSBENCH_CACHE (like --cache) set the folders
     of all commands.
     """
-    from fsbench.cli.console import emit_json, table
+    from fsbench.cli.console import emit
 
     rows = [*package_rows(), *device_rows(), *variable_rows(), *data_rows(data), *disk_rows(cache)]
-    if as_json:
-        emit_json([dict(zip(("what", "state", "found"), row, strict=True)) for row in rows])
-    else:
-        table("fsbench doctor", ("part", "state", "details"), rows)
+    records = [dict(zip(("what", "state", "found"), row, strict=True)) for row in rows]
+    emit(as_json, records, "fsbench doctor", ("part", "state", "details"), rows)
     if any(state == "missing" for _, state, _ in rows):
         raise typer.Exit(1)
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from fsbench.core.tasks import Kind
 
 
-class EvaluationOptions:
-    """Options of the three commands in the order of --help, named as in `fsbench.evaluate`."""
+class CommandOptions:
+    """Options of the three commands in the order of --help; `fsbench.evaluate` checks them."""
 
     model: options.Model
     tasks: options.Tasks = None
@@ -142,12 +142,12 @@ def evaluation_command(
             folder = values["output"]
             console.log(f"saved to {folder}/; next: fsbench show {folder}")
 
-    hints = get_type_hints(EvaluationOptions, include_extras=True)
+    hints = get_type_hints(CommandOptions, include_extras=True)
     parameters = [
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            default=getattr(EvaluationOptions, name, Parameter.empty),
+            default=getattr(CommandOptions, name, Parameter.empty),
             annotation=hint,
         )
         for name, hint in hints.items()

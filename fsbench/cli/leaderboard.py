@@ -1,7 +1,6 @@
 """`fsbench leaderboard`: make, show, check and analyze boards."""
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +12,6 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.results.verification import Problem
     from leaderboard.badges import Badge, CellCheck
-    from leaderboard.ranking.friedman import FriedmanTest
     from leaderboard.ranking.summary import BoardStatistics
     from leaderboard.tables import BoardTable
 
@@ -216,15 +214,19 @@ def methods(
 def stats(
     board: options.Board,
     shape: Literal["table", "json"] = Option("table", "--format", help="Format."),
+    figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
 ) -> None:
-    """Print rank intervals, Friedman's test and average ranks with their critical difference."""
-    from leaderboard.ranking.summary import summarize_board
+    """Print rank intervals; draw average ranks with the critical difference."""
+    from leaderboard.ranking.summary import summarize_board, write_averages
     from leaderboard.store import Board
     from leaderboard.tables import rank_board
 
     Board.existing(board)
     tracks = rank_board(board, console.reporter())
     statistics = [summarize_board(track) for track in tracks]
+    if figures is not None:
+        for path in write_averages(tracks, figures):
+            console.log(f"wrote {path}")
     if shape == "json":
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
         return
@@ -233,7 +235,7 @@ def stats(
 
 
 def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
-    """Print the ranks of a table and Friedman's test."""
+    """Print the ranks of a table."""
     from leaderboard.reports.render import (
         SELF_MARK,
         SELF_NOTE,
@@ -261,25 +263,8 @@ def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
         console.log(SELF_NOTE)
     for note in describe_single_seeds(track):
         console.log(note)
-    if summary.friedman:
-        console.table(
-            f"{where}: average ranks over {summary.friedman.columns} columns",
-            ("entry", "average rank"),
-            [(name, f"{rank:.2f}") for name, rank in summary.friedman.average_ranks.items()],
-        )
-        console.print_lines([*friedman_lines(summary.friedman), ""])
     for note in summary.notes:
         console.log(note)
-
-
-def friedman_lines(friedman: "FriedmanTest") -> Iterator[str]:
-    """Yield Friedman's test and the sets that Nemenyi's test does not separate."""
-    yield f"Friedman: chi-squared {friedman.chi2:.2f}, p {friedman.p:.3g}."
-    yield (
-        f"Critical difference {friedman.critical_difference:.2f} (Nemenyi, alpha "
-        f"{friedman.alpha:g}); not significantly different:"
-    )
-    yield from (f"  {', '.join(names)}" for names in friedman.cliques or (("none",),))
 
 
 def verify(

@@ -16,7 +16,7 @@ from typer import Option
 
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, handled, keep_freed_memory
+from fsbench.core.process import Stopped, raise_on_signals
 
 PANELS = {
     "Evaluate": {
@@ -164,9 +164,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         gc.disable()
-    keep_freed_memory()
     try:
-        with handled():
+        with raise_on_signals():
             command = typer.main.get_command(build(words))
             command(args=words, prog_name="fsbench")
     except Stopped as stopped:

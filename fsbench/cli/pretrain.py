@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
@@ -32,10 +31,6 @@ Scenario = Annotated[
         help="How source data arrive: stationary, warm-start, continual-full or continual-limited."
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("pretrain")(pretrain)
 
 
 def pretrain(
@@ -95,12 +90,9 @@ def pretrain(
     if as_json:
         console.emit_json({**run.record, "folder": str(run.folder)})
         return
-    plan = run.recipe.plan
-    if run.record["source_accuracy"] is None:
-        tasks = run.record["episodic_tasks"]
+    plan, tasks, measure = run.recipe.plan, run.record.get("episodic_tasks"), "val accuracy %"
+    if run.record["source_accuracy"] is None and tasks:
         measure = f"{tasks['way']}-way {tasks['shots']}-shot accuracy %"
-    else:
-        measure = "val accuracy %"
     row = {
         "recipe": run.recipe.name,
         "source": str(run.record["source"]),

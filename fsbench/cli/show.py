@@ -40,15 +40,13 @@ def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
     from fsbench.api.listing import DETAILS, rows
 
     listing = rows(what, text)
-    if as_json:
-        console.emit_json(listing)
-        return
-    if not listing:
+    if not listing and not as_json:
         console.log(f"no {what}" + (f" with '{text}' in the name" if text else ""))
         return
-    columns = [name for name in listing[0] if name not in DETAILS]
+    columns = [name for row in listing[:1] for name in row if name not in DETAILS]
     body = [[text_of(row[column]) for column in columns] for row in listing]
-    console.table(f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]", columns, body)
+    title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
+    console.emit(as_json, listing, title, columns, body)
 
 
 def diff(a: First, b: Second, as_json: options.Json = False) -> None:
@@ -59,12 +57,10 @@ def diff(a: First, b: Second, as_json: options.Json = False) -> None:
     from fsbench.api.listing import diff_protocols, protocol_fields, protocol_spec
 
     differences = diff_protocols(a, b)
-    if as_json:
-        console.emit_json([{"field": n, "a": x, "b": y} for n, (x, y) in differences.items()])
-        return
-    if differences:
+    if differences or as_json:
+        records = [{"field": n, "a": x, "b": y} for n, (x, y) in differences.items()]
         rows = [[n, text_of(x) or "-", text_of(y) or "-"] for n, (x, y) in differences.items()]
-        console.table("protocols", ["field", a, b], rows)
+        console.emit(as_json, records, "protocols", ["field", a, b], rows)
     equal = protocol_fields(protocol_spec(a)).keys() - differences.keys()
     console.log(f"{len(differences)} fields differ, {len(equal)} are equal")
 

@@ -97,14 +97,12 @@ def show_plan(plan: "SweepPlan", place: "Workplace", as_json: bool) -> None:
     from fsbench.sweep import costs
 
     rows = costs.estimate_jobs(plan, place)
-    if as_json:
-        console.emit_json([row._asdict() for row in rows])
-        return
     shown = [
         (r.kind, r.title, r.state, costs.format_flops(r.flops), format_time(r.seconds or None))
         for r in rows
     ]
-    console.table("plan", ("kind", "job", "state", "FLOPs", "time"), shown)
+    columns = ("kind", "job", "state", "FLOPs", "time")
+    console.emit(as_json, [row._asdict() for row in rows], "plan", columns, shown)
     console.log(costs.summarize_costs(rows))
 
 
@@ -113,11 +111,9 @@ def show_status(plan: "SweepPlan", place: "Workplace", as_json: bool) -> None:
     from fsbench.sweep import status as progress
 
     rows = progress.list_status(plan, place)
-    if as_json:
-        console.emit_json([row._asdict() for row in rows])
-        return
+    records = [row.model_dump(mode="json") | {"key": row.key[:16]} for row in rows]
     shown = [(r.kind, r.title, r.state, format_time(r.seconds), r.reason) for r in rows]
-    console.table("sweep", ("kind", "job", "state", "time", "reason"), shown)
+    console.emit(as_json, records, "sweep", ("kind", "job", "state", "time", "reason"), shown)
     console.log(progress.summarize_status(rows))
 
 

@@ -127,6 +127,15 @@ def create_array(path: Path, dtype: "DTypeLike", shape: tuple[int, ...]) -> "np.
     return array
 
 
+def read_table(path: Path) -> Any:
+    """Read a YAML file of this package."""
+    import yaml
+
+    text = path.read_text(encoding="utf-8")
+    fast = yaml.__with_libyaml__
+    return yaml.load(text, yaml.CSafeLoader) if fast else yaml.load(text, yaml.SafeLoader)
+
+
 def write_record(path: Path, record: Frozen) -> None:
     """Write one record as indented JSON."""
     with replacing(path) as temporary:

@@ -1,23 +1,22 @@
 """Curves and bars of one or several panels: records that become figures."""
 
+import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fsbench.core import plotting
-from fsbench.core.plotting import Drawing, fit_text
+from fsbench.core.plotting import DASHES, LINE, SERIES, clean_text
 from fsbench.core.specs import Frozen
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-PANEL = 380.0, 250.0
-"""Width and height of a panel without its legend, in pixels."""
+PANEL = 380.0, 230.0
+"""Width and height of a panel without its legend."""
 MOST_COLUMNS = 3
 MARKED = 12
-"""Most values of a curve of which each has a mark."""
-LINEAR = 0.1
-"""Around zero, where a symlog axis is linear."""
+"""Most values of a curve that each have a mark."""
 
 
 class Curve(Frozen):
@@ -50,109 +49,60 @@ class Panel(Frozen):
     ticks: tuple[str, ...] = ()
     bars: bool = False
 
-    @property
-    def description(self) -> str:
-        labels = ", ".join(curve.label for curve in self.curves)
-        return f"{self.title}: {self.y} against {self.x}: {labels}."
-
 
 @plotting.style()
-def draw_panels(panels: Sequence[Panel], title: str, width: float | None = None) -> Drawing:
-    """Return panels in up to three columns, each with its legend above; `title` may be empty.
-
-    A panel whose title is that of the whole drawing shows none: the page around it does.
-    """
+def draw_panels(panels: Sequence[Panel], title: str = "") -> "Figure":
+    """Return panels in up to three columns, each with its title and legend above."""
     columns = max(1, min(MOST_COLUMNS, len(panels)))
     rows = max(1, -(-len(panels) // columns))
-    panel_width = PANEL[0] if width is None else width / columns
-    legend = max((panel_legend_height(panel, panel_width - 60) for panel in panels), default=0.0)
-    titled = any(panel.title != title for panel in panels)
-    extra = legend + plotting.LINE_HEIGHT * titled
-    height = (PANEL[1] + extra) * rows + plotting.LINE_HEIGHT * bool(titled and title)
-    description = " ".join(panel.description for panel in panels)
-    name = title or next((panel.title for panel in panels), "figure")
-    width = panel_width * columns
-    drawing = Drawing.create(name, description, width, height, layout="constrained")
-    axes = list(drawing.figure.subplots(rows, columns, squeeze=False).flat)
-    for panel, ax in zip(panels, axes, strict=False):
-        fill_panel(drawing, ax, panel, panel_width)
-        if titled:
-            title_text = fit_text(panel.title, panel_width - 60)
-            ax.set_title(title_text, pad=8 + panel_legend_height(panel, panel_width - 60))
-    for ax in axes[len(panels) :]:
-        ax.remove()
-    if titled and title:
-        drawing.figure.suptitle(fit_text(title, width - 20), fontsize=plotting.FONT_SIZE)
-    return drawing
+    above = LINE * max((1 + len(p.curves) * (not p.bars) for p in panels), default=0)
+    figure = plotting.create_figure(PANEL[0] * columns, (PANEL[1] + above) * rows, title)
+    for i, panel in enumerate(panels):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        axes.set(xlabel=clean_text(panel.x, 55), ylabel=clean_text(panel.y, 40))
+        axes.grid(axis="y")
+        heading = "\n".join(textwrap.wrap(clean_text(panel.title), 50))
+        (_draw_bars if panel.bars else _draw_curves)(axes, panel, heading)
+    return figure
 
 
-def panel_legend_height(panel: Panel, width: float) -> float:
-    """Return the height of the legend above a panel."""
-    labels = [curve.label for curve in panel.curves]
-    return 0.0 if panel.bars else plotting.legend_height(labels, width)
-
-
-def fill_panel(drawing: Drawing, axes: "Axes", panel: Panel, width: float = PANEL[0]) -> None:
-    """Draw a panel into axes; published values are dashed."""
-    axes.set_xlabel(fit_text(panel.x, width - 60))
-    axes.set_ylabel(fit_text(panel.y, PANEL[1] - 60))
-    axes.grid(axis="y")
-    if panel.bars:
-        add_bars(drawing, axes, panel)
-        return
-    curves = [add_curve(drawing, axes, panel, i) for i in range(len(panel.curves))]
-    set_scales(axes, panel)
-    labels = [curve.label for curve in panel.curves]
-    plotting.add_legend(axes, curves, labels, width - 60)
-
-
-def add_curve(drawing: Drawing, axes: "Axes", panel: Panel, i: int) -> "Artist":
-    """Draw a curve with its range and marks; return its line."""
-    curve, style = panel.curves[i], plotting.series_look(i)
-    if curve.published:
-        style["linestyle"] = plotting.DASHES[1]
-    if curve.low:
-        axes.fill_between(curve.x, curve.low, curve.high, alpha=0.15, color=style["color"], lw=0)
-    (line,) = axes.plot(curve.x, curve.y, **style)
-    if len(curve.x) <= MARKED:
-        ends = zip(curve.low, curve.high, strict=True) if curve.low else [None] * len(curve.x)
-        for x, y, span in zip(curve.x, curve.y, ends, strict=True):
-            (mark,) = axes.plot(x, y, "o", color=style["color"], markersize=5)
-            between = "" if span is None else f" ({span[0]:.4g} to {span[1]:.4g})"
-            drawing.add_hint(mark, f"{curve.label}, {x:g}: {y:.4g}{between}")
-    return line
-
-
-def set_scales(axes: "Axes", panel: Panel) -> None:
-    """Set scales, limits and ticks of a panel of curves."""
+def _draw_curves(axes: "Axes", panel: Panel, heading: str) -> None:
+    """Draw curves with their ranges, published ones dashed, under a legend."""
+    for i, curve in enumerate(panel.curves):
+        colour, dashes = SERIES[i % len(SERIES)], DASHES[i // len(SERIES) % len(DASHES)]
+        if curve.low:
+            axes.fill_between(curve.x, curve.low, curve.high, alpha=0.15, color=colour, lw=0)
+        marker = "o" if len(curve.x) <= MARKED else ""
+        dashes = DASHES[1] if curve.published else dashes
+        axes.plot(curve.x, curve.y, color=colour, linestyle=dashes, marker=marker, markersize=5)
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderpad": 0}
+    labels = ["."] * len(panel.curves)  # older matplotlib leaves out a label that begins with _
+    legend = axes.legend(axes.get_lines(), labels, title=heading, alignment="left", **place)
+    for text, curve in zip(legend.get_texts(), panel.curves, strict=True):
+        text.set_text(clean_text(curve.label, 48))
     values = sorted({x for curve in panel.curves for x in curve.x})
     if panel.log_x:
-        plotting.set_log_scale(axes, "x")
+        plotting.set_scale(axes, "x", "log")
         if 0 < len(values) <= MARKED:
-            axes.set_xticks(values, [plotting.short_number(x) for x in values])
+            axes.set_xticks(values)
     elif all(x == round(x) for x in values):
         axes.locator_params(axis="x", integer=True)
-    if panel.y_scale == "log":
-        plotting.set_log_scale(axes, "y")
-    elif panel.y_scale == "symlog":
-        axes.set_yscale("symlog", linthresh=LINEAR)
-        axes.yaxis.set_major_formatter(lambda value, _: plotting.short_number(value))
+    if panel.y_scale != "linear":
+        plotting.set_scale(axes, "y", panel.y_scale)
     if panel.from_zero:
         axes.set_ylim(bottom=0)
     if panel.ticks:
-        names = [fit_text(name, 120) for name in panel.ticks]
-        places = range(1, len(names) + 1)
-        axes.set_xticks(places, names, rotation=30, rotation_mode="anchor", ha="right")
+        _name_ticks(axes, range(1, len(panel.ticks) + 1), panel.ticks)
 
 
-def add_bars(drawing: Drawing, axes: "Axes", panel: Panel) -> None:
+def _draw_bars(axes: "Axes", panel: Panel, heading: str) -> None:
     """Draw one bar for each curve, with its value above and its name below."""
-    for i, curve in enumerate(panel.curves):
-        (bar,) = axes.bar(i, curve.y[0], color=plotting.SERIES[0])
-        drawing.add_hint(bar, f"{curve.label}: {curve.y[0]:.4g}")
-        axes.annotate(
-            f"{curve.y[0]:.3g}", (i, curve.y[0]), (0, 3), textcoords="offset points", ha="center"
-        )
-    names = [fit_text(curve.label, 120) for curve in panel.curves]
-    axes.set_xticks(range(len(names)), names, rotation=20, rotation_mode="anchor", ha="right")
-    axes.margins(y=0.12)
+    bars = axes.bar(range(len(panel.curves)), [c.y[0] for c in panel.curves], color=SERIES[0])
+    axes.bar_label(bars, fmt="{:.3g}", padding=2)
+    axes.set_title(heading, loc="left")
+    _name_ticks(axes, range(len(panel.curves)), [curve.label for curve in panel.curves])
+
+
+def _name_ticks(axes: "Axes", positions: Sequence[int], names: Sequence[str]) -> None:
+    labels = [clean_text(name, 24) for name in names]
+    axes.set_xticks(positions, labels, rotation=30, rotation_mode="anchor", ha="right")

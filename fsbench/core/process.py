@@ -1,15 +1,10 @@
-"""Choices of a process: its device, what it does with freed memory, how it ends on a signal.
+"""Choices of a process: its device, and how it ends on a signal.
 
-Memory: glibc may give the blocks of large activations back to the system as soon as a layer frees
-them, and then has to ask for them again, page by page, for the next layer. Where its heap ends
-decides, so a network may be slower by a third in one process than in the next
-(`tests/benchmarks/allocator.py`).
-
-Signals: on SIGTERM and SIGINT work stops where it can continue, says so and exits with 128 + the
-signal. `handled` (around every command) lets both signals raise `Stopped` wherever the main thread
-is: files are written by rename, so only the work in flight is lost. `postponed` (around a training
-loop) holds the first signal back until the loop has written a checkpoint; a second one stops at
-once.
+On SIGTERM and SIGINT work stops where it can continue, says so and exits with 128 + the signal.
+`raise_on_signals` (around every command) lets both signals raise `Stopped` wherever the main thread
+is: files are written by rename, so only the work in flight is lost. `hold_signals` (around a
+training loop) holds the first signal back until the loop has written a checkpoint; a second one
+stops at once.
 """
 
 import gc
@@ -23,22 +18,6 @@ from types import FrameType
 from typing import NoReturn
 
 from fsbench.core.errors import UsageError
-
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h."""
-KEPT, LARGEST = 256 * 2**20, 64 * 2**20
-"""Bytes kept free at the end of the heap, and of the largest block that comes from it."""
-
-
-def keep_freed_memory() -> bool:
-    """Let this process reuse freed memory; False where the C library has no such choice."""
-    import ctypes
-
-    try:
-        choose = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
-        return False
-    return bool(choose(MMAP_THRESHOLD, LARGEST) and choose(TRIM_THRESHOLD, KEPT))
 
 
 def peak_resident_memory() -> int:
@@ -105,7 +84,7 @@ def stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def handled() -> Iterator[None]:
+def raise_on_signals() -> Iterator[None]:
     """Let both signals raise Stopped while the block runs; ignored signals stay ignored.
 
     Do nothing outside the main thread, the only one that receives signals.
@@ -123,7 +102,7 @@ def handled() -> Iterator[None]:
 
 
 @contextmanager
-def postponed() -> Iterator[StopRequest]:
+def hold_signals() -> Iterator[StopRequest]:
     """Postpone signals that would raise Stopped; the caller decides when to `obey` the request.
 
     Raise Stopped at the end if a signal was not obeyed.

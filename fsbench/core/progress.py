@@ -54,7 +54,6 @@ def log_detail(report: Reporter, text: str) -> None:
 
 LINE_EVERY = {0: 10.0, 1: 1.0}
 """Seconds between two progress lines of one task where stderr is no terminal, by verbosity."""
-SHORTEST_BAR, LONGEST_BAR = 6, 30
 
 
 class Numbered:
@@ -93,18 +92,20 @@ class Lines:
             now = self.clock()
             if now - shown >= pause and count < total:
                 shown = now
-                self.log(line(what, count, total, unit, (count - done) / (now - started)))
+                rate = (count - done) / (now - started)
+                self.log(f"{what}: {describe_work(count, total, unit, rate)}")
 
         yield advance
         seconds = max(self.clock() - started, 1e-9)
-        self.log(f"{line(what, count, total, unit, (count - done) / seconds)}, {seconds:.1f} s")
+        state = describe_work(count, total, unit, (count - done) / seconds)
+        self.log(f"{what}: {state}, {seconds:.1f} s")
 
 
-def line(what: str, count: int, total: int, unit: str, rate: float) -> str:
-    """e.g. '[3/12] isic:5w5s linear: 120/600, 230 episodes/s, 2 s left'."""
+def describe_work(count: int, total: int, unit: str, rate: float) -> str:
+    """e.g. '120/600, 230 episodes/s, 2 s left'."""
     speed = f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}"
     left = f", {format_duration((total - count) / rate)} left" if rate > 0 and count < total else ""
-    return f"{what}: {count}/{total}, {speed} {unit}/s{left}"
+    return f"{count}/{total}, {speed} {unit}/s{left}"
 
 
 class Bars:
@@ -121,26 +122,20 @@ class Bars:
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
 
+        name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
+        columns = (TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10))
         started, count = time.monotonic(), done
-        bar = BarColumn(bar_width=LONGEST_BAR)
-        columns = (bar, TextColumn("{task.description}", markup=False))
-
-        def describe() -> str:
-            """Return the line, its name shortened where the width is small; fit the bar to it."""
-            rate = (count - done) / max(time.monotonic() - started, 1e-9)
-            text, room = line("", count, total, unit, rate), self.console.width - 1
-            name = what[: max(0, room - len(text) - SHORTEST_BAR)]
-            bar.bar_width = max(1, min(LONGEST_BAR, room - len(name) - len(text)))
-            return name + text
-
-        with Progress(*columns, console=self.console) as bars:
-            work = bars.add_task(describe(), total=total, completed=done)
+        with Progress(*columns, state, console=self.console, expand=True) as bars:
+            work = bars.add_task(what, total=total, completed=done, state="")
 
             def advance(n: int) -> None:
                 nonlocal count
                 count += n
-                bars.update(work, advance=n, description=describe())
+                rate = (count - done) / max(time.monotonic() - started, 1e-9)
+                bars.update(work, advance=n, state=describe_work(count, total, unit, rate))
 
             yield advance
 

@@ -179,9 +179,6 @@ class Registry(Generic[T]):
                 errors[name] = error
         return entries, errors
 
-    def values(self) -> Iterator[T]:
-        return (self.load(name) for name in self.names())
-
 
 @cache
 def plugins(group: str) -> "Mapping[str, EntryPoint]":
@@ -292,15 +289,6 @@ def explain_failure(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         file, line = error.filename or file, error.lineno
     return f"{type(error).__name__}: {text} ({Path(file).name}, line {line})"
-
-
-def attribute(name: str) -> Callable[[ModuleType], Any]:
-    """Return a `pick` that takes the module's attribute `name`."""
-
-    def pick(module: ModuleType) -> Any:
-        return getattr(module, name)
-
-    return pick
 
 
 def module_with(*names: str) -> Callable[[ModuleType], Any]:

@@ -25,10 +25,14 @@ from fsbench.core.specs import (
     Spec,
     TestScore,
     digest,
+    omitted,
     shorten_triple,
 )
 from fsbench.core.tasks import ColumnId, TaskId
 
+Sha256 = Annotated[str, StringConstraints(pattern=SHA256)]
+MAX_SECONDS = 1e10
+"""Longer than any run: 300 years."""
 Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^\w[\w/@:.+-]*$")]
 """Bounded by max_length: a repeat count in a pattern takes 10 to 20 ms to compile, per record."""
 RESTARTING = ("cosine", "step", "plateau")
@@ -45,7 +49,7 @@ class _Read(BaseModel):
 
 class _Method(_Read):
     name: Word
-    code: Annotated[str, StringConstraints(pattern=SHA256)] | None = None
+    code: Sha256 | None = None
 
 
 class _Plan(_Read):
@@ -76,7 +80,7 @@ class Training(Frozen):
     flops: int = Field(
         ge=0, description="of steps and events, as pretrain/training/cost.py counts them"
     )
-    seconds: float = Field(ge=0, le=1e10)
+    seconds: float = Field(ge=0, le=MAX_SECONDS)
     peak_memory_bytes: int = Field(ge=0, description="of the GPU or the process; 0: unknown")
     device: str = Field(min_length=1, max_length=200, description="cpu or the GPU's name")
 
@@ -156,7 +160,6 @@ a folder of the user, or a data set of a plug-in; derived: train/test split made
 part, to be merged.
 """
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
@@ -164,8 +167,6 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 """Safe as one path component (a lone dot or two is refused where paths are built)."""
 
 
-MAX_SECONDS = 1e10
-"""Longer than any run: 300 years."""
 MAX_BATCH = 2**14
 MAX_IMAGES = 10**9
 
@@ -220,15 +221,11 @@ class DatasetRecord(Frozen):
     images_hash: Sha256 = Field(description="sha-256 over the sorted canonical ids")
     fingerprint: Sha256 = Field(description="sha-256 over sorted (canonical id, content hash)")
     flags: tuple[Flag, ...] = ()
-    groups: Sha256 | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="of the disjoint track: sha-256 over which images belong together",
+    groups: Sha256 | None = omitted(
+        None, description="of the disjoint track: sha-256 over which images belong together"
     )
-    test_counts: tuple[int, ...] = Field(
-        (),
-        exclude_if=lambda value: not value,
-        description="of a probe: test images of each class present; outcomes are in their order",
+    test_counts: tuple[int, ...] = omitted(
+        (), description="of a probe: test images of each class present; outcomes are in their order"
     )
 
     @property
@@ -276,16 +273,11 @@ class BackboneFacts(Frozen):
     )
     mean: tuple[float, float, float] | None = Field(description="of images in [0, 1]")
     std: tuple[float, float, float] | None
-    interpolation: str | None = Field(
-        None,
-        max_length=40,
-        exclude_if=lambda value: value is None,
-        description="of the resizing in its training, where known",
+    interpolation: str | None = omitted(
+        None, max_length=40, description="of the resizing in its training, where known"
     )
-    stated_by: dict[Word, Text] = Field(
-        {},
-        exclude_if=lambda value: not value,
-        description="who states input_size, mean, std and interpolation",
+    stated_by: dict[Word, Text] = omitted(
+        {}, description="who states input_size, mean, std and interpolation"
     )
     n_parameters: int = Field(ge=0, description="of the head-free trunk")
     n_affine: int | None = Field(
@@ -293,37 +285,27 @@ class BackboneFacts(Frozen):
     )
     weights_hash: Sha256
     random_init: int | None = Field(None, description="seed, for a randomly initialised control")
-    calibration: str | None = Field(
+    calibration: str | None = omitted(
         None,
-        exclude_if=lambda value: value is None,
         description="how the normalisation statistics of random weights were set, where they were",
     )
     recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
     recipe_digest: Sha256 | None = None
-    revision: str | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="commit of the hub repository that the weights are from",
+    revision: str | None = omitted(
+        None, description="commit of the hub repository that the weights are from"
     )
     pretraining_data: tuple[str, ...] = Field((), description="data set names, where known")
     source_accuracy: float | None = Field(None, ge=0, le=1)
     steps: int | None = Field(None, ge=0, description="optimizer steps of pretraining")
-    training: Training | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="recipe and cost, for a run of our own",
-    )
-    evaluation_size: int | None = Field(
+    training: Training | None = omitted(None, description="recipe and cost, for a run of our own")
+    evaluation_size: int | None = omitted(
         None,
         ge=8,
         le=1024,
-        exclude_if=lambda value: value is None,
         description="side (px) at which its recipe's study evaluates it, where it says so",
     )
-    feature_spec: FeatureSpec = Field(
-        NATIVE_FEATURES,
-        exclude_if=lambda value: value == NATIVE_FEATURES,
-        description="choices about features, where they differ from the source's",
+    feature_spec: FeatureSpec = omitted(
+        NATIVE_FEATURES, description="choices about features, where they differ from the source's"
     )
 
     @cached_property
@@ -363,25 +345,18 @@ class BackboneFacts(Frozen):
             f"{f'; {self.calibration}' if self.calibration else ''}"
         )
 
-    @model_validator(mode="after")
-    def _features_as_specified(self) -> Self:
-        for name in ("mean", "std"):
-            if getattr(self.feature_spec, name) not in (None, getattr(self, name)):
-                raise ValueError(f"{name} differs from that of feature_spec")
-        return self
-
     @property
     def runs_code(self) -> bool:
         """Return whether the backbone is made by code of its author."""
         return self.source == "py" or names_code(self.ref) or names_code(self.architecture)
 
     @model_validator(mode="after")
-    def _one_recipe(self) -> Self:
-        training = self.training
-        if training and (training.recipe_digest, training.steps) != (
-            self.recipe_digest,
-            self.steps,
-        ):
+    def _consistent(self) -> Self:
+        for name in ("mean", "std"):
+            if getattr(self.feature_spec, name) not in (None, getattr(self, name)):
+                raise ValueError(f"{name} differs from that of feature_spec")
+        run = (self.recipe_digest, self.steps)
+        if self.training and (self.training.recipe_digest, self.training.steps) != run:
             raise ValueError("training has another recipe digest or other steps than the backbone")
         return self
 
@@ -398,30 +373,25 @@ class Environment(Frozen):
     device: str
     cpu_capability: str
     threads: int = Field(ge=1, le=4096)
-    batch_size: int | None = Field(
+    batch_size: int | None = omitted(
         None,
         ge=2,
         le=MAX_BATCH,
-        exclude_if=lambda value: value is None,
         description="images a forward pass where one was asked for: features depend on it",
     )
-    halvings: int = Field(
+    halvings: int = omitted(
         0,
         ge=0,
         le=64,
-        exclude_if=lambda value: value == 0,
         description="of the episodes of a forward pass, where memory was too small for all",
     )
-    precision: str | None = Field(
+    precision: str | None = omitted(
         None,
         max_length=40,
-        exclude_if=lambda value: value is None,
         description="of float32 in features and heads, as torch's fp32_precision names it",
     )
-    plugins: dict[str, str] = Field(
-        {},
-        exclude_if=lambda value: not value,
-        description="packages of plug-ins that the number depends on, with their versions",
+    plugins: dict[str, str] = omitted(
+        {}, description="packages of plug-ins that the number depends on, with their versions"
     )
 
 
@@ -465,24 +435,15 @@ class ScoredFields(Frozen):
         0, ge=0, description="episodes at chance because every query got the same class"
     )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
-    details: dict[str, float | int | str] = Field(
-        {}, exclude_if=lambda value: not value, description="probe: per learning rate"
+    details: dict[str, float | int | str] = omitted({}, description="probe: per learning rate")
+    feature_norm: float | None = omitted(
+        None, ge=0, description="mean L2 norm of the data set's features; null where none are used"
     )
-    feature_norm: float | None = Field(
-        None,
-        ge=0,
-        exclude_if=lambda value: value is None,
-        description="mean L2 norm of the data set's features; null where none are used",
+    dense: ScoreRecord | None = omitted(
+        None, description="over all images of an episode's classes that could have been a query"
     )
-    dense: ScoreRecord | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="over all images of an episode's classes that could have been a query",
-    )
-    by_class: ClassScores | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="of a probe, where the test images of each class are known",
+    by_class: ClassScores | None = omitted(
+        None, description="of a probe, where the test images of each class are known"
     )
 
 
@@ -597,10 +558,6 @@ class Question(Frozen):
     weights: Sha256
     images: Images | None
     settings: dict[str, Any]
-
-    def digest(self) -> str:
-        """Return the sha-256 of the question, 64 hexadecimal digits."""
-        return digest(self.model_dump(mode="json"))
 
     @property
     def stem(self) -> str:

@@ -43,10 +43,6 @@ Epoch = Literal["last", "best"]
 TestScore = Literal["accuracy", "balanced_accuracy"]
 """Share of test images that are right, or its mean over the classes."""
 Metric = Literal["cosine", "euclidean"]
-AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
-SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
-SELECTS: tuple[Select, ...] = get_args(Select)
-METRICS: tuple[Metric, ...] = get_args(Metric)
 Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 Interpolation = Literal["bilinear", "bicubic", "lanczos"]
@@ -75,6 +71,12 @@ SAMPLING: dict[Protocol, Sampling] = {
     "startup-disjoint": Sampling("labeled_80", "disjoint"),
 }
 """Results of two protocols are never compared in one table."""
+PROTOCOL_OF = {sampling: protocol for protocol, sampling in SAMPLING.items()}
+
+
+def omitted(default: Any, **facts: Any) -> Any:
+    """Return a field that is written only where it differs from its default."""
+    return Field(default, exclude_if=lambda value: value == default, **facts)
 
 
 class Frozen(BaseModel):
@@ -138,15 +140,11 @@ class FeatureSpec(Frozen):
     std: normalisation instead of the source's. Canonical text has no field at its default.
     """
 
-    pool: Pooling = Field("native", exclude_if=lambda value: value == "native")
-    layers: str = Field(
-        "last", max_length=200, pattern=r"^[\w.-]+$", exclude_if=lambda v: v == "last"
-    )
-    head: bool = Field(False, exclude_if=lambda value: not value)
-    mean: Triple | None = Field(None, exclude_if=lambda value: value is None)
-    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = Field(
-        None, exclude_if=lambda value: value is None
-    )
+    pool: Pooling = omitted("native")
+    layers: str = omitted("last", max_length=200, pattern=r"^[\w.-]+$")
+    head: bool = omitted(False)
+    mean: Triple | None = omitted(None)
+    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = omitted(None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -202,10 +200,12 @@ class EpisodeSpec(Frozen):
         if not isinstance(data, dict) or not data.keys() & {"pool", "track"}:
             return data
         facts = {"pool": "full", "track": "classic", **data}
-        sampling = (facts.pop("pool"), facts.pop("track"))
-        protocol = next((name for name, stated in SAMPLING.items() if stated == sampling), None)
+        sampling = Sampling(facts.pop("pool"), facts.pop("track"))
+        protocol = PROTOCOL_OF.get(sampling)
         if protocol is None or facts.setdefault("protocol", protocol) != protocol:
-            raise ValueError(f"no protocol draws from pool {sampling[0]} on track {sampling[1]}")
+            raise ValueError(
+                f"no protocol draws from pool {sampling.pool} on track {sampling.track}"
+            )
         return facts
 
     @model_serializer(mode="wrap")
@@ -227,9 +227,7 @@ class EpisodeSpec(Frozen):
     @property
     def classic(self) -> Self:
         """The same episodes on the classic track."""
-        sampling = Sampling(self.pool, "classic")
-        protocol = next(name for name, facts in SAMPLING.items() if facts == sampling)
-        return self.model_copy(update={"protocol": protocol})
+        return self.model_copy(update={"protocol": PROTOCOL_OF[Sampling(self.pool, "classic")]})
 
     @property
     def stream(self) -> str:
@@ -265,7 +263,7 @@ class AffineSpec(Frozen):
     momentum: float = Field(0.0, ge=0, lt=1)
     dampening: float = Field(0.0, ge=0, le=1)
     weight_decay: float = Field(0.0, ge=0)
-    dtype: Literal["bfloat16"] | None = Field(None, exclude_if=lambda value: value is None)
+    dtype: Literal["bfloat16"] | None = omitted(None)
 
 
 SHA256 = r"^[0-9a-f]{64}$"
@@ -284,11 +282,8 @@ class FittedSpec(Frozen):
     SCALE_FREE: ClassVar[bool] = False
     normalize: Literal["none", "l2"] = "none"
     transductive: bool = False
-    code: str | None = Field(
-        None,
-        pattern=SHA256,
-        exclude_if=lambda value: value is None,
-        description="sha-256 of the user's file that defines the head",
+    code: str | None = omitted(
+        None, pattern=SHA256, description="sha-256 of the user's file that defines the head"
     )
 
     @model_validator(mode="after")
@@ -389,8 +384,8 @@ class EpisodicSpec(Frozen):
     image: ImageSpec = ImageSpec()
     head: HeadSpec = HeadSpec()
     bn_mode: BnMode = "eval"
-    affine: AffineSpec | None = Field(None, exclude_if=lambda value: value is None)
-    fitted: SerializeAsAny[FittedSpec] | None = Field(None, exclude_if=lambda value: value is None)
+    affine: AffineSpec | None = omitted(None)
+    fitted: SerializeAsAny[FittedSpec] | None = omitted(None)
 
     @model_validator(mode="before")
     @classmethod
@@ -489,7 +484,31 @@ BALANCED = "balanced"
 """Word of a column whose score is balanced accuracy."""
 
 
-class ProbeSpec(Frozen):
+class _DatasetSpec(Frozen):
+    """Fields of a probe, which is fitted and scored on a whole data set without episodes."""
+
+    kind: str
+    version: Literal[1] = 1
+    image: ImageSpec = ImageSpec()
+    bn_mode: Literal["eval"] = "eval"
+    split: Split = "official"
+    score: TestScore = omitted("accuracy")
+    transductive: ClassVar[bool] = False
+    scale_free: ClassVar[bool] = False
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """Words that a reader must see besides task and size; none for the defaults."""
+        score = (BALANCED,) if self.score == "balanced_accuracy" else ()
+        return (*score, *self.image.variant)
+
+    @property
+    def label(self) -> str:
+        """Readable part of a file name, e.g. probe-224px or knn-224px."""
+        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])
+
+
+class ProbeSpec(_DatasetSpec):
     """Linear probe as in SEAL (section 4.2), with defaults of this suite where the paper is silent.
 
     augmentation: `none` trains on features of the centre crop; `views` on those of k random views
@@ -501,8 +520,6 @@ class ProbeSpec(Frozen):
     """
 
     kind: Literal["probe"] = "probe"
-    version: Literal[1] = 1
-    image: ImageSpec = ImageSpec()
     lrs: tuple[float, ...] = (0.1, 0.01, 0.001)
     epochs: int = Field(120, ge=1, le=10**5)
     batch_size: int = Field(
@@ -513,17 +530,12 @@ class ProbeSpec(Frozen):
     schedule: Schedule = "constant"
     init: Literal["torch_default"] = "torch_default"
     augmentation: Augmentation = "none"
-    views: int | None = Field(None, ge=1, exclude_if=lambda value: value is None)
+    views: int | None = omitted(None, ge=1)
     label_smoothing: float = Field(0.0, ge=0, lt=1)
-    bn_mode: Literal["eval"] = "eval"
-    split: Split = "official"
-    held_out: float | None = Field(None, gt=0, lt=1, exclude_if=lambda value: value is None)
-    select: Select = Field("test", exclude_if=lambda value: value == "test")
-    epoch: Epoch = Field("last", exclude_if=lambda value: value == "last")
-    score: TestScore = Field("accuracy", exclude_if=lambda value: value == "accuracy")
+    held_out: float | None = omitted(None, gt=0, lt=1)
+    select: Select = omitted("test")
+    epoch: Epoch = omitted("last")
     seed: int = Field(0, ge=0)
-    transductive: ClassVar[bool] = False
-    scale_free: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -542,24 +554,17 @@ class ProbeSpec(Frozen):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """Words that a reader must see besides task and size; none for the defaults."""
         parts = {
             f"views-{self.views}": self.augmentation == "views",
             "live-views": self.augmentation == "live",
             self.schedule: self.schedule != "constant",
             "lr-held-out": self.select == "held_out" and self.epoch == "last",
             "held-out": self.epoch == "best",
-            BALANCED: self.score == "balanced_accuracy",
         }
-        return (*(word for word, shown in parts.items() if shown), *self.image.variant)
-
-    @property
-    def label(self) -> str:
-        """Readable part of a file name, e.g. probe-224px."""
-        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])
+        return (*(word for word, shown in parts.items() if shown), *super().variant)
 
 
-class KnnSpec(Frozen):
+class KnnSpec(_DatasetSpec):
     """k-NN probe: the training images nearest in feature space vote.
 
     Defaults are DINO's (Caron et al. 2021, section 4.1 and its code): k = 20, cosine similarity,
@@ -568,16 +573,10 @@ class KnnSpec(Frozen):
     """
 
     kind: Literal["knn"] = "knn"
-    version: Literal[1] = 1
-    image: ImageSpec = ImageSpec()
     k: int = Field(20, ge=1, le=10**7)
     metric: Metric = "cosine"
     weights: Literal["softmax", "uniform"] = "softmax"
     temperature: float | None = Field(0.07, gt=0)
-    bn_mode: Literal["eval"] = "eval"
-    split: Split = "official"
-    score: TestScore = Field("accuracy", exclude_if=lambda value: value == "accuracy")
-    transductive: ClassVar[bool] = False
     scale_free: ClassVar[bool] = True
 
     @model_validator(mode="before")
@@ -601,17 +600,10 @@ class KnnSpec(Frozen):
 
     @property
     def variant(self) -> tuple[str, ...]:
-        """Words that a reader must see besides task and size; none for the defaults."""
         fields = type(self).model_fields
         differ = {n: getattr(self, n) for n in ("k", "metric", "weights", "temperature")}
         changed = (f"{n}={v}" for n, v in differ.items() if v != fields[n].default and v)
-        score = (BALANCED,) if self.score == "balanced_accuracy" else ()
-        return (*changed, *score, *self.image.variant)
-
-    @property
-    def label(self) -> str:
-        """Readable part of a file name, e.g. knn-224px."""
-        return "-".join([self.kind, f"{self.image.input_size}px", *self.variant])
+        return (*changed, *super().variant)
 
 
 Spec = Annotated[EpisodicSpec | ProbeSpec | KnnSpec, Field(discriminator="kind")]

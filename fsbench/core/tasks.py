@@ -37,6 +37,7 @@ from fsbench.core.specs import (
     Pool,
     Protocol,
     Spec,
+    omitted,
 )
 
 Kind = Literal["probe", "episodic"]
@@ -60,8 +61,9 @@ LARGEST = 1000
 TRANSDUCTIVE = "transductive"
 """Word of a column's variant: the head sees all queries of an episode at once."""
 
+GRAMMAR = "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"
 _WHOLE = re.compile(r"\d{1,9}")
-_SHAPE = re.compile(r"(\d{1,9})w(\d{1,9})s")
+_SHAPE = rf"{'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s"
 _TASK = re.compile(
     rf"(?P<dataset>(?:{'|'.join(USER_DATA)}).+|[^:\x00-\x1f\x7f]+):"
     rf"(?:(?P<probe>{'|'.join(PROBES)})"
@@ -82,9 +84,8 @@ def head_names() -> tuple[Adaptation, ...]:
 @cache
 def _user_pattern(heads: tuple[Adaptation, ...]) -> re.Pattern[str]:
     """Return the expression of a pattern on images of the user."""
-    shape = _SHAPE.pattern.replace("(", "(?:")
     return re.compile(
-        rf"((?:{'|'.join(USER_DATA)}).+?)(?::({'|'.join(PROBES)}|{shape})"
+        rf"((?:{'|'.join(USER_DATA)}).+?)(?::({_SHAPE})"
         rf"(?:/({'|'.join(heads)}))?(?:@({'|'.join(PROTOCOLS)}))?)?"
     )
 
@@ -138,7 +139,7 @@ class TaskId(_Identity):
         """Return the task of a complete id. Raise UsageError if it is malformed or incomplete."""
         match = _TASK.fullmatch(text)
         if match is None:
-            raise UsageError(f"malformed task '{text}'", fix=_grammar())
+            raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
         if match["probe"]:
             return cls(match["dataset"], probe=_known("probe", match["probe"], PROBES))
         protocol = _known("protocol", match["protocol"], PROTOCOLS)
@@ -262,7 +263,7 @@ class TaskPattern:
         expression = _user_pattern(head_names()) if text.startswith(USER_DATA) else _NAMED
         match = expression.fullmatch(text)
         if match is None:
-            raise UsageError(f"malformed task '{text}'", fix=_grammar())
+            raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
         return cls(text, *match.groups())
 
     def covers(self, task: TaskId) -> bool:
@@ -283,14 +284,13 @@ class TaskPattern:
         return groups.get(self.dataset) or (canonical(self.dataset),)
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Frozen):
     """Parts of all tasks that options state; None for the defaults. kinds: what to run."""
 
     kinds: tuple[Kind, ...] = ("probe", "episodic")
-    shots: Sequence[int] | None = None
+    shots: tuple[int, ...] | None = None
     way: int | None = None
-    heads: Sequence[str] | None = None
+    adapt: tuple[str, ...] | None = None
     protocol: str | None = None
 
 
@@ -406,7 +406,7 @@ def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     if pattern.shape in PROBES or (bare and pattern.dataset == PROBED):
         if pattern.head or pattern.protocol:
             raise UsageError(
-                f"'{pattern.text}': a probe has no adaptation and no protocol", fix=_grammar()
+                f"'{pattern.text}': a probe has no adaptation and no protocol", fix=GRAMMAR
             )
         kinds: tuple[Kind, ...] = ("probe",)
     else:
@@ -423,7 +423,9 @@ def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
 def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
     if pattern.shape:
-        way, shot = _shape(pattern)
+        if not re.fullmatch(_SHAPE, pattern.shape):
+            raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=GRAMMAR)
+        way, shot = map(int, pattern.shape.removesuffix("s").split("w"))
         shots = (shot,)
     wrong = [n for n in shots if not 1 <= n <= LARGEST]
     if wrong or not 2 <= way <= LARGEST:
@@ -431,19 +433,12 @@ def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
             f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
             fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
         )
-    names = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
+    names = [pattern.head] if pattern.head else options.adapt or DEFAULT_HEADS
     chosen = [_known("adaptation", name, head_names()) for name in names]
     name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
     protocol = _known("protocol", name, PROTOCOLS)
     for head, shot in product(chosen, shots):
         yield TaskId("", way, shot, head, protocol)
-
-
-def _shape(pattern: TaskPattern) -> tuple[int, int]:
-    match = _SHAPE.fullmatch(pattern.shape or "")
-    if match is None:
-        raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=_grammar())
-    return int(match[1]), int(match[2])
 
 
 def _known(kind: str, name: str, allowed: Sequence[T]) -> T:
@@ -459,7 +454,7 @@ def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
     pairs = {
         "--shots": shaped and options.shots is not None,
         "--way": shaped and options.way is not None,
-        "--adapt": pattern.head is not None and options.heads is not None,
+        "--adapt": pattern.head is not None and options.adapt is not None,
         "--protocol": pattern.protocol is not None and options.protocol is not None,
     }
     for flag, twice in pairs.items():
@@ -468,10 +463,6 @@ def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
                 f"'{pattern.text}' and {flag} say the same part",
                 fix=f"leave it out of one: drop {flag}, or shorten the task",
             )
-
-
-def _grammar() -> str:
-    return "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"
 
 
 Data = Literal["official", "subset"]
@@ -489,10 +480,8 @@ class Track(Frozen):
     transductive: bool = Field(False, description="outcomes know the other queries of an episode")
     adaptation: str | None = Field(None, description="head and variant, e.g. linear or probe")
     data: Data | None = Field(None, description="subset: results with any flag")
-    extra: bool = Field(
-        False,
-        exclude_if=lambda value: not value,
-        description="columns that came after the table, outside of its ranking",
+    extra: bool = omitted(
+        False, description="columns that came after the table, outside of its ranking"
     )
 
     @classmethod

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
 from pydantic import ConfigDict, Field
 
+from fsbench.core import io
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Frozen
 from fsbench.data.assembly import StartupLists
@@ -63,10 +63,7 @@ class Card(Frozen):
 @cache
 def read_card(name: str) -> Card:
     """Read the card of a data set of the suite. Raise ValueError for a field that is wrong."""
-    path = Path(__file__).parent / "cards" / f"{name}.yaml"
-    text = path.read_text(encoding="utf-8")
-    fast = yaml.__with_libyaml__
-    fields = yaml.load(text, yaml.CSafeLoader) if fast else yaml.load(text, yaml.SafeLoader)
+    fields = io.read_table(Path(__file__).parent / "cards" / f"{name}.yaml")
     parts = {part: fields.pop(part) for part in Card.model_fields if part in fields}
     classes, count = fields["classes"], fields.pop("images_per_class", None)
     counts = classes if isinstance(classes, dict) else {}

@@ -3,13 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from fsbench.api.analyze import (
-    HINTS,
-    AnalysisChoice,
-    analyze,
-    choose_analyses,
-    parse_analysis_settings,
-)
+from fsbench.api.analyze import HINTS, AnalysisChoice, analyze, choose_analyses
 from fsbench.core.errors import UsageError
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
@@ -77,7 +71,7 @@ def analysis_jobs(
 
     Raise UsageError if nothing remains, UnknownName.
     """
-    chosen = choose_analyses(block.what, parse_analysis_settings(block.set), block.limit)
+    chosen = choose_analyses(block.what, block.set, block.limit)
     settings = {name: values.model_dump(mode="json") for name, values in chosen.items()}
     jobs, refused = {}, []
     for backbone in backbones:

@@ -14,14 +14,14 @@ import torch
 
 from fsbench.api.evaluate import seconds_per_image
 from fsbench.core import process
-from fsbench.core.progress import WorkEstimate, format_duration, require_consent
+from fsbench.core.progress import SILENT, WorkEstimate, format_duration, require_consent
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.sweep.evaluation import (
     EvaluationJob,
     SweepBackbone,
     TrainedBackbone,
-    load_given_backbone,
+    models_of,
 )
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
@@ -85,7 +85,7 @@ class CostModel:
             images = run.steps * recipe.batch_size * PASSES
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
         block, device = backbone.block, process.resolve_device(self.place.device)
-        loaded = load_given_backbone(block, device)
+        loaded = models_of(block).load(0, device, SILENT)
         side = backbone.native or PROTOCOL_SIZE
         pixels = torch.zeros((2, 3, side, side), dtype=torch.uint8)
         with torch.no_grad(), FlopCounter() as counter:

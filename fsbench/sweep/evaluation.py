@@ -1,30 +1,21 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fsbench import backbones
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.evaluate import run_request
-from fsbench.api.request import (
-    PROBE_FIELDS,
-    EvaluationRequest,
-    Models,
-    ProbeSettings,
-    parse_head_settings,
-    parse_probe_settings,
-    parse_tasks,
-)
-from fsbench.backbones import Backbone
+from fsbench.api.request import EvaluationRequest, Models
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.progress import SILENT
 from fsbench.core.schema import BackboneFacts, DatasetRecord
 from fsbench.core.specs import Frozen, Spec
-from fsbench.core.tasks import ColumnId, Options, TaskId
+from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import ResultStore
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
@@ -143,14 +134,7 @@ class GivenBackbone(Frozen):
         return {"scale": "given", "method": self.label, "seed": str(self.block.random_init or 0)}
 
     def models(self, place: Workplace) -> Models:
-        values = self.block
-        return Models(
-            (values.model,),
-            values.arch,
-            values.random_init,
-            (self.label,),
-            features=values.features,
-        )
+        return replace(models_of(self.block), names=(self.label,))
 
     def facts(self, place: Workplace) -> BackboneFacts | None:
         return load_facts(self.block)
@@ -174,21 +158,12 @@ def relative_to_cwd(path: Path) -> Path:
 @cache
 def load_facts(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> BackboneFacts:
     """Load the facts of a backbone, once per process. Raise UsageError if one of `needs` lacks."""
-    return load_given_backbone(block, needs=needs).facts
+    return models_of(block).load(0, "cpu", SILENT, needs).facts
 
 
-def load_given_backbone(
-    block: BackboneBlock, device: str = "cpu", needs: Iterable[str] = ()
-) -> Backbone:
-    """Load an existing backbone as its block says; needs: facts that must be known."""
-    return backbones.load_backbone(
-        block.model,
-        arch=block.arch,
-        random_init=block.random_init,
-        device=device,
-        features=block.features,
-        needs=needs,
-    )
+def models_of(block: BackboneBlock) -> Models:
+    """Return the existing backbone of a block."""
+    return Models((block.model,), block.arch, block.random_init, features=block.features)
 
 
 class EvaluationJob(Job):
@@ -225,7 +200,7 @@ class EvaluationJob(Job):
 
     @cached_property
     def request(self) -> EvaluationRequest:
-        return build_request(self.block, self.tasks)
+        return self.block.request().of_tasks(map(TaskId.parse, self.tasks))
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
@@ -277,31 +252,6 @@ class EvaluationJob(Job):
             machine=place.machine,
             yes=True,
         )
-
-
-def build_request(
-    block: EvaluationBlock, tasks: tuple[str, ...] | None = None
-) -> EvaluationRequest:
-    """Build the request of a block: all of its tasks, or these complete ids."""
-    options = Options(shots=block.shots, way=block.way, heads=block.adapt, protocol=block.protocol)
-    chosen = parse_tasks(block.targets, options) if tasks is None else parse_tasks(tasks, Options())
-    whole = tasks is None
-    used = {task.head or task.probe for task in chosen}
-    settings = {n: v for n, v in parse_head_settings(block.set).items() if whole or n in used}
-    probing = parse_probe_settings(block.set)
-    if not whole:
-        probed = {name for task in chosen if task.probe for name in PROBE_FIELDS[task.probe]}
-        probing = ProbeSettings({n: v for n, v in probing.values.items() if n in probed})
-    return EvaluationRequest(
-        tasks=chosen,
-        input_size=block.input_size,
-        episodes=block.episodes,
-        limit=block.limit,
-        seed=block.seed,
-        bn_mode=block.bn_mode if whole or "affine" in used else "eval",
-        settings=settings,
-        probing=probing,
-    )
 
 
 def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:

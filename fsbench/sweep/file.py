@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from fsbench.api.options import EvaluationOptions
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.schema import Text, names_code
@@ -47,20 +48,10 @@ class BackboneBlock(Frozen):
         return ref
 
 
-class EvaluationBlock(Frozen):
-    """Evaluations: targets x shots x heads of the backbones whose names match one of `only`."""
+class EvaluationBlock(EvaluationOptions):
+    """Evaluations: tasks x shots x heads of the backbones whose names match one of `only`."""
 
-    targets: tuple[str, ...] = Field(min_length=1, description="task ids or groups, as --tasks")
-    shots: tuple[int, ...] | None = None
-    way: int | None = None
-    adapt: tuple[str, ...] | None = None
-    protocol: str | None = None
-    episodes: int = Field(600, ge=1)
-    limit: int | None = Field(None, ge=1)
-    input_size: int | Literal["auto", "native"] = "auto"
-    seed: int = Field(0, ge=0)
-    bn_mode: str = "eval"
-    set: tuple[str, ...] = Field((), description="HEAD.SETTING=VALUE, as --set")
+    tasks: tuple[str, ...] = Field(min_length=1, description="task ids or groups, as --tasks")
     only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
 
 
@@ -123,16 +114,8 @@ def usage_error(path: Path, error: ValidationError) -> UsageError:
     for problem in error.errors(include_url=False):
         if problem["type"] == "extra_forbidden":
             *where, key = problem["loc"]
-            block = BLOCKS[str(where[0])] if where else SweepFile
+            annotation = SweepFile.model_fields[str(where[0])].annotation if where else None
+            block = get_args(annotation)[0] if where else SweepFile
             kind = f"key of {'.'.join(map(str, where))} in {path}" if where else f"key in {path}"
             return UnknownName(kind, str(key), list(block.model_fields))
     return UsageError(f"{path}: {explain_errors(error)}", fix="see 'Sweeps' in pretrain/README.md")
-
-
-BLOCKS: dict[str, type[Frozen]] = {
-    "pretrain": RunsBlock,
-    "backbones": BackboneBlock,
-    "evaluate": EvaluationBlock,
-    "analyze": AnalysesBlock,
-    "submit": EntriesBlock,
-}

@@ -19,7 +19,6 @@ from fsbench.sweep.evaluation import (
     GivenBackbone,
     SweepBackbone,
     TrainedBackbone,
-    build_request,
     load_facts,
 )
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, RunsBlock, SweepFile
@@ -99,7 +98,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
     graph, named = JobGraph(), trained_backbones(file, place)
-    needs = {need for block in file.evaluate for need in build_request(block).needs}
+    needs = {need for block in file.evaluate for need in block.request().needs}
     existing = [load_given(block, frozenset(needs)) for block in file.backbones]
     all_backbones: list[SweepBackbone] = [*existing, *named]
     require_distinct_labels(all_backbones)
@@ -213,7 +212,7 @@ def evaluation_parts(
     block: EvaluationBlock, place: Workplace, report: Reporter
 ) -> list[dict[str, DatasetRecord]]:
     """Return the tasks of a block, grouped by data set and head: complete id -> image record."""
-    request = build_request(block)
+    request = block.request()
     targets = TargetSets(request, data.DataRoots.parse(place.roots), place.cache, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
     for task in request.tasks:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from fsbench import data
 from fsbench.api.machine import Machine
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.process import Stopped, handled
+from fsbench.core.process import Stopped, raise_on_signals
 from fsbench.core.specs import Frozen, SourceSubset, digest
 from fsbench.sweep.file import JobKind
 
@@ -127,7 +127,7 @@ def run_job(job: Job, place: Workplace) -> JobOutcome:
     started, reason, wrong = time.monotonic(), "", False
     place.machine.start()
     try:
-        with handled():
+        with raise_on_signals():
             job.run(place)
     except Stopped as stopped:
         os._exit(stopped.exit_code)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
-from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -16,18 +15,18 @@ from fsbench.core.schema import Sha256
 from fsbench.core.specs import Frozen
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.job import Workplace
 
 
 class JobState(Frozen):
-    """Last event of a job. seconds, host: of the work itself."""
+    """Last event of a job: running, done or failed. seconds, host, pid: of the work itself."""
 
     key: Sha256
     kind: JobKind
     title: str
-    state: Literal["running", "done", "failed"]
-    attempt: int = Field(ge=1)
-    since: str = Field(description="UTC, ISO 8601")
+    state: str = "missing"
+    attempt: int = Field(0, ge=0)
+    since: str = Field("", description="UTC, ISO 8601")
     seconds: float | None = Field(None, ge=0)
     host: str | None = None
     pid: int | None = None
@@ -83,42 +82,24 @@ LIVE, BROKEN = "running", "stopped"
 UNFINISHED = ("missing", LIVE, BROKEN, "failed")
 
 
-class JobStatus(NamedTuple):
-    """Row of the status table; seconds: duration where the job ran. key: first 16 digits."""
-
-    key: str
-    kind: JobKind
-    title: str
-    state: str
-    seconds: float | None
-    reason: str
-    attempt: int
-    host: str | None
-
-
-def list_status(plan: SweepPlan, place: Workplace) -> list[JobStatus]:
-    """Return the status of all jobs; folders and board take precedence over state files."""
+def list_status(plan: SweepPlan, place: Workplace) -> list[JobState]:
+    """Return the states of all jobs; folders and board take precedence over state files."""
     states = StateFiles(place.output)
-    alive = states.alive()
-    return [
-        job_status(job, plan.done.get(key, ""), states.read(key), alive)
-        for key, job in plan.graph.jobs.items()
-    ]
+    alive, rows = states.alive(), []
+    for key, job in plan.graph.jobs.items():
+        row = states.read(key) or JobState(key=key, kind=job.KIND, title=job.title)
+        changes = {"title": job.title}
+        if key in plan.done:
+            changes |= {"state": plan.done[key], "reason": ""}
+        elif row.state == "done":  # its folder was deleted
+            changes |= {"state": "missing", "reason": ""}
+        elif row.state == LIVE and not alive:
+            changes |= {"state": BROKEN, "reason": "its sweep was killed; run it again to go on"}
+        rows.append(row.model_copy(update=changes))
+    return rows
 
 
-def job_status(job: Job, done: str, state_file: JobState | None, alive: bool) -> JobStatus:
-    state, reason = done or "missing", ""
-    if not done and state_file and state_file.state != "done":
-        state, reason = state_file.state, state_file.reason
-        if state == LIVE and not alive:
-            state, reason = BROKEN, "its sweep was killed; run it again to go on"
-    if state_file is None:
-        return JobStatus(job.key[:16], job.KIND, job.title, state, None, reason, 0, None)
-    details = state_file.seconds, reason, state_file.attempt, state_file.host
-    return JobStatus(job.key[:16], job.KIND, job.title, state, *details)
-
-
-def summarize_status(rows: list[JobStatus]) -> str:
+def summarize_status(rows: list[JobState]) -> str:
     """Return counts, the rate of one process and its time left, by the mean of each kind."""
     counts = Counter(row.state for row in rows)
     text = ", ".join(f"{n} {state}" for state, n in counts.items())

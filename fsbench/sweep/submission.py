@@ -46,19 +46,11 @@ class SubmissionJob(Job):
 
     @property
     def declaration(self) -> Declaration:
-        backbone, entries = self.backbones[0], self.entries
-        data = entries.pretraining_data
-        if isinstance(backbone, TrainedBackbone):
-            data = (backbone.training.recipe.source,)
-        return Declaration(
-            name=self.name,
-            authors=entries.authors,
-            link=entries.link,
-            license=entries.license,
-            pretraining_data=data,
-            targets_seen=entries.targets_seen,
-            statement=entries.statement,
-        )
+        fields = {**dict(self.entries), "name": self.name}
+        first = self.backbones[0]
+        if isinstance(first, TrainedBackbone):
+            fields["pretraining_data"] = (first.training.recipe.source,)
+        return Declaration.model_validate(fields)
 
     def done(self, place: Workplace) -> bool:
         """Return whether the board holds all results that it has a column for."""

@@ -1,5 +1,6 @@
 """The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
-from leaderboard.charts.scatter import Point, pareto_front
 from leaderboard.methods.gains import (
     GainKey,
     MatchedControl,
@@ -260,6 +260,11 @@ def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
 
 
 def select_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
-    """Return the names of the rows on the front of one cost."""
-    points = [Point(r.name, getattr(r.costs, axis), r.overall.mean) for r in rows if r.overall]
-    return {point.label for point in pareto_front(points)}
+    """Return the names of rows that no other matches in one cost and mean and beats in one."""
+    points = [(getattr(r.costs, axis), -r.overall.mean, r.name) for r in rows if r.overall]
+    front, best = set[str](), (math.inf, math.inf)
+    for cost, negative, name in sorted(points):
+        if negative < best[1] or (cost, negative) == best:
+            front.add(name)
+            best = cost, negative
+    return front

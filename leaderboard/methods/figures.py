@@ -13,30 +13,26 @@ A question that the board cannot answer has no figure.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import mean
+from typing import TYPE_CHECKING
 
 from fsbench.core import statistics
-from fsbench.core.plotting import Drawing, write_figure
+from fsbench.core.plotting import write_figure
 from fsbench.core.statistics import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
-from leaderboard.charts import bars, gaps, heat_map, scatter
-from leaderboard.methods.record import (
-    ControlKind,
-    Gain,
-    InDomainGain,
-    MethodBoard,
-    MethodRow,
-    MethodScore,
-)
+from leaderboard.figures import Mark, draw_bars, draw_gaps, draw_heat_map, draw_scatter
+from leaderboard.methods.record import ControlKind, Gain, InDomainGain, MethodBoard, MethodRow
 
-WIDTH = 760.0
-"""CSS pixels: a README's column."""
-GAIN = "gain over plain training (points)"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PLAIN = "plain training"
+GAIN = f"gain over {PLAIN} (points)"
 
 
 def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
@@ -48,130 +44,111 @@ def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
     for board in boards:
         track = re.sub(r"\W+", "-", board.track).strip("-") + "-" if len(boards) > 1 else ""
         others = [other for other in boards if other is not board]
-        for name, drawing in draw_figures(board, others).items():
+        for name, figure in draw_figures(board, others).items():
             paths.append(folder / f"{track}{name}.svg")
-            write_figure(drawing, paths[-1])
+            write_figure(figure, paths[-1])
     return paths
 
 
-def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> dict[str, Drawing]:
-    """Return drawings by name. others: other tables of the board."""
-    drawings = {name: draw(board) for name, draw in QUESTIONS.items()}
-    drawings["adaptation"] = draw_adaptation(board, (board, *others))
-    return {name: drawing for name, drawing in drawings.items() if drawing}
+def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dict[str, Figure]":
+    """Return figures by name. others: other tables of the board."""
+    figures = {name: draw(board) for name, draw in QUESTIONS.items()}
+    figures["adaptation"] = draw_adaptation(board, (board, *others))
+    return {name: figure for name, figure in figures.items() if figure}
 
 
 def name_figure(board: MethodBoard, title: str) -> str:
     return f"{title}, {board.track}" if board.track else title
 
 
-def list_gains(board: MethodBoard) -> Iterator[tuple[MethodRow, MethodScore, Gain]]:
-    """Yield rows with their overall cell and its gain over plain training, best first."""
-    for row in board.rows:
-        gain = row.overall.gains.get("normal") if row.overall else None
-        if row.overall and gain:
-            yield row, row.overall, gain
-
-
-def draw_gains(board: MethodBoard) -> Drawing | None:
-    """Draw the overall gains, coloured after Holm's correction."""
-    gains = [(row.name, gain) for row, _, gain in list_gains(board)]
-    return draw_gaps(board, name_figure(board, "Gains over plain training"), gains)
-
-
-def draw_in_domain_gains(board: MethodBoard) -> Drawing | None:
-    """Draw the gains in accuracy on the source, coloured after Holm's correction."""
-    gains = [(row.name, row.source_gain) for row in board.rows if row.source_gain]
-    title = name_figure(board, "Gains over plain training on the source")
-    return draw_gaps(board, title, gains)
-
-
-def draw_gaps(
-    board: MethodBoard, title: str, gains: Sequence[tuple[str, Gain | InDomainGain]]
-) -> Drawing | None:
-    """Draw gains by row, largest first.
-
-    The number of seeds stands beside a name; the gain of one seed is never significant.
-    """
-    rows = [
-        gaps.GapRow(
-            f"{name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}",
-            gain.gap,
-            *gain.interval,
-            significant=gain.is_significant(board.alpha),
-            single=len(gain.seeds) == 1,
-        )
-        for name, gain in sorted(gains, key=lambda item: -item[1].gap)
-    ]
-    chart = gaps.GapChart(
-        title=title,
-        a="method",
-        b="plain training",
-        rows=tuple(rows),
-        criterion="after Holm's correction the gain lies",
+def mark_gain(row: MethodRow, gain: Gain | InDomainGain, alpha: float, x: float = 0.0) -> Mark:
+    """Return a gain in points; the gain of one seed is never significant."""
+    return Mark(
+        row.name,
+        100 * gain.gap,
+        in_percent(gain.interval),
+        significant=gain.is_significant(alpha),
+        single=len(gain.seeds) == 1,
+        x=x,
     )
-    return gaps.draw(chart, WIDTH) if rows else None
 
 
-def draw_carry(board: MethodBoard) -> Drawing | None:
+def in_percent(interval: tuple[float | None, float | None]) -> tuple[float, float] | None:
+    """Return an interval of fractions in percent, None if it is unknown."""
+    low, high = interval
+    return None if low is None or high is None else (100 * low, 100 * high)
+
+
+def list_gains(board: MethodBoard) -> list[tuple[MethodRow, Gain]]:
+    """Return rows with their overall gain over plain training, best first."""
+    rows = [row for row in board.rows if row.overall and "normal" in row.overall.gains]
+    return [(row, row.overall.gains["normal"]) for row in rows if row.overall]
+
+
+def draw_overall(board: MethodBoard) -> "Figure | None":
+    """Draw the overall gains, coloured after Holm's correction."""
+    return draw_gains(board, list_gains(board), "Gains on the targets")
+
+
+def draw_in_domain_gains(board: MethodBoard) -> "Figure | None":
+    """Draw the gains in accuracy on the source, coloured after Holm's correction."""
+    gains = [(row, row.source_gain) for row in board.rows if row.source_gain]
+    return draw_gains(board, gains, "Gains on the source")
+
+
+def draw_gains(
+    board: MethodBoard, gains: Sequence[tuple[MethodRow, Gain | InDomainGain]], title: str
+) -> "Figure | None":
+    """Draw gains by row; the number of seeds stands beside a name."""
+    marks = []
+    for row, gain in gains:
+        name = f"{row.name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}"
+        marks.append(replace(mark_gain(row, gain, board.alpha), name=name))
+    return draw_gaps(marks, name_figure(board, title), PLAIN) if marks else None
+
+
+def draw_carry(board: MethodBoard) -> "Figure | None":
     """Draw the gains on the targets against those on the source."""
-    points = [
-        scatter.Point(
-            row.name,
-            row.source_gain.gap,
-            gain.gap,
-            *gain.interval,
-            significant=gain.is_significant(board.alpha),
-            single=len(gain.seeds) == 1,
-        )
-        for row, _, gain in list_gains(board)
+    marks = [
+        mark_gain(row, gain, board.alpha, x=100 * row.source_gain.gap)
+        for row, gain in list_gains(board)
         if row.source_gain
     ]
-    chart = scatter.Scatter(
-        title=name_figure(board, "Gains on the source and on the targets"),
-        x="gain over plain training on the source (points)",
-        y="gain over plain training on the targets (points)",
-        points=tuple(points),
-        level=0.0,
-    )
-    return scatter.draw(chart, WIDTH) if len(points) > 1 else None
+    title = name_figure(board, "Gains on the source and on the targets")
+    x, y = f"source: {GAIN}", f"targets: {GAIN}"
+    return draw_scatter(marks, title, x, y, level=True) if len(marks) > 1 else None
 
 
-def draw_targets(board: MethodBoard) -> Drawing | None:
+def draw_targets(board: MethodBoard) -> "Figure | None":
     """Draw the gains of each column."""
-    rows = [row for row, _, _ in list_gains(board)]
-    chart = build_heat_map(
-        board, rows, "normal", name_figure(board, "Gains over plain training by column")
-    )
-    return heat_map.draw(chart, WIDTH) if rows else None
+    rows = [row for row, _ in list_gains(board)]
+    title = name_figure(board, f"Gains over {PLAIN} by column")
+    return draw_columns(board, rows, "normal", title) if rows else None
 
 
-def build_heat_map(
+def draw_columns(
     board: MethodBoard, rows: Sequence[MethodRow], control: ControlKind, title: str
-) -> heat_map.HeatMap:
-    """Return the heat map of the gains of these rows over a kind of control, by column."""
-    gains = [
-        [row.cells[c].gains.get(control) if c in row.cells else None for c in board.columns]
+) -> "Figure":
+    """Draw the gains of these rows over a kind of control, by column."""
+    marks = [
+        [
+            mark_gain(row, row.cells[column].gains[control], board.alpha)
+            if column in row.cells and control in row.cells[column].gains
+            else None
+            for column in board.columns
+        ]
         for row in rows
     ]
-    ends = [[gain.interval if gain else (None, None) for gain in line] for line in gains]
-    return heat_map.HeatMap(
-        title=title,
-        rows=tuple(row.name for row in rows),
-        columns=tuple(shorten_columns(board.columns)[0]),
-        values=tuple(tuple(gain.gap if gain else None for gain in line) for line in gains),
-        low=tuple(tuple(low for low, _ in line) for line in ends),
-        high=tuple(tuple(high for _, high in line) for line in ends),
-        single=frozenset(i for i, row in enumerate(rows) if row.n_seeds == 1),
-    )
+    names, columns = [row.name for row in rows], shorten_columns(board.columns)[0]
+    return draw_heat_map(names, columns, marks, title)
 
 
-def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawing | None:
+def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> "Figure | None":
     """Draw gains of affine tuning against those of linear heads, in tasks and seeds with both.
 
     Linear columns may have a table of their own, with more seeds for each row.
     """
-    points: list[scatter.Point] = []
+    marks = []
     for other in boards:
         both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
         rows = product(board.rows, other.rows) if both else ()
@@ -179,18 +156,13 @@ def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> Drawin
             x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
             seeds = sorted(x.keys() & y.keys())
             if seeds:
-                linear, affine = (mean(gains[seed] for seed in seeds) for gains in (x, y))
-                single = len(seeds) == 1
-                points.append(scatter.Point(twin.name, linear, affine, single=single))
-    chart = scatter.Scatter(
-        title=name_figure(board, "Gains of linear heads and of affine tuning"),
-        x=f"linear heads: {GAIN}",
-        y=f"affine tuning: {GAIN}",
-        points=tuple(points),
-        level=0.0,
-        diagonal=True,
-    )
-    return scatter.draw(chart, WIDTH) if points else None
+                linear, affine = (100 * mean(gains[seed] for seed in seeds) for gains in (x, y))
+                marks.append(Mark(twin.name, affine, single=len(seeds) == 1, x=linear))
+    title = name_figure(board, "Gains of linear heads and of affine tuning")
+    x_label, y_label = f"linear heads: {GAIN}", f"affine tuning: {GAIN}"
+    if not marks:
+        return None
+    return draw_scatter(marks, title, x_label, y_label, level=True, diagonal=True)
 
 
 def linear_twin(column: str) -> str | None:
@@ -210,95 +182,72 @@ def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
     return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
 
 
-def draw_in_domain(board: MethodBoard) -> Drawing | None:
+def mark_accuracy(row: MethodRow, x: float, front: bool = False) -> Mark | None:
+    """Return the overall accuracy of a row in percent, None for a row without one."""
+    if row.overall is None:
+        return None
+    mean, interval = 100 * row.overall.mean, in_percent(row.overall.interval)
+    return Mark(row.name, mean, interval, single=row.n_seeds == 1, x=x, front=front)
+
+
+def draw_in_domain(board: MethodBoard) -> "Figure | None":
     """Draw accuracy on the targets against accuracy on the source."""
-    points = [
-        scatter.Point(
-            row.name,
-            row.source_accuracy,
-            row.overall.mean,
-            *row.overall.interval,
-            single=row.n_seeds == 1,
-        )
-        for row in board.rows
-        if row.overall and row.source_accuracy is not None
-    ]
-    chart = scatter.Scatter(
-        title=name_figure(board, "Accuracy on the source and on the targets"),
-        x="validation accuracy on the source (%)",
-        y="mean accuracy on the targets (%)",
-        points=tuple(points),
-    )
-    return scatter.draw(chart, WIDTH) if len(points) > 1 else None
+    rows = [row for row in board.rows if row.source_accuracy is not None]
+    marks = [m for row in rows if (m := mark_accuracy(row, 100 * (row.source_accuracy or 0)))]
+    title = name_figure(board, "Accuracy on the source and on the targets")
+    x, y = "validation accuracy on the source (%)", "mean accuracy on the targets (%)"
+    return draw_scatter(marks, title, x, y) if len(marks) > 1 else None
 
 
-def draw_cost(board: MethodBoard) -> Drawing | None:
+def draw_cost(board: MethodBoard) -> "Figure | None":
     """Draw gains against floating-point operations, which unlike hours fit any machine.
 
     None if all runs cost the same.
     """
-    points = [
-        scatter.Point(
-            row.name,
-            row.costs.flops / 1e12,
-            gain.gap,
-            *gain.interval,
-            significant=gain.is_significant(board.alpha),
-            single=len(gain.seeds) == 1,
-        )
-        for row, _, gain in list_gains(board)
-    ]
-    chart = scatter.Scatter(
-        title=name_figure(board, "Gain and cost"),
-        x="operations of a pretraining run (TFLOPs)",
-        y=GAIN,
-        points=tuple(points),
-        percent_x=False,
-        level=0.0,
-    )
-    return scatter.draw(chart, WIDTH) if len({p.x for p in points}) > 1 else None
+    gains = list_gains(board)
+    marks = [mark_gain(r, gain, board.alpha, x=r.costs.flops / 1e12) for r, gain in gains]
+    title, x = name_figure(board, "Gain and cost"), "operations of a pretraining run (TFLOPs)"
+    is_worth_it = len({mark.x for mark in marks}) > 1
+    return draw_scatter(marks, title, x, GAIN, level=True) if is_worth_it else None
 
 
-def draw_spread(board: MethodBoard) -> Drawing | None:
+def draw_spread(board: MethodBoard) -> "Figure | None":
     """Draw both half-widths of the interval of the overall accuracy, for several seeds."""
-    rows = [
-        bars.Bar(row.name, (100 * row.overall.ci95, 100 * row.overall.ci95_seeds))
+    halves = {
+        row.name: (100 * row.overall.ci95, 100 * row.overall.ci95_seeds)
         for row in board.rows
         if row.overall and row.overall.ci95 is not None and row.overall.ci95_seeds is not None
-    ]
-    chart = bars.BarChart(
-        title=name_figure(board, "Spread over seeds and over episodes"),
-        unit="half-width of the 95 % interval (points)",
-        series=("over episodes, for these seeds", "over episodes and seeds"),
-        rows=tuple(rows),
-        write="{:.2f}".format,
-    )
-    return bars.draw(chart, WIDTH) if rows else None
+    }
+    title = name_figure(board, "Spread over seeds and over episodes")
+    series = {
+        "over episodes, for these seeds": [episodes for episodes, _ in halves.values()],
+        "over episodes and seeds": [both for _, both in halves.values()],
+    }
+    unit = "half-width of the 95 % interval (points)"
+    return draw_bars([*halves], series, title, unit) if halves else None
 
 
-def draw_episodes(board: MethodBoard) -> Drawing | None:
+def draw_episodes(board: MethodBoard) -> "Figure | None":
     """Draw the episodes for each column that detect a gap of the measured size (power 0.8).
 
     Where pretraining seeds are what is uncertain, more episodes do not help.
     """
     columns = len(board.columns)
-    unsettled = [
-        (row.name, gain)
-        for row, _, gain in list_gains(board)
+    unsettled = {
+        row.name: gain
+        for row, gain in list_gains(board)
         if gain.p_holm >= board.alpha and gain.covers == "episodes" and gain.ci95 and gain.gap != 0
-    ]
-    chart = bars.BarChart(
-        title=name_figure(board, "Episodes that would settle what is open"),
-        unit="episodes needed to separate the method from plain training (dashed: episodes run)",
-        series=("episodes",),
-        rows=tuple(
-            bars.Bar(name, (float(count_episodes_needed(gain, columns)),))
-            for name, gain in unsettled
-        ),
+    }
+    if not unsettled:
+        return None
+    return draw_bars(
+        [*unsettled],
+        {"episodes": [count_episodes_needed(gain, columns) for gain in unsettled.values()]},
+        name_figure(board, "Episodes that would settle what is open"),
+        f"episodes that would separate the method from {PLAIN} (dashed: episodes run)",
         log=True,
-        reference=max((gain.n / columns for _, gain in unsettled), default=None),
+        reference=max(gain.n / columns for gain in unsettled.values()),
     )
-    return bars.draw(chart, WIDTH) if unsettled else None
 
 
 def count_episodes_needed(gain: Gain, columns: int) -> int:
@@ -308,8 +257,8 @@ def count_episodes_needed(gain: Gain, columns: int) -> int:
     return episodes_needed(sd, Goal(gap=abs(gain.gap)))
 
 
-QUESTIONS: dict[str, Callable[[MethodBoard], Drawing | None]] = {
-    "gains": draw_gains,
+QUESTIONS: "dict[str, Callable[[MethodBoard], Figure | None]]" = {
+    "gains": draw_overall,
     "targets": draw_targets,
     "in_domain": draw_in_domain,
     "in_domain_gains": draw_in_domain_gains,

@@ -61,7 +61,7 @@ def compute_joint_interval(value: float, estimates: Sequence[Estimate]) -> Stude
     freedoms = np.clip([freedom for v, freedom in estimates if v > 0], 1, 1e6)
     low, high = np.maximum(np.sort(stdtr(freedoms, -t))[[0, -1]], 1e-300)  # not zero
     while high > low * (1 + 1e-9):  # the half-width falls as its tails grow
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)  # their product may be too small for a float
         is_wide = compute_half(estimates, middle) > abs(value)
         low, high = (middle, high) if is_wide else (low, middle)
     return StudentInterval(compute_half(estimates), 2 * float(high))

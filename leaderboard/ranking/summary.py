@@ -1,24 +1,23 @@
 """Statistics of one table of a board, with the reasons why some are missing."""
 
-from collections.abc import Callable
-from typing import TypeVar
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
+from fsbench.core.plotting import write_figure
 from fsbench.core.specs import Frozen
-from fsbench.core.tasks import ColumnId
-from leaderboard.ranking.friedman import MOST_PAIRED, FriedmanTest, run_friedman
+from leaderboard.figures import draw_ranks
 from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
+from leaderboard.ranking.tiers import RankedEntry, Ranking
 from leaderboard.tables import BoardTable
 
-T = TypeVar("T")
-
-DEPENDENT = (
-    "Columns of one data set are not independent: Friedman's test and the critical difference are "
-    "optimistic there."
-)
-TOO_MANY = f"Nemenyi's p of every pair is left out above {MOST_PAIRED} entries."
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class BoardStatistics(Frozen):
@@ -35,15 +34,16 @@ class BoardStatistics(Frozen):
     tiers: tuple[tuple[str, ...], ...] = Field(description="by the leader rule, best first")
     unranked: tuple[str, ...]
     rank_intervals: RankIntervals | None = None
-    friedman: FriedmanTest | None = None
     notes: tuple[str, ...] = ()
 
 
 def summarize_board(view: BoardTable) -> BoardStatistics:
-    """Compute tiers, rank intervals and average ranks of one table."""
-    ranking, notes = view.ranking, list[str]()
-    intervals = attempt(lambda: bootstrap_ranks(ranking, view.contenders), notes)
-    tested = attempt(lambda: run_friedman(ranking), notes)
+    """Compute tiers and rank intervals of one table."""
+    ranking, intervals, notes = view.ranking, None, tuple[str, ...]()
+    try:
+        intervals = bootstrap_ranks(ranking, view.contenders)
+    except UsageError as error:
+        notes = (f"Not computed: {error.message} ({error.fix}).",)
     return BoardStatistics(
         board=view.name,
         track=view.track.label if view.track else "",
@@ -52,24 +52,24 @@ def summarize_board(view: BoardTable) -> BoardStatistics:
         tiers=tuple(tuple(standing.name for standing in tier) for tier in ranking.tiers),
         unranked=tuple(standing.name for standing in ranking.unranked),
         rank_intervals=intervals,
-        friedman=tested,
-        notes=(*notes, *(list_caveats(tested, ranking.columns) if tested else ())),
+        notes=notes,
     )
 
 
-def attempt(part: Callable[[], T], notes: list[str]) -> T | None:
-    """Return the result of `part`; on a UsageError, add it to the notes and return None."""
-    try:
-        return part()
-    except UsageError as error:
-        notes.append(f"Not computed: {error.message} ({error.fix}).")
-        return None
+def draw_averages(ranking: Ranking, entries: Sequence[RankedEntry]) -> "Figure | None":
+    """Draw the average ranks of some of the ranked entries; None for too few to test."""
+    scores = [[e.scores[column].mean for e in entries] for column in ranking.columns]
+    means = np.array(scores).reshape(len(ranking.columns), len(entries))
+    return draw_ranks([entry.name for entry in entries], means, ranking.alpha)
 
 
-def list_caveats(tested: FriedmanTest, columns: tuple[str, ...]) -> list[str]:
-    """Return what a reader of the average ranks must know."""
-    datasets = {ColumnId.parse(column).task.dataset for column in columns}
-    notes = [DEPENDENT] if len(datasets) < len(columns) else []
-    if tested.nemenyi is None:
-        notes.append(TOO_MANY)
-    return notes
+def write_averages(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
+    """Write the average ranks of all ranked entries, an SVG file for each table that has enough."""
+    paths = []
+    for table in tables:
+        entries = [entry for tier in table.ranking.tiers for entry in tier]
+        if figure := draw_averages(table.ranking, entries):
+            track = re.sub(r"\W+", "-", table.track.label) + "-" if table.track else ""
+            paths.append(folder / f"{track}ranks.svg")
+            write_figure(figure, paths[-1])
+    return paths

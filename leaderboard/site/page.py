@@ -13,7 +13,6 @@ from typing import Any
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import replacing
-from fsbench.core.plotting import DARK, LIGHT, css_variables
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from leaderboard.site.data import build_page_data
@@ -73,13 +72,9 @@ def render_page(data: dict[str, Any]) -> str:
 
 
 def join_styles(home: Traversable) -> str:
-    """Return all style sheets, and the colours of charts for light and dark pages."""
+    """Return all style sheets."""
     sheets = [(home / "css" / f"{name}.css").read_text(encoding="utf8") for name in CSS]
-    light, dark = css_variables(LIGHT), css_variables(DARK)
-    return (
-        f"\n{''.join(sheets)}:root{{{light}}}\n@media (prefers-color-scheme:dark)"
-        f"{{:root:not([data-theme=light]){{{dark}}}}}\n:root[data-theme=dark]{{{dark}}}\n"
-    )
+    return f"\n{''.join(sheets)}"
 
 
 def hash_source(text: str) -> str:

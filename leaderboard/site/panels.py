@@ -1,32 +1,28 @@
-"""Charts of a whole track, drawn for a desk and for a phone when the site is built."""
+"""Figures of a whole track, drawn when the site is built."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Collection, Iterator
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fsbench.core.errors import UsageError
 from fsbench.core.panels import Curve, Panel, draw_panels
-from fsbench.core.plotting import Drawing
+from fsbench.core.plotting import render_figure
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.statistics import Z95
-from leaderboard.charts import critical, heat_map, scatter
-from leaderboard.methods.figures import build_heat_map
+from leaderboard.figures import draw_scatter
+from leaderboard.methods.figures import draw_columns, mark_accuracy
 from leaderboard.methods.record import ControlKind, MethodBoard
-from leaderboard.ranking.friedman import is_undivided, run_friedman
-from leaderboard.ranking.summary import list_caveats
-from leaderboard.ranking.tiers import Ranking
+from leaderboard.ranking.summary import draw_averages
 from leaderboard.site import packing
 from leaderboard.tables import BoardTable
 
-PHONE, HALF, WHOLE = 358, 590, 1180
-"""Pixels of a drawing on a phone, and of one that takes half or all of the width of a desk."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MOST = 24
-"""Rows of a critical-difference diagram, and methods of a heat map."""
+"""Entries of a figure of average ranks, and methods of a heat map."""
 MOST_CURVES = 6
 """Lines that a reader can distinguish."""
 KINDS: dict[ControlKind, str] = {
@@ -36,30 +32,24 @@ KINDS: dict[ControlKind, str] = {
 }
 LAST: ControlKind = "random_init"
 """The control of a heat map where there is no other."""
-ChartRecord = dict[str, Any]
-"""Title, note and drawings of a chart, as the page stores them."""
+PanelRecord = dict[str, Any]
+"""Title, note and figure of a panel, as the page stores them."""
 
 
-def draw_methods(board: MethodBoard) -> list[ChartRecord]:
-    """Return the charts of a method board: gains by column, and accuracy against cost."""
+def draw_methods(board: MethodBoard) -> list[PanelRecord]:
+    """Return the figures of a method board: gains by column, and accuracy against cost."""
     return [*draw_heat_maps(board), *draw_costs(board)]
 
 
-def draw_track(table: BoardTable) -> list[ChartRecord]:
-    """Return the charts of a table that say something: accuracy by shots and average ranks."""
-    return [*draw_shots(table), *draw_ranks(table)] if table.names else []
+def draw_track(table: BoardTable) -> list[PanelRecord]:
+    """Return the figures of a table that say something: accuracy by shots and average ranks."""
+    return [*draw_shots(table), *draw_average_ranks(table)] if table.names else []
 
 
-def draw_chart(
-    title: str, note: str, draw: Callable[[float], Drawing], width: int = HALF, track: str = ""
-) -> ChartRecord:
-    """Return a chart drawn for a desk and for a phone.
-
-    track: where charts of several tracks stand on one page, whose ids must differ.
-    """
-    slug = "".join(c if c.isalnum() else "-" for c in f"{track} {title}".strip().lower())
-    drawings = [draw(pixels).to_svg(f"{slug}-{pixels}") for pixels in (width, PHONE)]
-    return {"title": title, "note": note, "whole": width == WHOLE, "drawings": drawings}
+def make_panel(title: str, note: str, figure: "Figure", whole: bool = False) -> PanelRecord:
+    """Return a figure with the text around it. whole: it takes the width of a desk."""
+    svg = render_figure(figure, "svg").decode()
+    return {"title": title, "note": note, "whole": whole, "svg": svg}
 
 
 def note_best(drawn: Collection[object], entries: Collection[object]) -> str:
@@ -67,7 +57,7 @@ def note_best(drawn: Collection[object], entries: Collection[object]) -> str:
     return f" The best {len(drawn)} of {len(entries)}." if len(drawn) < len(entries) else ""
 
 
-def draw_heat_maps(board: MethodBoard) -> Iterator[ChartRecord]:
+def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
     """Yield gains of each method over its controls, by column: a map for each kind of control."""
     rows_by_kind = {
         kind: [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
@@ -76,48 +66,29 @@ def draw_heat_maps(board: MethodBoard) -> Iterator[ChartRecord]:
     has_trained_control = any(rows for kind, rows in rows_by_kind.items() if kind != LAST)
     for kind, words in KINDS.items():
         rows = rows_by_kind[kind]
-        if not rows or (kind == LAST and has_trained_control):
-            continue
-        chart = build_heat_map(board, rows[:MOST], kind, f"Gain over {words}")
-        note = f"Methods by columns, in points over {words}; a dot where the interval excludes 0."
-        note += note_best(chart.rows, rows)
-        yield draw_chart(chart.title, note, partial(heat_map.draw, chart), WHOLE, board.track)
+        if rows and (kind != LAST or not has_trained_control):
+            note = f"Methods by columns, in points over {words}." + note_best(rows[:MOST], rows)
+            figure = draw_columns(board, rows[:MOST], kind, "")
+            yield make_panel(f"Gain over {words}", note, figure, whole=True)
 
 
-def draw_costs(board: MethodBoard) -> Iterator[ChartRecord]:
+def draw_costs(board: MethodBoard) -> Iterator[PanelRecord]:
     """Yield accuracy against the cost of pretraining."""
-    points = tuple(
-        scatter.Point(
-            row.name,
-            row.costs.flops,
-            row.overall.mean,
-            *row.overall.interval,
-            single=row.n_seeds == 1,
-        )
-        for row in board.rows
-        if row.overall is not None and row.costs.flops > 0
-    )
-    if len({point.x for point in points}) > 1:
-        chart = scatter.Scatter(
-            title="Accuracy against cost",
-            x="FLOPs of pretraining",
-            y="accuracy (%)",
-            points=points,
-            percent_x=False,
-            log_x=True,
-            front=True,
-        )
+    rows = [row for row in board.rows if row.costs.flops > 0]
+    marks = [m for r in rows if (m := mark_accuracy(r, r.costs.flops, "flops" in r.front))]
+    if len({mark.x for mark in marks}) > 1:
         note = (
             "Overall accuracy in percent; the line is the Pareto front (best for its cost). "
-            "Hollow: one pretraining seed. Methods of equal cost lie side by side."
+            "Hollow: one pretraining seed."
         )
-        yield draw_chart(chart.title, note, partial(scatter.draw, chart), WHOLE, board.track)
+        figure = draw_scatter(marks, "", "FLOPs of pretraining", "accuracy (%)")
+        yield make_panel("Accuracy against cost", note, figure, whole=True)
 
 
-def draw_shots(table: BoardTable) -> Iterator[ChartRecord]:
+def draw_shots(table: BoardTable) -> Iterator[PanelRecord]:
     """Yield the mean over the data sets at each number of shots, for leaders of tiers.
 
-    Rows of one tier would hide each other, so a table of one tier has no such chart.
+    Rows of one tier would hide each other, so a table of one tier has no such figure.
     """
     tiers = len(table.ranking.tiers)
     if tiers < 2:
@@ -126,8 +97,8 @@ def draw_shots(table: BoardTable) -> Iterator[ChartRecord]:
     places = [round(i * (tiers - 1) / (drawn - 1)) for i in range(drawn)]
     leaders = {place + 1: table.ranking.tiers[place][0].name for place in places}
     for adaptation, columns_by_shots in group_by_shots(table).items():
-        chart = Panel(
-            title=f"Accuracy by shots, {adaptation}",
+        panel = Panel(
+            title="",
             x="shots (images per class)",
             y="accuracy (%)",
             curves=tuple(
@@ -140,7 +111,7 @@ def draw_shots(table: BoardTable) -> Iterator[ChartRecord]:
             f"Mean over the data sets; the leaders of {drawn} of {tiers} tiers, with 95 % "
             "intervals over episodes."
         )
-        yield draw_chart(chart.title, note, partial(draw_panels, [chart], chart.title))
+        yield make_panel(f"Accuracy by shots, {adaptation}", note, draw_panels([panel]))
 
 
 def group_by_shots(table: BoardTable) -> dict[str, dict[int, list[str]]]:
@@ -180,41 +151,16 @@ def build_curve(
     )
 
 
-def select_top_tiers(ranking: Ranking) -> Ranking:
-    """Return the ranking with as many of its first tiers as a diagram has room for."""
-    sizes = accumulate(len(tier) for tier in ranking.tiers)
-    return replace(ranking, tiers=ranking.tiers[: sum(size <= MOST for size in sizes)])
-
-
-def draw_ranks(table: BoardTable) -> Iterator[ChartRecord]:
-    """Yield average ranks in the top tiers and the cliques within the critical difference.
-
-    Nothing if the difference separates none of them.
-    """
-    top = select_top_tiers(table.ranking)
-    try:
-        if is_undivided(top):
-            return
-        friedman = run_friedman(top)
-    except UsageError:
-        return
-    names = tuple(friedman.average_ranks)
-    if any(len(clique) == len(names) for clique in friedman.cliques):
-        return
-    chart = critical.Critical(
-        title="Critical difference",
-        names=names,
-        ranks=tuple(friedman.average_ranks.values()),
-        difference=friedman.critical_difference,
-        cliques=friedman.cliques,
-        alpha=friedman.alpha,
-    )
-    ranked = sum(map(len, table.ranking.tiers))
-    only = f" of the {len(top.tiers)} top tiers among themselves, {len(names)} of {ranked} rows,"
-    note = (
-        f"Average ranks{only if len(names) < ranked else ''} over {friedman.columns} columns; bars "
-        f"join what Nemenyi's test does not separate at {friedman.alpha:g} (Friedman "
-        f"{'p < 0.001' if friedman.p < 0.001 else f'p = {friedman.p:.2g}'})."
-    )
-    note = " ".join((note, *list_caveats(friedman, top.columns)))
-    yield draw_chart(chart.title, note, partial(critical.draw, chart))
+def draw_average_ranks(table: BoardTable) -> Iterator[PanelRecord]:
+    """Yield average ranks within the top tiers, as many as a figure has room for."""
+    tiers, columns = table.ranking.tiers, table.ranking.columns
+    sizes = accumulate(len(tier) for tier in tiers)
+    top = [entry for tier in tiers[: sum(size <= MOST for size in sizes)] for entry in tier]
+    if figure := draw_averages(table.ranking, top):
+        ranked = sum(map(len, tiers))
+        only = f" of {len(top)} of {ranked} rows, the top tiers," if len(top) < ranked else ""
+        note = (
+            f"Average ranks{only} over {len(columns)} columns. Bars join what Nemenyi's test does "
+            "not separate; it takes columns for independent, and those of one data set are not."
+        )
+        yield make_panel("Critical difference", note, figure)

@@ -140,7 +140,7 @@ class RecipeRegistry:
 
     def paper_row(self, name: str) -> PaperRecipe | None:
         """Return the paper's row of a recipe; None at the other scales."""
-        rows = (row for method in METHODS.values() for row in method.PAPER)
+        rows = (row for _, method in METHODS.items() for row in method.PAPER)
         return next((row for row in rows if name == f"paper/{row.name}"), None)
 
     def evaluation_size(self, name: str) -> int | None:

@@ -41,7 +41,7 @@ from torch.nn.utils.parametrize import cached
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks, joined
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, StopRequest, postponed
+from fsbench.core.process import Stopped, StopRequest, hold_signals
 from fsbench.core.progress import SILENT, Advance, Reporter
 from fsbench.data.source import SourceDataset
 from pretrain.meta.learner import EpisodicValidation
@@ -140,7 +140,7 @@ class Trainer:
         with (
             deterministic_kernels(self.recipe.deterministic),
             self.report.task(what, steps * size, "images", clock.step * size) as advance,
-            postponed() as self.stop,
+            hold_signals() as self.stop,
         ):
             while clock.round < rounds:
                 self._epoch(advance)

@@ -24,7 +24,6 @@ from torch.optim import SGD
 from fsbench import backbones
 from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
-from fsbench.core.process import keep_freed_memory
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
 from protocols.affine.network import take_rows
 from protocols.affine.tuning import AffineTuning, make_optimizer
@@ -158,7 +157,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)))
     parser.add_argument("--dtype", choices=["bfloat16"], help="of ours; float32 by default")
     options = parser.parse_args()
-    keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
     name = torch.cuda.get_device_name() if options.device != "cpu" else "cpu"

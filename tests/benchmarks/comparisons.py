@@ -43,7 +43,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 import fsbench
 from fsbench.backbones import load_backbone
-from fsbench.backbones.features import FeatureStore, feature_block_size
+from fsbench.backbones.features import FeatureRequest, FeatureStore, feature_block_size
 from fsbench.core.progress import SILENT
 from fsbench.core.specs import ImageSpec
 from fsbench.data import DataRoots, describe_dataset, load_target
@@ -185,7 +185,9 @@ class Cached:
         self.backbone = load_backbone(MODEL, random_init=0)
         record = describe_dataset(self.dataset, self.cache, SILENT)
         store, image = FeatureStore(self.cache), ImageSpec(input_size=CACHED_SIDE)
-        self.features = store.get(self.backbone, self.dataset, image, record.fingerprint)
+        self.features = store.get(
+            FeatureRequest(self.backbone, self.dataset, image, record.fingerprint)
+        )
 
     def evaluate(self, head: str) -> None:
         """Evaluate all episodes; results go to a new folder."""
@@ -351,7 +353,7 @@ def take_extraction(settings: Settings, side: int, most: int) -> list[Round]:
     def ours() -> None:
         with tempfile.TemporaryDirectory() as folder:
             store = FeatureStore(Path(folder), workers=WORKERS)
-            store.get(backbone, dataset, ImageSpec(input_size=side), "bench")
+            store.get(FeatureRequest(backbone, dataset, ImageSpec(input_size=side), "bench"))
 
     sides = [timer(work, len(dataset)) for work in (plain, ours)]
     return take_paired_rounds(sides[0], sides[1], 2, 0 if settings.quick else 15)

@@ -15,7 +15,6 @@ from benchmarks.affine import ROWS, Case, channels_last
 from benchmarks.pairing import seconds
 from torch import Tensor, nn
 
-from fsbench.core.process import keep_freed_memory
 from protocols.affine.convolution import FrozenConvolution
 from protocols.episodic.affine import exact_kernels
 
@@ -68,7 +67,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)), default=[0, 1])
     options = parser.parse_args()
-    keep_freed_memory()
     torch.set_num_threads(1)
     for number in options.rows:
         row = ROWS[number]

@@ -32,7 +32,7 @@ from benchmarks.pairing import (
 from PIL import Image
 
 from fsbench import backbones
-from fsbench.backbones.features import FeatureStore, blocks, feature_block_size
+from fsbench.backbones.features import FeatureRequest, FeatureStore, blocks, feature_block_size
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
@@ -124,7 +124,7 @@ class Case:
     def ours(self) -> None:
         self.runs += 1
         store = FeatureStore(self.folder / "cache", workers=self.workers, device=self.device)
-        store.get(self.backbone, self.dataset, self.spec, f"run {self.runs}")
+        store.get(FeatureRequest(self.backbone, self.dataset, self.spec, f"run {self.runs}"))
 
 
 def take_row(row: Row, device: str, threads: int, at_least: float) -> list[Round]:

@@ -22,7 +22,7 @@ from PIL import Image
 
 import fsbench
 from fsbench.backbones import load_backbone
-from fsbench.backbones.features import FeatureStore
+from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.core.process import peak_resident_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
@@ -103,8 +103,8 @@ def use_extraction(images: int) -> Use:
     small, dataset = generate_images(256), generate_images(images)
     with tempfile.TemporaryDirectory() as folder:
         store, image = FeatureStore(Path(folder), workers=1), ImageSpec(input_size=32)
-        store.get(backbone, small, image, "small")
-        return use_of(lambda: store.get(backbone, dataset, image, "whole"))
+        store.get(FeatureRequest(backbone, small, image, "small"))
+        return use_of(lambda: store.get(FeatureRequest(backbone, dataset, image, "whole")))
 
 
 def use_board(entries: int, folder: Path) -> Use:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from fsbench.core.process import keep_freed_memory
 from fsbench.core.schema import DatasetFacts
 
 OURS, AGAIN, PLAIN = "ours", "again", "plain"
@@ -73,7 +72,7 @@ def in_fresh_processes(
     outcomes = []
     for _ in range(processes):  # a Pool's processes could not start the workers of a DataLoader
         spawn = get_context("spawn")
-        with ProcessPoolExecutor(1, spawn, initializer=keep_freed_memory) as fresh:
+        with ProcessPoolExecutor(1, spawn) as fresh:
             outcomes.append(fresh.submit(take, *arguments).result())
     return outcomes
 

@@ -10,13 +10,13 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 29_802,
+    "fsbench": 29_007,
     "pretrain": 7_310,
     "protocols": 3_984,
-    "leaderboard": 10_860,
+    "leaderboard": 10_160,
 }
 """Most lines of Python of each package, scripts of studies included."""
-TRACKED_FILES = 12_488
+TRACKED_FILES = 12_425
 """Most files under version control."""
 
 # This list may only shrink: a circle that is gone is taken off, none is added.

@@ -9,23 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import pytest
 import yaml
 from studies import correlate_transfer
 from support import names
 from support.names import Page
-from support.readme import BLOCK, DOCUMENTS, TABLES, fill
+from support.readme import BLOCK, DOCUMENTS, DRAWN, TABLES, draw_shown, fill
 from typer.main import get_command
 
 from fsbench import __version__
 from fsbench.cli.main import build
 from leaderboard.methods.board import read_method_boards
-from leaderboard.methods.figures import write_figures
 from pretrain.recipes.registry import RECIPES
 
 ROOT = Path(__file__).resolve().parents[2]
-PILOT, REGIME = (ROOT / "leaderboard" / "studies" / name for name in ("pilot", "regime"))
+PILOT = ROOT / "leaderboard" / "pilot"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
 PRESENT = tuple(page for page in PAGES if page != "CHANGELOG.md")
@@ -98,18 +98,26 @@ def test_every_table_stands_in_one_document() -> None:
     assert sorted(names) == sorted(TABLES)
 
 
-@pytest.mark.parametrize("study", [PILOT, REGIME], ids=["pilot", "regime"])
-def test_figures_of_a_study_are_those_of_its_entries(study: Path, tmp_path: Path) -> None:
-    """By their texts, which hold every number: releases of matplotlib write lines differently."""
-    write_figures(read_method_boards(study / "entries"), tmp_path)
+@pytest.mark.parametrize("study", DRAWN, ids=lambda study: study.name)
+def test_figures_of_a_study_are_those_that_it_shows(study: Path, tmp_path: Path) -> None:
+    """By texts and the places of points: releases of matplotlib write lines differently."""
+    draw_shown(study, tmp_path)
     folders = (study / "figures", tmp_path)
-    stored, drawn = ({p.name: texts_of(p) for p in folder.iterdir()} for folder in folders)
-    assert stored == drawn, "run `make readme`"
+    stored, drawn = ({p.name: ElementTree.parse(p).getroot() for p in f.iterdir()} for f in folders)
+    assert stored.keys() == drawn.keys(), "run `make readme`"
+    for name, svg in stored.items():
+        assert texts_of(svg) == texts_of(drawn[name]), "run `make readme`"
+        assert points_of(svg) == pytest.approx(points_of(drawn[name]), abs=1), "run `make readme`"
 
 
-def texts_of(svg: Path) -> list[str]:
-    """All texts of a drawing: labels, and what a pointer shows over its marks."""
-    return sorted(filter(None, ElementTree.parse(svg).getroot().itertext()))
+def texts_of(svg: Element) -> list[str]:
+    return sorted(filter(None, (text.strip() for text in svg.itertext())))
+
+
+def points_of(svg: Element) -> list[float]:
+    """Places of the points and the ticks, in points of the picture."""
+    used = svg.iter("{http://www.w3.org/2000/svg}use")
+    return [float(element.attrib[key]) for element in used for key in "xy" if key in element.attrib]
 
 
 def test_correlations_of_the_pilot_study_are_those_of_the_script() -> None:

@@ -33,7 +33,6 @@ SIBLINGS = (
 
 FILE_PROTOCOLS = {
     "block_size": ("protocols",),
-    "draw": ("leaderboard.charts",),
     "estimate_passes": ("protocols.analyses",),
     "evaluate": ("protocols.probes",),
     "check": ("fsbench.backbones.sources",),

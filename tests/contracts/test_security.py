@@ -38,15 +38,13 @@ packages, and py: of the command line."""
 
 
 OWN = {
-    ("fsbench/core/plotting.py", "ElementTree.fromstring"),
     ("leaderboard/site/page.py", "Markup"),
     ("fsbench/backbones/pickles.py", "pickle.Unpickler"),
     ("fsbench/data/download.py", "zipped.extractall"),
     ("fsbench/data/download.py", "tarred.extractall"),
 }
-"""Drawings that this process made a moment ago; styles, scripts and escaped JSON of the page; the
-unpickler whose find_class imports nothing, which the tests below hold it to; archives whose hash
-was checked."""
+"""Styles, scripts and escaped JSON of the page; the unpickler whose find_class imports nothing,
+which the tests below hold it to; archives whose hash was checked."""
 
 
 def dotted(node: ast.AST) -> str:

@@ -7,9 +7,9 @@ import pytest
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
+from fsbench.api.options import EvaluationOptions
 from fsbench.api.request import (
     parse_head_settings,
-    parse_input_size,
     parse_probe_settings,
     parse_shard,
     parse_tasks,
@@ -17,7 +17,7 @@ from fsbench.api.request import (
 from fsbench.backbones.loading import parse_reference
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.tasks import PROTOCOLS, Options, TaskId, head_names, integers
+from fsbench.core.tasks import PROTOCOLS, TaskId, head_names, integers
 from fsbench.data.catalog import TARGETS, DataRoots
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import parse_overrides as parse_fields
@@ -49,7 +49,7 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
     """Of what is taken, the parts that were written stand in the id, which names the same task."""
 
     def check(text: str) -> None:
-        outcome = tally.attempt(lambda: parse_tasks([text], Options()), UsageError)
+        outcome = tally.attempt(lambda: parse_tasks([text]), UsageError)
         for task in outcome or ():
             assert isinstance(task, TaskId)
             assert TaskId.parse(str(task)) == task
@@ -58,7 +58,7 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
             written = re.search(r":(\d+)w(\d+)s", text)
             if written and task.n_shot:
                 assert (task.n_way, task.n_shot) == (int(written[1]), int(written[2]))
-            assert parse_tasks([str(task)], Options()) == (task,)
+            assert parse_tasks([str(task)]) == (task,)
 
     tally.explore(size, check, TASKS)
 
@@ -66,7 +66,7 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
 NUMBERS = st.one_of(st.integers(-(10**12), 10**12).map(str), ODD)
 WORDS = {
     "shots": lambda text: integers([text], "--shots"),
-    "size": parse_input_size,
+    "size": lambda text: EvaluationOptions.read(input_size=text),
     "shard": parse_shard,
     "data": lambda text: DataRoots.parse([text]),
     "model": parse_reference,

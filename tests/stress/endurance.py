@@ -149,7 +149,7 @@ def target(name: str, n: int, classes: int) -> Any:
 def extract(memory: Memory, folder: Path) -> None:
     """Features of TARGET images; a look after every block."""
     from fsbench import backbones
-    from fsbench.backbones.features import FeatureStore
+    from fsbench.backbones.features import FeatureRequest, FeatureStore
     from fsbench.core.progress import Silent
     from fsbench.core.specs import ImageSpec
 
@@ -166,7 +166,11 @@ def extract(memory: Memory, folder: Path) -> None:
 
     backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
     store = FeatureStore(folder, report=Watch())
-    store.get(backbone, target("drawn", TARGET, TARGET_CLASSES), ImageSpec(input_size=32), "0" * 64)
+    store.get(
+        FeatureRequest(
+            backbone, target("drawn", TARGET, TARGET_CLASSES), ImageSpec(input_size=32), "0" * 64
+        )
+    )
 
 
 def episodes(memory: Memory, folder: Path) -> None:

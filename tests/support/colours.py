@@ -6,7 +6,7 @@ from pathlib import Path
 import leaderboard.site
 
 RGB = tuple[float, float, float]
-STYLE = Path(leaderboard.site.__file__).parent / "css" / "scale.css"
+SHEETS = Path(leaderboard.site.__file__).parent / "css"
 
 
 def compute_contrast(a: RGB, b: RGB) -> float:
@@ -28,9 +28,12 @@ def parse_hex(colour: str) -> RGB:
 
 def read_scales() -> list[list[tuple[RGB, RGB]]]:
     """Return (cell, text) of every step: the light scale, then both statements of the dark one."""
-    blocks = re.split(r":root", STYLE.read_text(encoding="utf8").partition("*/")[2])[1:]
-    colours = [dict(re.findall(r"--([qt]\d): (#\w{6})", block)) for block in blocks]
-    return [
-        [(parse_hex(c[f"q{i}"]), parse_hex(c[f"t{i}"])) for i in range(len(c) // 2)]
-        for c in colours
-    ]
+    return [[(c[f"q{i}"], c[f"t{i}"]) for i in range(len(c) // 2)] for c in read_colours("scale")]
+
+
+def read_colours(sheet: str) -> list[dict[str, RGB]]:
+    """Return the colours by variable that a sheet states: light, then both statements of dark."""
+    text = (SHEETS / f"{sheet}.css").read_text(encoding="utf8")
+    blocks = text.partition("*/")[2].split(":root")[1:]
+    stated = [re.findall(r"--([\w-]+): (#\w{6})", block) for block in blocks]
+    return [{name: parse_hex(colour) for name, colour in pairs} for pairs in stated]

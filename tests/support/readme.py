@@ -1,9 +1,9 @@
-"""Generate the tables of the READMEs from the registries, the entries and the analyses.
+"""Generate tables and figures of the READMEs from the registries, the entries and the analyses.
 
     PYTHONPATH=tests python -m support.readme
 
-fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- end -->`.
-tests/contracts/test_docs.py checks that the documents hold exactly these tables.
+fills, in every document, what stands between `<!-- table: NAME -->` and `<!-- end -->`, and draws
+what the READMEs of the studies show. tests/contracts/test_docs.py checks that both are there.
 """
 
 import json
@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
+from leaderboard.methods.board import read_method_boards
+from leaderboard.methods.figures import write_figures
+from leaderboard.published import ENTRIES
 
 DOCUMENTS = (
     "README.md",
@@ -26,6 +29,9 @@ DOCUMENTS = (
 )
 """Documents with generated tables, relative to the root of the repository."""
 
+HOME = Path(__file__).resolve().parents[2] / "leaderboard"
+DRAWN = {HOME / "pilot": ENTRIES, HOME / "regime": HOME / "regime" / "entries"}
+"""Studies with figures, and the boards of their entries."""
 MEASURED = Path(__file__).resolve().parents[1] / "benchmarks/measured.json"
 """File of the last `make benchmarks`, which fills the table of speed."""
 
@@ -169,6 +175,14 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
+def draw_shown(study: Path, folder: Path) -> None:
+    """Draw the figures that the README of a study shows."""
+    text = (study / "README.md").read_text(encoding="utf8")
+    for path in write_figures(read_method_boards(DRAWN[study]), folder):
+        if f"figures/{path.name}" not in text:
+            path.unlink()
+
+
 def markdown(columns: tuple[str, ...], table: list[Row]) -> str:
     """Draw rows as a Markdown table without a line break at the end."""
     lines = [columns, ("---",) * len(columns)]
@@ -189,3 +203,5 @@ def text_of(value: Any) -> str:
 if __name__ == "__main__":
     for document in map(Path, DOCUMENTS):
         document.write_text(fill(document.read_text(encoding="utf8")), encoding="utf8")
+    for study in DRAWN:
+        draw_shown(study, study / "figures")

@@ -45,7 +45,7 @@ def sweep(root: Path, methods: tuple[str, ...] = ("seal", "llf"), **more: Any) -
     images(source / "val", 4, 4)
     block = {"recipes": ["toy"], "methods": [*methods], **more.pop("runs", {})}
     tiny = {**TINY, "source": f"folder:{source}"}
-    evaluation = {"targets": [f"folder:{target}:5w1s"], "episodes": 4, "input_size": "native"}
+    evaluation = {"tasks": [f"folder:{target}:5w1s"], "episodes": 4, "input_size": "native"}
     return {"pretrain": [{**block, "set": tiny}], "evaluate": [evaluation], **more}
 
 

@@ -29,7 +29,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.schema import BackboneFacts, Result, Training
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
-from fsbench.core.tasks import Options, TaskId
+from fsbench.core.tasks import TaskId
 from fsbench.results import ResultStore
 from fsbench.results.assembly import build_result as result_of
 from fsbench.results.entry import Loaded
@@ -59,7 +59,7 @@ SETTINGS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
 
 def spec_of(task: str, settings: tuple[str, ...], fields: dict[str, Any]) -> Spec:
     request = EvaluationRequest(
-        parse_tasks([task], Options()),
+        parse_tasks([task]),
         settings=parse_head_settings(settings),
         probing=parse_probe_settings(settings),
         **{"input_size": 32, **fields},
@@ -90,7 +90,7 @@ def test_the_command_reads_the_spec_of_the_result(
     kind, option = command
     assert notes == []
     assert kind == ("episodic" if isinstance(spec, EpisodicSpec) else "probe")
-    request = request_of_specs([Path(option.removeprefix("--spec="))], [], (0, 1), False)
+    request = request_of_specs([Path(option.removeprefix("--spec="))])
     (read,) = request.tasks
     assert read == TaskId.of(dataset, spec)
     assert request.spec(read, 32) == spec

@@ -19,7 +19,6 @@ from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.tasks import Options
 from fsbench.results.verification import read_cells
 from leaderboard.badges import Badge, read_badges
 from leaderboard.rules.board import inspect_board
@@ -35,7 +34,7 @@ CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a board of one honest entry and the features that it needs."""
     root = tmp_path_factory.mktemp("made")
-    request = EvaluationRequest(parse_tasks(TASKS, Options()), input_size=32, episodes=40)
+    request = EvaluationRequest(parse_tasks(TASKS), input_size=32, episodes=40)
     machine = Machine(threads=1, cache=root / "cache")
     run_request(MODEL, request, output=root / "results", machine=machine)
     submit_results(root / "results", root / "board", DECLARATION)
@@ -70,7 +69,7 @@ def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> Non
 
 def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:
     """Features depend on it, so it is part of the environment; other results do not mention it."""
-    request = EvaluationRequest(parse_tasks(TASKS[1:], Options()), input_size=32, episodes=4)
+    request = EvaluationRequest(parse_tasks(TASKS[1:]), input_size=32, episodes=4)
     machine = Machine(threads=1, cache=made / "cache", batch_size=7)
     run_request(MODEL, request, output=tmp_path / "results", machine=machine)
     submit_results(tmp_path / "results", tmp_path / "board", DECLARATION)

@@ -10,7 +10,7 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from fsbench import backbones
-from fsbench.backbones.features import FeatureStore
+from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.cli.main import build, run
 from fsbench.core.specs import ImageSpec
 
@@ -20,7 +20,9 @@ def cache(tmp_path: Path, pictures: Callable[..., Any], monkeypatch: pytest.Monk
     folder = tmp_path / "cache"
     monkeypatch.setenv("FSBENCH_CACHE", str(folder))
     backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
-    FeatureStore(folder, 4).get(backbone, pictures(4), ImageSpec(input_size=16), "0" * 64)
+    FeatureStore(folder, 4).get(
+        FeatureRequest(backbone, pictures(4), ImageSpec(input_size=16), "0" * 64)
+    )
     (folder / "features" / "abc.partial").mkdir()
     (folder / "sources" / "toy-32px").mkdir(parents=True)
     (folder / "sources" / "toy-32px" / "train.npy").write_bytes(b"x" * 2_000_000)

@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureStore, feature_block_size, lock_features
+from fsbench.backbones.features import (
+    FeatureRequest,
+    FeatureStore,
+    feature_block_size,
+    lock_features,
+)
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
@@ -51,7 +56,7 @@ def test_features_that_are_not_finite_are_refused(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
     with pytest.raises(CheckpointError, match=r"fsbench/toy_resnet gives NaN.*images 4 to 5"):
-        store.get(replace(backbone, module=Sick(2)), pictures(6), SMALL, PRINT)
+        store.get(FeatureRequest(replace(backbone, module=Sick(2)), pictures(6), SMALL, PRINT))
     assert not list(store.folder.glob("*/meta.json"))
 
 
@@ -59,7 +64,7 @@ def test_constant_features_are_refused(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
     with pytest.raises(CheckpointError, match=r"fsbench/toy_resnet gives the same features"):
-        store.get(replace(backbone, module=Sick(None)), pictures(6), SMALL, PRINT)
+        store.get(FeatureRequest(replace(backbone, module=Sick(None)), pictures(6), SMALL, PRINT))
     assert not list(store.folder.glob("*/meta.json"))
 
 
@@ -68,7 +73,7 @@ def test_a_size_that_the_network_does_not_take(pictures: Pictures, store: Featur
     with pytest.raises(
         UsageError, match="takes no images of 16 px, it was trained at 160"
     ) as caught:
-        store.get(fixed, pictures(4), SMALL, PRINT)
+        store.get(FeatureRequest(fixed, pictures(4), SMALL, PRINT))
     assert "--input-size native" in caught.value.fix
 
 
@@ -78,7 +83,7 @@ def test_a_corrupt_image_is_named(
     dataset = pictures(6)
     (dataset.root / "004.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"004\.png"):
-        store.get(backbone, dataset, SMALL, PRINT)
+        store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
 
 
 def test_a_batch_of_one_is_refused(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import pytest
 from rich.console import Console
 
 from fsbench.cli.console import emit_json, table
-from fsbench.core.progress import VERBOSITY, Bars, Lines, console_reporter, line
+from fsbench.core.progress import VERBOSITY, Bars, Lines, console_reporter, describe_work
 
 
 def test_a_progress_line_has_count_rate_and_time_left() -> None:
-    assert line("features", 50, 200, "images", 25.0) == "features: 50/200, 25 images/s, 6 s left"
+    assert describe_work(50, 200, "images", 25.0) == "50/200, 25 images/s, 6 s left"
+    assert describe_work(200, 200, "images", 2500.4) == "200/200, 2500 images/s"
 
 
 def test_plain_progress_is_sparse_and_counts_only_new_work(

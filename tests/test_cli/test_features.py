@@ -13,11 +13,11 @@ from support.fakes import DECLARATION
 import fsbench
 from fsbench.api.machine import Machine
 from fsbench.api.recompute import recompute
-from fsbench.api.request import Models, parse_input_size
+from fsbench.api.request import Models
 from fsbench.api.verify import Check, verify
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.cli.main import run
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
 from fsbench.results import read
 from leaderboard.rules.submission import submit_results
@@ -186,9 +186,3 @@ def test_choices_belong_to_references_and_not_to_specs(place: Path) -> None:
     (again,) = fsbench.evaluate("fsbench/toy_resnet", layers="layer2", mean=0.5, **options)
     assert again.spec == result.spec
     assert again.backbone.feature_spec.words == ("layer2", "mean=0.5")
-
-
-def test_input_sizes_as_text() -> None:
-    assert [parse_input_size(text) for text in ("auto", "native", "84")] == ["auto", "native", 84]
-    with pytest.raises(UnknownName, match="interpolation"):
-        fsbench.evaluate("fsbench/toy_resnet", interpolation="area")

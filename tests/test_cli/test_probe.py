@@ -13,7 +13,7 @@ from fsbench.core.schema import Result
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.core.tasks import TaskId
-from fsbench.data.targets.cub200 import CLASSES
+from fsbench.data.targets.cub200 import FACTS
 from fsbench.results import probe_records, read
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
@@ -33,7 +33,7 @@ def birds(tmp_path: Path) -> Path:
     tables: dict[str, list[str]] = {"images": [], "image_class_labels": [], "train_test_split": []}
     for label in (0, 7, 199):
         for rank in range(TRAIN + TEST):
-            name, number = f"{CLASSES[label]}/{rank}.png", len(tables["images"]) + 1
+            name, number = f"{FACTS.classes[label]}/{rank}.png", len(tables["images"]) + 1
             noise = words(40 * 40 * 3, "bird", label, rank) % np.uint64(60)
             pixels = noise.astype(np.uint8).reshape(40, 40, 3) + np.uint8(60 * (label % 4))
             (base / "images" / name).parent.mkdir(parents=True, exist_ok=True)

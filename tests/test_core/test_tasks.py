@@ -85,7 +85,9 @@ def test_a_probe_of_neighbours_runs_where_probes_run() -> None:
 
 
 def test_options_fill_what_the_id_leaves_out() -> None:
-    options = Options(("episodic",), (1, 2), 3, ("linear",), "startup")
+    options = Options(
+        kinds=("episodic",), shots=(1, 2), way=3, adapt=("linear",), protocol="startup"
+    )
     assert ids("isic", options=options) == [f"isic:3w{k}s/linear@startup" for k in (1, 2)]
 
 
@@ -173,7 +175,7 @@ def test_two_folders_of_one_name_have_two_names_and_one_stream() -> None:
     [
         ("isic:5w1s", {"shots": (1,)}, "--shots"),
         ("isic:5w1s", {"way": 5}, "--way"),
-        ("isic/linear", {"heads": ("linear",)}, "--adapt"),
+        ("isic/linear", {"adapt": ("linear",)}, "--adapt"),
         ("isic@ibm", {"protocol": "ibm"}, "--protocol"),
         ("folder:/a:5w1s", {"shots": (1,)}, "--shots"),
     ],

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from fsbench.core.process import Stopped, handled, postponed
+from fsbench.core.process import Stopped, hold_signals, raise_on_signals
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def send(number: int) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_stops_at_once_and_the_old_handler_comes_back(number: int, code: int) -> None:
     before = signal.getsignal(number)
-    with pytest.raises(Stopped, match="the same command goes on") as stopped, handled():
+    with pytest.raises(Stopped, match="the same command goes on") as stopped, raise_on_signals():
         send(number)
     assert stopped.value.exit_code == code
     assert signal.getsignal(number) is before
@@ -37,7 +37,7 @@ def test_a_postponed_signal_waits_to_be_obeyed_and_a_second_does_not() -> None:
     reached = []
 
     def work() -> None:
-        with handled(), postponed() as request:
+        with raise_on_signals(), hold_signals() as request:
             assert not request.number
             send(signal.SIGTERM)
             reached.append(request.number)
@@ -55,8 +55,8 @@ def test_what_nobody_obeyed_stops_at_the_end() -> None:
     reached = []
 
     def work() -> None:
-        with handled():
-            with postponed():
+        with raise_on_signals():
+            with hold_signals():
                 send(signal.SIGTERM)
                 reached.append("inside")
             reached.append("behind")
@@ -70,12 +70,12 @@ def test_an_ignored_signal_stays_ignored_and_other_callers_keep_their_handlers()
     """nohup ignores signals; a library user has handlers of its own."""
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        with handled(), postponed() as request:
+        with raise_on_signals(), hold_signals() as request:
             send(signal.SIGTERM)
         assert not request.number
     finally:
         signal.signal(signal.SIGTERM, before)
-    with postponed():
+    with hold_signals():
         assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -83,7 +83,7 @@ def test_other_threads_are_left_alone() -> None:
     done = []
 
     def work() -> None:
-        with handled(), postponed() as request:
+        with raise_on_signals(), hold_signals() as request:
             request.obey()
             done.append(True)
 

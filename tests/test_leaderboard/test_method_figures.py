@@ -2,20 +2,22 @@
 
 import re
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from support import fakes
 from support.methods import facts, outcomes, random_init
 
 from fsbench.cli.main import run
-from fsbench.core.plotting import INK, Drawing, render_figure
+from fsbench.core.plotting import INK, PAPER, render_figure
 from fsbench.core.schema import BackboneFacts
 from leaderboard.methods.board import build_method_board
 from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
-from leaderboard.methods.record import Gain, MethodBoard, MethodRow
+from leaderboard.methods.record import Gain, MethodBoard, MethodRow, MethodScore
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.rules.submission import submit_results
 
@@ -54,21 +56,34 @@ def board() -> MethodBoard:
     return build_method_board("b", [LINEAR, AFFINE], entries, facts_by_entry)
 
 
-def hints(drawing: Drawing) -> list[str]:
-    """What a pointer shows over the marks with numbers."""
-    return [hint for hint in drawing.hints.values() if ": " in hint]
+def points(figure: Figure) -> dict[str, Any]:
+    """The drawn points by the name of their mark."""
+    lines = figure.axes[0].get_lines()
+    return {str(line.get_label()): line for line in lines if line.get_marker() == "o"}
 
 
-def labels(drawing: Drawing) -> list[str]:
-    """What a pointer shows over the labels of rows."""
-    return [hint for hint in drawing.hints.values() if ": " not in hint]
+def at(line: Any) -> tuple[float, float]:
+    ((x, y),) = line.get_xydata()
+    return float(x), float(y)
 
 
-def colours(drawing: Drawing) -> dict[str, str]:
-    """Colours of the marks by the name that their hint begins with."""
-    marks = {mark.get_gid(): mark for mark in drawing.figure.axes[0].lines}
-    numbers = {gid: hint for gid, hint in drawing.hints.items() if ": " in hint}
-    return {hint.partition(":")[0]: marks[gid].get_color() for gid, hint in numbers.items()}
+def row_names(figure: Figure) -> list[str]:
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def row(board: MethodBoard, name: str) -> MethodRow:
+    (only,) = (row for row in board.rows if row.name == name)
+    return only
+
+
+def overall(board: MethodBoard, name: str) -> MethodScore:
+    score = row(board, name).overall
+    assert score is not None
+    return score
 
 
 def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
@@ -77,8 +92,8 @@ def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard)
         "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread", "episodes",
         "adaptation",
     ]  # fmt: skip
-    for name, drawing in draw_figures(board).items():
-        assert render_figure(drawing, Path("a.svg")) == render_figure(drawn[name], Path("a.svg"))
+    for name, figure in draw_figures(board).items():
+        assert render_figure(figure, "svg") == render_figure(drawn[name], "svg")
 
 
 def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
@@ -94,22 +109,15 @@ def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
 
 
 def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
-    drawing = draw_figures(board)["gains"]
-    shown = hints(drawing)
-    assert [*colours(drawing)] == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
-    styles = [*colours(drawing).values()]
-    row = next(row for row in board.rows if row.name == "llf")
-    assert row.overall is not None
-    gain = row.overall.gains["normal"]
-    assert f"{100 * gain.gap:+.2f} points" in shown[0]
-    assert styles[1:] == [INK, INK], "one seed shows no significant gain or loss"
-    sure = [
-        r.overall.gains["normal"].is_significant(board.alpha)
-        for name in ("llf", "swr", "lw")
-        for r in board.rows
-        if r.name == name and r.overall
-    ]
-    assert [style != INK for style in styles] == sure
+    figure = draw_figures(board)["gains"]
+    assert row_names(figure) == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
+    gains = [overall(board, name).gains["normal"] for name in ("llf", "swr", "lw")]
+    assert texts(figure) == [f"{100 * gain.gap:+.2f}".replace("-", "−") for gain in gains]
+    colours = [line.get_color() for line in points(figure).values()]
+    assert colours[1:] == [INK, INK], "one seed shows no significant gain or loss"
+    assert [colour != INK for colour in colours] == [g.is_significant(board.alpha) for g in gains]
+    faces = [line.get_markerfacecolor() == PAPER for line in points(figure).values()]
+    assert faces == [False, True, True], "one seed is hollow"
 
 
 def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None:
@@ -123,28 +131,42 @@ def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None
 
     drawn = draw_figures(board.model_copy(update={"rows": tuple(map(doubted, board.rows))}))
     for name in ("gains", "cost"):
-        (colour,) = (c for label, c in colours(drawn[name]).items() if "swr" in label)
-        assert colour == INK
-    assert "swr" in labels(drawn["episodes"])
+        (line,) = (line for label, line in points(drawn[name]).items() if "swr" in label)
+        assert line.get_color() == INK
+    assert "swr" in row_names(drawn["episodes"])
 
 
 def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
-    shown = "\n".join(hints(draw_figures(board)["targets"]))
-    for row in board.rows:
-        for cell in row.cells.values():
-            if "normal" in cell.gains:
-                points = f"{100 * cell.gains['normal'].gap:+.2f}".replace("-", "−")
-                assert f"{row.name}, " in shown
-                assert f"{points} points" in shown
+    figure = draw_figures(board)["targets"]
+    rows = [row(board, name) for name in row_names(figure)]
+    gains = [r.cells[column].gains["normal"] for r in rows for column in board.columns]
+    assert [r.name for r in rows] == ["llf", "swr", "lw"]
+    assert texts(figure) == [f"{100 * gain.gap:+.1f}".replace("-", "−") for gain in gains]
+
+
+def test_scatters_lie_at_the_numbers_of_the_record(board: MethodBoard) -> None:
+    drawn = draw_figures(board)
+    for name, line in points(drawn["cost"]).items():
+        gain = overall(board, name).gains["normal"]
+        assert at(line) == pytest.approx((row(board, name).costs.flops / 1e12, 100 * gain.gap))
+    for name, line in points(drawn["in_domain"]).items():
+        source = row(board, name).source_accuracy
+        assert source is not None
+        assert at(line) == pytest.approx((100 * source, 100 * overall(board, name).mean))
+    for name, line in points(drawn["carry"]).items():
+        on_source = row(board, name).source_gain
+        assert on_source is not None
+        gain = overall(board, name).gains["normal"]
+        assert at(line) == pytest.approx((100 * on_source.gap, 100 * gain.gap))
+    assert points(drawn["cost"]).keys() == {"llf", "swr", "lw"} == points(drawn["carry"]).keys()
 
 
 def test_linear_stands_against_affine(board: MethodBoard) -> None:
-    shown = hints(draw_figures(board)["adaptation"])
-    for row in board.rows:
-        gains = [row.cells[c].gains.get("normal") for c in (LINEAR, AFFINE)]
-        if all(gains):
-            x, y = (100 * gain.gap for gain in gains if gain)
-            assert f"{row.name}: {x:.2f} %, {y:.2f} %" in shown
+    drawn = points(draw_figures(board)["adaptation"])
+    assert drawn.keys() == {"llf", "swr", "lw"}
+    for name, line in drawn.items():
+        gains = [row(board, name).cells[c].gains["normal"] for c in (LINEAR, AFFINE)]
+        assert at(line) == pytest.approx([100 * gain.gap for gain in gains])
 
 
 def test_linear_and_affine_meet_in_the_seeds_that_both_have(
@@ -161,31 +183,32 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
             update={"track": "affine ibm 32px"}
         ),
     ]
-    drawn = {path.name: path.read_text() for path in write_figures(apart, tmp_path)}
-    assert "linear-ibm-32px-adaptation.svg" not in drawn
-    shown = hints(draw_figures(apart[1], apart[:1])["adaptation"])
-    assert all(hint in drawn["affine-ibm-32px-adaptation.svg"] for hint in shown)
+    names = {path.name for path in write_figures(apart, tmp_path)}
+    assert "linear-ibm-32px-adaptation.svg" not in names
+    assert "affine-ibm-32px-adaptation.svg" in names
+    shown = positions(draw_figures(apart[1], apart[:1]))
     one_seed = draw_figures(build_method_board("b", [LINEAR, AFFINE], first, facts_by_entry))
-    assert shown == hints(one_seed["adaptation"])
-    assert shown != hints(draw_figures(board)["adaptation"])
+    assert shown == positions(one_seed)
+    assert shown != positions(draw_figures(board))
+
+
+def positions(figures: dict[str, Figure]) -> dict[str, tuple[float, float]]:
+    return {name: at(line) for name, line in points(figures["adaptation"]).items()}
 
 
 def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> None:
-    drawing = draw_figures(board)["spread"]
-    assert set(labels(drawing)) >= {"normal", "llf"}
-    assert not {"lw", "swr"} & set(labels(drawing))
-    row = next(row for row in board.rows if row.name == "llf")
-    assert row.overall is not None
-    for half in (row.overall.ci95, row.overall.ci95_seeds):
-        assert half is not None
-        assert f">{100 * half:.2f}<" in drawing.to_svg("a")
+    figure = draw_figures(board)["spread"]
+    names = row_names(figure)
+    assert sorted(names) == ["llf", "normal"]
+    halves = [getattr(overall(board, n), k) for k in ("ci95", "ci95_seeds") for n in names]
+    assert texts(figure) == [f"{100 * half:.2f}" for half in halves]
 
 
 def test_episodes_are_those_of_the_z_test_and_only_for_what_is_open(board: MethodBoard) -> None:
     gain = Gain(gap=0.01, ci95=0.0196, p=0.3, n=1200, seeds=(0,), covers="episodes")
     # standard error .01 at 600 episodes a column; 1.960 + .842 standard errors must make one gap
     assert count_episodes_needed(gain, 2) == pytest.approx(600 * (1.95996 + 0.84162) ** 2, abs=2)
-    assert labels(draw_figures(board)["episodes"]) == ["swr"]
+    assert row_names(draw_figures(board)["episodes"]) == ["swr"]
 
 
 def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Path) -> None:

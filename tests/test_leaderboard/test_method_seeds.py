@@ -157,3 +157,15 @@ def test_joint_intervals_of_no_and_of_unknown_variance() -> None:
     unknown = compute_joint_interval(0.1, [(1.0, 1), (math.nan, 5)])
     assert all(math.isnan(value) for value in unknown)
     assert compute_joint_interval(1e9, [(1e-9, 599)]).p < 1e-290
+
+
+@pytest.mark.parametrize("value", [0.6, 6.0, 6e3, 6e9])
+@pytest.mark.parametrize("freedoms", [(20, 599), (4, 599), (200, 5999), (599, 599)])
+def test_a_value_of_very_many_errors_has_a_p(value: float, freedoms: tuple[int, int]) -> None:
+    """The bisection never ended where the smallest p of the parts was below 1e-300."""
+    joint = compute_joint_interval(value, [(1e-5, freedoms[0]), (1e-5, freedoms[1])])
+    of_first, of_both = (
+        compute_student_interval(value, se, freedoms[0]) for se in (1e-5**0.5, 2e-5**0.5)
+    )
+    assert of_first.ci95 < joint.ci95 <= of_both.ci95
+    assert max(of_first.p, 2e-300) * 0.99 <= joint.p <= max(of_both.p, 2e-300) * 1.01

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from support import fakes
@@ -51,11 +52,6 @@ def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFix
         ("middle", 2, 2, 2),
         ("last", 3, 3, 3),
     ]
-    assert summary.friedman is not None
-    assert summary.friedman.average_ranks == {"best": 1.0, "middle": 2.0, "last": 3.0}
-    assert (summary.friedman.columns, summary.friedman.chi2) == (2, pytest.approx(4.0))
-    assert summary.friedman.cliques == (("best", "middle", "last"),)
-    assert any("not independent" in note for note in summary.notes)
     assert read(capsys, board) == summary
 
 
@@ -66,19 +62,31 @@ def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert line.split()[:3] == ["◦", "middle", "2"]
     assert line.split()[4:] == ["2", "2", "to", "2"]
     assert "◦ one pretraining seed" in shown.err
-    assert "Critical difference 2.34" in shown.out
-    assert "not independent" in shown.err
+
+
+def test_average_ranks_are_a_figure(
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The critical difference of 3 entries over 2 columns is 2.343 sqrt(3 4 / 12) by Demsar."""
+    assert call("--board", str(board), "--figures", str(tmp_path / "figures")) == 0
+    assert "wrote" in capsys.readouterr().err
+    (path,) = (tmp_path / "figures").iterdir()
+    assert path.name == "ibm-32px-ranks.svg"
+    texts = [(text or "").strip() for text in ElementTree.parse(path).getroot().itertext()]
+    assert {"best", "middle", "last", "1.00", "2.00", "3.00"} <= set(texts)
+    assert "critical difference 2.34" in texts
+    assert "half" not in texts
 
 
 def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write(tmp_path / "a")
     submit_results(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
     summary = read(capsys, tmp_path / "board")
-    assert (summary.rank_intervals, summary.friedman) == (None, None)
+    assert summary.rank_intervals is None
     assert summary.notes == (
         "Not computed: rank intervals of one ranked entry (they need two or more).",
-        "Not computed: Friedman's test: ranked entries 1, columns 1 "
-        "(it needs 3 entries and 2 columns).",
     )
-    assert call("--board", str(tmp_path / "board")) == 0
+    figures = tmp_path / "figures"
+    assert call("--board", str(tmp_path / "board"), "--figures", str(figures)) == 0
+    assert not figures.exists()
     assert call("--board", str(tmp_path / "nowhere")) == 2

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from support.colours import RGB, compute_contrast, read_scales
+from support.colours import RGB, compute_contrast, read_colours, read_scales
 
 LIGHT, DARK = (0.965, 0.60), (0.28, 0.62)
 """Lightness of the lowest and the highest step on a light and on a dark page."""
@@ -68,6 +68,15 @@ def test_contrast_is_that_of_wcag() -> None:
     black, white, grey = (0.0,) * 3, (1.0,) * 3, (0x77 / 255,) * 3
     assert compute_contrast(black, white) == pytest.approx(21)
     assert compute_contrast(white, grey) == pytest.approx(4.48, abs=0.005)
+
+
+def test_lines_and_text_are_readable_in_both_schemes() -> None:
+    light, system, dark = read_colours("base")
+    assert system == dark
+    for colours in (light, dark):
+        assert compute_contrast(colours["bg"], colours["fg"]) >= 7
+        series = [colours[f"chart-{i}"] for i in range(1, 9)]
+        assert min(compute_contrast(colours["bg"], colour) for colour in series) >= 3
 
 
 @SCALES

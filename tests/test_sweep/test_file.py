@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.sweep.evaluation import TrainedBackbone, build_request
+from fsbench.sweep.evaluation import TrainedBackbone
 from fsbench.sweep.file import read_sweep_file
 from fsbench.sweep.graph import load_given
 from fsbench.sweep.training import TrainingJob
@@ -13,7 +13,7 @@ from pretrain.recipes.registry import load_recipe
 
 GOOD = """
 pretrain: [{recipes: [toy/seal], seeds: [0, 1]}]
-evaluate: [{targets: [toy], shots: [1, 5]}]
+evaluate: [{tasks: [toy], shots: [1, 5]}]
 """
 
 
@@ -36,7 +36,7 @@ def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
         ("pretrian: []", "pretrain"),
         ("pretrain: [{recipes: [toy/seal], seed: [0]}]", "seeds"),
         ("backbones: [{modle: timm/resnet18}]", "model"),
-        ("backbones: [{model: a}]\nevaluate: [{target: [toy]}]", "targets"),
+        ("backbones: [{model: a}]\nevaluate: [{task: [toy]}]", "tasks"),
         ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "license"),
     ],
 )
@@ -52,7 +52,7 @@ def test_an_unknown_key_is_answered_by_the_nearest(tmp_path: Path, text: str, me
         ("backbones: [{model: ' py:os:getcwd'}]", "names code to run"),
         ("backbones: [{model: 'a.pth@py:os:getcwd'}]", "names code to run"),
         ("backbones: [{model: a.pth, arch: 'py:os:getcwd'}]", "names code to run"),
-        ("evaluate: [{targets: [toy]}]", "names no backbone"),
+        ("evaluate: [{tasks: [toy]}]", "names no backbone"),
         ("backbones: [{model: a}]\nthreads: 0", "threads"),
         ("backbones: [{model: a}]\njobs: {pretrain: {retries: 3}}", "unknown key"),
         ("- a", "is no mapping"),
@@ -76,13 +76,13 @@ def test_resolution_and_features_of_backbones(tmp_path: Path) -> None:
 backbones:
   - {model: fsbench/toy_resnet, random_init: 0}
   - {model: fsbench/toy_resnet, random_init: 0, features: {pool: max, layers: layer2}}
-evaluate: [{targets: [toy_tiles], shots: [1]}]
+evaluate: [{tasks: [toy_tiles], shots: [1]}]
 """
     file = read_sweep_file(write_file(tmp_path, text))
     plain, chosen = (load_given(block) for block in file.backbones)
     assert plain.identity != chosen.identity
     assert chosen.label == "fsbench-toy_resnet-random0-max-layer2"
-    request = build_request(file.evaluate[0])
+    request = file.evaluate[0].request()
     (task,) = [task for task in request.tasks if not task.probe]
     assert request.spec(task, plain.native, plain.evaluation_size).image.input_size == 32
     recipe = load_recipe("paper/seal")

@@ -62,9 +62,9 @@ def test_a_round_that_one_run_alone_has_is_no_job(tmp_path: Path) -> None:
 
 def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
     data = sweep(tmp_path, methods=("seal",))
-    target = data["evaluate"][0]["targets"][0].rpartition(":")[0]
-    linear = {"targets": [target], "shots": [1, 2], "adapt": ["linear", "ridge"], "episodes": 4}
-    affine = {"targets": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
+    target = data["evaluate"][0]["tasks"][0].rpartition(":")[0]
+    linear = {"tasks": [target], "shots": [1, 2], "adapt": ["linear", "ridge"], "episodes": 4}
+    affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
     jobs = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
     tasks = [job.tasks for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
     shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
@@ -84,7 +84,7 @@ def test_a_key_follows_from_content_alone(tmp_path: Path) -> None:
     other = [{**data["evaluate"][0], "episodes": 5}]
     more = [
         *data["evaluate"],
-        {**data["evaluate"][0], "targets": [*data["evaluate"][0]["targets"]]},
+        {**data["evaluate"][0], "tasks": [*data["evaluate"][0]["tasks"]]},
     ]
     assert key("pretrain") == key("pretrain", evaluate=other)
     assert key("pretrain") != key("pretrain", runs={"seeds": [1]})

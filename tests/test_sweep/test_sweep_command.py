@@ -128,7 +128,7 @@ def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(tmp_path: Path)
     (entry,) = (tmp_path / "board").glob("tiny-*")
     before = hashes_of(entry)
 
-    other = {**evaluation, "targets": [evaluation["targets"][0].replace("5w1s", "5w2s")]}
+    other = {**evaluation, "tasks": [evaluation["tasks"][0].replace("5w1s", "5w2s")]}
     write(file, {**data, "evaluate": [evaluation, other]})
     assert call(str(file), *where(tmp_path, "elsewhere"), *board) == 0
     assert before.items() < hashes_of(entry).items()

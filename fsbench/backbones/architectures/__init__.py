@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.registry import Registry, attribute
+from fsbench.core.registry import Registry
 
 
 def layer_names(model: nn.Module) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Presets(Registry[Architecture]):
         return presets
 
 
-ARCHITECTURES = Presets("architecture", f"{__name__}.presets", attribute("PRESETS"))
+ARCHITECTURES = Presets("architecture", f"{__name__}.presets", lambda module: module.PRESETS)
 
 
 TIMM = "timm.layers.norm"
