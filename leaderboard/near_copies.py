@@ -1,181 +1,224 @@
-"""Entries whose outcomes hardly arise without copying: near copies, equal weights with others.
+"""Networks whose outcomes hardly arise without copying, and equal weights, flagged on both sides.
 
-They are shown as suspicious, not refused: a maintainer who has examined a pair adds it to `cleared`
-in board.json, e.g. [["a", "b"]]. Equal outcomes of other weights are refused by
-submission/inspection.py.
+They are shown as suspicious, not refused: a maintainer who has examined a pair of entries adds it
+to `cleared` in board.json, e.g. [["a", "b"]].
+
+Two networks are near copies if their answers, right or wrong query by query, correlate as those of
+a copy would of which 5 % of the queries were flipped, or whose accuracy was raised by 3 points: for
+an accuracy p that becomes q
+
+    flipped    .9 sqrt(p (1 - p) / (q (1 - q)))        q = p + .05 (1 - 2 p)
+    improved   sqrt(p (1 - q) / ((1 - p) q))           q = p + .03
+
+the smaller of both times SLACK, up to an accuracy of MOST, above which all good networks agree. In
+the studies of this repository 341 of 555,366 pairs of results reach it, between networks that share
+their first round of training (and one that collapses); of 8,796 pairs of seeds of one recipe only
+five of the latter. Counts of episodes find the pairs to compare: those of a copy correlate alike.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.records import EpisodeRecords
 from fsbench.results.entry import Loaded
-from leaderboard.ranking.outcomes import EXACT, Outcomes, extract_outcomes
+from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, extract_outcomes
 from leaderboard.record import BoardFile
 
-NEAR_COPY = 0.1
-"""Mean squared difference of episodes, in parts of that of two independent models.
-
-5 % of the queries flipped give 0.1. The closest pair of the pilot study, two runs that share their
-first generation, has 0.26.
-"""
+FLIPPED, IMPROVED = 0.05, 0.03
+SLACK = 0.97
+LEAST, MOST = 0.05, 0.955
+"""Accuracies between which the bound follows the formula."""
+MARGIN = 0.05
+"""By so much counts of 100 episodes or more may correlate less than answers, by chance."""
 MIN_ERRORS = 50
-"""Expected differences below which small numbers are no evidence."""
+"""Expected differences of independent networks below which small numbers are no evidence."""
+COLUMNS = 3
+"""Columns of a pair that are compared query by query, those whose counts correlate most."""
 SAME_WEIGHTS = {"affine": 0.05}
 OTHER_HEADS = 0.01
 """Share of queries in which two evaluations of one network may differ, affine tuning being chaotic;
 on another machine 0.002 and 0.02 are usual."""
-
-
 ROWS = 256
 """Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
-REASONS = "suspicious: near copy of", "suspicious: other outcomes than the same weights in"
-"""Of a pair with other weights, and of one with equal weights."""
+NEAR, DIFFERS, SAME = (
+    "suspicious: near copy of",
+    "suspicious: other outcomes than the same weights in",
+    "the same weights as",
+)
 Numbers = NDArray[Any]
 Suspicions = dict[str, dict[str, list[str]]]
-"""Entry -> reason -> the other entries."""
+"""Network -> reason -> the other networks."""
 
 
 class OutcomeRow(NamedTuple):
-    """Outcomes of an entry on a column: rows of equal `column` are compared."""
+    """Outcomes of a network on a column: rows of equal `column` are compared."""
 
     entry: str
+    network: str
     head: str
     column: tuple[str, str, int, int | bytes]
     weights: str
     outcomes: Outcomes
+    loaded: Loaded
 
     @classmethod
-    def of(cls, entry: str, loaded: Loaded) -> "OutcomeRow":
+    def of(cls, entry: str, network: str, loaded: Loaded) -> "OutcomeRow":
         result, outcomes = loaded.result, extract_outcomes(loaded).unweighted
-        episodes = (outcomes.draws, outcomes.out_of, outcomes.numbering)
-        column = (result.spec_digest, *episodes)
-        return cls(entry, result.column.adaptation, column, result.backbone.identity, outcomes)
+        column = (result.spec_digest, outcomes.draws, outcomes.out_of, outcomes.numbering)
+        head, weights = result.column.adaptation, result.backbone.identity
+        return cls(entry, network, head, column, weights, outcomes, loaded)
+
+
+Pair = tuple[int, int]
+"""Places of two rows, the smaller first."""
 
 
 def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> Suspicions:
-    """Return what is suspicious about each entry; pairs in `cleared` are left out."""
-    names, pairs = compare_entries(rows)
+    """Return what is suspicious about each network; pairs in `cleared` are left out."""
+    listed = list(rows)
+    found: dict[tuple[str, str, str], None] = {}
     cleared = {frozenset(pair) for pair in file.cleared}
-    if cleared:
-        entries = [frozenset((names[a], names[b])) for _, a, b in pairs.tolist()]
-        pairs = pairs[np.array([pair not in cleared for pair in entries], np.bool_)]
-    return group_by_entry(names, pairs)
 
+    def is_open(a: int, b: int) -> bool:
+        return frozenset((listed[a].entry, listed[b].entry)) not in cleared
 
-def group_by_entry(names: Sequence[str], pairs: NDArray[np.int64]) -> Suspicions:
-    """Return the others of each entry, by reason. pairs: of compare_entries."""
-    if not pairs.size:
-        return {}
-    both = np.stack([pairs, pairs[:, [0, 2, 1]]], axis=1)
-    is_new = np.ones(both.shape[:2], np.bool_)
-    is_new[:, 1] = pairs[:, 1] != pairs[:, 2]  # an entry may have both results
-    both = both[is_new]
-    keys = both[:, 1] * len(REASONS) + both[:, 0]
-    order = np.argsort(keys, kind="stable")
+    for reason, a, b in (*compare_weights(listed), *compare_answers(listed, is_open)):
+        if is_open(a, b):
+            one, other = listed[a].network, listed[b].network
+            found |= {(reason, one, other): None, (reason, other, one): None}
     suspicions: Suspicions = {}
-    for part in np.split(both[order], np.flatnonzero(np.diff(keys[order])) + 1):
-        reason, entry, _ = part[0]
-        others = [names[other] for other in part[:, 2].tolist()]
-        suspicions.setdefault(names[entry], {})[REASONS[reason]] = others
+    for reason, network, other_network in found:
+        suspicions.setdefault(network, {}).setdefault(reason, []).append(other_network)
     return suspicions
 
 
 def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return one text per reason, with the first entry and the number of others."""
+    """Return one text per reason, with the first network and the number of others."""
     return tuple(
         f"{reason} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         for reason, names in suspicions.items()
     )
 
 
-def compare_entries(rows: Iterable[OutcomeRow]) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the entries, and suspicious pairs (P, 3): place in REASONS, two places of entries.
+def compare_weights(rows: Sequence[OutcomeRow]) -> Iterator[tuple[str, int, int]]:
+    """Yield pairs of equal weights in several entries, with the reason."""
+    places: dict[tuple[object, str], list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        places[row.column, row.weights].append(place)
+    for group in places.values():
+        for a, b in combinations(group, 2):
+            one, other = rows[a], rows[b]
+            if one.network != other.network:
+                limit = SAME_WEIGHTS.get(one.head, OTHER_HEADS) * count_queries(one.outcomes)
+                yield DIFFERS if count_differences(one, other) > limit else SAME, a, b
 
-    A pair is listed once for a reason, at the first column in which it holds.
+
+def count_queries(outcomes: Outcomes) -> int:
+    return outcomes.right.size * outcomes.out_of
+
+
+def count_differences(one: OutcomeRow, other: OutcomeRow) -> float:
+    """Return the squared distance of the counts, about the number of queries that differ."""
+    a, b = one.outcomes.right.astype(np.float64), other.outcomes.right.astype(np.float64)
+    return float(((a - b) ** 2).sum())
+
+
+def bound_correlation(accuracy: Numbers) -> NDArray[np.float64]:
+    """Return the correlation of answers from which on networks of this accuracy are near copies."""
+    p = np.clip(np.asarray(accuracy, np.float64), LEAST, MOST)
+    q = p + FLIPPED * (1 - 2 * p)
+    flipped = (1 - 2 * FLIPPED) * np.sqrt(p * (1 - p) / (q * (1 - q)))
+    q = p + IMPROVED
+    improved = np.sqrt(p * (1 - q) / ((1 - p) * q))
+    return np.asarray(SLACK * np.minimum(flipped, improved), np.float64)
+
+
+def compare_answers(
+    rows: Sequence[OutcomeRow], is_open: Callable[[int, int], bool]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield pairs of other weights that are near copies on a column, each once.
+
+    is_open: whether a pair of places is to be compared.
     """
-    columns: dict[tuple[str, str, int, int | bytes], list[OutcomeRow]] = defaultdict(list)
-    numbers: dict[str, int] = {}
-    for row in rows:
-        columns[row.column].append(row)
-        numbers.setdefault(row.entry, len(numbers))
-    shape = len(REASONS), len(numbers), len(numbers)
-    keys = [np.empty(0, np.int64)]
-    for group in columns.values():
-        pairs, same = find_suspicious_pairs(group)
-        entries = np.sort(np.array([numbers[row.entry] for row in group])[pairs], axis=1)
-        keys.append(np.ravel_multi_index((same.astype(np.int64), *entries.T), shape))
-    every = np.concatenate(keys)
-    distinct = every[np.sort(np.unique(every, return_index=True)[1])]
-    return list(numbers), np.stack(np.unravel_index(distinct, shape), axis=1)
+    columns: dict[object, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        columns[row.column].append(place)
+    candidates: dict[tuple[str, str], list[tuple[float, Pair]]] = defaultdict(list)
+    for places in columns.values():
+        for a, b, correlation in pair_correlated([rows[i].outcomes for i in places]):
+            pair = places[a], places[b]
+            if rows[pair[0]].weights != rows[pair[1]].weights and is_open(*pair):
+                names = rows[pair[0]].network, rows[pair[1]].network
+                candidates[names].append((correlation, pair))
+    chosen = [sorted(of_pair, reverse=True)[:COLUMNS] for of_pair in candidates.values()]
+    answers = read_answers(rows, {i for part in chosen for _, pair in part for i in pair})
+    for part in chosen:
+        for _, (a, b) in part:
+            if answers[a].is_near(answers[b], count_queries(rows[a].outcomes)):
+                yield NEAR, a, b
+                break
 
 
-def find_suspicious_pairs(group: list[OutcomeRow]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the suspicious pairs (P, 2) of a column, and whether their weights are equal (P,)."""
-    out_of = group[0].outcomes.out_of
-    right = np.array([row.outcomes.right for row in group])
-    queries = right.shape[1] * out_of
-    # sums of products of counts are exact in either type
-    right = right.astype(np.float32 if 2 * queries * out_of < EXACT else np.float64)
-    places = {row.weights: i for i, row in enumerate(group)}
-    weights = np.array([places[row.weights] for row in group])
-    sums = right.sum(axis=1, dtype=np.float64)
-    near, distances = pair_near_rows(right, sums, NEAR_COPY * queries / 2)
-    same = pair_equal(weights)
-    accuracies = sums[near].sum(axis=1) / (2 * queries)
-    expected = 2 * accuracies * (1 - accuracies) * queries
-    is_near = (distances <= NEAR_COPY * expected) & (expected >= MIN_ERRORS)
-    is_near &= weights[near[:, 0]] != weights[near[:, 1]]
-    differs = (
-        count_differences(right, same) > SAME_WEIGHTS.get(group[0].head, OTHER_HEADS) * queries
-    )
-    pairs = np.concatenate([near[is_near], same[differs]])
-    pairs = np.sort(pairs, axis=1)
-    pairs = pairs[np.lexsort(pairs.T[::-1])]
-    return pairs, weights[pairs[:, 0]] == weights[pairs[:, 1]]
+def pair_correlated(outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs of rows whose counts correlate as those of copies, with the correlation."""
+    right, out_of = np.stack([o.right for o in outcomes]).astype(np.float32), outcomes[0].out_of
+    accuracy = right.mean(axis=1, dtype=np.float64) / out_of
+    centered = right - right.mean(axis=1, keepdims=True)
+    lengths = np.sqrt(np.einsum("ij,ij->i", centered, centered))
+    centered /= np.where(lengths > 0, lengths, 1)[:, None]
+    bounds = bound_correlation(accuracy) - MARGIN * (out_of > 1)
+    n = count_queries(outcomes[0])
+    for low in range(0, len(right), ROWS):
+        part = slice(low, low + ROWS)
+        correlations = centered[part] @ centered[low:].T
+        p, q = accuracy[part, None], accuracy[low:]
+        near = correlations >= np.minimum(bounds[part, None], bounds[low:])
+        near &= (p * (1 - q) + q * (1 - p)) * n >= MIN_ERRORS
+        first, second = np.nonzero(np.triu(near, 1))
+        for a, b in zip(first.tolist(), second.tolist(), strict=True):
+            yield low + a, low + b, float(correlations[a, b])
 
 
-def pair_near_rows(
-    right: Numbers, sums: Numbers, limit: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the pairs (P, 2) of rows (N, E) at a squared distance (P,) of at most `limit`.
+class Answers(NamedTuple):
+    """Answers of a network on a column: packed bits, and the share of right ones."""
 
-    Only rows with sums near each other are compared: the squared distance is at least the squared
-    difference of the sums divided by E.
-    """
-    order = np.argsort(sums, kind="stable")
-    squares = np.einsum("ke,ke->k", right, right)
-    reach = sums[order] + math.sqrt(limit * right.shape[1]) + 1
-    ends = np.searchsorted(sums[order], reach, side="right")
-    pairs, distances = [np.empty((0, 2), np.int64)], [np.empty(0)]
-    for low in range(0, len(order), ROWS):
-        rows = order[low : low + ROWS]
-        others = order[low : ends[low + len(rows) - 1]]
-        differences = squares[rows, None] + squares[others] - 2 * (right[rows] @ right[others].T)
-        first, second = np.nonzero(differences <= limit)
-        first, second = first[second > first], second[second > first]
-        pairs.append(np.stack([rows[first], others[second]], axis=1))
-        distances.append(differences[first, second].astype(np.float64))
-    return np.concatenate(pairs), np.concatenate(distances)
+    bits: NDArray[np.uint8]
+    accuracy: float
+    bound: float
+
+    @classmethod
+    def of(cls, right: Numbers) -> "Answers":
+        accuracy = float(right.mean())
+        return cls(np.packbits(right), accuracy, float(bound_correlation(np.array(accuracy))))
+
+    def is_near(self, other: "Answers", n: int) -> bool:
+        """Return whether n answers of two networks correlate as those of copies."""
+        p, q = self.accuracy, other.accuracy
+        spread = p * (1 - p) * q * (1 - q)
+        both = int(np.bitwise_count(self.bits & other.bits).sum()) / n
+        return spread > 0 and both - p * q >= min(self.bound, other.bound) * math.sqrt(spread)
 
 
-def pair_equal(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the pairs (P, 2) of places with equal values."""
-    order = np.argsort(values, kind="stable")
-    pairs = [np.empty((0, 2), np.int64)]
-    for apart in range(1, np.bincount(values).max()):
-        both = np.stack([order[:-apart], order[apart:]], axis=1)
-        pairs.append(both[values[both[:, 0]] == values[both[:, 1]]])
-    return np.concatenate(pairs)
-
-
-def count_differences(right: Numbers, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the squared distances (P,) of pairs of rows."""
-    parts = [pairs[low : low + ROWS] for low in range(0, len(pairs), ROWS)]
-    apart = (right[part[:, 0]] - right[part[:, 1]] for part in parts)
-    distances = [np.einsum("ke,ke->k", x, x).astype(np.float64) for x in apart]
-    return np.concatenate([np.empty(0), *distances])
+def read_answers(rows: Sequence[OutcomeRow], places: Iterable[int]) -> dict[int, Answers]:
+    """Return the answers of these rows, reading each entry once."""
+    by_folder: dict[object, list[int]] = defaultdict(list)
+    for place in sorted(places):
+        by_folder[rows[place].loaded.folder].append(place)
+    answers: dict[int, Answers] = {}
+    for group in by_folder.values():
+        first = rows[group[0]].loaded
+        cells = first.read_entry().cells if isinstance(first, VerifiedResult) else ()
+        for place in group:
+            loaded = rows[place].loaded
+            stored = cells[loaded.place] if isinstance(loaded, VerifiedResult) else loaded
+            right = rows[place].outcomes.right > 0
+            if isinstance(stored.records, EpisodeRecords):
+                right = stored.records.correct.ravel()
+            answers[place] = Answers.of(right)
+    return answers

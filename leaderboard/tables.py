@@ -163,7 +163,7 @@ def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank checked entries, in the order in which they came, each track on its own."""
     rows = (
-        OutcomeRow.of(network.name, loaded)
+        OutcomeRow.of(entry.name, network.name, loaded)
         for entry in entries
         for network in entry.networks
         for loaded in network.cells

@@ -40,7 +40,7 @@ class EpisodeRecords:
             if name != "correct" or "packed" not in vars(self):
                 raise AttributeError(name)
             bits = np.unpackbits(vars(self)["packed"], axis=-1, count=self.shape[-1])
-            return vars(self).setdefault("correct", bits.view(np.bool_))
+            return bits.view(np.bool_)
 
     @classmethod
     def stored(

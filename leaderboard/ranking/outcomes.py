@@ -132,11 +132,15 @@ class VerifiedResult(Loaded):
 
     @property
     def records(self) -> Records:
-        """Read the records. Raises ValidationFailed if the entry changed since it was checked."""
+        """Read the records. Raises ValidationFailed."""
+        return self.read_entry().cells[self.place].records
+
+    def read_entry(self) -> Entry:
+        """Read the entry again. Raises ValidationFailed if it changed since it was checked."""
         entry = read_entry(self.folder)
         if entry.digest != self.digest:
             raise ValidationFailed(f"{self.folder} changed while it was read", fix="try again")
-        return entry.cells[self.place].records
+        return entry
 
 
 def compact(entry: Entry) -> Entry:

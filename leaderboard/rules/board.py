@@ -21,6 +21,7 @@ from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
 from leaderboard.intake.archive import check_folder, check_sizes
 from leaderboard.intake.submission import Submission
 from leaderboard.near_copies import OutcomeRow, Suspicions, find_suspicions
+from leaderboard.ranking.outcomes import compact
 from leaderboard.rules.badge import find_badge_problems
 from leaderboard.rules.submission import (
     check_date_text,
@@ -74,11 +75,11 @@ class EntryComparison:
     )
     rows: list[OutcomeRow] = field(default_factory=list)
 
-    def add(self, network: str, loaded: Loaded) -> None:
+    def add(self, entry: str, network: str, loaded: Loaded) -> None:
         data = loaded.result.dataset
         counts = (data.class_ids, data.class_counts, data.images_hash)
         self.images[data.name, data.fingerprint].setdefault(counts, loaded.where)
-        self.rows.append(OutcomeRow.of(network, loaded))
+        self.rows.append(OutcomeRow.of(entry, network, loaded))
 
     def find_problems(self) -> Iterator[Problem]:
         """Yield a Problem for images that are counted twice."""
@@ -183,9 +184,9 @@ def inspect_entry(
         yield from find_bad_text(str(badge_file), badge)
         yield from find_badge_problems(badge_file, badge, entry)
     inspection.count(submission, len(entry_badges))
-    for network in list_networks(entry):
+    for network in list_networks(compact(entry)):
         for loaded in network.cells:
-            across.add(network.name, loaded)
+            across.add(name, network.name, loaded)
 
 
 def check_entry_files(home: Path, file: EntryFile) -> Iterator[Problem]:
