@@ -1,4 +1,4 @@
-"""A board in memory as the site reads it: outcomes of many entries without files or records."""
+"""A board in memory as the site reads it: outcomes of many entries without files."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from support import fakes
 
 from fsbench.core.records import EpisodeRecords
@@ -14,13 +15,14 @@ from fsbench.core.schema import BackboneFacts, Result, ScoreRecord
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.core.statistics import score
 from fsbench.results import assembly
-from fsbench.results.names import file_stem
-from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, identify_draws, share_numbers
+from fsbench.results.entry import Entry, Loaded, in_order, make_file
 from leaderboard.record import BoardFile
-from leaderboard.store import BoardEntry, EntryFile
+from leaderboard.store import BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks
 
 QUERIES = 75
+Facts = BackboneFacts | Sequence[BackboneFacts]
+"""The network of an entry, or one per pretraining seed."""
 
 
 class SiteBoard(NamedTuple):
@@ -37,7 +39,8 @@ def source(
     targets: Sequence[str] = ("eurosat", "isic"),
     shots: Sequence[int] = (1, 5),
     n_episodes: int = 60,
-    backbones: Mapping[str, BackboneFacts] | None = None,
+    backbones: Mapping[str, Facts] | None = None,
+    controls: Sequence[str] = (),
 ) -> SiteBoard:
     """The better the earlier: each name is half a point below the one before it; all are whole.
 
@@ -48,57 +51,69 @@ def source(
     entries = [
         entry(name, facts[name], 0.75 - 0.005 * i, targets, specs) for i, name in enumerate(names)
     ]
-    file = BoardFile(name="fake")
+    file = BoardFile(name="fake", controls=tuple(controls))
     return SiteBoard(file, entries, rank_tracks(file, entries))
 
 
 def entry(
     name: str,
-    facts: BackboneFacts,
+    facts: Facts,
     accuracy: float,
     targets: Sequence[str],
     specs: Sequence[EpisodicSpec],
 ) -> BoardEntry:
-    cells = [cell(name, facts, accuracy, target, spec) for target in targets for spec in specs]
+    models = [facts] if isinstance(facts, BackboneFacts) else facts
+    cells = [
+        cell(f"{name} {model.weights_hash}", model, accuracy, target, spec)
+        for model in models
+        for target in targets
+        for spec in specs
+    ]
+    return pack(name, cells)
+
+
+def pack(name: str, cells: Sequence[Loaded], controls: Sequence[str] = ()) -> BoardEntry:
+    """An entry of these results. controls: identities of models."""
+    pairs = in_order([(cell.result, cell.records) for cell in cells])
     # The name is put in without the checks that a board makes: the page must bear any text.
     declaration = fakes.DECLARATION.model_copy(update={"name": name, "statement": f"By {name}."})
-    file = EntryFile(declaration=declaration, submitted="2026-01-01T00:00:00", fsbench="0.1.0")
-    return BoardEntry(file.model_copy(update={"declaration": declaration}), tuple(cells))
+    stated = {"submitted": "2026-01-01T00:00:00", "fsbench": "0.1.0", "outcomes": "0" * 64}
+    file = make_file([result for result, _ in pairs], controls, **stated)
+    file = file.model_copy(update={"declaration": declaration})
+    digest = hashlib.sha256(file.to_text().encode()).hexdigest()
+    loaded = tuple(Loaded(Path(name), result, records) for result, records in pairs)
+    return BoardEntry(Entry(Path(name), file, digest, loaded))
 
 
 def cell(
-    name: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec
-) -> VerifiedResult:
+    draws: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec
+) -> Loaded:
     """A result of the template with other weights, and with outcomes of all episodes."""
     n, drawn = spec.n_episodes, template(target, spec)
     shared = generator(target, spec.label).normal(0, 0.08, n)
-    noise = generator(name, target, spec.label).normal(0, 0.05, n)
-    right = np.clip(np.rint(QUERIES * (accuracy + shared + noise)), 0, QUERIES).astype(np.uint8)
-    outcomes = Outcomes(share_numbers(np.arange(n)), right, identify_draws(drawn), QUERIES)
-    mean, ci95, n = score(outcomes.values)
+    noise = generator(draws, target, spec.label).normal(0, 0.05, n)
+    right = np.clip(np.rint(QUERIES * (accuracy + shared + noise)), 0, QUERIES)
+    records = records_of(right, spec)
+    mean, ci95, n = score(records.accuracy)
     changes = {
         "backbone": facts,
-        "records_digest": hashlib.sha256(right.tobytes()).hexdigest(),
         "score": ScoreRecord(mean=mean, ci95=ci95, n=n),
         "flags": tuple(flag for flag in drawn.flags if flag != "short"),
     }
-    return VerifiedResult(
-        Path(target, f"{file_stem(spec)}.json"), drawn.model_copy(update=changes), outcomes
-    )
+    return Loaded(Path(target), drawn.model_copy(update=changes), records)
+
+
+def records_of(right: NDArray[np.float64], spec: EpisodicSpec) -> EpisodeRecords:
+    """Outcomes with so many right queries in each episode."""
+    n, shape = len(right), (spec.episode.n_way, spec.episode.n_query)
+    correct = (np.arange(QUERIES) < right[:, None]).reshape(n, *shape)
+    return EpisodeRecords(np.arange(n), correct, np.zeros(n, np.bool_), np.ones(n, np.bool_))
 
 
 @cache
 def template(target: str, spec: EpisodicSpec) -> Result:
     """A result of one episode whose queries are all wrong."""
-    shape = (1, spec.episode.n_way, spec.episode.n_query)
-    records = EpisodeRecords(
-        np.arange(1),
-        np.arange(spec.episode.n_way)[None],
-        np.zeros(shape, np.bool_),
-        np.zeros(1, np.bool_),
-        np.ones(1, np.bool_),
-    )
-    data = fakes.official(target)
+    records, data = records_of(np.zeros(1), spec), fakes.official(target)
     return assembly.build_result(fakes.facts(), data, spec, records, False, fakes.provenance())
 
 

@@ -3,44 +3,43 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from support import fakes, site
 
+from fsbench.core.records import EpisodeRecords
+from fsbench.results.entry import Loaded
 from leaderboard.official import load_official_boards
-from leaderboard.ranking.outcomes import VerifiedResult
 from leaderboard.record import BoardFile
 from leaderboard.store import BoardEntry
-from leaderboard.tables import BoardTable, rank_tracks
+from leaderboard.tables import EXTRA, BoardTable, rank_tracks
 
-Change = Callable[[VerifiedResult], VerifiedResult]
+Change = Callable[[Loaded], Loaded]
 
 
 def changed(**fields: Any) -> Change:
     """Replace fields of a result; its outcomes stay."""
-    return lambda cell: VerifiedResult(
-        cell.path, cell.result.model_copy(update=fields), cell.outcomes
-    )
+    return lambda cell: Loaded(cell.folder, cell.result.model_copy(update=fields), cell.records)
 
 
 def cut(n: int) -> Change:
     """A short result over the first n episodes."""
 
-    def make(cell: VerifiedResult) -> VerifiedResult:
-        outcomes, result = cell.outcomes, cell.result
-        fewer = type(outcomes)(outcomes.index[:n], outcomes.right[:n], outcomes.draws, 75)
-        score = result.score.model_copy(update={"n": n})
-        short = result.model_copy(update={"score": score, "flags": ("short",)})
-        return VerifiedResult(cell.path, short, fewer)
+    def make(cell: Loaded) -> Loaded:
+        assert isinstance(cell.records, EpisodeRecords)
+        score = cell.result.score.model_copy(update={"n": n})
+        short = cell.result.model_copy(update={"score": score, "flags": ("short",)})
+        return Loaded(cell.folder, short, cell.records.take(np.arange(n)))
 
     return make
 
 
-def edit(entry: BoardEntry, *changes: Change, first: bool = False, **file: Any) -> BoardEntry:
-    """Change the results of an entry (first: only one), or fields of its file."""
+def edit(entry: BoardEntry, *changes: Change, first: bool = False) -> BoardEntry:
+    """Change the results of an entry (first: only one)."""
     cells = list(entry.cells)
     for change in changes:
         cells[: 1 if first else None] = map(change, cells[: 1 if first else None])
-    return BoardEntry(entry.file.model_copy(update=file), tuple(cells))
+    return site.pack(entry.name, cells)
 
 
 def board(*names: str) -> list[BoardEntry]:
@@ -122,22 +121,17 @@ def test_a_version_has_the_episodes_of_its_specs() -> None:
         BoardFile.model_validate({**official.model_dump(mode="json"), "episodes": {"linear": 60}})
 
 
-def test_one_row_per_weights() -> None:
-    """Five copies of the leader change no tier; the earlier one stands, or the one with more."""
-    a, b, *copies = board("a", "b", "copy", "later", "more")
+def test_equal_weights_unrank_nobody() -> None:
+    """Copies of the leader under other names: all stand, and the original keeps its tier."""
+    a, b, *copies = board("a", "b", "copy", "later")
     twin = a.cells[0].result.backbone
-    copies = [edit(copy, changed(backbone=twin), submitted="2026-02-01") for copy in copies]
-    (table,) = rank([a, b, *copies])
-    assert reasons(table) == dict.fromkeys(
-        ("copy", "later", "more"), "the same weights and features as a"
-    )
-    (without,) = rank([a, b])
-    assert table.ranking.tiers == without.ranking.tiers
-    early = edit(copies[0], submitted="2020-01-01")
-    assert reasons(rank([a, b, early])[0]) == {"a": "the same weights and features as copy"}
+    (table,) = rank([a, b, *(edit(copy, changed(backbone=twin)) for copy in copies)])
+    assert not table.ranking.unranked
+    assert table.ranking.tiers[0][0].name == "a"
+    assert {"copy", "later"} <= {row.name for tier in table.ranking.tiers for row in tier}
 
 
-def test_other_images_have_a_table_of_their_own() -> None:
+def test_the_rows_of_first_images_stay_and_others_are_extra() -> None:
     a, b, c = board("a", "b", "c")
     moved = fakes.official("eurosat").model_copy(update={"fingerprint": "9" * 64})
     main, other = rank([a, b, edit(c, changed(dataset=moved), first=True)])
@@ -145,5 +139,19 @@ def test_other_images_have_a_table_of_their_own() -> None:
         "c": f"{c.cells[0].result.column} is on other images or episodes than this table's"
     }
     assert [entry.name for entry in main.ranking.entries] == ["a", "b", "c"]
-    assert [(e.name, e.tier) for e in other.ranking.entries] == [("c", 1)]
+    assert reasons(other) == {"c": EXTRA}
     assert len(other.ranking.columns) == 1
+
+
+def test_a_seed_that_fails_unranks_its_row() -> None:
+    """Rows hold what an entry says, not the best part of it."""
+    a, b = board("a", "b")
+    twin = a.cells[0].result.backbone.model_copy(update={"weights_hash": "f" * 64})
+    second = edit(a, changed(backbone=twin))
+    failed = edit(second, changed(collapsed=FAILED), first=True)
+    (table,) = rank([site.pack("a", [*a.cells, *failed.cells]), b])
+    reason = f"one class for all queries in 13 of 120 episodes of {failed.cells[0].result.column}"
+    assert reasons(table) == {"a": f"{reason} (a seed 1)"}
+    (table,) = rank([site.pack("a", [*a.cells, *second.cells]), b])
+    assert not table.ranking.unranked
+    assert table.ranking.tiers[0][0].name == "a"

@@ -1,4 +1,4 @@
-"""Seeds of a recipe as one row: who is joined, its errors, and how tables and reports show it."""
+"""An entry of several seeds is one row: its errors, and how tables and reports show it."""
 
 import json
 import math
@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 from support import fakes, site
-from support.methods import facts, outcomes, random_init, run
+from support.methods import facts
 
 from fsbench.api.leaderboard import RankedBoard
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import paired, score
-from leaderboard.methods.board import build_from_table, build_method_board
-from leaderboard.methods.runs import MethodRun, group_seeds, name_row
+from leaderboard.methods.board import build_from_table
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.seeds import (
@@ -34,23 +33,19 @@ from leaderboard.tables import BoardTable, rank_tracks
 METHODS = {"normal": 3, "swr": 3, "seal": 2, "llf": 1}
 
 
-def recipes(methods: dict[str, int] = METHODS) -> dict[str, BackboneFacts]:
-    """Backbones named method-sN."""
-    return {f"{m}-s{seed}": facts(m, seed) for m, n in methods.items() for seed in range(n)}
+def recipes(methods: dict[str, int] = METHODS) -> dict[str, Sequence[BackboneFacts]]:
+    """The seeds of each entry."""
+    return {m: [facts(m, seed) for seed in range(n)] for m, n in methods.items()}
 
 
 def rank(
-    backbones: dict[str, BackboneFacts],
-    owners: dict[str, str] | None = None,
+    backbones: dict[str, Sequence[BackboneFacts]] | None = None,
 ) -> tuple[Sequence[BoardEntry], BoardTable]:
-    """One linear table; owners: entry -> authors."""
-    entries = []
-    for entry in site.source([*backbones], n_episodes=120, backbones=backbones).entries:
-        authors = (owners or {}).get(entry.name, "A. Author")
-        declaration = entry.file.declaration.model_copy(update={"authors": authors})
-        file = entry.file.model_copy(update={"declaration": declaration})
-        entries.append(replace(entry, file=file))
-    (table,) = rank_tracks(BoardFile(name="b"), entries)
+    """One linear table; normal is the control."""
+    backbones = backbones or recipes()
+    _, entries, (table,) = site.source(
+        [*backbones], n_episodes=120, backbones=backbones, controls=["normal"]
+    )
     return entries, table
 
 
@@ -58,81 +53,41 @@ def members(table: BoardTable) -> dict[str, list[str]]:
     return {row: [e.name for e in seeds.values()] for row, seeds in table.seeds.items()}
 
 
-def test_the_seeds_of_a_recipe_are_one_row() -> None:
-    _, table = rank(recipes())
+def test_the_seeds_of_an_entry_are_one_row() -> None:
+    _, table = rank()
     assert members(table) == {
-        "normal": ["normal-s0", "normal-s1", "normal-s2"],
-        "swr": ["swr-s0", "swr-s1", "swr-s2"],
-        "seal": ["seal-s0", "seal-s1"],
+        "normal": ["normal seed 0", "normal seed 1", "normal seed 2"],
+        "swr": ["swr seed 0", "swr seed 1", "swr seed 2"],
+        "seal": ["seal seed 0", "seal seed 1"],
     }
-    assert sorted(table.names) == ["llf-s0", "normal", "seal", "swr"]
+    assert sorted(table.names) == ["llf", "normal", "seal", "swr"]
     rows = {row.name: row for row in table.ranking.entries}
     for name, seeds in table.seeds.items():
         assert list(seeds) == list(range(len(seeds)))
         assert rows[name].overall == pytest.approx(np.mean([s.overall for s in seeds.values()]))
         assert rows[name].covers == "seeds and episodes"
-    assert rows["llf-s0"].covers == "pooled seeds and episodes"
+    assert rows["llf"].covers == "pooled seeds and episodes"
 
 
-def test_a_stranger_joins_no_row() -> None:
-    """A bad seed under another's recipe would lower the row of its owner."""
-    backbones = {**recipes({"normal": 2}), "stranger": facts("normal", 2)}
-    _, table = rank(backbones, {"stranger": "B. Other"})
-    assert members(table) == {"normal": ["normal-s0", "normal-s1"]}
-    assert sorted(table.names) == ["normal", "stranger"]
+@pytest.mark.parametrize("claim", [{}, {"weights_hash": "f" * 64}])
+def test_no_entry_joins_or_splits_the_row_of_another(claim: dict[str, str]) -> None:
+    """A stranger who claims a recipe and a seed, or weights too, stands alone."""
+    stranger = facts("normal", 2).model_copy(update=claim)
+    _, before = rank(recipes({"normal": 3, "swr": 2}))
+    _, after = rank({**recipes({"normal": 3, "swr": 2}), "stranger": [stranger]})
+    assert members(after) == members(before)
+    assert {row.name for row in after.ranking.entries} == {"normal", "swr", "stranger"}
+    overall = {row.name: row.overall for row in after.ranking.entries}
+    assert all(overall[row.name] == row.overall for row in before.ranking.entries)
 
 
-def test_two_networks_that_claim_one_seed_stand_alone() -> None:
-    forged = facts("normal", 0).model_copy(update={"weights_hash": "f" * 64})
-    _, table = rank({**recipes({"normal": 3}), "forged": forged})
-    assert members(table) == {"normal": ["normal-s1", "normal-s2"]}
-    assert sorted(table.names) == ["forged", "normal", "normal-s0"]
-
-
-def test_other_recipes_features_and_episodes_are_other_rows() -> None:
-    values = np.linspace(0, 1, 9)
-    base = run("a", facts("swr", 0), c=values)
-    others = [
-        run("recipe", facts("swr", 1, lam=0.5), c=values),
-        run("source", facts("swr", 1, source_fingerprint="e" * 64), c=values),
-        run("init", random_init(1), c=values),
-        replace(run("pooled", facts("swr", 1), c=values), facts=pooled(facts("swr", 1))),
-        MethodRun("episodes", facts("swr", 1), {"c": outcomes(values[:8], draws="c")}),
-        MethodRun("images", facts("swr", 1), {"c": outcomes(values, draws="other")}),
-        replace(run("owner", facts("swr", 1), c=values), owner="B. Other"),
-    ]
-    for other in others:
-        assert not group_seeds([base, other], ["c"]), other.entry
-    assert group_seeds([base, run("same", facts("swr", 1), c=values)], ["c"])
-
-
-def pooled(backbone: BackboneFacts) -> BackboneFacts:
-    return backbone.model_copy(update={"features": "maximum over positions"})
-
-
-def test_incomplete_seeds_stay_outside_their_row() -> None:
+def test_seeds_that_lack_columns_of_the_table_are_no_part_of_the_row() -> None:
     entries, _ = rank(recipes({"normal": 3, "swr": 1}))
-    partial = replace(entries[0], cells=entries[0].cells[:1])
-    (table,) = rank_tracks(BoardFile(name="b"), [partial, *entries[1:]])
-    assert members(table) == {"normal": ["normal-s1", "normal-s2"]}
-    assert {e.name: e.reason for e in table.ranking.unranked} == {
-        "normal-s0": "lacks 3 of 4 columns"
-    }
-
-
-@pytest.mark.parametrize(
-    ("entries", "name"),
-    [
-        (["swr-s0", "swr-s1"], "swr"),
-        (["swr-seed10", "swr-seed11", "swr-seed2"], "swr"),
-        (["p-swr.1", "p-swr.2"], "p-swr"),
-        (["vit16a", "vit16b"], "vit16"),
-        (["mine", "first"], "mine (+1)"),
-        (["taken-s0", "taken-s1", "taken-s2"], "taken-s0 (+2)"),
-    ],
-)
-def test_a_row_is_named_by_what_its_seeds_share(entries: list[str], name: str) -> None:
-    assert name_row(entries, {"taken"}) == name
+    one = entries[0].seeds[0]
+    cells = [c for c in entries[0].cells if c not in one.cells[1:]]
+    (table,) = rank_tracks(BoardFile(name="b"), [entries[1], site.pack("normal", cells)])
+    assert members(table) == {"normal": ["normal seed 1", "normal seed 2"]}
+    assert not table.ranking.unranked
 
 
 def seeds_of(seeds: int, spread: float, number: int, n: int = 200) -> Outcomes:
@@ -230,70 +185,66 @@ def test_seeds_decide_tiers() -> None:
     assert len(rank_entries(rows, ["c"]).tiers) == 1
 
 
-def test_the_method_board_reads_the_seeds() -> None:
-    _, table = rank(recipes())
-    entries = {name: table.contenders[name] for name in table.backbones}
-    board = build_method_board("b", table.ranking.columns, entries, table.backbones)
+def test_the_method_board_has_the_intervals_of_the_table() -> None:
+    _, table = rank()
+    (board,) = build_from_table(table)
     (swr,) = (row for row in board.rows if row.name == "swr")
     assert swr.overall is not None
-    assert swr.entries == ("swr-s0", "swr-s1", "swr-s2")
+    assert (swr.entries, swr.seeds) == (("swr",), (0, 1, 2))
+    assert swr.controls["normal"].row == "normal"
     measured = table.seed_errors.measure_row("swr")
     assert measured.mean == pytest.approx(swr.overall.mean)
     assert measured.ci95 == pytest.approx(swr.overall.ci95_seeds)
 
 
-def test_a_stranger_joins_no_row_of_the_method_board() -> None:
-    _, table = rank(recipes(), {"swr-s2": "B. Other", "normal-s2": "B. Other"})
-    (board,) = build_from_table(table)
-    rows = {row.entries: row for row in board.rows}
-    assert ("swr-s0", "swr-s1") in rows
-    assert rows["swr-s2",].controls["normal"].row == rows["normal-s2",].name
-
-
 def test_a_table_prints_the_seeds_below_their_row() -> None:
-    _, table = rank(recipes())
+    _, table = rank()
     closed, opened = (render.make_measured_table(table, seeds) for seeds in (False, True))
     assert [row[1] for row in closed.rows] == table.names
     names = [row[1].removeprefix("↳ ") for row in opened.rows]
     at = names.index("swr")
-    assert names[at : at + 4] == ["swr", "swr-s0", "swr-s1", "swr-s2"]
+    assert names[at : at + 4] == ["swr", "swr seed 0", "swr seed 1", "swr seed 2"]
     assert opened.rows[at][2] == "3"
     assert opened.rows[at + 1][0] == ""
     assert "pooled seed spread" in closed.note
-    assert "| ↳ swr-s1 |" in render.render_board([table], seeds=True)
+    assert "| ↳ swr seed 1 |" in render.render_board([table], seeds=True)
 
 
 def test_json_and_page_carry_the_seeds() -> None:
-    entries, table = rank(recipes())
+    entries, table = rank()
     by_name = {e["name"]: e for e in RankedBoard((table,)).to_json()[0]["entries"]}
-    assert [s["name"] for s in by_name["seal"]["seeds"]] == ["seal-s0", "seal-s1"]
+    assert [s["name"] for s in by_name["seal"]["seeds"]] == ["seal seed 0", "seal seed 1"]
     assert by_name["seal"]["covers"] == "seeds and episodes"
-    assert by_name["llf-s0"]["seeds"] == []
+    assert by_name["llf"]["seeds"] == []
     page = build_page_data(BoardFile(name="b"), entries, [table])
     row = next(row for row in page["tracks"][0]["rows"] if row["name"] == "seal")
-    assert [(s["name"], s["seed"]) for s in row["seeds"]] == [("seal-s0", 0), ("seal-s1", 1)]
+    assert [(s["name"], s["seed"]) for s in row["seeds"]] == [
+        ("seal seed 0", 0),
+        ("seal seed 1", 1),
+    ]
     assert all(len(s["cells"]) == 4 for s in row["seeds"])
     assert page["entries"]["seal"]["authors"] == "A. Author"
     assert "weights_hash" not in page["entries"]["seal"]
+    digests = {page["entries"][name]["digest"] for name in ("seal", "seal seed 0", "seal seed 1")}
+    assert digests == {next(e.digest for e in entries if e.name == "seal")}
 
 
 def test_reports_carry_the_seeds_and_judge_no_recipe_of_one_seed() -> None:
-    backbones = {**recipes(), "vit": fakes.facts("vit"), "poor": fakes.facts("poor")}
-    _, table = rank(backbones)
-    report = build_report_table(table, "normal-s1")
+    _, table = rank({**recipes(), "vit": [fakes.facts("vit")], "poor": [fakes.facts("poor")]})
+    report = build_report_table(table, "normal seed 1")
     assert report.control == "normal", "a seed names its row"
     rows = {row.name: row for row in report.rows}
-    assert [*rows["swr"].seeds] == ["swr-s0", "swr-s1", "swr-s2"]
-    assert not rows["llf-s0"].overall.is_judged  # type: ignore[union-attr]
+    assert [*rows["swr"].seeds] == ["swr seed 0", "swr seed 1", "swr seed 2"]
+    assert not rows["llf"].overall.is_judged  # type: ignore[union-attr]
     assert rows["poor"].overall.is_judged  # type: ignore[union-attr]
     data = json.loads(FORMATS.load("json").make([report]))
     entry = next(e for e in data[0]["entries"] if e["name"] == "swr")
-    assert [s["name"] for s in entry["seeds"]] == ["swr-s0", "swr-s1", "swr-s2"]
+    assert [s["name"] for s in entry["seeds"]] == ["swr seed 0", "swr seed 1", "swr seed 2"]
     closed, opened = (
         FORMATS.load("md").make([build_report_table(table, seeds=seeds)]) for seeds in (False, True)
     )
-    assert "swr-s1" not in closed
-    assert "swr-s1" in opened
+    assert "swr seed 1" not in closed
+    assert "swr seed 1" in opened
     for name in ("csv", "html", "latex"):
         text = FORMATS.load(name).make([build_report_table(table, seeds=True)])
-        assert "swr-s1" in text, name
+        assert "swr seed 1" in text, name

@@ -1,9 +1,11 @@
-"""No table mixes two tracks, whatever lies on a board; every result stands where it belongs."""
+"""No table mixes two tracks, and columns never depend on entries that come later."""
 
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +14,18 @@ from support import fakes
 
 from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
-from fsbench.core.tasks import ColumnId, Data, TaskId, Track
+from fsbench.core.tasks import ColumnId, Data, Track
 from fsbench.data.catalog import all_facts
 from leaderboard.official import find_official_board
 from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.tables import classify_data, find_ranked_column, split_by_track
+from leaderboard.tables import (
+    TrackColumns,
+    classify_data,
+    complete_columns,
+    find_ranked_column,
+    match_column,
+    split_by_track,
+)
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -28,9 +37,7 @@ def base() -> Result:
         return fakes.write(Path(folder), data=fakes.official("toy_tiles"))
 
 
-def result(
-    spec: Spec, dataset: str, flags: Sequence[Flag] = (), images: str = "e", network: str = "a"
-) -> Result:
+def result(spec: Spec, dataset: str, flags: Sequence[Flag] = (), images: str = "e") -> Result:
     """A result without its records, on images of the official number."""
     total = all_facts()[dataset].n_images
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
@@ -49,11 +56,14 @@ def result(
             "groups": "a" * 64 if disjoint else None,
         }
     )
-    task = TaskId.of(dataset, spec)
-    facts = base().backbone.model_copy(update={"weights_hash": network * 64})
-    changes = {"task": task, "spec": spec, "spec_digest": spec.digest(), "dataset": data}
-    changes |= {"backbone": facts}
-    return base().model_copy(update={**changes, "flags": tuple(flags)})
+    return change(base(), spec=spec, dataset=data, flags=tuple(flags))
+
+
+def change(result: Result, **fields: Any) -> Result:
+    """The result with other fields, and what follows from them."""
+    return Result.model_construct(
+        **{name: getattr(result, name) for name in Result.model_fields} | fields
+    )
 
 
 def episodic(protocol: str = "ibm", head: str = "linear", size: int = 224, k: int = 1) -> Spec:
@@ -76,24 +86,32 @@ SPECS = st.one_of(
     ),
     st.builds(probe, st.sampled_from((64, 224))),
 )
-RESULTS = st.lists(
-    st.builds(
-        result,
-        SPECS,
-        st.sampled_from(("chestx", "isic", "dogs", "cub200")),
-        st.sampled_from(((), ("subset",), ("short",), ("subset", "short"))),
-        st.sampled_from("ef"),
-        st.sampled_from("ab"),
-    ),
-    max_size=12,
+RESULTS = st.builds(
+    result,
+    SPECS,
+    st.sampled_from(("chestx", "isic", "dogs", "cub200")),
+    st.sampled_from(((), ("subset",), ("short",), ("subset", "short"))),
+    st.sampled_from("ef"),
 )
-FILES = st.sampled_from(("free", "cdfsl", "transfer"))
+ENTRIES = st.lists(st.lists(RESULTS, min_size=1, max_size=5), max_size=4)
+"""The results of each entry, in the order in which entries came."""
+FILES = st.sampled_from(("free", "together", "cdfsl", "transfer"))
 
 
-def board(name: str) -> BoardFile:
-    if name == "free":
-        return BoardFile(name=name)
-    return find_official_board(name)
+def board(name: str, entries: Sequence[Sequence[Result]] = ()) -> BoardFile:
+    """A board of this kind as it is after these entries came one by one."""
+    if name in ("free", "together"):
+        file = BoardFile(name=name, heads="together" if name == "together" else "apart")
+    else:
+        file = find_official_board(name)
+    for results in entries:
+        entry: Any = SimpleNamespace(cells=[SimpleNamespace(result=result) for result in results])
+        file = complete_columns(file, [entry])
+    return file
+
+
+def split(name: str, entries: Sequence[Sequence[Result]]) -> list[TrackColumns]:
+    return split_by_track(board(name, entries), entries)
 
 
 def facts(result: Result) -> tuple[object, ...]:
@@ -107,11 +125,11 @@ def facts(result: Result) -> tuple[object, ...]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(FILES, RESULTS)
-def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
-    file = board(name)
-    for table in split_by_track(file, results):
-        standing = [result for result in results if find_ranked_column(file, table, result)]
+@given(FILES, ENTRIES)
+def test_no_table_mixes_two_tracks(name: str, entries: list[list[Result]]) -> None:
+    file = board(name, entries)
+    for table in split(name, entries):
+        standing = [r for of in entries for r in of if find_ranked_column(file, table, r)]
         episodes = {facts(result) for result in standing if isinstance(result.spec, EpisodicSpec)}
         assert len(episodes) <= 1
         assert len({result.spec.image.input_size for result in standing}) <= 1
@@ -119,93 +137,82 @@ def test_no_table_mixes_two_tracks(name: str, results: list[Result]) -> None:
             assert all(isinstance(result.spec, EpisodicSpec) for result in standing)
         if file.version is not None:
             assert len({bool(result.flags) for result in standing}) <= 1
-            assert len({e.task.mode for e in standing}) <= 1
+        if not table.is_extra and name != "together":
+            assert len({result.task.mode for result in standing}) <= 1
         for column in table.columns:
             assert table.track is not None
             whole = table.track.data or not table.track.adaptation
-            update = {"images": None} | ({} if whole else {"adaptation": None})
+            update = {"extra": False} | ({} if whole else {"adaptation": None})
             track = table.track.model_copy(update=update)
             assert track.takes(Track.of(column.name, table.track.data))
 
 
 @settings(max_examples=60, deadline=None)
-@given(FILES, RESULTS)
-def test_every_result_of_a_column_stands_somewhere_and_no_other(
-    name: str, results: list[Result]
+@given(FILES, ENTRIES)
+def test_every_result_of_a_column_stands_in_one_table(
+    name: str, entries: list[list[Result]]
 ) -> None:
-    file = board(name)
-    tables = split_by_track(file, results)
-    for result in results:
-        places = [table.track for table in tables if find_ranked_column(file, table, result)]
-        belongs = file.version is None or result.column in file.named
-        assert bool(places) == belongs
-        if isinstance(result.spec, EpisodicSpec) or file.version is not None:
-            assert len(places) == belongs
-
-
-@settings(max_examples=40, deadline=None)
-@given(FILES, RESULTS, st.randoms())
-def test_the_order_of_results_does_not_matter(name, results, shuffler) -> None:  # type: ignore[no-untyped-def]
-    file = board(name)
-    mixed = list(results)
-    shuffler.shuffle(mixed)
-    first, again = (
-        {t.track: set(t.columns) for t in split_by_track(file, r)} for r in (results, mixed)
-    )
-    assert first == again
-
-
-TUNED = st.builds(episodic, st.just("ibm"), st.sampled_from(("linear", "affine")))
+    file, tables = board(name, entries), split(name, entries)
+    for result in (result for of_entry in entries for result in of_entry):
+        places = [table for table in tables if find_ranked_column(file, table, result)]
+        assert len(places) == (file.version is None or match_column(file, result) is not None)
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.builds(result, TUNED, st.sampled_from(("isic", "dogs")), network=st.sampled_from("abc")),
-        max_size=8,
-    )
-)
-def test_networks_of_an_open_table_have_the_same_adaptations(results: list[Result]) -> None:
-    for table in split_by_track(board("free"), results):
-        tuned: dict[str, set[str]] = {}
-        for result in results:
-            if find_ranked_column(board("free"), table, result):
-                heads = tuned.setdefault(result.backbone.weights_hash, set())
-                heads.add(result.task.mode)
-        assert len({*map(frozenset, tuned.values())}) <= 1
+@given(FILES, ENTRIES, st.lists(RESULTS, min_size=1, max_size=5))
+def test_an_entry_that_comes_later_changes_no_column(
+    name: str, entries: list[list[Result]], later: list[Result]
+) -> None:
+    """Official tables have all columns of the board; those that nobody measured get images."""
+
+    def ranked(some: list[list[Result]]) -> set[frozenset[object]]:
+        """Columns of each table: those that the first entries measured, and names of others."""
+        tables = [table for table in split(name, some) if not table.is_extra]
+        return {
+            frozenset(c if c in measured else c.name for c in table.columns)
+            for table in tables
+            if measured & table.members
+        }
+
+    measured = {identify_column(result) for of_entry in entries for result in of_entry}
+    assert ranked(entries) <= ranked([*entries, later])
 
 
-def name_columns(kind: str, results: Sequence[Result]) -> dict[str, set[ColumnId]]:
+def name_columns(kind: str, entries: Sequence[Sequence[Result]]) -> dict[str, set[ColumnId]]:
     """Track -> names of its columns."""
-    tables = split_by_track(board(kind), results)
-    return {t.track.label: {c.name for c in t.columns} for t in tables if t.track}
+    return {t.track.label: {c.name for c in t.columns} for t in split(kind, entries) if t.track}
 
 
-def test_a_network_without_affine_tuning_is_ranked_all_the_same() -> None:
-    linear, affine, linear_b, affine_b = (
-        result(episodic(head=head), "isic", network=network)
-        for network in "ab"
-        for head in ("linear", "affine")
-    )
-    probed, other_size = result(probe(), "isic"), result(episodic(size=64), "isic", network="c")
-    both = [linear, affine, probed, linear_b, affine_b]
-    networks = name_columns("free", both)
-    assert networks == {
-        "ibm 224px": {linear.column, affine.column},
-        "probes 224px": {probed.column},
-    }
-    some = [*both, result(episodic(), "isic", network="c"), other_size]
-    networks = name_columns("free", some)
-    assert networks == {
-        "ibm 64px": {other_size.column},
+def test_heads_stand_apart_but_on_a_board_that_says_together() -> None:
+    linear, affine = (result(episodic(head=head), "isic") for head in ("linear", "affine"))
+    probed, small = result(probe(), "isic"), result(episodic(size=64), "isic")
+    entries = [[linear, affine, probed], [linear], [small]]
+    assert name_columns("free", entries) == {
+        "ibm 64px": {small.column},
         "linear ibm 224px": {linear.column},
         "affine ibm 224px": {affine.column},
         "probes 224px": {probed.column},
     }
-    assert list(networks).index("linear ibm 224px") < list(networks).index("affine ibm 224px")
-    named = BoardFile(name="free", columns=(identify_column(linear), identify_column(affine)))
-    (table,) = split_by_track(named, some)
-    assert {c.name for c in table.columns} == {linear.column, affine.column}
+    assert name_columns("together", entries) == {
+        "ibm 64px": {small.column},
+        "ibm 224px": {linear.column, affine.column},
+        "probes 224px": {probed.column},
+    }
+    assert [*name_columns("free", entries)][-1] == "probes 224px"
+
+
+def test_columns_that_come_later_are_extra() -> None:
+    """Nobody is left without a column by what a later entry measured."""
+    first, more, probed = result(episodic(), "isic"), result(episodic(k=5), "isic"), probe()
+    later, odd = result(probed, "dogs"), result(episodic(), "isic", images="f")
+    assert name_columns("free", [[first], [first, more, later, odd]]) == {
+        "ibm 224px": {first.column},
+        "probes 224px": {later.column},
+        "ibm 224px extra columns": {first.column, more.column},
+    }
+    named = BoardFile(name="b", columns=(identify_column(first), identify_column(more)))
+    (table,) = split_by_track(named, [[first]])
+    assert {c.name for c in table.columns} == {first.column, more.column}
 
 
 def test_tables_of_an_official_board_by_hand() -> None:
@@ -218,46 +225,39 @@ def test_tables_of_an_official_board_by_hand() -> None:
         result(episodic(protocol="startup-disjoint", size=64), "isic"),
         result(probe(), "dogs"),
     ]
-    tables = {table.track.label: table for table in split_by_track(file, results) if table.track}
-    assert list(tables) == [
-        "linear ibm 224px official",
-        "linear startup-disjoint 64px official",
-        "affine ibm 224px official",
-        "soft_kmeans ibm 224px transductive official",
-        "linear ibm 224px subset",
-    ]
-    assert [len(table.columns) for table in tables.values()] == [16, 12, 16, 16, 1]
-    assert tables["linear ibm 224px official"].columns[0] == identify_column(results[0])
+    tables = {t.track.label: t for t in split_by_track(file, [results]) if t.track}
+    assert {label: len(table.columns) for label, table in tables.items()} == {
+        "linear ibm 224px official": 16,
+        "affine ibm 224px official": 16,
+        "soft_kmeans ibm 224px transductive official": 16,
+        "linear startup-disjoint 64px official": 12,
+        "linear ibm 224px subset": 1,
+    }
+    assert identify_column(results[0]) in tables["linear ibm 224px official"].columns
     assert [classify_data(one) for one in results[:2]] == ["official", "subset"]
 
 
-def test_the_images_of_most_networks_make_the_main_table() -> None:
-    """A deviating entry, even if it came first, leaves nobody else without a column."""
-    early = result(episodic(), "isic", images="f", network="z")
-    early = early.model_copy(
-        update={"provenance": early.provenance.model_copy(update={"started": "2020-01-01"})}
+@pytest.mark.parametrize("kind", ["free", "cdfsl"])
+def test_the_first_entry_decides_the_images(kind: str) -> None:
+    first, same = (
+        [result(episodic(), name) for name in ("chestx", "isic")],
+        [result(episodic(), "isic")],
     )
-    honest = [
-        result(episodic(), name, network=network) for network in "ab" for name in ("chestx", "isic")
-    ]
-    for file in (board("free"), board("cdfsl")):
-        main, other = split_by_track(file, [early, *honest])
-        assert {identify_column(one) for one in honest} <= set(main.columns)
-        assert other.columns == (identify_column(early),)
-        assert main.track is not None
-        assert other.track is not None
-        assert other.track.images is not None
-        assert other.track.label.startswith(main.track.label)
-        first, second = split_by_track(file, [early, result(episodic(), "isic")])
-        assert identify_column(early) in first.columns, "of as many networks, the earlier one"
-        assert identify_column(early) not in second.columns
+    others = [[result(episodic(), "isic", images="f")]] * 3
+    tables = split(kind, [first, *others, same])
+    main, other = tables
+    assert {identify_column(one) for one in first} <= set(main.columns)
+    assert other.is_extra
+    assert other.columns == (identify_column(others[0][0]),)
+    assert other.track is not None
+    assert other.track.label.endswith("extra columns")
 
 
 @pytest.mark.parametrize(
-    "change",
+    "wrong",
     [{"class_counts": (9,)}, {"fingerprint": "9" * 64}, {"images_hash": "9" * 64}],
 )
-def test_official_is_what_a_column_knows(change: dict[str, object]) -> None:
+def test_official_is_what_a_column_knows(wrong: dict[str, object]) -> None:
     whole = result(episodic(), "isic")
     column = Column(
         name=whole.column,
@@ -267,9 +267,9 @@ def test_official_is_what_a_column_knows(change: dict[str, object]) -> None:
         images_hash=whole.dataset.images_hash,
     )
     assert column.has_images_of(whole)
-    other = whole.model_copy(update={"dataset": whole.dataset.model_copy(update=change)})
+    other = change(whole, dataset=whole.dataset.model_copy(update=wrong))
     assert not column.has_images_of(other)
-    assert not column.has_images_of(whole.model_copy(update={"flags": ("limited",)}))
+    assert not column.has_images_of(change(whole, flags=("limited",)))
     unknown = column.model_copy(update={"fingerprint": None, "images": None, "images_hash": None})
     assert unknown.has_images_of(other)
 
