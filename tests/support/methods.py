@@ -72,7 +72,10 @@ def run(entry: str, facts: BackboneFacts, **columns: ArrayLike) -> MethodRun:
     return MethodRun(entry, facts, {c: outcomes(values, draws=c) for c, values in columns.items()})
 
 
-def groups(*runs_facts: BackboneFacts) -> tuple[SeedGroup, ...]:
-    """Rows of entries 0, 1, ... with two outcomes each, in the order of the board."""
-    rows = {str(i): [run(str(i), facts, a=[0.25, 0.5])] for i, facts in enumerate(runs_facts)}
+def groups(*entries: BackboneFacts | Sequence[BackboneFacts]) -> tuple[SeedGroup, ...]:
+    """Rows of entries 0, 1, ... with two outcomes each; several facts are the seeds of one."""
+    rows = {}
+    for i, entry in enumerate(entries):
+        seeds = [entry] if isinstance(entry, BackboneFacts) else entry
+        rows[str(i)] = [run(f"{i} seed {n}", made, a=[0.25, 0.5]) for n, made in enumerate(seeds)]
     return group_rows(rows, {})[0]

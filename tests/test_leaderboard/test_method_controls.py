@@ -1,25 +1,18 @@
-"""Which entries are one row, what it is called, and which row is its matched-compute control."""
-
-from dataclasses import replace
+"""What a row is called, and which row is its matched-compute control."""
 
 from support import fakes
 from support.methods import facts, groups, random_init, run
 
-from leaderboard.methods.gains import index_controls, match_controls
-from leaderboard.methods.runs import SeedGroup, flatten_fields, group_runs
+from leaderboard.methods.gains import match_controls
+from leaderboard.methods.runs import flatten_fields, group_rows
 
 META = {"loader": "episodes"}
 
 
-def by_name(*groups_of_seeds: SeedGroup) -> dict[str, SeedGroup]:
-    return {group.name: group for group in groups_of_seeds}
-
-
-def test_seeds_of_one_recipe_are_a_row_in_the_order_of_seeds() -> None:
-    (row,) = groups(facts("swr+lw", 2), facts("swr+lw", 0), facts("swr+lw", 1))
+def test_an_entry_is_a_row_with_its_seeds() -> None:
+    (row,) = groups([facts("swr+lw", seed) for seed in (0, 1, 4)])
     assert row.name == row.method == "swr+lw"
-    assert row.seeds == (0, 1, 2)
-    assert [run.entry for run in row.runs] == ["1", "2", "0"]
+    assert (row.entry, row.seeds) == ("0", (0, 1, 4))
 
 
 def test_rows_of_one_method_are_called_by_what_they_differ_in() -> None:
@@ -37,134 +30,110 @@ def test_rows_of_one_method_are_called_by_what_they_differ_in() -> None:
     assert len({group.name for group in images}) == 2
 
 
-def test_a_run_twice_and_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
-    same = facts("llf")
-    all_facts = [
-        run("twin", same, a=[0.5]),
-        run("whole", same, a=[0.5], b=[0.5]),
-        run("old", fakes.facts(), a=[0.5]),
-        run("timm", fakes.facts(source="timm"), a=[0.5]),
-    ]
-    grouped, left_out = group_runs(all_facts)
-    assert [member.entry for group in grouped for member in group.runs] == ["whole"]
-    assert "same recipe and seed as whole" in left_out["twin"]
+def test_entries_of_one_recipe_are_rows_of_their_own() -> None:
+    """Nobody joins the row of another by claiming its recipe, and a seed twice is no conflict."""
+    rows = groups([facts("swr", 0), facts("swr", 1)], facts("swr", 2), facts("swr", 0))
+    assert [group.seeds for group in rows] == [(0, 1), (2,), (0,)]
+    assert [group.name for group in rows] == ["swr (0)", "swr (1)", "swr (2)"]
+
+
+def test_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
+    rows = {
+        "whole": [run("whole", facts("llf"), a=[0.5])],
+        "old": [run("old", fakes.facts(), a=[0.5])],
+        "timm": [run("timm", fakes.facts(source="timm"), a=[0.5])],
+    }
+    grouped, left_out = group_rows(rows, {})
+    assert [group.entry for group in grouped] == ["whole"]
     assert "--overwrite" in left_out["old"]
     assert "not pretrained by fsbench" in left_out["timm"]
 
 
-def test_a_control_cannot_be_taken_by_other_weights() -> None:
-    """Neither claim counts, whatever the names and columns, unless one alone has a signed badge."""
-    honest, forged = facts(), facts().model_copy(update={"weights_hash": "f" * 64})
-    method = run("swr", facts("swr"), a=[0.5])
-    claims = [run("normal", honest, a=[0.5]), run("a-normal", forged, a=[0.1], b=[0.1]), method]
-    grouped, left_out = group_runs(claims)
-    assert [group.name for group in grouped] == ["swr"]
-    assert match_controls(grouped[0], index_controls(grouped))["normal"].group is None
-    assert "a-normal with other weights, and no signed badge" in left_out["normal"]
-    assert "normal with other weights, and no signed badge" in left_out["a-normal"]
-
-    grouped, left_out = group_runs(claims, trusted={"normal"})
-    assert [member.entry for group in grouped for member in group.runs] == ["normal", "swr"]
-    assert left_out == {
-        "a-normal": "the recipe and seed of normal with other weights, which has a signed badge"
-    }
-    assert not group_runs(claims, trusted={"normal", "a-normal"})[0][1:]
+def test_only_a_row_that_the_board_names_is_a_control() -> None:
+    """Made-up entries of plain training neither take the place of a control nor delete it."""
+    copy = facts().model_copy(update={"weights_hash": "f" * 64})
+    plain, forged, row = groups(facts(), copy, facts("llf"))
+    assert match_controls(row, [plain])["normal"].group is plain
+    assert match_controls(row, [forged])["normal"].group is forged
+    none = match_controls(row, [])["normal"]
+    assert none.group is None
+    assert "the board names no normal" in none.reason
 
 
-def test_a_row_and_its_control_are_of_one_owner() -> None:
-    """A stranger's bad seeds join no row and take no control's place."""
-    names = ("normal", "swr")
-    runs = [
-        replace(run(f"{owner}-{name}{seed}", facts(name, seed), a=[0.5]), owner=owner)
-        for owner, seeds in (("alice", (0, 1)), ("bob", (2, 3, 4)))
-        for name in names
-        for seed in seeds
-    ]
-    guest = [replace(run("guest", facts("llf", seed)), owner="carol") for seed in (0, 1, 2, 3, 4)]
-    grouped, left_out = group_runs([*runs, *guest])
-    assert left_out == {}
-    rows = {(group.method, group.owner): group for group in grouped}
-    assert rows["normal", "alice"].seeds == (0, 1)
-    assert rows["normal", "bob"].name == "normal (bob-normal2)"
-    assert len({group.name for group in grouped}) == len(grouped) == 5
-    index = index_controls(grouped)
-    for owner in ("alice", "bob"):
-        control = match_controls(rows["swr", owner], index)["normal"]
-        assert (control.group, control.seeds) == (rows["normal", owner], rows["swr", owner].seeds)
-    of_guest = rows["llf", "carol"]
-    assert match_controls(of_guest, index)["normal"].group is rows["normal", "bob"]
-    trusted = index_controls(grouped, {"alice-normal0", "alice-normal1"})
-    assert match_controls(of_guest, trusted)["normal"].group is rows["normal", "alice"]
+def test_the_controls_of_an_entry_come_first_and_serve_no_other() -> None:
+    rows = {name: [run(name, facts(name), a=[0.5])] for name in ("llf", "swr", "normal")}
+    own = {"llf": [run("llf control 0", facts(), a=[0.25])]}
+    llf, swr, plain = group_rows(rows, own)[0]
+    control = match_controls(llf, [plain])["normal"].group
+    assert control is not None
+    assert control.name == "control of llf"
+    assert match_controls(swr, [plain])["normal"].group is plain
+    assert match_controls(swr, [])["normal"].group is None
 
 
 def test_the_control_is_the_plain_row_under_equal_conditions() -> None:
     plain, once, row = groups(facts(), facts(schedule="single_cycle"), facts("llf"))
-    controls = match_controls(row, index_controls((plain, once, row)))
+    controls = match_controls(row, (plain, once, row))
     assert controls["normal"].group is plain
     assert controls["other_schedule"].group is once
     assert controls["random_init"].group is None
     assert "no random init" in controls["random_init"].reason
-    of_plain = match_controls(plain, index_controls((plain, once, row)))
+    of_plain = match_controls(plain, (plain, once, row))
     assert of_plain["normal"].group is None
     assert of_plain["other_schedule"].group is once
-    back = match_controls(once, index_controls((plain, once, row)))
+    back = match_controls(once, (plain, once, row))
     assert back["other_schedule"].group is plain
 
 
 def test_an_unmatched_run_is_never_a_control() -> None:
     for other in ({"lr": 0.2}, {"architecture": "x"}, {"source_fingerprint": "0" * 64}, META):
         rows = groups(facts(**other), facts("llf"))
-        control = match_controls(rows[1], index_controls(rows))["normal"]
+        control = match_controls(rows[1], rows)["normal"]
         assert control.group is None
         assert "no normal" in control.reason
     method = groups(facts("swr"), facts("llf"))
-    assert match_controls(method[1], index_controls(method))["normal"].group is None
+    assert match_controls(method[1], method)["normal"].group is None
 
 
 def test_equal_plans_that_took_other_steps_or_images_are_not_matched() -> None:
     for cost in ({"steps": 100}, {"samples": 9}):
         rows = groups(facts(**cost), facts("llf"))
-        control = match_controls(rows[1], index_controls(rows))["normal"]
+        control = match_controls(rows[1], rows)["normal"]
         assert control.group is None
         assert "not 120 over 7680" in control.reason
-    some = groups(facts(seed=0, steps=1), facts(seed=1), facts("llf"), facts("llf", 1))
-    assert match_controls(some[1], index_controls(some))["normal"].seeds == (1,)
+    some = groups([facts(seed=0, steps=1), facts(seed=1)], [facts("llf"), facts("llf", 1)])
+    assert match_controls(some[1], some)["normal"].seeds == (1,)
 
 
 def test_a_meta_learner_is_matched_with_batches_of_as_many_images() -> None:
     rows = groups(facts(), facts("maml", **META))
-    assert match_controls(rows[1], index_controls(rows))["normal"].group is rows[0]
+    assert match_controls(rows[1], rows)["normal"].group is rows[0]
 
 
 def test_gaps_are_taken_over_shared_seeds_only() -> None:
-    rows = groups(facts(seed=1), facts(seed=2), facts("llf", 0), facts("llf", 2), facts("lw", 0))
-    assert match_controls(rows[1], index_controls(rows))["normal"].seeds == (2,)
-    control = match_controls(rows[2], index_controls(rows))["normal"]
+    rows = groups(
+        [facts(seed=1), facts(seed=2)], [facts("llf", 0), facts("llf", 2)], facts("lw", 0)
+    )
+    assert match_controls(rows[1], rows)["normal"].seeds == (2,)
+    control = match_controls(rows[2], rows)["normal"]
     assert control.group is None
     assert "other seeds only: 1, 2" in control.reason
 
 
 def test_schedules_without_counterpart_and_single_rounds_say_so() -> None:
     rows = groups(facts("llf", schedule="constant"))
-    assert (
-        "no counterpart" in match_controls(rows[0], index_controls(rows))["other_schedule"].reason
-    )
+    assert "no counterpart" in match_controls(rows[0], rows)["other_schedule"].reason
     rows = groups(facts("llf", plan={"stages": [{}], "rounds": 1, "epochs": 12}))
-    assert (
-        "nothing restarts" in match_controls(rows[0], index_controls(rows))["other_schedule"].reason
-    )
+    assert "nothing restarts" in match_controls(rows[0], rows)["other_schedule"].reason
 
 
-def test_random_inits_of_the_same_network_are_a_row_apart() -> None:
+def test_random_inits_of_the_same_network_are_its_control() -> None:
     """The default width is not always part of the architecture's name."""
-    first, second = random_init(0), random_init(1, architecture="toy_resnet@8")
-    rows = by_name(*groups(facts("llf"), first, second, random_init(0, n_parameters=11)))
-    assert len(rows) == 3
-    row = rows["llf"]
-    control = match_controls(row, index_controls(list(rows.values())))["random_init"].group
-    assert control is not None
+    both = [random_init(0), random_init(1, architecture="toy_resnet@8")]
+    row, other, control = groups(facts("llf"), random_init(0, n_parameters=11), both)
+    assert match_controls(row, [other, control])["random_init"].group is control
     assert control.seeds == (0, 1)
-    assert match_controls(control, index_controls(list(rows.values()))) == {}
+    assert match_controls(control, [other, control]) == {}
 
 
 def test_settings_stand_under_their_method() -> None:

@@ -6,7 +6,7 @@ from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
 from leaderboard.methods.gains import MatchedControl, adjust_gains, compute_gain_over, make_gain
-from leaderboard.methods.runs import MethodRun, SeedGroup, group_runs
+from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.seeds import compute_seed_interval
 
@@ -15,7 +15,7 @@ VALUES = {name: DRAW.uniform(size=(2, 30)) for name in ("llf", "normal")}
 
 
 def group(name: str, *runs: MethodRun) -> SeedGroup:
-    (row,) = group_runs(runs)[0]
+    (row,) = group_rows({name: runs}, {})[0]
     assert row.method == name
     return row
 
