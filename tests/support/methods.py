@@ -1,15 +1,22 @@
 """Runs of our own as a method board sees them: recipes and costs without training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from support import fakes
 
+from fsbench.core.io import write_record
 from fsbench.core.schema import BackboneFacts, Training
+from leaderboard.intake.submission import Submission
+from leaderboard.methods.board import build_method_board
+from leaderboard.methods.record import MethodBoard
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
+from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.store import Board
 
 COSTS: dict[str, Any] = {
     "source_fingerprint": "f" * 64,
@@ -79,3 +86,26 @@ def groups(*entries: BackboneFacts | Sequence[BackboneFacts]) -> tuple[SeedGroup
         seeds = [entry] if isinstance(entry, BackboneFacts) else entry
         rows[str(i)] = [run(f"{i} seed {n}", made, a=[0.25, 0.5]) for n, made in enumerate(seeds)]
     return group_rows(rows, {})[0]
+
+
+def build_board(columns: Sequence[str], runs: Sequence[MethodRun]) -> MethodBoard:
+    """The board of these runs, the seeds of each recipe as an entry; it names all as controls."""
+    rows: dict[str, list[MethodRun]] = {}
+    for one in runs:
+        rows.setdefault(one.row, []).append(one)
+    entries = {seeds[0].entry: seeds for seeds in rows.values()}
+    return build_method_board("b", columns, entries, [*entries])
+
+
+def runs_of(
+    entries: Mapping[str, Mapping[str, Outcomes]], facts: Mapping[str, BackboneFacts]
+) -> list[MethodRun]:
+    """Networks of these names."""
+    return [MethodRun(name, facts[name], columns) for name, columns in entries.items()]
+
+
+def name_controls(board: Path, submissions: Sequence[Submission]) -> None:
+    """Let board.json name plain training and random initializations among these as controls."""
+    plain = (s.name for s in submissions if s.facts.training is None or s.facts.training.plain)
+    file = Board.open(board).file.model_copy(update={"controls": tuple(plain)})
+    write_record(board / BOARD_FILE, file)

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from support import fakes
-from support.methods import facts, outcomes, random_init
+from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
 from fsbench.cli.main import run
 from fsbench.core import statistics
 from fsbench.results.verification import read_cells
 from leaderboard.methods.board import (
-    build_method_board,
     find_fronts,
     read_method_boards,
     split_conditions,
@@ -33,7 +32,10 @@ Call = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """normal and llf with two seeds each, a composition with one, a random init, an old run."""
+    """normal and llf with two seeds each, a composition with one, a random init, an old run.
+
+    The board names normal and the random init as controls.
+    """
     root = tmp_path_factory.mktemp("methods")
     facts_of_runs = [facts(name, seed) for name in ("normal", "llf") for seed in (0, 1)]
     facts_of_runs += [
@@ -46,7 +48,8 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name = facts_of_run.ref.removeprefix("run:runs/")
         right = accuracy.get(facts_of_run.recipe or "", 0.3)
         fakes.write(root / "results", right, name=name, backbone=facts_of_run)
-    submit_results(root / "results", root / "board", fakes.DECLARATION)
+    submitted = submit_results(root / "results", root / "board", fakes.DECLARATION)
+    name_controls(root / "board", submitted)
     return root / "board"
 
 
@@ -141,8 +144,8 @@ def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
     names = {"a": facts(), "b": facts("llf"), "c": facts("lw"), "d": facts("swr")}
     entries = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
     entries["c"] = {"x:5w1s": entries["a"]["x:5w1s"]}
-    one = build_method_board("b", ["x:5w1s"], entries, names)
-    back = build_method_board("b", ["x:5w1s"], dict(reversed(entries.items())), names)
+    one = build_board(["x:5w1s"], runs_of(entries, names))
+    back = build_board(["x:5w1s"], runs_of(dict(reversed(entries.items())), names))
     assert one == back
     gain = rows(one)["lw"].cells["x:5w1s"].gains["normal"]
     assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
@@ -152,7 +155,7 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     names = {"a": facts(), "b": facts("llf"), "c": facts("lw")}
     full = {"x": outcomes([0.1, 0.2, 0.3], "x"), "y": outcomes([0.4, 0.2, 0.0], "y")}
     high = {"x": outcomes([0.9, 0.8, 1.0], "x")}
-    method_board = build_method_board("b", ["x", "y"], {"a": full, "b": high, "c": full}, names)
+    method_board = build_board(["x", "y"], runs_of({"a": full, "b": high, "c": full}, names))
     row = method_board.rows[-1]
     assert (row.name, row.overall, row.front, list(row.cells)) == ("llf", None, (), ["x"])
     assert row.cells["x"].gains["normal"].gap == pytest.approx(0.7)
@@ -172,7 +175,7 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     names = {"a": facts(), "b": facts(schedule="single_cycle"), "c": facts("llf")}
     values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
     entries = {name: {PROBE: outcomes(method_board, "x")} for name, method_board in values.items()}
-    method_board = build_method_board("b", [PROBE], entries, names)
+    method_board = build_board([PROBE], runs_of(entries, names))
     gaps = {
         row.name: {kind: gain.gap for kind, gain in row.cells[PROBE].gains.items()}
         for row in method_board.rows
@@ -191,7 +194,7 @@ def test_hours_are_compared_on_one_device_only() -> None:
     def row(name: str, mean: float, seconds: float, device: str) -> MethodRow:
         run = facts(name, seconds=seconds, device=device)
         columns = {"x": outcomes([mean, mean], "x")}
-        return build_method_board("b", ["x"], {name: {"x": columns["x"]}}, {name: run}).rows[0]
+        return build_board(["x"], runs_of({name: {"x": columns["x"]}}, {name: run})).rows[0]
 
     made = [
         row("llf", 0.5, 100, "cpu"),
@@ -206,8 +209,8 @@ def test_hours_are_compared_on_one_device_only() -> None:
 
 
 def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
-    method_board = build_method_board(
-        "b", ["x"], {"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()}
+    method_board = build_board(
+        ["x"], runs_of({"a": {"x": outcomes([0.5], "x")}}, {"a": fakes.facts()})
     )
     assert method_board.rows == ()
     (table,) = make_tables(method_board)
@@ -220,7 +223,7 @@ def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
     hostile = {"device": "=cmd()", "lam": "<script>|x", "architecture": "toy"}
     names = {"a": facts("swr", **hostile), "b": facts("swr", lam="y")}
     entries = {name: {PROBE: outcomes([0.5, 0.25], "x")} for name in names}
-    method_board = build_method_board("b", [PROBE], entries, names)
+    method_board = build_board([PROBE], runs_of(entries, names))
     assert "swr.lam=<script>|x" in method_board.rows[0].name + method_board.rows[1].name
     shown = render_markdown(method_board)
     assert "<script>" not in shown
@@ -277,9 +280,7 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
         for seed, accuracy in enumerate(by_seed)
     } | {"lw0": facts("lw", 0).model_copy(update={"source_accuracy": 0.5})}
     entries = {name: {PROBE: outcomes([0.5, 0.25])} for name in runs}
-    gains = {
-        row.name: row.source_gain for row in build_method_board("b", [PROBE], entries, runs).rows
-    }
+    gains = {row.name: row.source_gain for row in build_board([PROBE], runs_of(entries, runs)).rows}
     swr, l2, lw = gains["swr"], gains["l2"], gains["lw"]
     assert swr
     assert l2
@@ -293,7 +294,7 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
     assert l2.p == pytest.approx(1 - 2 / 6**0.5, rel=1e-4)
     assert (swr.p_holm, l2.p_holm) == (pytest.approx(2 * swr.p), pytest.approx(l2.p))
     assert (lw.gap, lw.ci95, lw.p_holm) == (pytest.approx(0.3), None, 1.0)
-    table = make_tables(build_method_board("b", [PROBE], entries, runs))[0]
+    table = make_tables(build_board([PROBE], runs_of(entries, runs)))[0]
     cells = {row[0].split()[-1]: row[-1] for row in table.rows}
     assert cells["swr"] == "24.00 (+3.00 ± 2.48)"
     assert cells["lw"] == "50.00 (+30.00)"
@@ -307,7 +308,7 @@ def test_two_equal_in_domain_gaps_are_no_evidence() -> None:
         for seed in range(2)
     }
     entries = {name: {PROBE: outcomes([0.5, 0.25])} for name in runs}
-    board = build_method_board("b", [PROBE], entries, runs)
+    board = build_board([PROBE], runs_of(entries, runs))
     gain = next(row.source_gain for row in board.rows if row.name == "swr")
     assert gain
     assert (gain.gap, gain.p_holm) == (0.25, 1.0)

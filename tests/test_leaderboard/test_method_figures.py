@@ -10,12 +10,11 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from support import fakes
-from support.methods import facts, outcomes, random_init
+from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
 from fsbench.cli.main import run
 from fsbench.core.plotting import INK, PAPER, render_figure
 from fsbench.core.schema import BackboneFacts
-from leaderboard.methods.board import build_method_board
 from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
 from leaderboard.methods.record import Gain, MethodBoard, MethodRow, MethodScore
 from leaderboard.ranking.outcomes import Outcomes
@@ -53,7 +52,7 @@ def runs() -> tuple[dict[str, dict[str, Outcomes]], dict[str, BackboneFacts]]:
 @pytest.fixture(scope="module")
 def board() -> MethodBoard:
     entries, facts_by_entry = runs()
-    return build_method_board("b", [LINEAR, AFFINE], entries, facts_by_entry)
+    return build_board([LINEAR, AFFINE], runs_of(entries, facts_by_entry))
 
 
 def points(figure: Figure) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def test_a_question_without_an_answer_has_none(board: MethodBoard) -> None:
     assert "cost" not in draw_figures(board.model_copy(update={"rows": tuple(equal)}))
     one = {"a": facts(), "b": facts("llf")}
     entries = {name: {LINEAR: outcomes(values(0.5, name))} for name in one}
-    drawn = draw_figures(build_method_board("b", [LINEAR], entries, one))
+    drawn = draw_figures(build_board([LINEAR], runs_of(entries, one)))
     assert not {"adaptation", "spread"} & drawn.keys()
 
 
@@ -176,10 +175,10 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
     entries, facts_by_entry = runs()
     first = {name: values for name, values in entries.items() if not name.endswith("1")}
     apart = [
-        build_method_board("b", [LINEAR], entries, facts_by_entry).model_copy(
+        build_board([LINEAR], runs_of(entries, facts_by_entry)).model_copy(
             update={"track": "linear ibm 32px"}
         ),
-        build_method_board("b", [AFFINE], first, facts_by_entry).model_copy(
+        build_board([AFFINE], runs_of(first, facts_by_entry)).model_copy(
             update={"track": "affine ibm 32px"}
         ),
     ]
@@ -187,7 +186,7 @@ def test_linear_and_affine_meet_in_the_seeds_that_both_have(
     assert "linear-ibm-32px-adaptation.svg" not in names
     assert "affine-ibm-32px-adaptation.svg" in names
     shown = positions(draw_figures(apart[1], apart[:1]))
-    one_seed = draw_figures(build_method_board("b", [LINEAR, AFFINE], first, facts_by_entry))
+    one_seed = draw_figures(build_board([LINEAR, AFFINE], runs_of(first, facts_by_entry)))
     assert shown == positions(one_seed)
     assert shown != positions(draw_figures(board))
 
@@ -223,7 +222,8 @@ def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Pa
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, right in (("normal", 0.5), ("llf", 0.8)):
         fakes.write(tmp_path / "results", right, name=name, backbone=facts(name))
-    submit_results(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
+    submitted = submit_results(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
+    name_controls(tmp_path / "board", submitted)
     command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
     with pytest.raises(SystemExit) as stop:
         run([*command, str(tmp_path / "pictures")])

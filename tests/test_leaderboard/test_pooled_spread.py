@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from benchmarks.gains import Setting, judge, judge_before
 from benchmarks.gains import simulate as simulate_gains
-from support.methods import facts, run
+from support.methods import build_board, facts, run
 
-from leaderboard.methods.board import build_method_board
 from leaderboard.methods.gains import pool_seed_variance
 from leaderboard.methods.record import MethodBoard
 from leaderboard.methods.runs import MethodRun
@@ -45,8 +44,7 @@ def simulate(
 
 
 def build(runs: list[MethodRun]) -> MethodBoard:
-    contenders = {run.entry: run.outcomes for run in runs}
-    return build_method_board("b", ["a"], contenders, {run.entry: run.facts for run in runs})
+    return build_board(["a"], runs)
 
 
 def test_the_pooled_spread_is_that_of_the_runs() -> None:
