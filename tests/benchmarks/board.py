@@ -1,12 +1,11 @@
 """How a board grows: `python -m benchmarks.board`; time against entries, and peak memory.
 
-Entries of 32 cells of 600 episodes and 75 queries. For every size four processes, whose products of
-matrices use one thread: one reads the board for the first time and verifies all of it; one reads it
-again from the cache and ranks it; two do the same and write the page (`build`), of which the second
-finds the ranking in the cache (`rebuild`). Columns are seconds of processor time
-(and of the clock), then the largest resident memory of each process. `growth` is the exponent of
-the processor time between two sizes: n log n is 1.23 from 50 to 100 entries and 1.15 from 400 to
-1000; the paired tests, in `rank`, may take n for each tier.
+Entries of 32 columns of 600 episodes and 75 queries. For every size two processes, whose products
+of matrices use one thread: one reads the board and checks all of it, then ranks it; the other does
+both and writes the page. Nothing is cached. Columns are seconds of processor time (and of the clock),
+then the largest resident memory of each process. `growth` is the exponent of the processor time
+between two sizes: n log n is 1.23 from 50 to 100 entries and 1.15 from 400 to 1000; the paired
+tests, in `rank`, may take n for each tier.
 """
 
 import argparse
@@ -16,9 +15,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -31,12 +29,7 @@ from leaderboard.store import Board
 from leaderboard.tables import rank_tracks
 
 SIZES = (50, 100, 200, 400, 1000)
-STAGES = {
-    "first": ("first read",),
-    "again": ("read again", "rank"),
-    "build": ("build",),
-    "rebuild": ("rebuild",),
-}
+STAGES = {"show": ("read", "rank"), "build": ("build",)}
 Seconds = dict[str, tuple[float, float]]
 """Stage -> seconds of the processor, seconds of the clock."""
 
@@ -62,48 +55,39 @@ def busy_seconds() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def first(folder: Path, cache: Path, seconds: Seconds) -> None:
-    with timed(seconds, "first read"):
-        Board.open(folder).entries(cache)
-
-
-def again(folder: Path, cache: Path, seconds: Seconds) -> None:
-    with timed(seconds, "read again"):
-        board = Board.open(folder)
-        entries = board.entries(cache)
+def show(folder: Path, seconds: Seconds) -> None:
+    board = Board.open(folder)
+    with timed(seconds, "read"):
+        entries = board.entries()
     with timed(seconds, "rank"):
         rank_tracks(board.file, entries)
 
 
-def build(folder: Path, cache: Path, seconds: Seconds, stage: str = "build") -> None:
-    with timed(seconds, stage):
-        written = page.build_site(folder, cache / "site", cache)
-    print(f"{written.stat().st_size / 1e6:.1f} MB of page", file=sys.stderr)
+def build(folder: Path, seconds: Seconds) -> None:
+    with TemporaryDirectory(prefix="fsbench-") as site, timed(seconds, "build"):
+        written = page.build_site(folder, Path(site))
+        print(f"{written.stat().st_size / 1e6:.1f} MB of page", file=sys.stderr)
 
 
-def run(stage: str, folder: Path, cache: Path, entries: int) -> None:
+def run(stage: str, folder: Path, entries: int) -> None:
     """One stage over the first so many entries; what it took goes to stdout as JSON."""
-    names, seconds = Board.open(folder).names()[:entries], {}
-    works: dict[str, Callable[[Path, Path, Seconds], None]]
-    works = {"first": first, "again": again, "build": build}
-    works["rebuild"] = partial(build, stage="rebuild")
+    names, seconds = Board.open(folder).names()[:entries], dict[str, tuple[float, float]]()
     with patch.object(Board, "names", lambda self: names):
-        works[stage](folder, cache, seconds)
+        {"show": show, "build": build}[stage](folder, seconds)
     print(json.dumps({"seconds": seconds, "peak": peak_resident_memory() / 2**20}))
 
 
 def measure(folder: Path, entries: int) -> tuple[Seconds, list[float]]:
-    """All processes on one fresh cache: seconds of every stage, peak MiB of each process."""
-    seconds, peaks = {}, []
+    """Seconds of every stage, peak MiB of each process."""
+    seconds: Seconds = {}
+    peaks: list[float] = []
     env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    with TemporaryDirectory(prefix="fsbench-") as cache:
-        for stage in STAGES:
-            command = [sys.executable, __file__, "--entries", str(entries), "--board", folder]
-            command += ["--stage", stage, "--cache", cache]
-            ended = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True)
-            report = json.loads(ended.stdout)
-            seconds |= report["seconds"]
-            peaks.append(report["peak"])
+    for stage in STAGES:
+        command = [sys.executable, __file__, "--entries", str(entries), "--board", str(folder)]
+        ended = subprocess.run([*command, "--stage", stage], env=env, stdout=-1, check=True)
+        report = json.loads(ended.stdout)
+        seconds |= report["seconds"]
+        peaks.append(report["peak"])
     return seconds, peaks
 
 
@@ -134,10 +118,9 @@ def main() -> None:
     parser.add_argument("--entries", type=int, nargs="+", default=SIZES)
     parser.add_argument("--board", type=Path, help="kept, and filled up where entries are missing")
     parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
-    parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.stage:
-        run(options.stage, options.board, options.cache, options.entries[0])
+        run(options.stage, options.board, options.entries[0])
         return
     with TemporaryDirectory(prefix="fsbench-") as folder:
         table(options.board or Path(folder), options.entries)

@@ -66,7 +66,7 @@ def test_a_copy_is_flagged_on_both_sides(accuracy: float, change: str) -> None:
 @pytest.mark.parametrize("accuracy", [0.25, 0.4, 0.6, 0.8, 0.95])
 def test_networks_that_find_the_same_queries_hard_are_not_flagged(accuracy: float) -> None:
     """Their answers correlate by .3 to .6, as those of most pairs of networks in the studies."""
-    rows = [row(f"n{i}", answers(f"n{i}", accuracy, 0.65)) for i in range(6)]
+    rows = [row(f"n{i}", answers(f"n{i}", accuracy, 0.7)) for i in range(6)]
     (one, other) = (r.loaded.records.correct.ravel() for r in rows[:2])  # type: ignore[union-attr]
     assert np.corrcoef(one, other)[0, 1] > 0.25
     assert find_suspicions(FILE, rows) == {}
