@@ -123,31 +123,38 @@ class Entry:
 
 def read_entry(folder: Path) -> Entry:
     """Read an entry, parsed but not checked. Raises ValidationFailed naming the file."""
-    for _ in range(RETRIES):
-        text = read_content(folder / ENTRY_FILE, MAX_ENTRY)
-        file = parse_entry(folder / ENTRY_FILE, text)
-        path = folder / file.outcomes_file
-        if path.is_file() or read_content(folder / ENTRY_FILE, MAX_ENTRY) == text:
-            break  # else another process replaced the entry in the meantime
-    content = read_content(path, outcomes.MAX_FILE)
+    text, file, content = read_files(folder)
+    path = folder / file.outcomes_file
+    results = restore_results(folder / ENTRY_FILE, file)
     if hashlib.sha256(content).hexdigest() != file.outcomes:
         raise ValidationFailed(
             f"{path} has other content than {ENTRY_FILE} states", fix=outcomes.FIX
         )
     try:
         table = outcomes.decode(content)
-        if len(table) != len(file.results):
-            raise ValueError(f"it holds {len(table)} results, not {len(file.results)}")
-        cells = []
-        for i, result in enumerate(restore_results(folder / ENTRY_FILE, file)):
-            records = table.records(i, result.spec, result.score.n)
-            cells.append(Loaded(folder, result, records))
+        if len(table) != len(results):
+            raise ValueError(f"it holds {len(table)} results, not {len(results)}")
+        cells = [
+            Loaded(folder, result, table.records(i, result.spec, result.score.n))
+            for i, result in enumerate(results)
+        ]
     except ValueError as error:
         raise ValidationFailed(f"{path} cannot be read: {error}", fix=outcomes.FIX) from error
     return Entry(folder, file, hashlib.sha256(text).hexdigest(), tuple(cells))
 
 
-RETRIES = 5
+def read_files(folder: Path) -> tuple[bytes, EntryFile, bytes]:
+    """Return entry.json, as text and parsed, and the file of outcomes that it names."""
+    path = folder / ENTRY_FILE
+    text = read_content(path, MAX_ENTRY)
+    while True:
+        file = parse_entry(path, text)
+        try:
+            return text, file, read_content(folder / file.outcomes_file, outcomes.MAX_FILE)
+        except ValidationFailed:
+            before, text = text, read_content(path, MAX_ENTRY)
+            if text == before:  # else another process replaced the entry in the meantime
+                raise
 
 
 def read_content(path: Path, most: int) -> bytes:
@@ -182,6 +189,11 @@ def parse_entry(path: Path, content: bytes) -> EntryFile:
                     f"{path}: {line.column} names {name} {getattr(line, name)} of {limit}",
                     fix=outcomes.FIX,
                 )
+    if any(not 0 <= place < len(file.models) for place in file.controls):
+        raise ValidationFailed(
+            f"{path}: its controls are models {list(file.controls)[:20]} of {len(file.models)}",
+            fix=outcomes.FIX,
+        )
     return file
 
 

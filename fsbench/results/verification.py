@@ -153,8 +153,8 @@ def check_episodes(cells: Sequence[Loaded], batches: Batches) -> Iterator[Proble
         }
         if batch.dense_accuracy is not None:
             others = batch.stack("dense_correct") - right
-            left = batch.stack("dense_total") - n_query - others  # wrong, beyond the queries
-            bad = (others < 0) | (left < right - n_query) | (left < -n_query)
+            total_others = batch.stack("dense_total") - n_query
+            bad = (others < 0) | (others > total_others)
             text = "fewer dense queries are right or wrong than queries of a class"
             wrong["contradiction", text] = bad.any(axis=(1, 2))
         for (code, text), mask in wrong.items():

@@ -11,7 +11,8 @@ from support.badges import make_key, needs_ssh_keygen
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_bytes, read_json, read_mapping
-from fsbench.results.verification import load_result, result_files
+from fsbench.results.entry import read_entry
+from fsbench.results.verification import find_entries
 from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, read_public_key, sign_file
 
 
@@ -51,14 +52,15 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_results_are_files(kind: str, suffix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["entry.json", "outcomes"])
+def test_results_are_files(kind: str, name: str, tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    (path,) = result_files(tmp_path / "r")
-    path.with_suffix(suffix).unlink()
-    FOREIGN[kind](path.with_suffix(suffix))
-    with pytest.raises(ValidationFailed, match=suffix):
-        load_result(path)
+    (folder,) = find_entries(tmp_path / "r")
+    (path,) = folder.glob(f"{name}*")
+    path.unlink()
+    FOREIGN[kind](path)
+    with pytest.raises(ValidationFailed, match=path.name):
+        read_entry(folder)
 
 
 @needs_ssh_keygen

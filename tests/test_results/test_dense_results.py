@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
+from support.forged import edit
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import Result
-from fsbench.results import ResultStore, parquet
-from fsbench.results.summary import digest_records
+from fsbench.results import ResultStore
+from fsbench.results.entry import ENTRY_FILE, write_entry
+from fsbench.results.outcomes import digest_records
 from fsbench.results.table import build_table
-from fsbench.results.verification import read_verified
+from fsbench.results.verification import find_entries, read_cell
 
 TOTAL = 29
 """Thirty images a class, one shot."""
@@ -33,14 +35,9 @@ def write(root: Path, index: range = range(40), **changes: int) -> Result:
     return cell.finish(list(index), provenance=fakes.provenance())
 
 
-def file(root: Path) -> Path:
-    (file_path,) = [path for path in root.rglob("*.json") if path.name != "model.json"]
-    return file_path
-
-
 def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:
     write(tmp_path)
-    cell = read_verified(file(tmp_path))
+    cell = read_cell(tmp_path)
     assert isinstance(cell.records, EpisodeRecords)
     assert cell.records.dense_correct is not None
     values = cell.records.dense_correct.mean(axis=1) / TOTAL
@@ -65,7 +62,8 @@ def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) 
 def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -> None:
     result = fakes.write(tmp_path)
     assert result.dense is None
-    assert "dense" not in json.loads(file(tmp_path).read_text())
+    (folder,) = find_entries(tmp_path)
+    assert "dense" not in json.loads((folder / ENTRY_FILE).read_text())["results"][0]
     shown = build_table([result])
     assert len(shown.rows) == 2, "the task and the source"
     assert not any("dense" in text for text in [*shown.columns, shown.note])
@@ -77,25 +75,23 @@ def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -
 @pytest.mark.parametrize("total", [TOTAL - 1, TOTAL + 1])
 def test_totals_that_the_classes_do_not_give_are_refused(tmp_path: Path, total: int) -> None:
     write(tmp_path, total=total)
-    with pytest.raises(ValidationFailed, match=r"\[dense\].*other totals"):
-        read_verified(file(tmp_path))
+    with pytest.raises(ValidationFailed, match="other totals"):
+        read_cell(tmp_path)
 
 
 def test_more_right_than_there_are_and_a_wrong_mean_are_refused(tmp_path: Path) -> None:
     write(tmp_path)
-    path = file(tmp_path)
-    cell = read_verified(path)
+    (folder,) = find_entries(tmp_path)
+    cell = read_cell(folder)
     assert isinstance(cell.records, EpisodeRecords)
     right = np.full_like(cell.records.dense_correct, TOTAL + 1)
-    parquet.write_records(path.with_suffix(".parquet"), replace(cell.records, dense_correct=right))
+    write_entry(folder, [(cell.result, replace(cell.records, dense_correct=right))])
     with pytest.raises(ValidationFailed, match="more dense queries right than there are"):
-        read_verified(path)
-    parquet.write_records(path.with_suffix(".parquet"), cell.records)
-    raw = json.loads(path.read_text())
-    raw["dense"]["mean"] += 0.001
-    path.write_text(json.dumps(raw))
-    with pytest.raises(ValidationFailed, match=r"\[score\]"):
-        read_verified(path)
+        read_cell(folder)
+    write_entry(folder, [(cell.result, cell.records)])
+    edit(folder, lambda d: d["results"][0]["dense"].update(mean=0.123))
+    with pytest.raises(ValidationFailed, match=r"the file says 12\.30 .* of dense"):
+        read_cell(folder)
 
 
 def test_an_older_result_does_not_grow_by_episodes_with_dense_outcomes(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def shard(root: Path, index: Iterable[int], accuracy: float = 0.6, **changes: ob
 
 
 def files(root: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in root.rglob("*.parquet")}
+    return {p.parent.name: p.read_bytes() for p in root.rglob("outcomes-*")}
 
 
 def test_two_shards_equal_one_process(tmp_path: Path) -> None:

@@ -1,22 +1,24 @@
 """Results of probes: which rate is the score, what stands beside it, and nearest neighbours."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support import fakes
+from support.forged import edit
 
 from fsbench.core import statistics
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import ImageRecords, ProbeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
-from fsbench.results import ResultStore, episode_records, parquet, probe_records, read, summary
-from fsbench.results.summary import digest_records, scored_outcomes
+from fsbench.results import ResultStore, episode_records, probe_records, read, summary
+from fsbench.results.entry import write_entry
+from fsbench.results.outcomes import digest_records
+from fsbench.results.summary import scored_outcomes
 from fsbench.results.table import build_table
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import find_entries, read_cells
 from leaderboard.ranking.outcomes import extract_outcomes
 
 SIZE = ImageSpec(input_size=32)
@@ -91,15 +93,6 @@ def test_without_a_held_out_part_a_result_is_what_it_was(tmp_path: Path) -> None
     assert digest_records(records(held_out=False)) != digest_records(records())
 
 
-@pytest.mark.parametrize("held_out", [True, False])
-def test_records_come_back_equal(tmp_path: Path, held_out: bool) -> None:
-    path = tmp_path / "a.parquet"
-    parquet.write_records(path, records(held_out))
-    back = parquet.read_probe(path, 10, 3)
-    assert (back.held_out is None) == (not held_out)
-    assert digest_records(back) == digest_records(records(held_out))
-
-
 @pytest.mark.parametrize(
     ("spec", "held_out"), [(PUBLISHED, False), (ProbeSpec(image=SIZE, epochs=3), True)]
 )
@@ -130,7 +123,7 @@ def wrong_outcomes() -> ProbeRecords:
         (CHOSEN, records(), "other choices of the rate"),
         (HONEST, by_epoch(), "other choices of the rate"),
         (CHOSEN, records(held_out=False), "other choices of the rate"),
-        (CHOSEN, wrong_outcomes(), "a curve that differs from its outcomes"),
+        (CHOSEN, wrong_outcomes(), "curve of accuracies differs from the outcomes"),
     ],
 )
 def test_records_of_another_choice_are_refused(
@@ -204,12 +197,11 @@ def test_test_counts_that_do_not_fit_are_refused(
     tmp_path: Path, spec: KnnSpec, counts: tuple[int, ...]
 ) -> None:
     result = write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0]), UNEQUAL)
-    (file,) = tmp_path.rglob("knn*.json")
-    data = json.loads(result.model_dump_json())
-    data["dataset"]["test_counts"] = counts
-    data["spec"] = json.loads(spec.model_dump_json())
-    file.write_text(json.dumps(data))
-    with pytest.raises(ValidationFailed, match=r"\[dataset\].*the test images of each class"):
+    (folder,) = find_entries(tmp_path)
+    data = result.dataset.model_copy(update={"test_counts": counts})
+    changed = result.model_copy(update={"dataset": data, "spec": spec})
+    write_entry(folder, [(changed, ImageRecords(rows(7)[0]))])
+    with pytest.raises(ValidationFailed, match="the counts of test images sum to .*, not to 10"):
         read(tmp_path)
 
 
@@ -232,17 +224,12 @@ def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
     assert (str(result.task), result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
     assert result.details == {}
     assert read(tmp_path) == [result]
-    (file,) = tmp_path.rglob("knn*.json")
+    (folder,) = find_entries(tmp_path)
     for reader in (episode_records, probe_records):
         with pytest.raises(UsageError):
-            reader(file)
-    other = ImageRecords(rows(8)[0])
-    parquet.write_records(file.with_suffix(".parquet"), other)
-    with pytest.raises(ValidationFailed, match=r"\[records-digest\]"):
-        read(tmp_path)
-    data = json.loads(file.read_text())
-    file.write_text(json.dumps(data | {"records_digest": digest_records(other)}))
-    with pytest.raises(ValidationFailed, match=r"\[score\]"):
+            reader(folder)
+    write_entry(folder, [(result, ImageRecords(rows(8)[0]))])
+    with pytest.raises(ValidationFailed, match=r"says 70\.00 .*, its outcomes give 80\.00"):
         read(tmp_path)
 
 

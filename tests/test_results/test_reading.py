@@ -1,6 +1,7 @@
 """Nothing is believed that can be recomputed: every kind of tampering is named with its file."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,173 +10,226 @@ from typing import Any
 import numpy as np
 import pytest
 from support import fakes
+from support.forged import edit
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_json, read_record, replacing
 from fsbench.core.schema import BackboneFacts, Result
-from fsbench.results import episode_records, parquet, probe_records, read, verification
-from fsbench.results.summary import digest_records
+from fsbench.results import episode_records, probe_records, read
+from fsbench.results.entry import ENTRY_FILE, EntryFile, read_entry, write_entry
+from fsbench.results.verification import find_entries, read_cell, read_cells, read_verified
+
+Fields = dict[str, Any]
+Change = Callable[[Fields], object]
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
+    """A model's folder with one result."""
     fakes.write(tmp_path)
-    return next(tmp_path.rglob("5w*.json"))
+    (folder,) = find_entries(tmp_path)
+    return folder
 
 
-def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    data = json.loads(file.read_text())
-    change(data)
-    file.write_text(json.dumps(data))
-
-
-def test_result_records_survive_a_round_trip(file: Path) -> None:
-    result = read(file)[0]
+def test_result_records_survive_a_round_trip(folder: Path) -> None:
+    (result,) = read(folder)
     assert Result.model_validate_json(result.model_dump_json()) == result
 
 
-EDITS: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
-    ("score", lambda d: d["score"].update(mean=0.99)),
-    ("score", lambda d: d["score"].update(ci95=0.0)),
-    ("score", lambda d: d["score"].update(n=600)),
-    ("score", lambda d: d.update(collapsed=3)),
-    ("score", lambda d: d.update(non_finite=1)),
-    ("score", lambda d: d.update(details={"lr": 1.0})),
-    ("records-digest", lambda d: d.update(records_digest="0" * 64)),
-    ("spec-digest", lambda d: d.update(spec_digest="0" * 64)),
-    ("spec-digest", lambda d: d["spec"]["head"].update(lr=0.5)),
-    ("task", lambda d: d.update(task="eurosat:5w1s/linear@ibm")),
-    ("flags", lambda d: d.update(flags=[])),
-    ("flags", lambda d: d.update(flags=["custom", "limited"])),
-    ("pool", lambda d: d["dataset"].update(pool="labeled_80")),
-    ("dataset", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 4])),
-    ("dataset", lambda d: d["dataset"].update(class_counts=[30] * 5)),
-    ("rows", lambda d: d["dataset"].update(class_ids=[0, 1, 2, 3, 4, 9])),
+def test_an_entry_is_as_its_file_says(folder: Path) -> None:
+    entry = read_entry(folder)
+    text = (folder / ENTRY_FILE).read_text(encoding="utf8")
+    assert EntryFile.model_validate_json(entry.file.to_text()) == entry.file
+    assert entry.file.to_text() == text
+    assert len([line for line in text.splitlines() if '"column"' in line]) == 1
+
+
+def line(**values: object) -> Change:
+    """Changes fields of the only result."""
+    return lambda d: d["results"][0].update(values)
+
+
+def score(**values: object) -> Change:
+    return lambda d: d["results"][0]["score"].update(values)
+
+
+def data(**values: object) -> Change:
+    return lambda d: d["datasets"][0].update(values)
+
+
+EDITS: list[tuple[str, Change]] = [
+    (r"the file says 99\.00 ± .*, its outcomes give 5", score(mean=0.99)),
+    (r"the file says .* ± 0\.00 % over 40, its outcomes give", score(ci95=0.0)),
+    (r"over 41, its outcomes give .* over 40", score(n=41)),
+    ("the file says 3 of collapsed, its outcomes give 0", line(collapsed=3)),
+    ("the file says 1 of non finite, its outcomes give 0", line(non_finite=1)),
+    ("other values of details", line(details={"lr": 1.0})),
+    ("other values of dense|of dense, its outcomes give None", line(dense={"mean": 0.5, "n": 40})),
+    ("says eurosat:5w1s/linear@ibm 32px", line(column="eurosat:5w1s/linear@ibm 32px")),
+    ("other content than", lambda d: d.update(outcomes="0" * 64)),
+    ("the flags are none, its data need custom", line(flags=[])),
+    ("the flags are custom, limited", line(flags=["custom", "limited"])),
+    ("images are the pool labeled_80", data(pool="labeled_80")),
+    ("it states groups of images on the track classic", data(groups="a" * 64)),
+    ("class ids do not increase", data(class_ids=[0, 1, 2, 3, 4, 4])),
+    ("a class has no image", data(class_counts=[30] * 5 + [0])),
+    ("6 class ids, 6 names and 5 counts", data(class_counts=[30] * 5)),
+    ("the counts of test images sum to 7", data(test_counts=[7, 0, 0, 0, 0, 0])),
 ]
 
 
-@pytest.mark.parametrize(("code", "change"), EDITS)
-def test_an_edited_result_is_refused(
-    code: str, change: Callable[[dict[str, Any]], object], file: Path
-) -> None:
-    edit(file, change)
-    with pytest.raises(ValidationFailed) as caught:
-        read(file)
-    assert f"[{code}] {file}" in str(caught.value)
+@pytest.mark.parametrize(("message", "change"), EDITS)
+def test_an_edited_result_is_refused(message: str, change: Change, folder: Path) -> None:
+    if "other content" in message:  # the digest of the outcomes is the name of their file
+        (path,) = folder.glob("outcomes-*")
+        path.rename(folder / f"outcomes-{'0' * 12}.arrow.zst")
+    edit(folder, change)
+    with pytest.raises(ValidationFailed, match=message) as caught:
+        read(folder)
+    assert str(folder) in str(caught.value)
     assert "fix:" in str(caught.value)
 
 
-@pytest.mark.parametrize("together", [0, 2**20])
-def test_many_at_a_time_keep_the_same_rules(
-    together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The right ones are those that reading one by one accepts, whatever is wrong with others."""
-    monkeypatch.setattr(verification, "TOGETHER", together)
-    for i in range(8):
-        fakes.write(tmp_path, name=f"m{i}")
-    fakes.write_probe(tmp_path, 0.5, name="probed")
-    files = verification.result_files(tmp_path)
-    for file, change in zip(files, (EDITS[0], EDITS[7], EDITS[11], EDITS[15]), strict=False):
-        edit(file, change[1])
-    files[4].with_suffix(".parquet").write_bytes(b"no")
-    files[5].with_suffix(".parquet").unlink()
-    files[6].write_text("{")
-    accepted = list(verification.select_verified(files))
-    assert [cell.path for cell in accepted] == files[7:]
-    for cell in accepted:
-        alone = verification.read_verified(cell.path)
-        assert alone.result == cell.result
-        assert digest_records(alone.records) == digest_records(cell.records)
-    for file in files[:7]:
-        with pytest.raises(ValidationFailed):
-            verification.read_verified(file)
+def test_all_that_is_wrong_is_named_together(folder: Path, tmp_path: Path) -> None:
+    fakes.write(tmp_path, shots=5)
+
+    def change(fields: Fields) -> None:
+        for result in fields["results"]:
+            result["collapsed"] = 7
+            result["flags"] = []
+
+    edit(folder, change)
+    with pytest.raises(ValidationFailed) as caught:
+        read(folder)
+    for shots in (1, 5):
+        where = f"{folder}:folder-blobs:5w{shots}s/linear@ibm 32px n_query=5"
+        assert str(caught.value).count(f"{where}: ") == 2
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda d: d.update(extra=1), "unknown key 'extra'"),
+        (lambda d: d.update(control=[0]), "unknown key 'control', use 'controls'"),
+        (line(extra=1), r"unknown key 'results\.0\.extra'"),
         (lambda d: d.update(schema_version=9), "schema_version"),
-        (lambda d: d["score"].update(mean=57.75), "score.mean"),
-        (lambda d: d["score"].update(mean=float("nan")), "NaN is not finite"),
-        (lambda d: d["score"].update(ci95=float("inf")), "Infinity is not finite"),
-        (lambda d: d.pop("provenance"), "provenance: Field required"),
-        (lambda d: d.update(records="../../x.parquet"), "points to the records"),
+        (lambda d: d.update(results=[]), "results"),
+        (lambda d: d.pop("models"), "models: Field required"),
+        (lambda d: d.update(outcomes="../../../etc/passwd"), "outcomes"),
+        (score(mean=57.75), "score.mean"),
+        (score(mean=float("nan")), "finite"),
+        (score(ci95=float("inf")), "finite"),
+        (line(details={"lr": float("nan")}), "finite"),
+        (line(seconds=float("inf")), "results.0.seconds"),
+        (line(model=-1), "results.0.model"),
+        (line(model=1), "names model 1 of 1"),
+        (line(dataset=10**9), "names dataset 1000000000 of 1"),
+        (line(spec=1), "names spec 1 of 1"),
+        (line(environment=1), "names environment 1 of 1"),
+        (lambda d: d.update(controls=[1]), r"controls are models \[1\] of 1"),
+        (lambda d: d.update(controls=[-1]), r"controls are models \[-1\] of 1"),
+        (lambda d: d["specs"][0].update(kind="x"), "specs.0"),
     ],
-)
-def test_schema_errors_name_file_and_field(
-    change: Callable[[dict[str, Any]], object], message: str, file: Path
-) -> None:
-    edit(file, change)
+)  # fmt: skip
+def test_schema_errors_name_file_and_field(change: Change, message: str, folder: Path) -> None:
+    edit(folder, change)
     with pytest.raises(ValidationFailed, match=message) as caught:
-        read(file)
-    assert str(file) in str(caught.value)
+        read_entry(folder)
+    assert str(folder / ENTRY_FILE) in str(caught.value)
 
 
-def test_a_flipped_outcome_is_found(file: Path) -> None:
-    records = episode_records(file)
-    records.correct[7, 1, 2] ^= True
-    parquet.write_records(file.with_suffix(".parquet"), records)
-    with pytest.raises(ValidationFailed, match="records-digest"):
-        read(file)
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{", b"null", b"\xff\xfe", b"[" * 100_000, b'{"models": NaN}']
+)
+def test_what_is_no_entry_is_named(text: bytes, folder: Path) -> None:
+    (folder / ENTRY_FILE).write_bytes(text)
+    with pytest.raises(ValidationFailed, match=f"{ENTRY_FILE} is no valid entry"):
+        read(folder)
 
 
-def forge(file: Path, **columns: object) -> None:
-    """Other records, with the digest made to fit."""
-    records = episode_records(file)
-    for name, values in columns.items():
-        object.__setattr__(records, name, values)
-    parquet.write_records(file.with_suffix(".parquet"), records)
-    edit(file, lambda d: d.update(records_digest=digest_records(records)))
+def test_an_entry_without_end_is_refused_unread(folder: Path) -> None:
+    with (folder / ENTRY_FILE).open("wb") as out:
+        out.truncate(2**40)
+    start = time.perf_counter()
+    with pytest.raises(ValidationFailed, match="larger than"):
+        read(folder)
+    assert time.perf_counter() - start < 5
 
 
-def test_repeated_and_foreign_rows_are_found(file: Path) -> None:
-    forge(file, index=np.zeros(fakes.N_EPISODES, np.int64))
-    with pytest.raises(ValidationFailed, match="unsorted or twice"):
-        read(file)
+def test_other_outcomes_under_a_digest_that_fits_are_found(folder: Path) -> None:
+    """The digest is made again; what the file states is then not what its outcomes give."""
+    (cell,) = read_entry(folder).cells
+    correct = cell.records.correct.copy()
+    correct[7, 1, 2] ^= True
+    write_entry(folder, [(cell.result, replace(cell.records, correct=correct))])
+    with pytest.raises(ValidationFailed, match="its outcomes give"):
+        read(folder)
 
 
-def test_one_class_twice_in_an_episode_is_found(file: Path) -> None:
-    forge(file, class_ids=np.ones((fakes.N_EPISODES, 5), np.int64))
-    with pytest.raises(ValidationFailed, match="repeated or foreign"):
-        read(file)
+@pytest.mark.parametrize("index", [[0] * 40, [*range(1, 40), 0], [-1, *range(39)]])
+def test_repeated_unsorted_and_negative_episodes_are_found(index: list[int], folder: Path) -> None:
+    (cell,) = read_entry(folder).cells
+    write_entry(folder, [(cell.result, replace(cell.records, index=np.array(index)))])
+    with pytest.raises(ValidationFailed, match="unsorted, or one is there twice"):
+        read(folder)
 
 
-def test_a_missing_parquet_is_named(file: Path) -> None:
-    file.with_suffix(".parquet").unlink()
-    with pytest.raises(ValidationFailed, match=r"\.parquet are missing"):
-        read(file)
-
-
-def test_a_renamed_pair_is_refused(file: Path) -> None:
-    for suffix in (".json", ".parquet"):
-        file.with_suffix(suffix).rename(file.with_name(f"5w5s-linear{suffix}"))
-    edit(file.with_name("5w5s-linear.json"), lambda d: d.update(records="5w5s-linear.parquet"))
-    with pytest.raises(ValidationFailed, match="file-name"):
-        read(file.parent)
+def test_missing_outcomes_are_named(folder: Path) -> None:
+    (path,) = folder.glob("outcomes-*")
+    path.unlink()
+    with pytest.raises(ValidationFailed, match=f"{path} cannot be read: No such file"):
+        read(folder)
 
 
 def test_a_probe_curve_must_fit_its_outcomes(tmp_path: Path) -> None:
-    fakes.write_probe(tmp_path)
-    file = next(tmp_path.rglob("probe*.json"))
-    records = probe_records(file)
-    for value, code in ((0.123, "curve"), (np.nan, "non-finite")):
+    result = fakes.write_probe(tmp_path)
+    (folder,) = find_entries(tmp_path)
+    records = probe_records(folder)
+    for value, message in ((0.123, "curve of accuracies differs"), (np.nan, "NaN or infinity")):
         curve = records.curve.copy()
         curve[1, -1] = value
-        forged = replace(records, curve=curve)
-        parquet.write_records(file.with_suffix(".parquet"), forged)
-        digest = digest_records(forged)
-        edit(file, lambda d, digest=digest: d.update(records_digest=digest))
-        with pytest.raises(ValidationFailed, match=code):
-            read(file)
+        write_entry(folder, [(result, replace(records, curve=curve))])
+        with pytest.raises(ValidationFailed, match=message):
+            read(folder)
 
 
-def test_episodes_and_probes_are_not_mixed_up(tmp_path: Path, file: Path) -> None:
+def test_a_result_is_named_by_folder_and_task(tmp_path: Path, folder: Path) -> None:
     fakes.write_probe(tmp_path)
+    fakes.write(tmp_path, shots=5)
+    for text, column in (
+        ("folder-blobs:5w1s", "folder-blobs:5w1s/linear@ibm 32px n_query=5"),
+        ("folder-blobs:5w5s/linear@ibm", "folder-blobs:5w5s/linear@ibm 32px n_query=5"),
+        ("folder-blobs:probe 32px", "folder-blobs:probe 32px"),
+    ):
+        for home in (folder, tmp_path):
+            cell = read_cell(f"{home}:{text}")
+            assert str(cell.result.column) == column
+            assert read_cell(cell.where).result == cell.result
+    assert episode_records(f"{folder}:folder-blobs:5w1s").index.size == 40
+    assert probe_records(f"{folder}:folder-blobs:probe").last.shape == (3, 37)
     with pytest.raises(UsageError, match="is a probe"):
-        episode_records(next(tmp_path.rglob("probe*.json")))
+        episode_records(f"{folder}:folder-blobs:probe")
     with pytest.raises(UsageError, match="no linear probe"):
-        probe_records(file)
+        probe_records(f"{folder}:folder-blobs:5w1s")
+    with pytest.raises(UsageError, match=r"names 3 results(.|\n)*probe(.|\n)*5w5s"):
+        read_cell(folder)
+    with pytest.raises(UsageError, match="names 0 results"):
+        read_cell(f"{folder}:eurosat:5w1s")
+    with pytest.raises(UsageError, match="does not exist"):
+        read_cell(tmp_path / "none:folder-blobs:5w1s")
+
+
+def test_entries_are_read_on_their_own_and_hidden_folders_are_none(tmp_path: Path) -> None:
+    for name in "abc":
+        fakes.write(tmp_path, name=name)
+    (tmp_path / ".hidden").mkdir()
+    first, _, last = find_entries(tmp_path)
+    (last / ENTRY_FILE).rename(tmp_path / ".hidden" / ENTRY_FILE)
+    (first / ENTRY_FILE).write_text("{")
+    (good,) = [cell.folder for cell in read_verified(find_entries(tmp_path)[1]).cells]
+    assert good.parent.name == "b"
+    with pytest.raises(ValidationFailed, match=str(first)):
+        list(read_cells(tmp_path))
 
 
 @pytest.mark.parametrize(

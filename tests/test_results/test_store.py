@@ -1,5 +1,6 @@
 """The results tree: names, journal, completeness, growth, flags."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -7,11 +8,11 @@ import pytest
 from support import fakes
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.results import ResultPlace, ResultStore, episode_records, read
-from fsbench.results.names import file_stem, model_name, result_flags
+from fsbench.results.entry import read_entry
+from fsbench.results.names import model_name, result_flags
 from fsbench.results.provenance import environment_of
 
 BLOCK = 8
@@ -57,13 +58,14 @@ def test_model_names_are_safe_components(
 
 
 def test_tree_is_that_of_the_design(tmp_path: Path) -> None:
-    result = fakes.write(tmp_path)
+    fakes.write(tmp_path)
     home = tmp_path / "a" / fakes.facts().weights_hash[:12]
-    name = f"5w1s-linear-ibm-32px-{fakes.episodic().digest()[:8]}"
     shown = {p.relative_to(home).as_posix() for p in home.rglob("[!.]*") if p.is_file()}
-    assert shown == {"model.json", f"folder-blobs/{name}.json", f"folder-blobs/{name}.parquet"}
-    assert BackboneFacts.model_validate_json((home / "model.json").read_text()) == fakes.facts()
-    assert result.records == f"{name}.parquet"
+    digest = hashlib.sha256(next(home.glob("outcomes-*")).read_bytes()).hexdigest()
+    assert shown == {"entry.json", f"outcomes-{digest[:12]}.arrow.zst"}
+    entry = read_entry(home)
+    assert (entry.file.outcomes, entry.file.models) == (digest, (fakes.facts(),))
+    assert entry.digest == hashlib.sha256((home / "entry.json").read_bytes()).hexdigest()
     assert not list(tmp_path.rglob(".[!.]*-*/*")), "the journal is gone"
 
 
@@ -76,15 +78,14 @@ def test_a_result_reads_back_equal(tmp_path: Path) -> None:
         == TaskId.parse("folder-blobs:5w1s/linear@ibm")
     )
     expected = fakes.episodes(fakes.episodic(), fakes.dataset(), range(fakes.N_EPISODES), 0.6)
-    path = next(tmp_path.rglob(f"{file_stem(fakes.episodic())}.json"))
-    assert np.array_equal(episode_records(path).correct, expected.correct)
+    assert np.array_equal(episode_records(tmp_path).correct, expected.correct)
     assert result.score.mean == pytest.approx(expected.correct.mean())
 
 
 def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
     fakes.write(tmp_path / "a", seconds=1.0, started="2026-01-01")
     fakes.write(tmp_path / "b", seconds=9.0, started="2027-02-02")
-    a, b = (next((tmp_path / x).rglob("5w*.parquet")).read_bytes() for x in "ab")
+    a, b = (next((tmp_path / x).rglob("outcomes-*")).read_bytes() for x in "ab")
     assert a == b
 
 
