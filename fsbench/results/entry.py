@@ -263,9 +263,10 @@ def write_entry(
     content = outcomes.encode([records for _, records in ordered], level)
     digest = hashlib.sha256(content).hexdigest()
     file = make_file([result for result, _ in ordered], controls, outcomes=digest, **facts)
+    text = file.to_text().encode()
+    outcomes.require_size(str(folder / ENTRY_FILE), len(text), MAX_ENTRY)
     with replacing(folder / file.outcomes_file) as temporary:
         temporary.write_bytes(content)
-    text = file.to_text().encode()
     with replacing(folder / ENTRY_FILE) as temporary:
         temporary.write_bytes(text)
     for path in folder.glob(f"outcomes-*{outcomes.SUFFIX}"):

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records, columns
 from fsbench.core.specs import EpisodicSpec, ProbeSpec, Spec
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIX = ".arrow.zst"
-MAX_FILE = 64 * 2**20
+MAX_FILE = 128 * 2**20
 MAX_BYTES = 256 * 2**20
 """Bounds of a file and of what it unpacks to; 600 episodes of 75 queries take 8 kB and 40 kB."""
 FAST, SMALL = 3, 19
@@ -85,7 +86,10 @@ def digest_records(records: Records) -> str:
 
 
 def encode(parts: Sequence[Records], level: int = FAST) -> bytes:
-    """Return the content of a file with the records of results 0, 1, ..."""
+    """Return the content of a file with the records of results 0, 1, ...
+
+    Raises ValidationFailed if no reader would take it.
+    """
     import pyarrow as pa
 
     tables = [make_table(i, records) for i, records in enumerate(parts)]
@@ -96,7 +100,19 @@ def encode(parts: Sequence[Records], level: int = FAST) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_table(table.cast(schema))
-    return bytes(pa.Codec("zstd", compression_level=level).compress(sink.getvalue()))
+    data = sink.getvalue()
+    content = bytes(pa.Codec("zstd", compression_level=level).compress(data))
+    require_size("the outcomes, unpacked,", data.size, MAX_BYTES)
+    require_size("the file of outcomes", len(content), MAX_FILE)
+    return content
+
+
+def require_size(what: str, size: int, most: int) -> None:
+    """Raise ValidationFailed for more bytes than are read."""
+    if size > most:
+        raise ValidationFailed(
+            f"{what} would be larger than {most} bytes", fix="use several folders: give another -o"
+        )
 
 
 def make_table(result: int, records: Records) -> "pa.Table":
@@ -231,11 +247,7 @@ class OutcomeTable:
             return restore_episodes(index, arrays, spec)
         for name in shapes.keys() & arrays.keys():
             arrays[name] = np.unpackbits(arrays[name], axis=-1, count=n).view(np.bool_)
-        if kind is ImageRecords:
-            if high - low > 1:
-                raise ValueError(f"a probe without training has {high - low} rows, expected 1")
-            arrays["correct"] = arrays["correct"][0]
-        return kind(**arrays)
+        return restore_probe(arrays, spec)
 
 
 def restore_episodes(
@@ -246,8 +258,28 @@ def restore_episodes(
     dense = {n: v.astype(np.int64) for n, v in arrays.items() if n.startswith("dense")}
     if len(dense) == 1 or any(v.shape != (index.size, n_way) for v in dense.values()):
         raise ValueError("the dense queries of a result are not counted by class")
+    if dense and not is_share(dense["dense_correct"], dense["dense_total"]):
+        raise ValueError(
+            "more dense queries of a class are right than there are, or none are there"
+        )
     packed = arrays.pop("correct")
     return EpisodeRecords.stored(packed, n_query, index=index, **(arrays | dense))
+
+
+def is_share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> bool:
+    return bool(((part >= 0) & (part <= whole) & (whole > 0)).all())
+
+
+def restore_probe(arrays: dict[str, NDArray[Any]], spec: Spec) -> ProbeRecords | ImageRecords:
+    """Return the records of a probe. Raises ValueError for other rows or epochs than it has."""
+    if isinstance(spec, ProbeSpec):
+        curves = {arrays[name].shape[1] for name in arrays if name.endswith("curve")}
+        if curves != {spec.epochs}:
+            raise ValueError(f"a curve of a probe does not have {spec.epochs} epochs")
+        return ProbeRecords(**arrays)
+    if len(arrays["correct"]) > 1:
+        raise ValueError("a probe without training has more than one row")
+    return ImageRecords(arrays["correct"][0])
 
 
 def decode(content: bytes) -> OutcomeTable:

@@ -62,7 +62,7 @@ def in_flight(file: Path, folder: Path) -> bool:
     inside = file.relative_to(folder).parts
     checkpoint = file.name.startswith("checkpoint") and file.suffix != ".part"
     partial = any(part.endswith(".partial") for part in inside)
-    block = file.suffix == ".parquet" and any(part.startswith(".") for part in inside[:-1])
+    block = file.suffix == ".zst" and any(part.startswith(".") for part in inside[:-1])
     return candidate(file) and (checkpoint or partial or block)
 
 

@@ -4,7 +4,7 @@ import os
 
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-import pyarrow.parquet  # noqa: F401
+import pyarrow  # noqa: F401
 import torch
 
 import pretrain.training.loop  # noqa: F401

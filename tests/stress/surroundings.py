@@ -13,6 +13,9 @@ from stress.jobs import evaluation, pictures, pretraining, with_decoded
 from stress.tally import Row
 from stress.trial import Trials, after, log, rng, torn
 
+from fsbench.results.outcomes import digest_records
+from fsbench.results.verification import read_cells
+
 ELSEWHERE = "another process is training"
 
 
@@ -132,9 +135,8 @@ def of_folder(folder: Path, output: str, cache: str = "cache") -> list[str]:
 
 def digest(results: Path) -> str:
     """Of the one result there."""
-    (file,) = results.glob("*/*/*/[!.]*.json")
-    content = json.loads(file.read_text())
-    return f"{content['records_digest']} {content['dataset']['fingerprint']}"
+    (cell,) = read_cells(results)
+    return f"{digest_records(cell.records)} {cell.result.dataset.fingerprint}"
 
 
 def diverging(trials: Trials, seeds: Iterable[int]) -> Row:

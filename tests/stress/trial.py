@@ -8,10 +8,11 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 from stress.command import Fault, call
 from stress.jobs import JOBS, Job, Outcome, visible
+
+from fsbench.results.entry import ENTRY_FILE, read_entry
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,15 @@ def torn(job: Job, folder: Path) -> Iterator[Path]:
 
 def read(file: Path) -> None:
     """Read a file by its kind. Raises whatever its reader raises."""
-    if file.suffix == ".json":
+    if file.name == ENTRY_FILE:
+        read_entry(file.parent)
+    elif file.suffix == ".json":
         json.loads(file.read_text())
     elif file.suffix == ".jsonl":
         for line in file.read_text().splitlines():
             json.loads(line)
     elif file.suffix == ".safetensors":
         load_file(file)
-    elif file.suffix == ".parquet":
-        pq.read_table(file)
     elif file.suffix == ".npy":
         np.load(file)
     elif file.suffix == ".html":

@@ -17,6 +17,7 @@ from fsbench.results.entry import ENTRY_FILE, write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.table import build_table
 from fsbench.results.verification import find_entries, read_cell
+from leaderboard.rules.submission import submit_results
 
 TOTAL = 29
 """Thirty images a class, one shot."""
@@ -74,21 +75,34 @@ def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -
 
 @pytest.mark.parametrize("total", [TOTAL - 1, TOTAL + 1])
 def test_totals_that_the_classes_do_not_give_are_refused(tmp_path: Path, total: int) -> None:
-    write(tmp_path, total=total)
-    with pytest.raises(ValidationFailed, match="other totals"):
+    """A board draws the episodes again, whose classes say how many images there are."""
+    write(tmp_path / "r", total=total)
+    with pytest.raises(ValidationFailed, match="other totals than the classes give"):
+        submit_results(tmp_path / "r", tmp_path / "board", fakes.DECLARATION)
+
+
+@pytest.mark.parametrize(
+    ("correct", "total"), [(TOTAL + 1, TOTAL), (TOTAL, TOTAL), (0, TOTAL), (0, 0), (-1, TOTAL)]
+)
+def test_counts_that_contradict_the_queries_are_refused(
+    tmp_path: Path, correct: int, total: int
+) -> None:
+    """Of the queries of a class some are right and some are wrong."""
+    write(tmp_path)
+    cell = read_cell(tmp_path)
+    assert isinstance(cell.records, EpisodeRecords)
+    counts = {"dense_correct": correct, "dense_total": total}
+    full = {name: np.full((40, 5), value) for name, value in counts.items()}
+    write_entry(cell.folder, [(cell.result, replace(cell.records, **full))])
+    with pytest.raises(
+        ValidationFailed, match=r"(fewer|more) dense queries (of a class )?are right"
+    ):
         read_cell(tmp_path)
 
 
-def test_more_right_than_there_are_and_a_wrong_mean_are_refused(tmp_path: Path) -> None:
+def test_a_wrong_mean_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
     (folder,) = find_entries(tmp_path)
-    cell = read_cell(folder)
-    assert isinstance(cell.records, EpisodeRecords)
-    right = np.full_like(cell.records.dense_correct, TOTAL + 1)
-    write_entry(folder, [(cell.result, replace(cell.records, dense_correct=right))])
-    with pytest.raises(ValidationFailed, match="more dense queries right than there are"):
-        read_cell(folder)
-    write_entry(folder, [(cell.result, cell.records)])
     edit(folder, lambda d: d["results"][0]["dense"].update(mean=0.123))
     with pytest.raises(ValidationFailed, match=r"the file says 12\.30 .* of dense"):
         read_cell(folder)

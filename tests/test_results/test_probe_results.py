@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
-from support.forged import edit
 
 from fsbench.core import statistics
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -201,7 +200,7 @@ def test_test_counts_that_do_not_fit_are_refused(
     data = result.dataset.model_copy(update={"test_counts": counts})
     changed = result.model_copy(update={"dataset": data, "spec": spec})
     write_entry(folder, [(changed, ImageRecords(rows(7)[0]))])
-    with pytest.raises(ValidationFailed, match="the counts of test images sum to .*, not to 10"):
+    with pytest.raises(ValidationFailed, match=r"the counts of test images sum to .*, not to 10"):
         read(tmp_path)
 
 

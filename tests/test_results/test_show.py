@@ -110,11 +110,11 @@ def test_errors_have_codes_and_no_traceback(
     fakes.write(tmp_path / "b", index=range(7, 9))
     assert call("results", "merge", tmp_path / "a", "-o", tmp_path / "out") == 2
     assert call("results", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out") == 5
-    next(tmp_path.rglob("5w*.parquet")).unlink()
+    next(tmp_path.rglob("outcomes-*")).unlink()
     assert call("show", tmp_path) == 5
     shown = capsys.readouterr().err
     assert "holds no results" in shown
     assert "episodes 5-6" in shown
-    assert ".parquet are missing" in shown
+    assert ".arrow.zst cannot be read: No such file" in shown
     assert shown.count("fix:") == 4
     assert "Traceback" not in shown

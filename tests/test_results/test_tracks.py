@@ -6,12 +6,17 @@ from pathlib import Path
 import pytest
 from support import fakes
 from support.fakes import DECLARATION
+from support.forged import rewrite
 
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.records import Records
+from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, by_track
 from fsbench.results import ResultStore
+from fsbench.results.entry import Loaded
+from fsbench.results.verification import find_entries
 from leaderboard.rules.submission import submit_results
 from leaderboard.tables import rank_board
 
@@ -117,27 +122,22 @@ def test_a_board_ranks_every_version_on_its_own(
     assert [tuple(shown_board["columns"]) for shown_board in shown] == list(views)
 
 
-def test_other_groups_of_the_same_images_are_another_column(tmp_path: Path) -> None:
+def test_other_groups_of_the_same_images_are_refused(tmp_path: Path) -> None:
+    """The columns of a board are those of its first entry, groups included."""
     board = tmp_path / "board"
     for name, groups in (("x", "a" * 64), ("y", "b" * 64)):
         write(tmp_path / name, 0.6, name, groups)
-        submit_results(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
-    rankings = [view.ranking for view in rank_board(board)]
-    disjoint = [r for r in rankings if any("disjoint" in name for name in r.columns)]
-    assert len(disjoint) == 2, "a table for each set of groups"
-    assert [len(r.columns) for r in disjoint] == [1, 1]
-    ranked = [{s.name for tier in r.tiers for s in tier} for r in disjoint]
-    assert sorted(ranked, key=str) == [{"x"}, {"y"}]
-    (classic,) = (r for r in rankings if any(CLASSIC in name for name in r.columns))
-    assert {s.name for s in classic.tiers[0]} == {"x", "y"}
+    submit_results(tmp_path / "x", board, DECLARATION.model_copy(update={"name": "x"}))
+    with pytest.raises(ValidationFailed, match=r"1 problem.*\n.*ibm-disjoint.*other images"):
+        submit_results(tmp_path / "y", board, DECLARATION.model_copy(update={"name": "y"}))
 
 
-def test_all_disjoint_cells_of_an_entry_have_the_same_groups(tmp_path: Path) -> None:
+def test_all_disjoint_results_of_an_entry_have_the_same_groups(tmp_path: Path) -> None:
     write(tmp_path / "r", 0.6)
     write(tmp_path / "r", 0.6, shots=2)
     submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     write(tmp_path / "r", 0.6, groups="b" * 64, shots=3)
-    with pytest.raises(ValidationFailed, match=r"\[images\]"):
+    with pytest.raises(ValidationFailed, match="evaluate all tasks of a data set on the same copy"):
         submit_results(tmp_path / "r", tmp_path / "other", DECLARATION)
 
 
@@ -149,10 +149,16 @@ def test_a_result_does_not_grow_by_episodes_of_other_groups(tmp_path: Path) -> N
 
 def test_a_candidate_whose_disjoint_groups_are_missing_or_differ_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "r", 0.6)
-    (path,) = (p for p in (tmp_path / "r").rglob("*disjoint*.json"))
-    raw = json.loads(path.read_text())
-    for groups, match in ((None, r"\[groups\]"), ("b" * 64, r"\[manifest\]")):
-        raw["dataset"]["groups"] = groups
-        path.write_text(json.dumps(raw))
+    (folder,) = find_entries(tmp_path / "r")
+    for groups, match in ((None, "it states no groups of images on the track disjoint"),
+                          ("b" * 64, "[0-9a-f]{64}, expected [0-9a-f]{64}")):  # fmt: skip
+
+        def change(loaded: Loaded, groups: str | None = groups) -> tuple[Result, Records]:
+            data = loaded.result.dataset
+            if "disjoint" in str(loaded.result.column):
+                data = data.model_copy(update={"groups": groups})
+            return loaded.result.model_copy(update={"dataset": data}), loaded.records
+
+        rewrite(folder, change)
         with pytest.raises(ValidationFailed, match=match):
             submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
