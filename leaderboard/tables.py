@@ -333,12 +333,15 @@ def complete_columns(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFil
     """
     if file.version is not None:
         return file
-    columns = list(file.columns or ())
+    columns, seen = list(file.columns or ()), set(file.columns or ())
     for entry in entries:
+        fresh = {identify_column(cell.result) for cell in entry.cells} - seen
+        if not fresh:
+            continue
         tracks = {track_key(file, column.name) for column in columns}
-        measured = {identify_column(cell.result) for cell in entry.cells}
-        new = first_of_names(sorted(measured, key=column_order))
+        new = first_of_names(sorted(fresh, key=column_order))
         columns += [column for column in new if track_key(file, column.name) not in tracks]
+        seen |= fresh
     named = tuple(sorted(columns, key=column_order)) or None
     return file if named == file.columns else file.model_copy(update={"columns": named})
 
