@@ -2,29 +2,16 @@
 
 A board folder contains a copy of its version, so its tables stay the same when newer versions come.
 The copy must equal the file of this fsbench; otherwise reading it fails and says what differs.
-
-`python -m leaderboard.official` writes the drafts below as files that do not exist yet. A
-draft follows the present defaults; when a default changes, a test demands a new version.
 """
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from fsbench.core.errors import UnknownName, ValidationFailed
-from fsbench.core.io import read_record, write_record
-from fsbench.core.specs import (
-    SAMPLING,
-    EpisodeSpec,
-    EpisodicSpec,
-    ImageSpec,
-    ProbeSpec,
-    Protocol,
-    Spec,
-)
-from fsbench.core.tasks import ColumnId, TaskId, Track
+from fsbench.core.io import read_record
+from fsbench.core.tasks import Track
 from leaderboard.record import RULE, BoardFile, Column, find_differing_keys
 
 BOARDS = Path(__file__).resolve().parent / "boards"
@@ -36,19 +23,6 @@ OFFICIAL_NOTE = (
     "Every track has two tables: official data, where an entry needs all columns and no flag, and "
     "`subset`, which takes the same columns with flags. fsbench leaderboard init "
     "--board DIR --official NAME starts a board."
-)
-SIZES = (224, 64)
-SHOTS = (1, 5, 20, 50)
-HEADS = ("linear", "logistic", "affine", "soft_kmeans")
-PROTOCOLS: tuple[Protocol, ...] = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
-UNKNOWN_IMAGES = (
-    "The hashes of the official images are not published, so fingerprints are null: the number of "
-    "images is asserted, and for the startup pool the hash of its list of ids."
-)
-LISTED_IMAGES = (
-    "The hashes of the image files are not published, so fingerprints are null: the hash of the "
-    "list of image ids is asserted, which follows from the two lists of STARTUP, "
-    "https://github.com/cpphoo/STARTUP, datasets/split_seed_1."
 )
 
 
@@ -116,77 +90,6 @@ def describe_column_changes(copy: Sequence[Column], shipped: Sequence[Column]) -
     return changes or ["columns in another order"]
 
 
-def draft_cdfsl() -> BoardFile:
-    """Draft CD-FSL: 5-way, 15 queries, 600 episodes, with four heads.
-
-    Linear heads and affine tuning are those of SEAL, Tables 4 and 5; both depend on the scale of
-    features. Logistic regression on features of length 1 does not. Soft k-means is transductive.
-    """
-    from fsbench.data.catalog import all_facts, dataset_groups
-
-    columns = []
-    for head, protocol, size, dataset, k_shot in product(
-        HEADS, PROTOCOLS, SIZES, dataset_groups()["cdfsl"], SHOTS
-    ):
-        if SAMPLING[protocol].track == "classic" or all_facts()[dataset].groups:
-            spec = EpisodicSpec(
-                adaptation=head,
-                episode=EpisodeSpec(protocol=protocol, k_shot=k_shot),
-                image=ImageSpec(input_size=size),
-            )
-            columns.append(draft_column(dataset, spec))
-    return BoardFile.freeze(
-        name="cdfsl",
-        version=2,
-        date="2026-11-23",
-        about="Cross-domain few-shot learning: four targets, 1 to 50 shots. Beside the heads of "
-        "the papers, logistic regression on features of length 1, whose accuracy does not depend "
-        f"on the scale of features. {LISTED_IMAGES}",
-        official=True,
-        columns=columns,
-    )
-
-
-def draft_transfer() -> BoardFile:
-    """Draft linear probes on official splits of SEAL, Table 1, with the default choice of rate.
-
-    Learning rate and epoch are chosen on held-out training images. The best ones on the test
-    images, which the paper reports, are part of every result and stand beside the score.
-    """
-    from fsbench.data.catalog import dataset_groups
-
-    probe = ProbeSpec(held_out=0.1, select="held_out", epoch="best")
-    columns = [
-        draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
-        for size, dataset in product(SIZES, dataset_groups()["transfer"])
-    ]
-    return BoardFile.freeze(
-        name="transfer",
-        version=3,
-        date="2026-11-25",
-        about=f"Linear probes of five natural image sets. {UNKNOWN_IMAGES}",
-        official=True,
-        columns=columns,
-    )
-
-
-def draft_column(dataset: str, spec: Spec) -> Column:
-    """Return a column with the number of official images and the hash of their ids, if known."""
-    from fsbench.data.assembly import StartupLists
-    from fsbench.data.catalog import TARGETS, all_facts
-
-    startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
-    named = getattr(TARGETS.load(dataset), "LISTS", None)
-    lists = named if isinstance(named, StartupLists) else None
-    return Column(
-        name=ColumnId.of(TaskId.of(dataset, spec), spec),
-        spec_digest=spec.digest(),
-        fingerprint=None,
-        images=None if startup else all_facts()[dataset].n_images,
-        images_hash=lists and (lists.labeled_80_hash if startup else lists.full_hash),
-    )
-
-
 def list_official_tracks() -> list[tuple[str, ...]]:
     """Return a row of OFFICIAL_HEADER for every track of every version."""
     rows: list[tuple[str, ...]] = []
@@ -225,10 +128,3 @@ def describe_official_boards() -> list[dict[str, Any]]:
         }
         for file in load_official_boards()
     ]
-
-
-if __name__ == "__main__":
-    for draft in (draft_cdfsl(), draft_transfer()):
-        path = BOARDS / f"{draft.title}.json"
-        if not path.exists():  # a version is never changed
-            write_record(path, draft)

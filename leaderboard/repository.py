@@ -32,87 +32,9 @@ from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 VARIABLE = "${{ vars.FSBENCH }}"
 """The repository variable that names what pip installs, where no address is known."""
-CHECK = """\
-# Checks every pull request. FSBENCH is what pip installs: an address of fsbench's repository with a
-# commit, or the repository variable of this name.
-name: check
-on: pull_request_target
-permissions:
-  contents: read
-env:
-  FSBENCH: %(source)s
-jobs:
-  check:
-    runs-on: ubuntu-latest
-    timeout-minutes: 60
-    steps:
-      - uses: actions/checkout@v4
-        with:
-          ref: refs/pull/${{ github.event.pull_request.number }}/merge
-          fetch-depth: 2
-          path: proposed
-          persist-credentials: false
-      - uses: actions/setup-python@v5
-        with: {python-version: "3.12"}
-      - run: pip install "$FSBENCH"
-      - run: fsbench leaderboard check --board proposed --base HEAD^1 $MAINTAINER
-        env:
-          MAINTAINER: >-
-            ${{ contains(fromJSON('["OWNER", "MEMBER", "COLLABORATOR"]'),
-            github.event.pull_request.author_association) && '--allow-maintainer' || '' }}
-"""
-TABLES = """\
-# Renders the tables of README.md again after every merge.
-name: tables
-on:
-  push: {branches: [main]}
-permissions:
-  contents: write
-env:
-  FSBENCH: %(source)s
-jobs:
-  tables:
-    runs-on: ubuntu-latest
-    timeout-minutes: 60
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with: {python-version: "3.12"}
-      - run: pip install "$FSBENCH"
-      - run: fsbench leaderboard readme --board .
-      - run: |
-          git diff --quiet && exit
-          git -c user.name=tables -c user.email=tables@localhost commit -am "Render the tables"
-          git push
-"""
-README = """\
-# %(title)s
-
-%(about)s
-
-%(begin)s
-%(end)s
-
-[CONTRIBUTING.md](CONTRIBUTING.md) says how to submit an entry.
-`fsbench leaderboard build --board . -o site` writes the board as one page with charts.
-"""
-CONTRIBUTING = """\
-# Submitting an entry
-
-1. Install fsbench%(install)s.
-2. Evaluate your backbone%(columns)s; results lie in `results/`:
-   `fsbench benchmark -m MODEL -t TASKS --data DATA`
-3. Write a declaration and fill in its empty keys: `fsbench submit results --init`
-4. Prepare a branch of this repository with your entry, and follow the commands that are printed:
-   `fsbench submit results --to ADDRESS-OF-THIS-REPOSITORY`
-
-A pull request adds whole entry folders of one owner and nothing else. It is checked by
-`fsbench leaderboard check --board . --base origin/main`: every number is recomputed from the
-records of its episodes. An entry that was signed (`--sign-with KEY`) can be replaced by the same
-key (`--replace`). The tables of the README are rendered after the merge.
-"""
 ABOUT = (
     "A leaderboard of frozen vision backbones, made with fsbench: every number is recomputed from "
     "stored outcomes, and every comparison is paired over the same episodes."
@@ -167,13 +89,18 @@ def repository_files(file: BoardFile, source: str | None) -> dict[str, str]:
         "columns": f" on {', '.join(datasets)}" if datasets else "",
     }
     return {
-        CHECK_FILE: CHECK % facts,
-        ".github/workflows/tables.yml": TABLES % facts,
+        CHECK_FILE: read_template("check.yml") % facts,
+        ".github/workflows/tables.yml": read_template("tables.yml") % facts,
         ".gitignore": ".lock\n.staging-*\n",
         ".gitattributes": "* -text\n",  # entries are compared byte by byte
-        README_FILE: README % facts,
-        "CONTRIBUTING.md": CONTRIBUTING % facts,
+        README_FILE: read_template(README_FILE) % facts,
+        "CONTRIBUTING.md": read_template("CONTRIBUTING.md") % facts,
     }
+
+
+def read_template(name: str) -> str:
+    """Return a file of a board's repository, with places for facts as `%(name)s`."""
+    return (TEMPLATES / name).read_text(encoding="utf8")
 
 
 def find_source() -> str | None:

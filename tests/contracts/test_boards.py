@@ -4,13 +4,13 @@ from hashlib import sha256
 from itertools import product
 
 import pytest
+from support import drafts
 
 from fsbench.api.listing import protocol_spec
 from fsbench.api.request import ProbeSettings
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import TARGETS, all_facts
-from leaderboard import official as drafts
 from leaderboard.official import BOARDS, find_official_board, load_official_boards
 from leaderboard.record import BoardFile, Column
 
