@@ -1,4 +1,4 @@
-"""The synthetic experiment of the reinitialization study: its data, recipes and training.
+"""The synthetic experiment of the reinitialization study: its data and recipes.
 
 https://arxiv.org/abs/2109.00267, section 1.1: x has 128 values, y is one of 8 classes; the first
 three values are +-signal by the bits of y, the others standard normal. 256 training vectors,
@@ -11,19 +11,13 @@ or a normaliser after the head (none).
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fsbench.claims import _runs
+from fsbench.claims._training import PLAIN, build_claim_recipe, make_source
 from fsbench.core import seeding
 from fsbench.data.source import SourceDataset, Split
-
-if TYPE_CHECKING:
-    from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import Recipe
 
 TRAIN, TEST, VALUES, CLASSES, BITS = 256, 2000, 128, 8, 3
 SIDE, ROUNDS, STEPS = 8, 9, 200
@@ -38,32 +32,19 @@ METHODS: dict[str, dict[str, object]] = {
 """Method and settings by column of Table 1."""
 
 
-@lru_cache(1)
 def draw_source(signal: float, seed: int) -> SourceDataset:
-    """Draw the data. Vectors are stored as float images (N, 3, 8, 8), padded with zeros.
-
-    The last draw is cached, because the methods of a table share it.
-    """
-    train, test = (
-        draw_split(signal, n, "synthetic", seed, part) for part, n in enumerate((TRAIN, TEST))
-    )
-    name = f"synthetic-{signal:g}-{seed}"
-    return SourceDataset(
-        name=name,
-        facts=_runs.describe_generated_data(
-            name="synthetic",
-            title="Synthetic vectors of the reinitialization study",
-            classes=tuple(f"{label:03b}" for label in range(CLASSES)),
-            label_rule="the bits of the label are the signs of the first three values",
-            license="none",
-            citation="The Impact of Reinitialization, section 1.1",
-        ),
-        train=train,
-        val=test,
-        n_classes=CLASSES,
-        mean=(0.0, 0.0, 0.0),
-        std=(1 / 255, 1 / 255, 1 / 255),  # the loader's normalisation changes nothing
-        fingerprint=name,
+    """Draw the data. Vectors are stored as float images (N, 3, 8, 8), padded with zeros."""
+    return make_source(
+        f"synthetic-{signal:g}-{seed}",
+        draw_split(signal, TRAIN, "synthetic", seed, 0),
+        draw_split(signal, TEST, "synthetic", seed, 1),
+        (0.0, 1 / 255),  # the loader's normalisation changes nothing
+        name="synthetic",
+        title="Synthetic vectors of the reinitialization study",
+        classes=tuple(f"{label:03b}" for label in range(CLASSES)),
+        label_rule="the bits of the label are the signs of the first three values",
+        license="none",
+        citation="The Impact of Reinitialization, section 1.1",
     )
 
 
@@ -76,11 +57,10 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     tiny = np.finfo(np.float64).tiny
     values[:, :VALUES] = ndtri(np.maximum(seeding.uniforms((n, VALUES), *names, "values"), tiny))
     values[:, :BITS] = signal * (2.0 * (labels[:, None] >> np.arange(BITS) & 1) - 1)
-    images: Any = values.reshape(n, 3, SIDE, SIDE)
-    return Split(images, labels)
+    return Split(values.reshape(n, 3, SIDE, SIDE), labels)  # type: ignore[arg-type]
 
 
-def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> "Recipe":
+def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
     """Build gradient descent with the method of this column of Table 1."""
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
     return build_descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
@@ -88,54 +68,8 @@ def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp")
 
 def build_descent_recipe(
     methods: Sequence[Mapping[str, object]], plan: Mapping[str, int], seed: int, **fields: object
-) -> "Recipe":
+) -> Recipe:
     """Build gradient descent with these methods under this plan; fields: other changes."""
-    descent: dict[str, object] = {
-        "architecture": "study_mlp",
-        "source": "synthetic",
-        "batch_size": TRAIN,
-        "loader": "full_batch",
-        "lr": 0.05,
-        "momentum": 0.0,
-    }
-    return _runs.build_claim_recipe(methods, plan, seed, **_runs.PLAIN | descent | fields)
-
-
-class Accuracies(NamedTuple):
-    """Test accuracy, and training accuracy over the steps of the last epoch (%)."""
-
-    test: float
-    train: float
-
-
-def train_columns(
-    columns: Sequence[str], signal: float, seed: int, architecture: str = "study_mlp"
-) -> list[Accuracies]:
-    """Return the accuracies of these columns on one draw of the data, in order.
-
-    Methods whose round 0 is plain training share one copy of it, which changes no bit.
-    """
-    from pretrain.training import first_round
-    from pretrain.training.loop import train_recipe
-
-    data = draw_source(signal, seed)
-    scores = []
-    with TemporaryDirectory() as folder:
-        for column in columns:
-            chosen, home = build_column_recipe(column, seed, architecture), Path(folder) / column
-            if first_round.can_share_first_round(chosen):
-                plain = first_round.shared_recipe(chosen)
-                shared = first_round.train_first_round(plain, data, Path(folder) / plain.digest())
-                first_round.start_from_first_round(chosen, data, shared, home)
-            scores.append(summarize_run(_runs.read_run_files(train_recipe(chosen, data, home))))
-    return scores
-
-
-def train_and_score(chosen: "Recipe", signal: float) -> Accuracies:
-    """Train on the data of the recipe's seed."""
-    return summarize_run(_runs.train_once(chosen, draw_source(signal, chosen.seed)))
-
-
-def summarize_run(run: _runs.RunFiles) -> Accuracies:
-    """Return the accuracies of a finished run."""
-    return Accuracies(100 * run.facts["source_accuracy"], 100 * run.log[-1]["train_accuracy"])
+    data = {"source": "synthetic", "batch_size": TRAIN, "loader": "full_batch"}
+    descent = {"architecture": "study_mlp", "lr": 0.05, "momentum": 0.0}
+    return build_claim_recipe(methods, plan, seed, **PLAIN | data | descent | fields)

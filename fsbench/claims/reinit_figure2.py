@@ -10,40 +10,18 @@ all networks but vgg16 together; the notes count each network alone.
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsbench.claims import (
-    Claim,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimSettings,
-    ClaimStatement,
-    choose_verdict,
-    require_at_least,
-)
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.claims import engine
+from fsbench.claims.engine import ClaimFigure, Runs
 from pretrain.recipes.reinit_study import Table2Row, load_table2, table2_networks
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
-CLAIM = Claim(
-    source="reinitialization study, Figure 2 and section 3.2",
-    statements={
-        "tree": ClaimStatement(
-            text="LW performs best overall except on vgg16, where FC performs better",
-            condition="the printed table is complete; nothing is trained",
-            rule="a group of networks: reproduced if the tree predicts the paper's method for more"
-            " than half of its settings, direction only if it predicts it more often than any"
-            " other",
-        )
-    },
-)
-ROWS = 72
-"""Rows of Table 2."""
-GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))
-"""Name, networks, and the method that is best there according to the paper."""
-DEPTH, LEAF = 4, 7
+ROWS, DEPTH, LEAF = 72, 4, 7
 
 
 class FittedTree(NamedTuple):
@@ -70,6 +48,7 @@ def build_features(row: Table2Row) -> dict[str, float]:
     }
 
 
+@cache
 def fit_tree() -> FittedTree:
     """Fit the tree to Table 2; a fixed order breaks ties between splits."""
     from sklearn.tree import DecisionTreeClassifier
@@ -81,44 +60,53 @@ def fit_tree() -> FittedTree:
     return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
 
 
-def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-    """Fit the tree and judge its predictions; the notes print the tree."""
+def count_predictions(networks: Sequence[str]) -> Counter[str]:
+    """Count the predictions on these networks by method."""
+    pairs = zip(load_table2(), fit_tree().predictions, strict=True)
+    return Counter(prediction for row, prediction in pairs if row.network in networks)
+
+
+def describe_counts(counts: Counter[str]) -> str:
+    """Describe the counts, most frequent first."""
+    return ", ".join(f"{method} {n}/{counts.total()}" for method, n in counts.most_common())
+
+
+def judge_group(name: str, networks: Sequence[str], expected: str, runs: Runs) -> ClaimFigure:
+    """Judge the predictions on a group of networks by the rule."""
+    counts = count_predictions(networks)
+    most = all(counts[expected] > n for method, n in counts.items() if method != expected)
+    half = 2 * counts[expected] > counts.total()
+    return engine.judge(f"{name}: predicted best", expected, describe_counts(counts), half, most)
+
+
+def describe_tree() -> list[str]:
+    """Describe the predictions for every network alone, then the tree."""
     from sklearn.tree import export_text
 
-    fitted = fit_tree()
-    alone = (
-        f"{n}: {_describe_counts(count_predictions((n,), fitted.predictions))}"
-        for n in table2_networks()
-    )
-    tree = export_text(fitted.tree, feature_names=list(fitted.features), decimals=1)
-    figures = [_judge_group(n, nets, m, fitted.predictions) for n, nets, m in GROUPS]
-    return CLAIM.judge(
-        settings,
-        {"tree": ([require_at_least("rows of Table 2", [len(load_table2())], ROWS, "")], figures)},
-        notes=(*alone, *tree.rstrip().splitlines()),
-    )
+    alone = [f"{name}: {describe_counts(count_predictions([name]))}" for name in table2_networks()]
+    tree = export_text(fit_tree().tree, feature_names=list(fit_tree().features), decimals=1)
+    return [*alone, *tree.rstrip().splitlines()]
 
 
-def count_predictions(chosen: tuple[str, ...], predictions: tuple[str, ...]) -> dict[str, int]:
-    """Count the predictions on these networks by method, most frequent first."""
-    pairs = zip(load_table2(), predictions, strict=True)
-    return dict(Counter(p for row, p in pairs if row.network in chosen).most_common())
-
-
-def _describe_counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{method} {n}/{sum(counts.values())}" for method, n in counts.items())
-
-
-def _judge_group(
-    name: str, chosen: tuple[str, ...], expected: str, predictions: tuple[str, ...]
-) -> ClaimFigure:
-    """Judge the predictions on a group of networks by the rule."""
-    counts = count_predictions(chosen, predictions)
-    most = all(counts.get(expected, 0) > n for method, n in counts.items() if method != expected)
-    half = 2 * counts.get(expected, 0) > sum(counts.values())
-    return ClaimFigure(
-        what=f"{name}: predicted best",
-        published=expected,
-        ours=_describe_counts(counts),
-        verdict=choose_verdict(half, most),
-    )
+CLAIM = engine.Claim(
+    source="reinitialization study, Figure 2 and section 3.2",
+    statements={
+        "tree": engine.ClaimStatement(
+            text="LW performs best overall except on vgg16, where FC performs better",
+            condition="the printed table is complete; nothing is trained",
+            rule="a group of networks: reproduced if the tree predicts the paper's method for more"
+            " than half of its settings, direction only if it predicts it more often than any"
+            " other",
+            conditions=[
+                lambda runs: engine.require(
+                    "rows of Table 2", "at least", ROWS, len(load_table2()), ""
+                )
+            ],
+            figures=[
+                partial(judge_group, "all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"),
+                partial(judge_group, "vgg16", ("vgg16",), "FC"),
+            ],
+        )
+    },
+    notes=describe_tree,
+)

@@ -10,51 +10,27 @@ them, that LW beats the other methods on every network but resnet50, contradicts
 result of FC on vgg16.
 """
 
+from functools import cache, partial
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from fsbench.claims import (
-    Claim,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimSettings,
-    ClaimStatement,
-    choose_verdict,
-    require_at_least,
-)
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.claims import engine
+from fsbench.claims.engine import ClaimFigure, Runs
 from fsbench.core.statistics import holm
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
-CLAIM = Claim(
-    source="reinitialization study, Table 3 and section 3.1",
-    statements={
-        "sign tests": ClaimStatement(
-            text="only LW beats the baseline on all networks, by exact binomial tests on Table 2",
-            condition="18 pairs can reach p < 0.05; nothing is trained",
-            rule="a win: reproduced if p < 0.05, direction only if there are more wins than losses;"
-            " no win: reproduced unless p < 0.05 contradicts it",
-        )
-    },
-)
-PAIRS = 18
-"""Pairs of data set and setting per network."""
-LEVEL = 0.05
-
-WINS: tuple[tuple[str, str, str], ...] = (
-    *((net, "LW", "BL") for net in ("scnn", "vgg16", "mobilenet", "resnet50")),
-    *(("resnet50", method, "BL") for method in ("WELSR", "DSD", "WELS")),
-    *(
-        (net, "LW", method)
-        for net in ("scnn", "vgg16", "mobilenet")
-        for method in ("WELSR", "DSD", "WELS", "FC")
-    ),
-)
-"""Network, better, worse: differences that the text calls statistically significant."""
+PAIRS, LEVEL = 18, 0.05
+"""Pairs of data set and setting per network, and level of the tests."""
 SHORT = ("WELSR", "DSD", "WELS", "FC")
 """Methods that do not beat the baseline on every network, according to the caption."""
 EQUALS = ("WELSR", "DSD", "WELS", "LW")
 """Methods without a clear winner on resnet50."""
+WINS: tuple[tuple[str, str, str], ...] = (
+    *((network, "LW", "BL") for network in ("scnn", "vgg16", "mobilenet", "resnet50")),
+    *(("resnet50", method, "BL") for method in EQUALS[:3]),
+    *((network, "LW", m) for network in ("scnn", "vgg16", "mobilenet") for m in SHORT),
+)
+"""Network, better, worse: differences that the text calls statistically significant."""
 
 
 class MethodComparison(NamedTuple):
@@ -79,6 +55,7 @@ class MethodComparison(NamedTuple):
         return f"{text} {self.mark}".rstrip()
 
 
+@cache
 def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
     """Compare every ordered pair (better, worse) of methods on a network."""
     from scipy.stats import binomtest
@@ -97,66 +74,63 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
     return comparisons
 
 
-NetworkComparisons = dict[str, dict[tuple[str, str], MethodComparison]]
+def require_pairs(runs: Runs) -> engine.ClaimCondition:
+    """Require that the table has all pairs of every network."""
+    networks = [row.network for row in load_table2()]
+    least = min(map(networks.count, networks))
+    return engine.require("pairs per network", "at least", PAIRS, least, "")
 
 
-def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-    """Test every statement; nothing is random."""
-    tests = {network: compare_methods(network) for network in table2_networks()}
-    pairs = [len([r for r in load_table2() if r.network == network]) for network in tests]
-    figures = (
-        *(_judge_pair(tests, *statement) for statement in WINS),
-        *(_judge_no_full_win(tests, method) for method in SHORT),
-        _judge_pair(tests, "resnet50", "FC", "BL", significant=False),
-        _judge_no_winner(tests["resnet50"]),
-    )
-    return CLAIM.judge(
-        settings,
-        {"sign tests": ([require_at_least("pairs per network", pairs, PAIRS, "")], figures)},
-        notes=(_describe_marks(network, pairs) for network, pairs in tests.items()),
-    )
-
-
-def _judge_pair(
-    tests: NetworkComparisons, network: str, better: str, worse: str, significant: bool = True
-) -> ClaimFigure:
+def judge_pair(network: str, better: str, worse: str, significant: bool, runs: Runs) -> ClaimFigure:
     """Judge the statement that one method beats another, or (not significant) does not."""
-    pair = tests[network][better, worse]
-    if significant:
-        verdict = choose_verdict(pair.significant, pair.wins > pair.losses)
-    else:
-        verdict = choose_verdict(not pair.significant)
-    return ClaimFigure(
-        what=f"{network}: {better} > {worse}",
-        published="significant" if significant else "not significant",
-        ours=str(pair),
-        verdict=verdict,
+    pair = compare_methods(network)[better, worse]
+    return engine.judge(
+        f"{network}: {better} > {worse}",
+        "significant" if significant else "not significant",
+        str(pair),
+        pair.significant == significant,
+        significant and pair.wins > pair.losses,
     )
 
 
-def _judge_no_full_win(tests: NetworkComparisons, method: str) -> ClaimFigure:
+def judge_no_full_win(method: str, runs: Runs) -> ClaimFigure:
     """Judge the statement that a method does not beat the baseline on every network."""
-    beaten = [network for network, pairs in tests.items() if pairs[method, "BL"].significant]
-    return ClaimFigure(
-        what=f"networks where {method} > BL",
-        published="not all four",
-        ours=", ".join(beaten) or "none",
-        verdict=choose_verdict(len(beaten) < len(tests)),
-    )
+    beaten = [n for n in table2_networks() if compare_methods(n)[method, "BL"].significant]
+    what, ours = f"networks where {method} > BL", ", ".join(beaten) or "none"
+    return engine.judge(what, "not all four", ours, len(beaten) < len(table2_networks()))
 
 
-def _judge_no_winner(pairs: dict[tuple[str, str], MethodComparison]) -> ClaimFigure:
-    """Judge the statement that no method beats all the others."""
+def judge_no_winner(runs: Runs) -> ClaimFigure:
+    """Judge the statement that no method beats all the others on resnet50."""
+    pairs = compare_methods("resnet50")
     winners = [a for a in EQUALS if all(pairs[a, b].significant for b in EQUALS if b != a)]
-    return ClaimFigure(
-        what=f"resnet50: winner among {', '.join(EQUALS)}",
-        published="none",
-        ours=", ".join(winners) or "none",
-        verdict=choose_verdict(not winners),
-    )
+    what = f"resnet50: winner among {', '.join(EQUALS)}"
+    return engine.judge(what, "none", ", ".join(winners) or "none", not winners)
 
 
-def _describe_marks(network: str, pairs: dict[tuple[str, str], MethodComparison]) -> str:
+def describe_marks(network: str) -> str:
     """Describe a network's part of Table 3 in one line."""
+    pairs = compare_methods(network)
     marked = [f"{a} > {b} {pairs[a, b].mark}" for a, b in permutations(table2_methods(), 2)]
     return f"{network}: " + ", ".join(text for text in marked if text[-1] in "∘★")
+
+
+CLAIM = engine.Claim(
+    source="reinitialization study, Table 3 and section 3.1",
+    statements={
+        "sign tests": engine.ClaimStatement(
+            text="only LW beats the baseline on all networks, by exact binomial tests on Table 2",
+            condition="18 pairs can reach p < 0.05; nothing is trained",
+            rule="a win: reproduced if p < 0.05, direction only if there are more wins than losses;"
+            " no win: reproduced unless p < 0.05 contradicts it",
+            conditions=[require_pairs],
+            figures=[
+                *(partial(judge_pair, *pair, True) for pair in WINS),
+                *(partial(judge_no_full_win, method) for method in SHORT),
+                partial(judge_pair, "resnet50", "FC", "BL", False),
+                judge_no_winner,
+            ],
+        )
+    },
+    notes=lambda: map(describe_marks, table2_networks()),
+)

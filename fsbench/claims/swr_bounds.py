@@ -20,244 +20,151 @@ less balanced, -.05, but fits 63 % of the labels where plain training fits 98 %)
 training reaches 2.6 times the bound); 80 epochs, where plain training fits 97.6 %.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import permutations
 from statistics import mean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from fsbench.claims import (
-    FITTED,
-    Claim,
-    ClaimCondition,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimSettings,
-    ClaimStatement,
-    _runs,
-    _swr,
-    choose_verdict,
-    require_at_least,
-    require_at_most,
-    require_two_seeds,
-)
-from fsbench.core.panels import Panel
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.claims import _swr, _training, engine
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
 
 DIGITS, COLOUR = "digits with wrong labels", "colour images"
-CLAIM = Claim(
-    source="soft weight rescaling, Theorem 2, appendices B and C, Figure 5",
-    statements={
-        "bound": ClaimStatement(
-            text="SWR bounds the weights that plain training lets grow",
-            condition="the bound bites: plain training exceeds it in every layer",
-            rule="bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise"
-            f" not. Growth: {_swr.ABOVE}",
-        ),
-        "accuracy": ClaimStatement(
-            text="SWR generalises better than plain training",
-            condition="plain training learns its images by heart",
-            rule=f"test accuracy (%), mean over epochs as in Figure 5: {_swr.ABOVE}",
-        ),
-        "balancedness": ClaimStatement(
-            text="SWR balances the layers",
-            condition="both networks learn their images by heart",
-            rule=f"means over epochs as in Figure 5: {_swr.ABOVE}",
-        ),
-    },
-    seeds=3,
-    full_seeds=10,
-)
-BATCH, LR = 32, 1e-3
-EPOCHS = {DIGITS: 120, COLOUR: 60}
-LAMS = {DIGITS: 1e-1, COLOUR: 1e-2}
-COLOUR_SIDE, COLOUR_IMAGES = 16, 1000
+METHODS = {"vanilla": "normal", "SWR": "swr"}
+EPOCHS, LAMS = {DIGITS: 120, COLOUR: 60}, {DIGITS: 1e-1, COLOUR: 1e-2}
 EQUAL = 5.0
 """Largest difference of two training accuracies (points) that count as equal."""
 ADAM_STEP = 0.1 / 0.001**0.5
 """Largest step of an element by Adam, in learning rates: (1 - beta1) / sqrt(1 - beta2)."""
-METHODS = {"vanilla": "normal", "SWR": "swr"}
 
 
-class BoundsTrace(NamedTuple):
-    """Norms by layer and balancedness, initial and after every epoch; test and training accuracy.
-
-    sizes: elements of every layer.
-    """
-
-    norms: list[list[float]]
-    balance: list[float]
-    accuracy: list[float]
-    sizes: list[int]
-    train: list[float]
-
-    @property
-    def total(self) -> list[float]:
-        """Norm of all layers together, per epoch."""
-        return [sum(n * n for n in norms) ** 0.5 for norms in self.norms]
-
-    @property
-    def imbalance(self) -> list[float]:
-        """Mean over pairs of layers of |r_t - r_0| (Definition 2), per epoch.
-
-        r is the ratio of the norms of two layers, with the initially larger one on top.
-        """
-        start = self.norms[0]
-        pairs = list(permutations(range(len(start)), 2))
-        pairs = [(i, j) for i, j in pairs if start[i] > start[j]]
-        return [
-            mean(abs(norms[i] / norms[j] - start[i] / start[j]) for i, j in pairs)
-            for norms in self.norms
-        ]
-
-    @property
-    def late_growth(self) -> float:
-        """Growth of the total norm over the last half of the epochs."""
-        return self.total[-1] - self.total[len(self.total) // 2]
-
-    def share_of_bound(self, lam: float) -> list[float]:
-        """Largest norm over all epochs by layer, relative to its bound n + d / lam."""
-        steps = [LR * ADAM_STEP * size**0.5 for size in self.sizes]
-        bounds = [n + d / lam for n, d in zip(self.norms[0], steps, strict=True)]
-        tops = map(max, zip(*self.norms, strict=True))
-        return [top / bound for top, bound in zip(tops, bounds, strict=True)]
+def measure(job: ClaimJob) -> dict[str, object]:
+    """Train with a method on a source; measure the layers and the accuracies."""
+    name, method = job.arm
+    if name == COLOUR:
+        source = _training.load_colour_source(job, 1000)
+    else:
+        source = _training.load_digits_source(job.seed, noise=_swr.NOISE)
+    lam = {"lam": LAMS[name]} if method == "SWR" else {}
+    chosen = {"name": METHODS[method]} | lam
+    recipe = _swr.build_swr_recipe(chosen, source, job.seed, EPOCHS[name])
+    run = _training.train_once(recipe, source, measure_layers)
+    norms, sizes, balance = zip(*run.watched, strict=True)
+    return {
+        "test accuracy (%)": run.test,
+        "mean test": mean(run.test),
+        "fit": run.train[-1],
+        "balancedness": balance,
+        "mean balance": mean(balance),
+        **compare_norms(norms, sizes[0], LAMS[name]),
+    }
 
 
-Runs = list[BoundsTrace]
-"""Traces of all seeds of a method."""
-
-
-def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-    """Run both methods on both sources. Raises UsageError for fewer than two seeds."""
-    require_two_seeds(settings.seeds)
-    images = _runs.require_colour_images(settings)
-    cells = [(s, m) for s in EPOCHS for m in METHODS if s == DIGITS or images.holds]
-    function = partial(trace_run, settings=settings)
-    runs = _runs.run_seeds(function, cells, settings, "swr_bounds", report)
-    digits, colour = ({m: runs.get((s, m), []) for m in METHODS} for s in (DIGITS, COLOUR))
-    return CLAIM.judge(
-        settings,
-        {
-            "bound": ([_require_bite(digits["vanilla"])], judge_bound(digits)),
-            "accuracy": ([_require_fit(digits["vanilla"])], judge_accuracy(digits)),
-            "balancedness": (
-                [images, *(require_equal_learning(colour) if images.holds else [])],
-                judge_balancedness(colour) if images.holds else [],
-            ),
-        },
-        panels=(
-            *_build_panels(DIGITS, digits),
-            *(_build_panels(COLOUR, colour) if images.holds else ()),
-        ),
-    )
-
-
-def trace_run(job: tuple[tuple[str, str], int], settings: ClaimSettings) -> BoundsTrace:
-    """Train once (source and method, seed); measure norms and balancedness after every epoch."""
+def measure_layers(ctx: "Context") -> tuple[list[float], list[int], float]:
+    """Return the norm and the number of elements of every layer, and the balancedness."""
     from pretrain.weights.surgery import frobenius_norms
     from protocols.analyses.balancedness import compute_balancedness
 
-    (name, method), seed = job
-    trace = BoundsTrace([], [], [], [], [])
+    kernels = _swr.get_kernels(ctx)
+    sizes = [kernel.numel() for kernel in kernels]
+    return frobenius_norms(kernels).tolist(), sizes, compute_balancedness(kernels)
 
-    def watch(ctx: "Context") -> None:
-        kernels = _swr.get_kernels(ctx)
-        trace.norms.append(frobenius_norms(kernels).tolist())
-        trace.balance.append(compute_balancedness(kernels))
-        trace.sizes[:] = [kernel.numel() for kernel in kernels]
 
-    if name == COLOUR:
-        source = _runs.load_colour_source(settings, COLOUR_SIDE, COLOUR_IMAGES, seed)
-    else:
-        source = _runs.load_digits_source(seed, noise=_swr.NOISE)
-    chosen = {"name": METHODS[method], **({"lam": LAMS[name]} if method == "SWR" else {})}
-    recipe = _swr.build_swr_recipe(
-        chosen,
-        seed,
-        EPOCHS[name],
-        BATCH,
-        lr=LR,
-        source=source.facts.name,
-        input_size=source.train.images.shape[-1],
+def compare_norms(
+    norms: Sequence[Sequence[float]], sizes: Sequence[int], lam: float
+) -> dict[str, object]:
+    """Compare the norms (epochs, layers) of layers of these sizes with the start.
+
+    norm: of all layers together; late growth: of that over the last half of the epochs;
+    shares: largest norm of every layer relative to its bound n + d / lam; imbalance: mean over
+    epochs and pairs of layers of |r_t - r_0| (Definition 2), where r is the ratio of the norms of
+    two layers, with the initially larger one on top.
+    """
+    total = [sum(n * n for n in epoch) ** 0.5 for epoch in norms]
+    start, largest = norms[0], map(max, zip(*norms, strict=True))
+    steps = [_swr.LR * ADAM_STEP * size**0.5 for size in sizes]
+    shares = [top / (n + d / lam) for top, n, d in zip(largest, start, steps, strict=True)]
+    pairs = [(i, j) for i, j in permutations(range(len(start)), 2) if start[i] > start[j]]
+    imbalance = mean(
+        mean(abs(epoch[i] / epoch[j] - start[i] / start[j]) for i, j in pairs) for epoch in norms
     )
-    accuracies = _swr.trace_training(recipe, source, watch)
-    return trace._replace(accuracy=accuracies.epochs, train=[*accuracies.train])
+    return {
+        "norm": total,
+        "late growth": total[-1] - total[len(total) // 2],
+        "least share": min(shares),
+        "largest share": max(shares),
+        "imbalance": imbalance,
+    }
 
 
-def _require_bite(vanilla: Runs) -> ClaimCondition:
-    """Require that plain training exceeds the bound in every layer and seed."""
-    shares = [share for trace in vanilla for share in trace.share_of_bound(LAMS[DIGITS])]
-    return require_at_least("largest norm of vanilla, in units of the bound", shares, 1.0, "")
+def judge_theorem(runs: Runs) -> ClaimFigure:
+    """Judge the bound of Theorem 2."""
+    share = max(engine.collect(runs, "largest share", (DIGITS, "SWR")))
+    what = "SWR: norms under the bound of Theorem 2"
+    return engine.judge(what, "below", f"{share:.2f} of it", share <= 1)
 
 
-def _require_fit(vanilla: Runs) -> ClaimCondition:
-    """Require that plain training ends with its images learned by heart."""
-    learned = [trace.train[-1] for trace in vanilla]
-    return require_at_least("training accuracy of vanilla", learned, FITTED)
-
-
-def require_equal_learning(runs: dict[str, Runs]) -> list[ClaimCondition]:
-    """Require that both methods end with nearly the same, high training accuracy."""
-    last = {method: [trace.train[-1] for trace in traces] for method, traces in runs.items()}
-    gaps = [abs(a - b) for a, b in zip(last["vanilla"], last["SWR"], strict=True)]
-    return [
-        require_at_least("training accuracy of vanilla", last["vanilla"], FITTED),
-        require_at_most("difference in training accuracy, vanilla and SWR", gaps, EQUAL, " points"),
-    ]
-
-
-def judge_bound(runs: dict[str, Runs]) -> tuple[ClaimFigure, ...]:
-    """Judge the bound of Theorem 2 and the growth of the norms."""
-    share = max(share for trace in runs["SWR"] for share in trace.share_of_bound(LAMS[DIGITS]))
-    growths = {method: [t.late_growth for t in traces] for method, traces in runs.items()}
-    what = "growth of the norm, last half"
-    return (
-        ClaimFigure(
-            what="SWR: norms under the bound of Theorem 2",
-            published="below",
-            ours=f"{share:.2f} of it",
-            verdict=choose_verdict(share <= 1),
+PLAIN, SWR = ((DIGITS, method) for method in METHODS)
+COLOUR_PLAIN, COLOUR_SWR = ((COLOUR, method) for method in METHODS)
+GROWTH = "growth of the norm, last half"
+RATIOS = "Definition 2, change of the layers' ratios"
+above = partial(engine.judge_above, spec=".3f")
+CLAIM = engine.Claim(
+    source="soft weight rescaling, Theorem 2, appendices B and C, Figure 5",
+    statements={
+        "bound": engine.ClaimStatement(
+            text="SWR bounds the weights that plain training lets grow",
+            condition="the bound bites: plain training exceeds it in every layer",
+            rule="bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise"
+            f" not. Growth: {engine.ABOVE}",
+            conditions=[
+                engine.require_at_least(
+                    "largest norm of vanilla, in units of the bound", "least share", PLAIN, 1, ""
+                )
+            ],
+            figures=[
+                judge_theorem,
+                engine.judge_above(f"vanilla: {GROWTH}", "late growth", PLAIN),
+                engine.judge_above(f"{GROWTH}: vanilla - SWR", "late growth", PLAIN, SWR),
+            ],
         ),
-        _swr.judge_difference(f"vanilla: {what}", growths["vanilla"], [0.0] * len(runs["SWR"])),
-        _swr.judge_difference(f"{what}: vanilla - SWR", growths["vanilla"], growths["SWR"]),
-    )
-
-
-def judge_accuracy(runs: dict[str, Runs]) -> tuple[ClaimFigure, ...]:
-    """Judge the mean test accuracy over the epochs."""
-    swr, vanilla = ([mean(trace.accuracy) for trace in runs[m]] for m in ("SWR", "vanilla"))
-    return (_swr.judge_difference("test accuracy: SWR - vanilla", swr, vanilla, spec=".3f"),)
-
-
-def judge_balancedness(runs: dict[str, Runs]) -> tuple[ClaimFigure, ...]:
-    """Judge balancedness and the change of the layers' ratios."""
-    swr, vanilla = runs["SWR"], runs["vanilla"]
-    return (
-        _swr.judge_difference(
-            "balancedness: SWR - vanilla",
-            [mean(trace.balance) for trace in swr],
-            [mean(trace.balance) for trace in vanilla],
-            spec=".3f",
+        "accuracy": engine.ClaimStatement(
+            text="SWR generalises better than plain training",
+            condition="plain training learns its images by heart",
+            rule=f"test accuracy (%), mean over epochs as in Figure 5: {engine.ABOVE}",
+            conditions=[engine.require_at_least("training accuracy of vanilla", "fit", PLAIN)],
+            figures=[above("test accuracy: SWR - vanilla", "mean test", SWR, PLAIN)],
         ),
-        _swr.judge_difference(
-            "Definition 2, change of the layers' ratios: vanilla - SWR",
-            [mean(trace.imbalance) for trace in vanilla],
-            [mean(trace.imbalance) for trace in swr],
-            spec=".3f",
+        "balancedness": engine.ClaimStatement(
+            text="SWR balances the layers",
+            condition="both networks learn their images by heart",
+            rule=f"means over epochs as in Figure 5: {engine.ABOVE}",
+            conditions=[
+                engine.require_at_least("training accuracy of vanilla", "fit", COLOUR_PLAIN),
+                engine.require_equal(
+                    "difference in training accuracy, vanilla and SWR",
+                    *("fit", COLOUR_PLAIN, COLOUR_SWR),
+                    most=EQUAL,
+                ),
+            ],
+            figures=[
+                above("balancedness: SWR - vanilla", "mean balance", COLOUR_SWR, COLOUR_PLAIN),
+                above(f"{RATIOS}: vanilla - SWR", "imbalance", COLOUR_PLAIN, COLOUR_SWR),
+            ],
+            colour=True,
         ),
-    )
-
-
-def _build_panels(source: str, runs: dict[str, Runs]) -> tuple[Panel, ...]:
-    """Plot norm, balancedness and test accuracy by epoch, means over seeds."""
-    return (
-        _swr.epoch_panel(f"Norm, {source}", "norm", runs, lambda trace: trace.total),
-        _swr.epoch_panel(
-            f"Balancedness, {source}", "smallest / current norm", runs, lambda trace: trace.balance
-        ),
-        _swr.epoch_panel(
-            f"Test accuracy, {source}", "%", runs, lambda trace: trace.accuracy, first=1
-        ),
-    )
+    },
+    measure=measure,
+    arms=(PLAIN, SWR),
+    colour_arms=(COLOUR_PLAIN, COLOUR_SWR),
+    curves={
+        "norm": engine.FROM_START,
+        "balancedness": engine.FROM_START,
+        "test accuracy (%)": engine.FROM_FIRST,
+    },
+    seeds=3,
+    full_seeds=10,
+)

@@ -8,33 +8,66 @@ Tried on other seeds: a condition of 25 % growth for all methods, which SWR does
 it bounds the norm (9 %); its figures were as below.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
-from fsbench.claims import (
-    Claim,
-    ClaimCondition,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimSettings,
-    ClaimStatement,
-    ClaimVerdict,
-    _runs,
-    _swr,
-    choose_verdict,
-    require_at_least,
-    require_at_most,
-    require_two_seeds,
-)
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.claims import _swr, _training, engine
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
 
-if TYPE_CHECKING:
-    from pretrain.training.context import Context
+EPOCHS, LAM, DROPS = 80, 1e-2, (0.5, 0.75)
+METHODS: dict[str, dict[str, object]] = {
+    "vanilla": {"name": "normal"},
+    "SWR": {"name": "swr", "lam": LAM},
+    "SWR + re-init": {"name": "swr_reanchor", "lam": LAM},
+}
+GROWN, ROOM = {"vanilla": 25.0, "SWR": 5.0, "SWR + re-init": 5.0}, 95.0
+"""Least growth of the norm (%) by method; accuracy (%) above which nothing is gained."""
 
-CLAIM = Claim(
+
+def measure(job: ClaimJob) -> dict[str, object]:
+    """Train with a method; measure the norm of all weights and the test accuracy (%)."""
+    from pretrain.weights.surgery import frobenius_norms
+
+    source = _training.load_digits_source(job.seed)
+    drops: dict[str, Any] = {"schedule": "step", "milestones": DROPS, "gamma": 0.1}
+    recipe = _swr.build_swr_recipe(METHODS[job.arm], source, job.seed, EPOCHS, **drops)
+    run = _training.train_once(
+        recipe, source, lambda ctx: float(frobenius_norms(_swr.get_kernels(ctx)).norm())
+    )
+    return {
+        "norm": run.watched,
+        "test accuracy (%)": run.test,
+        "best": max(run.test),
+        "final": run.test[-1],
+        **measure_growth(run.watched),
+    }
+
+
+def measure_growth(norms: Sequence[float]) -> dict[str, float]:
+    """Measure the growth until the first drop (%), and the part of it that is left at the end."""
+    early = norms[round(DROPS[0] * (len(norms) - 1))] / norms[0] - 1
+    return {"early growth": 100 * early, "kept": (norms[-1] / norms[0] - 1) / early}
+
+
+def judge_growth(method: str, runs: Runs) -> ClaimFigure:
+    """Judge how much of its growth a method keeps through both drops."""
+    kept, swr = (engine.collect(runs, "kept", arm) for arm in (method, "SWR"))
+    falls, growth = method == "SWR", mean(kept)
+    return engine.judge(
+        f"{method}: growth of the norm kept",
+        "drops toward 0" if falls else "no drop",
+        f"{growth:.2f} ± {stdev(kept):.2f}",
+        growth <= 0.5 if falls else growth >= 0.95,
+        growth < 1 if falls else growth > mean(swr),
+    )
+
+
+CLAIM = engine.Claim(
     source="soft weight rescaling, appendix E, Table 5",
     statements={
-        "norms": ClaimStatement(
+        "norms": engine.ClaimStatement(
             text="when the learning rate drops, SWR pulls norms back to their start; re-anchored,"
             " it does not",
             condition="the norms have grown before the first drop",
@@ -42,121 +75,30 @@ CLAIM = Claim(
             " divided by that before the first drop. SWR, which falls towards the initial norm:"
             " reproduced if at most 0.5, direction only if below 1. Re-anchored SWR and vanilla,"
             " which do not fall: reproduced if at least 0.95, direction only if above SWR's",
+            conditions=[
+                engine.require_at_least(f"{m}: growth until the first drop", "early growth", m, x)
+                for m, x in GROWN.items()
+            ],
+            figures=[partial(judge_growth, method) for method in METHODS],
         ),
-        "accuracy": ClaimStatement(
+        "accuracy": engine.ClaimStatement(
             text="re-anchored SWR generalises better than SWR when the learning rate drops",
             condition="accuracy leaves room for a gain",
-            rule=f"test accuracy (%), last epoch: {_swr.ABOVE}",
+            rule=f"test accuracy (%), last epoch: {engine.ABOVE}",
+            conditions=[engine.require_at_most("best test accuracy of SWR", "best", "SWR", ROOM)],
+            figures=[
+                engine.judge_above(
+                    "test accuracy: SWR + re-init - SWR",
+                    *("final", "SWR + re-init", "SWR"),
+                    published=f"{98.29 - 97.96:+.2f} (MNIST)",
+                )
+            ],
         ),
     },
+    measure=measure,
+    arms=METHODS,
+    curves={"norm": engine.FROM_START, "test accuracy (%)": engine.FROM_FIRST},
     seeds=3,
     full_seeds=20,
     first_seed=110,
 )
-EPOCHS, BATCH, LAM = 80, 32, 1e-2
-GROWN, ROOM = {"vanilla": 25.0, "SWR": 5.0, "SWR + re-init": 5.0}, 95.0
-"""Least growth of the norm (%) by method; accuracy (%) above which nothing is gained."""
-DROPS = (0.5, 0.75)
-COLLAPSED, PRESERVED = 0.5, 0.95
-METHODS: dict[str, dict[str, object]] = {
-    "vanilla": {"name": "normal"},
-    "SWR": {"name": "swr", "lam": LAM},
-    "SWR + re-init": {"name": "swr_reanchor", "lam": LAM},
-}
-PUBLISHED = {"vanilla": 97.98, "SWR": 97.96, "SWR + re-init": 98.29}
-"""Test accuracy (%) of MNIST's MLP, Table 5."""
-
-
-class DecayTrace(NamedTuple):
-    """Norm of all weights, initial and after every epoch, and test accuracy (%)."""
-
-    norm: list[float]
-    accuracy: list[float]
-
-    @property
-    def early_growth(self) -> float:
-        """Growth of the norm until the first drop, relative to the initial norm."""
-        return self.norm[round(DROPS[0] * (len(self.norm) - 1))] / self.norm[0] - 1
-
-    @property
-    def preserved_growth(self) -> float:
-        """Growth of the norm at the end, relative to that before the first drop."""
-        return (self.norm[-1] / self.norm[0] - 1) / self.early_growth
-
-
-def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-    """Run the three methods over the seeds. Raises UsageError for fewer than two."""
-    require_two_seeds(settings.seeds)
-    runs = _runs.run_seeds(_trace_run, METHODS, settings, "swr_decay", report)
-    return CLAIM.judge(
-        settings,
-        {
-            "norms": (
-                [_require_growth(method, runs) for method in METHODS],
-                [_judge_method_growth(method, runs) for method in METHODS],
-            ),
-            "accuracy": ([_require_room(runs)], [_judge_accuracy(runs)]),
-        },
-        panels=(
-            _swr.epoch_panel("Norm of all weights", "norm", runs, lambda trace: trace.norm),
-            _swr.epoch_panel("Test accuracy", "%", runs, lambda trace: trace.accuracy, first=1),
-        ),
-    )
-
-
-def _require_growth(method: str, runs: dict[str, list[DecayTrace]]) -> ClaimCondition:
-    """Require that the norm of a method grows until the first drop."""
-    growths = [100 * trace.early_growth for trace in runs[method]]
-    return require_at_least(f"{method}: growth until the first drop", growths, GROWN[method])
-
-
-def _require_room(runs: dict[str, list[DecayTrace]]) -> ClaimCondition:
-    """Require room for a gain over the best accuracy of SWR."""
-    best = [max(trace.accuracy) for trace in runs["SWR"]]
-    return require_at_most("best test accuracy of SWR", best, ROOM)
-
-
-def _trace_run(job: tuple[str, int]) -> DecayTrace:
-    """Train once (method, seed) and measure the norm after every epoch."""
-    from pretrain.weights.surgery import frobenius_norms
-
-    method, seed = job
-    norms: list[float] = []
-
-    def watch(ctx: "Context") -> None:
-        norms.append(float(frobenius_norms(_swr.get_kernels(ctx)).norm()))
-
-    recipe = _swr.build_swr_recipe(
-        METHODS[method], seed, EPOCHS, BATCH, schedule="step", milestones=DROPS, gamma=0.1
-    )
-    accuracies = _swr.trace_training(recipe, _runs.load_digits_source(seed), watch)
-    return DecayTrace(norms, accuracies.epochs)
-
-
-def _judge_method_growth(method: str, runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
-    """Judge how much of its growth a method preserves through both drops."""
-    growths = {name: mean(trace.preserved_growth for trace in r) for name, r in runs.items()}
-    spread = stdev(trace.preserved_growth for trace in runs[method])
-    return ClaimFigure(
-        what=f"{method}: growth of the norm kept",
-        published="drops toward 0" if method == "SWR" else "no drop",
-        ours=f"{growths[method]:.2f} ± {spread:.2f}",
-        verdict=judge_growth(method, growths),
-    )
-
-
-def judge_growth(method: str, growths: dict[str, float]) -> ClaimVerdict:
-    """Return the verdict on the preserved growth by the rule."""
-    growth, swr = growths[method], growths["SWR"]
-    if method == "SWR":
-        return choose_verdict(swr <= COLLAPSED, swr < 1)
-    return choose_verdict(growth >= PRESERVED, growth > swr)
-
-
-def _judge_accuracy(runs: dict[str, list[DecayTrace]]) -> ClaimFigure:
-    """Judge the accuracy of re-anchored against plain SWR at the end."""
-    again, swr = ([trace.accuracy[-1] for trace in runs[m]] for m in ("SWR + re-init", "SWR"))
-    printed = PUBLISHED["SWR + re-init"] - PUBLISHED["SWR"]
-    return _swr.judge_difference(
-        "test accuracy: SWR + re-init - SWR", again, swr, f"{printed:+.2f} (MNIST)"
-    )

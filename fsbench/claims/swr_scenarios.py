@@ -2,9 +2,9 @@
 
 https://arxiv.org/abs/2507.04683, sections 4.1 and 4.2, Figures 2 to 4. The MLP on digits of which
 40 % have a wrong label in training, with the coefficients that the paper chose for its CNN on
-CIFAR-10 (Tables 2 and 3, FACTORS): like that CNN, and unlike the paper's MLP on MNIST, the network
-loses by learning its images by heart. SWR's coefficient acts once per step; it is multiplied by the
-ratio of the paper's steps to ours (SetUp.factor).
+CIFAR-10 (Tables 2 and 3): like that CNN, and unlike the paper's MLP on MNIST, the network loses by
+learning its images by heart. SWR's coefficient acts once per step; it is multiplied by the ratio of
+the paper's steps to ours (ScenarioSetup.factor).
 
 All effects need a network that fits its images. Tried on other seeds, with wrong labels: 40 and 8
 epochs per stage and SWR at 50 times its coefficient (14 of 21 figures reproduced, none in the
@@ -18,250 +18,149 @@ labels, and a new one is better on right ones after a single epoch. With right l
 at a switch, by 1.4 points with a reset and .9 without (one other seed).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from functools import partial
 from statistics import mean
-from typing import NamedTuple
 
-from fsbench.claims import (
-    FITTED,
-    Claim,
-    ClaimCondition,
-    ClaimFigure,
-    ClaimOutcome,
-    ClaimSettings,
-    ClaimStatement,
-    ClaimVerdict,
-    _runs,
-    _swr,
-    choose_verdict,
-    require_at_least,
-    require_two_seeds,
-)
-from fsbench.core.panels import Panel
-from fsbench.core.progress import SILENT, Reporter
+from fsbench.claims import _swr, _training, engine
+from fsbench.claims._training import TrainedRun
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Judge, Require, Runs
 
 MARGIN = 0.5
 """Percentage points."""
-RULE = (
-    f"{_swr.ABOVE}. A comparable to B: reproduced if the mean of A - B is at least -{MARGIN}"
-    " percentage points, otherwise not. Final: test accuracy (%) after the last stage; later:"
-    " mean over the ends of all stages but the first; switch: accuracy after the first epoch of a"
-    " stage minus that before it, mean over stages"
-)
-CLAIM = Claim(
-    source="soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4",
-    statements={
-        "warm-start": ClaimStatement(
-            text="after half of the images, SWR is comparable to or better than resets, penalties",
-            condition="the first stage is learned by heart, and costs accuracy: a new start gains",
-            rule=RULE,
-        ),
-        "continual-full": ClaimStatement(
-            text="where images arrive in ten parts, resets, penalties and SWR beat plain training",
-            condition="plain training learns all images by heart by the last stage",
-            rule=RULE,
-        ),
-        "continual-limited": ClaimStatement(
-            text="where past images are gone, SWR loses less at a change than penalties do",
-            condition="plain training learns its images by heart by the last stage",
-            rule=RULE,
-        ),
-    },
-    seeds=3,
-    full_seeds=20,
-)
-BATCH = 32
-METHODS = {
-    "vanilla": "normal",
-    "cold": "full_reset",
-    "L2": "l2",
-    "L2 Init": "l2_init",
-    "S&P": "shrink_perturb",
-    "head reset": "head_reset",
-    "SWR": "swr",
+WARM, FULL, LIMITED = SCENARIOS = ("warm-start", "continual-full", "continual-limited")
+SETUPS = {WARM: (500, 120), FULL: (1437, 30), LIMITED: (1437, 60)}
+"""Training images and epochs per stage."""
+FACTORS = {WARM: 11, FULL: 15, LIMITED: 7}
+"""Factor of SWR's coefficient."""
+METHODS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "vanilla": ("normal", ()),
+    "cold": ("full_reset", ()),
+    "L2": ("l2", (1e-2, 1e-2, 1e-2)),
+    "L2 Init": ("l2_init", (1e-2, 1e-2, 1e-2)),
+    "S&P": ("shrink_perturb", (0.8, 0.8, 0.4)),
+    "head reset": ("head_reset", ()),
+    "SWR": ("swr", (1e-3, 1e-3, 1e-1)),
 }
-"""Method by its name in the paper."""
+"""Method, and its `lam` by scenario as printed for the CNN on CIFAR-10, by name in the paper."""
+PENALTIES, RESETS = ("L2", "L2 Init"), ("S&P", "head reset")
 
 
-COEFFICIENTS: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "SWR": ("lam", {"warm-start": 1e-3, "continual-full": 1e-3, "continual-limited": 1e-1}),
-    "L2": ("lam", dict.fromkeys(("warm-start", "continual-full", "continual-limited"), 1e-2)),
-    "L2 Init": ("lam", dict.fromkeys(("warm-start", "continual-full", "continual-limited"), 1e-2)),
-    "S&P": ("lam", {"warm-start": 0.8, "continual-full": 0.8, "continual-limited": 0.4}),
-}
-"""Setting and its value by scenario, as printed for the CNN on CIFAR-10."""
-
-
-class ScenarioSetup(NamedTuple):
-    """Training images, epochs per stage, and the factor of SWR's coefficient."""
-
-    images: int
-    epochs: int
-    factor: int
-
-
-SETUPS = {
-    "warm-start": ScenarioSetup(500, 120, 11),
-    "continual-full": ScenarioSetup(1437, 30, 15),
-    "continual-limited": ScenarioSetup(1437, 60, 7),
-}
-
-ScenarioTraces = Mapping[tuple[str, str], Sequence[_swr.AccuracyTrace]]
-"""Traces of all seeds by scenario and method."""
-
-
-class ScenarioStatement(NamedTuple):
-    """A statement of the paper: `a` above `b` (None: above 0) or comparable to it.
-
-    measure: final, later, switch or drop (minus the switch).
-    """
-
-    scenario: str
-    measure: str
-    a: str
-    b: str | None
-    comparable: bool = False
-
-    def __str__(self) -> str:
-        relation = " comparable to " if self.comparable else " above "
-        return f"{self.scenario}, {self.measure}: {self.a}{relation}{self.b or 0}"
-
-
-OTHERS = tuple(name for name in METHODS if name not in ("SWR", "cold"))
-STATEMENTS = (
-    ScenarioStatement("warm-start", "final", "cold", "vanilla"),
-    ScenarioStatement("warm-start", "final", "SWR", "vanilla"),
-    *(ScenarioStatement("warm-start", "final", name, "cold") for name in ("L2", "L2 Init")),
-    *(ScenarioStatement("warm-start", "final", name, "vanilla") for name in ("S&P", "head reset")),
-    *(ScenarioStatement("warm-start", "final", "SWR", name, True) for name in OTHERS[1:]),
-    *(
-        ScenarioStatement("continual-full", "later", name, "vanilla")
-        for name in (*OTHERS[1:], "SWR")
-    ),
-    *(ScenarioStatement("continual-full", "drop", name, None) for name in ("S&P", "head reset")),
-    *(ScenarioStatement("continual-limited", "switch", "SWR", name) for name in ("L2", "L2 Init")),
-    *(
-        ScenarioStatement("continual-limited", "later", "S&P", name, True)
-        for name in ("L2", "L2 Init")
-    ),
-)
-"""Statements of sections 4.1 and 4.2 on small networks, in their order."""
-
-
-def run(settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
-    """Run all methods in all scenarios. Raises UsageError for fewer than two seeds."""
-    require_two_seeds(settings.seeds)
-    cells = [(scenario, method) for scenario in SETUPS for method in METHODS]
-    traces = _runs.run_seeds(_run_job, cells, settings, "swr_scenarios", report)
-    return CLAIM.judge(
-        settings,
-        {
-            scenario: (
-                require_learned_stages(scenario, traces),
-                [judge_statement(s, traces) for s in STATEMENTS if s.scenario == scenario],
-            )
-            for scenario in SETUPS
-        },
-        notes=(_describe_finals(scenario, traces) for scenario in SETUPS),
-        panels=(_scenario_panel(scenario, traces) for scenario in SETUPS),
-    )
-
-
-def _run_job(job: tuple[tuple[str, str], int]) -> _swr.AccuracyTrace:
-    """Train once; job: scenario and method, seed."""
-    (scenario, name), seed = job
-    setup = SETUPS[scenario]
-    recipe = _swr.build_swr_recipe(
-        build_method_settings(scenario, name), seed, setup.epochs, BATCH, scenario
-    )
-    source = _runs.load_digits_source(seed, setup.images, noise=_swr.NOISE)
-    return _swr.trace_training(recipe, source)
+def measure(job: ClaimJob) -> dict[str, object]:
+    """Train with a method in a scenario."""
+    scenario, name = job.arm
+    images, epochs = SETUPS[scenario]
+    source = _training.load_digits_source(job.seed, images, noise=_swr.NOISE)
+    method = build_method_settings(scenario, name)
+    recipe = _swr.build_swr_recipe(method, source, job.seed, epochs, scenario)
+    return measure_stages(_training.train_once(recipe, source), epochs)
 
 
 def build_method_settings(scenario: str, name: str) -> dict[str, object]:
     """Return the method with the coefficients that the paper chose for its CNN."""
-    settings: dict[str, object] = {"name": METHODS[name]}
-    if name in COEFFICIENTS:
-        field, values = COEFFICIENTS[name]
-        factor = SETUPS[scenario].factor if name == "SWR" else 1
-        settings[field] = values[scenario] * factor
-    return settings
+    method, lams = METHODS[name]
+    if not lams:
+        return {"name": method}
+    lam = lams[SCENARIOS.index(scenario)]
+    return {"name": method, "lam": lam * (FACTORS[scenario] if name == "SWR" else 1)}
 
 
-def require_learned_stages(scenario: str, traces: ScenarioTraces) -> list[ClaimCondition]:
-    """Measure the conditions of a scenario on the runs of plain training and of a new start."""
-    vanilla = traces[scenario, "vanilla"]
-    stage = "first" if scenario == "warm-start" else "last"
-    end = SETUPS[scenario].epochs - 1 if scenario == "warm-start" else -1
-    learned = [run.train[end] for run in vanilla]
-    what = f"training accuracy of vanilla, end of the {stage} stage"
-    conditions = [require_at_least(what, learned, FITTED)]
-    if scenario == "warm-start":
-        cold = traces[scenario, "cold"]
-        gap = _swr.compute_paired_difference(
-            [run.stages[-1] for run in cold], [run.stages[-1] for run in vanilla]
-        )
-        conditions.append(
-            ClaimCondition(
-                what="gap that a warm start leaves: final accuracy, cold - vanilla",
-                required="above 2 standard errors",
-                ours=str(gap),
-                holds=gap.mean > 2 * gap.error,
-            )
-        )
-    return conditions
-
-
-def measure_trace(measure: str, scenario: str, run: _swr.AccuracyTrace) -> float:
-    """Return one measure of a run (%), defined in the rule."""
-    if measure == "final":
-        return run.stages[-1]
-    if measure == "later":
-        return mean(run.stages[1:])
-    epochs = SETUPS[scenario].epochs
-    firsts = run.epochs[epochs::epochs]
+def measure_stages(run: TrainedRun, epochs: int) -> dict[str, object]:
+    """Return the measures of the rule (%); epochs: of a stage."""
+    firsts = run.test[epochs::epochs]
     switch = mean(b - a for a, b in zip(run.stages[:-1], firsts, strict=True))
-    return -switch if measure == "drop" else switch
+    return {
+        "final": run.stages[-1],
+        "later": mean(run.stages[1:]),
+        "switch": switch,
+        "drop": -switch,
+        "first fit": run.train[epochs - 1],
+        "last fit": run.train[-1],
+        "test accuracy (%) by stage": run.stages,
+        "test accuracy (%) after the first stage": run.test[epochs:],
+    }
 
 
-def judge_statement(statement: ScenarioStatement, traces: ScenarioTraces) -> ClaimFigure:
-    """Judge a statement by the rule."""
-
-    def side(method: str | None) -> list[float]:
-        runs = traces[statement.scenario, method or statement.a]
-        values = [measure_trace(statement.measure, statement.scenario, run) for run in runs]
-        return values if method else [0.0] * len(values)
-
-    gained = _swr.compute_paired_difference(side(statement.a), side(statement.b))
-    return ClaimFigure(
-        what=str(statement),
-        published=f"at least -{MARGIN}" if statement.comparable else "above 0",
-        ours=str(gained),
-        verdict=judge_gain(statement, gained),
-    )
+def judge_all_above(
+    scenario: str, quantity: str, *pairs: tuple[str, str | None]
+) -> Iterator[Judge]:
+    """Yield the statements that a is above b (None: above 0)."""
+    for a, b in pairs:
+        what = f"{scenario}, {quantity}: {a} above {b or 0}"
+        yield engine.judge_above(what, quantity, (scenario, a), b and (scenario, b))
 
 
-def judge_gain(statement: ScenarioStatement, gained: _swr.PairedDifference) -> ClaimVerdict:
-    """Return the verdict on a statement by the rule."""
-    if statement.comparable:
-        return choose_verdict(gained.mean >= -MARGIN)
-    return _swr.judge_above(gained)
+def judge_comparable(scenario: str, quantity: str, a: str, b: str, runs: Runs) -> ClaimFigure:
+    """Judge the statement that a is comparable to b by the rule."""
+    gain = engine.compare_arms(runs, quantity, (scenario, a), (scenario, b))
+    what, published = f"{scenario}, {quantity}: {a} comparable to {b}", f"at least -{MARGIN}"
+    return engine.judge(what, published, f"{gain}", gain.mean >= -MARGIN)
 
 
-def _describe_finals(scenario: str, traces: ScenarioTraces) -> str:
-    """Describe the mean final accuracies of all methods."""
-    finals = {m: mean(run.stages[-1] for run in traces[scenario, m]) for m in METHODS}
-    return f"{scenario}, final: " + ", ".join(f"{m} {value:.1f}" for m, value in finals.items())
+def require_gap(runs: Runs) -> engine.ClaimCondition:
+    """Require that a new start is clearly better than a warm start."""
+    gap = engine.compare_arms(runs, "final", (WARM, "cold"), (WARM, "vanilla"))
+    what = "gap that a warm start leaves: final accuracy, cold - vanilla"
+    required, ours = "above 2 standard errors", f"{gap}"
+    return engine.ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
 
 
-def _scenario_panel(scenario: str, traces: ScenarioTraces) -> Panel:
-    """Plot test accuracy by stage; for warm start by epoch of the second stage, as Figure 2."""
-    if scenario == "warm-start":
-        start = SETUPS[scenario].epochs
-        drawn = {m: [run.epochs[start:] for run in traces[scenario, m]] for m in METHODS}
-        x = "epoch after all images arrived"
-    else:
-        drawn = {m: [run.stages for run in traces[scenario, m]] for m in METHODS}
-        x = "stage"
-    curves = tuple(_swr.average_curves(m, runs, 1) for m, runs in drawn.items())
-    return Panel(title=scenario, x=x, y="test accuracy (%)", curves=curves)
+def require_learned_stage(scenario: str, stage: str) -> Require:
+    """Require that plain training ends this stage with its images learned by heart."""
+    what = f"training accuracy of vanilla, end of the {stage} stage"
+    return engine.require_at_least(what, f"{stage} fit", (scenario, "vanilla"))
+
+
+RULE = (
+    f"{engine.ABOVE}. A comparable to B: reproduced if the mean of A - B is at least -{MARGIN}"
+    " percentage points, otherwise not. Final: test accuracy (%) after the last stage; later:"
+    " mean over the ends of all stages but the first; switch: accuracy after the first epoch of a"
+    " stage minus that before it, mean over stages"
+)
+CLAIM = engine.Claim(
+    source="soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4",
+    statements={
+        WARM: engine.ClaimStatement(
+            "after half of the images, SWR is comparable to or better than resets, penalties",
+            "the first stage is learned by heart, and costs accuracy: a new start gains",
+            RULE,
+            [require_learned_stage(WARM, "first"), require_gap],
+            [
+                *judge_all_above(WARM, "final", ("cold", "vanilla"), ("SWR", "vanilla")),
+                *judge_all_above(WARM, "final", *((name, "cold") for name in PENALTIES)),
+                *judge_all_above(WARM, "final", *((name, "vanilla") for name in RESETS)),
+                *(partial(judge_comparable, WARM, "final", "SWR", b) for b in PENALTIES + RESETS),
+            ],
+        ),
+        FULL: engine.ClaimStatement(
+            "where images arrive in ten parts, resets, penalties and SWR beat plain training",
+            "plain training learns all images by heart by the last stage",
+            RULE,
+            [require_learned_stage(FULL, "last")],
+            [
+                *judge_all_above(
+                    FULL, "later", *((a, "vanilla") for a in (*PENALTIES, *RESETS, "SWR"))
+                ),
+                *judge_all_above(FULL, "drop", *((name, None) for name in RESETS)),
+            ],
+        ),
+        LIMITED: engine.ClaimStatement(
+            "where past images are gone, SWR loses less at a change than penalties do",
+            "plain training learns its images by heart by the last stage",
+            RULE,
+            [require_learned_stage(LIMITED, "last")],
+            [
+                *judge_all_above(LIMITED, "switch", *(("SWR", name) for name in PENALTIES)),
+                *(partial(judge_comparable, LIMITED, "later", "S&P", b) for b in PENALTIES),
+            ],
+        ),
+    },
+    measure=measure,
+    arms=[(scenario, method) for scenario in SCENARIOS for method in METHODS],
+    curves={
+        "test accuracy (%) by stage": ("stage", range(1, 11)),
+        "test accuracy (%) after the first stage": engine.FROM_FIRST,
+    },
+    seeds=3,
+    full_seeds=20,
+)

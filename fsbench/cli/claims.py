@@ -1,6 +1,5 @@
 """`fsbench claims`: test claims of the papers on a small scale."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,12 @@ from typer import Argument, Option
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
-    from fsbench.claims import ClaimOutcome, ClaimSettings, StatementOutcome
+    from fsbench.claims.engine import ClaimOutcome, ClaimSettings, StatementOutcome
 
 
 def claims(
     name: str | None = Argument(None, help="Claim to test; without it, list all claims."),
-    seeds: int | None = Option(None, min=1, help="Seeds per figure."),
+    seeds: int | None = Option(None, min=2, help="Seeds per figure."),
     data: options.Data = None,
     output: Path | None = Option(
         None, "-o", "--output", help="Folder for the outcomes (JSON), curves (JSON) and plots."
@@ -27,7 +26,8 @@ def claims(
     as_json: options.Json = False,
 ) -> None:
     """Test claims of the papers and compare with the published figures; or list the claims."""
-    from fsbench.claims import CLAIMS, ClaimSettings
+    from fsbench.claims import CLAIMS, list_statements
+    from fsbench.claims.engine import ClaimSettings
     from fsbench.core.errors import UsageError
     from fsbench.data.catalog import DataRoots
 
@@ -36,39 +36,27 @@ def claims(
     if full and name is None:
         raise UsageError("--full without a claim", fix="name one claim")
     if name is None and not everything:
-        list_claims(as_json)
+        rows = list_statements()
+        if as_json:
+            console.emit_json(rows)
+        else:
+            console.table("claims", tuple(rows[0]), [list(row.values()) for row in rows])
         return
-    outcomes = {}
-    for claim in CLAIMS.names() if name is None else (name,):
-        described = CLAIMS.load(claim).CLAIM
-        number = described.full_seeds if full else described.seeds
-        settings = ClaimSettings(
-            seeds=number if seeds is None else seeds,
-            first_seed=described.first_seed,
-            full=full,
-            data=DataRoots.parse(data or ()),
-            processes=processes,
-            device=device,
-        )
-        outcomes[claim] = run_claim(claim, settings, output)
+    settings = ClaimSettings(seeds, full, DataRoots.parse(data or ()), processes, device)
+    names = CLAIMS.names() if name is None else (name,)
+    outcomes = {claim: run_claim(claim, settings, output) for claim in names}
     if as_json:
         console.emit_json({n: o.model_dump(mode="json") for n, o in outcomes.items()})
     elif everything:
-        show_verdicts(outcomes)
+        verdicts = [
+            [claim, s.name, describe_conditions(s), s.verdict, s.reason]
+            for claim, outcome in outcomes.items()
+            for s in outcome.statements
+        ]
+        titles = ("claim", "statement", "condition", "verdict", "reason")
+        console.table("verdicts", titles, verdicts)
     else:
         show_outcome(*outcomes.popitem())
-
-
-def list_claims(as_json: bool) -> None:
-    """List all statements with their conditions and the recorded verdicts."""
-    from fsbench.claims import list_statements
-
-    rows = list_statements()
-    if as_json:
-        console.emit_json(rows)
-        return
-    columns = tuple(rows[0])
-    console.table("claims", columns, [[str(row[c]) for c in columns] for row in rows])
 
 
 def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "ClaimOutcome":
@@ -82,8 +70,8 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     from fsbench.core.plotting import write_figure
 
     started = Machine(device=settings.device).start()
-    outcome: ClaimOutcome = CLAIMS.load(name).run(settings, console.reporter())
-    number = f" --seeds {settings.seeds}" if settings.seeds else ""
+    outcome = CLAIMS.load(name).run(settings, console.reporter())
+    number = f" --seeds {outcome.seeds}" if outcome.seeds else ""
     command = f"fsbench claims {name}{number}{' --full' if settings.full else ''}"
     provenance = started.provenance().model_copy(update={"command": command})
     outcome = outcome.model_copy(update={"provenance": provenance})
@@ -101,16 +89,6 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     return outcome
 
 
-def show_verdicts(outcomes: "Mapping[str, ClaimOutcome]") -> None:
-    """Print condition, verdict and reason of every statement, one row each."""
-    rows = [
-        [name, s.name, describe_conditions(s), s.verdict, s.reason]
-        for name, outcome in outcomes.items()
-        for s in outcome.statements
-    ]
-    console.table("verdicts", ("claim", "statement", "condition", "verdict", "reason"), rows)
-
-
 def describe_conditions(statement: "StatementOutcome") -> str:
     """Return what was measured of the conditions, those that fail first."""
     failing_first = sorted(statement.conditions, key=lambda condition: condition.holds)
@@ -119,7 +97,7 @@ def describe_conditions(statement: "StatementOutcome") -> str:
 
 def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
     """Print the statements of one claim, the conditions of each before its figures."""
-    from fsbench.claims import OVERALL
+    from fsbench.claims.engine import OVERALL
 
     for statement in outcome.statements:
         typer.echo(f"{name}, {statement.name}: {outcome.source}\n{statement.statement}\n")
@@ -132,6 +110,4 @@ def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
         console.table("figures", ("figure", "published", "ours", "verdict"), figures)
         typer.echo(f"rule: {statement.rule}")
         typer.echo(f"verdict: {statement.verdict}\nreason: {statement.reason}\n")
-    typer.echo(OVERALL)
-    for note in outcome.notes:
-        typer.echo(note)
+    typer.echo("\n".join([OVERALL, *outcome.notes]))

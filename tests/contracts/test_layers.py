@@ -46,7 +46,8 @@ FILE_PROTOCOLS = {
     "piece_size": ("protocols",),
     "prepare": ("protocols.episodic",),
     "roles": ("fsbench.backbones.architectures",),
-    "run": ("protocols.analyses", "fsbench.claims"),
+    "measure": ("fsbench.claims",),
+    "run": ("protocols.analyses",),
     "Settings": ("protocols.episodic",),
 }
 """Names that every file of a package must define; they are not counted there."""

@@ -1,49 +1,59 @@
 """Boundedness and balancedness: what is measured, and the verdicts in both directions."""
 
 import pytest
+from support.claims import NOT_FOUND, judge_planted, list_verdicts
 
-from fsbench.claims import ClaimSettings, _runs, swr_bounds
-from fsbench.claims.swr_bounds import COLOUR, DIGITS, BoundsTrace
-
-
-def make_trace(
-    last: float, balance: float, accuracy: float, third: float = 2.0, train: float = 100.0
-) -> BoundsTrace:
-    """Two layers of 4 and 1 elements over two epochs."""
-    norms = [[3.0, 1.0], [3.0, third], [3.0, last]]
-    return BoundsTrace(norms, [balance] * 3, [accuracy] * 2, [4, 1], [50.0, train])
-
-
-def judge_both(swr: list[BoundsTrace], vanilla: list[BoundsTrace]) -> dict[str, str]:
-    runs = {"vanilla": vanilla, "SWR": swr}
-    parts = (swr_bounds.judge_bound, swr_bounds.judge_accuracy, swr_bounds.judge_balancedness)
-    return {figure.what: figure.verdict for part in parts for figure in part(runs)}
+from fsbench.claims import _swr, swr_bounds
+from fsbench.claims.engine import ClaimJob
+from fsbench.claims.swr_bounds import CLAIM, COLOUR_PLAIN, COLOUR_SWR, DIGITS, PLAIN, SWR
 
 
 def test_norms_and_ratios_by_hand() -> None:
-    one = BoundsTrace([[3, 4, 5], [3, 8, 5]], [1, 1], [50], [1, 1, 1], [])
-    assert one.total == pytest.approx([50**0.5, 98**0.5])
-    assert one.imbalance == pytest.approx([0, (4 / 3 + 5 / 8 + 0) / 3])
-    grown = BoundsTrace([[1], [2], [4], [7], [11]], [1] * 5, [50] * 4, [1], [])
-    assert grown.late_growth == pytest.approx(7)
+    measured = swr_bounds.compare_norms([[3, 4, 5], [3, 8, 5]], [1, 1, 1], 1.0)
+    assert measured["norm"] == pytest.approx([50**0.5, 98**0.5])
+    assert measured["imbalance"] == pytest.approx((4 / 3 + 5 / 8 + 0) / 3 / 2)
+    grown = swr_bounds.compare_norms([[4, 3], [4, 3], [8, 6], [8, 6], [12, 9]], [1, 1], 1.0)
+    assert grown["late growth"] == pytest.approx(15 - 10)
 
 
 def test_the_bound_by_hand() -> None:
     """Adam at 1e-3 moves 4 elements by at most 2 * 3.1623e-3 a step; over lam = 1e-2."""
-    shares = make_trace(1.5, 1, 1).share_of_bound(1e-2)
-    assert shares == pytest.approx([3 / (3 + 2 * 0.31622776601), 2 / (1 + 0.31622776601)])
+    measured = swr_bounds.compare_norms([[3, 1], [3, 2], [3, 1.5]], [4, 1], 1e-2)
+    assert measured["least share"] == pytest.approx(3 / (3 + 2 * 0.31622776601))
+    assert measured["largest share"] == pytest.approx(2 / (1 + 0.31622776601))
 
 
-def test_printed_values_are_reproduced() -> None:
-    swr = [make_trace(1.01, 0.9, 97, 1.01), make_trace(1.02, 0.91, 97.1, 1.02)]
-    vanilla = [make_trace(4, 0.8, 96), make_trace(4.1, 0.8, 96)]
-    assert set(judge_both(swr, vanilla).values()) == {"reproduced"}
+def plant(
+    swr: dict[str, float], vanilla: dict[str, float]
+) -> dict[tuple[str, str], list[dict[str, float]]]:
+    """Two seeds with the same quantities on both sources."""
+    return {
+        arm: [{"fit": 100.0, **quantities}] * 2
+        for arm, quantities in (
+            (SWR, swr),
+            (PLAIN, vanilla),
+            (COLOUR_SWR, swr),
+            (COLOUR_PLAIN, vanilla),
+        )
+    }
+
+
+GOOD = {"largest share": 0.9, "least share": 0.5, "late growth": 0.1, "mean test": 97.0}
+GOOD |= {"mean balance": 0.9, "imbalance": 0.1}
+BAD = {"largest share": 3.0, "least share": 1.1, "late growth": 2.0, "mean test": 96.0}
+BAD |= {"mean balance": 0.8, "imbalance": 1.0}
+
+
+def test_swr_as_in_the_paper_is_reproduced() -> None:
+    outcomes = judge_planted(CLAIM, plant(GOOD, BAD))
+    assert [outcome.verdict for outcome in outcomes.values()] == ["reproduced"] * 3
+    assert outcomes["bound"].figures[0].ours == "0.90 of it"
 
 
 def test_the_opposite_is_not_reproduced() -> None:
-    swr = [make_trace(9, 0.7, 95), make_trace(9.1, 0.7, 95)]
-    vanilla = [make_trace(1.5, 0.8, 96), make_trace(1.6, 0.8, 96)]
-    assert set(judge_both(swr, vanilla).values()) == {"not reproduced"}
+    outcomes = judge_planted(CLAIM, plant(BAD, GOOD | {"late growth": -0.1}))
+    figures = [figure for outcome in outcomes.values() for figure in outcome.figures]
+    assert set(list_verdicts(figures)) == {"not reproduced"}
 
 
 @pytest.mark.parametrize(
@@ -53,51 +63,35 @@ def test_the_opposite_is_not_reproduced() -> None:
 def test_balancedness_needs_two_networks_that_learn_equally(
     swr: float, vanilla: float, holds: list[bool]
 ) -> None:
-    runs = {
-        "vanilla": [make_trace(2, 1, 1, train=vanilla)],
-        "SWR": [make_trace(2, 1, 1, train=swr)],
+    outcomes = judge_planted(CLAIM, plant(GOOD | {"fit": swr}, BAD | {"fit": vanilla}))
+    assert [c.holds for c in outcomes["balancedness"].conditions] == [True, *holds]
+    assert outcomes["accuracy"].conditions[0].holds == holds[0]
+
+
+@pytest.mark.parametrize(("share", "holds"), [(1.0, True), (0.99, False)])
+def test_every_layer_must_exceed_the_bound_without_swr(share: float, holds: bool) -> None:
+    outcomes = judge_planted(CLAIM, plant(GOOD, BAD | {"least share": share}))
+    assert outcomes["bound"].conditions[0].holds == holds
+
+
+def test_without_colour_images_balancedness_is_not_testable() -> None:
+    runs = {arm: results for arm, results in plant(GOOD, BAD).items() if arm[0] == DIGITS}
+    outcomes = judge_planted(CLAIM, runs, NOT_FOUND)
+    assert {name: outcome.verdict for name, outcome in outcomes.items()} == {
+        "bound": "reproduced",
+        "accuracy": "reproduced",
+        "balancedness": "not testable here",
     }
-    assert [c.holds for c in swr_bounds.require_equal_learning(runs)] == holds
-
-
-@pytest.mark.parametrize(("second", "holds"), [(1.04, True), (1.03, False)])
-def test_every_layer_must_exceed_the_bound_without_swr(second: float, holds: bool) -> None:
-    """At lam = .1, one element: 1 + .0316."""
-    trace = BoundsTrace([[1.0, 1.0], [9.0, second]], [1] * 2, [1], [1, 1], [100.0])
-    assert swr_bounds._require_bite([trace]).holds == holds
 
 
 def test_a_tiny_run_measures_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(swr_bounds.EPOCHS, DIGITS, 2)
     monkeypatch.setitem(swr_bounds.LAMS, DIGITS, 1.0)
-    monkeypatch.setattr(swr_bounds, "BATCH", 256)
-    trace = swr_bounds.trace_run(((DIGITS, "SWR"), 0), ClaimSettings())
-    assert trace.sizes == [19200, 10000, 1000]
-    assert len(trace.norms) == len(trace.balance) == 3
-    assert len(trace.accuracy) == len(trace.train) == 2
-    assert trace.norms[2] == pytest.approx(trace.norms[0], rel=1e-5)
-    assert all(0.5 < value < 1 for value in trace.balance)
-    assert trace.balance[0] != trace.balance[2]
-    panels = swr_bounds._build_panels(DIGITS, {"SWR": [trace, trace]})
-    assert [panel.curves[0].x for panel in panels] == [(0, 1, 2), (0, 1, 2), (1, 2)]
-
-
-def test_without_colour_images_balancedness_is_not_testable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def trace_here(
-        function: object, cells: list[tuple[str, str]], *others: object
-    ) -> dict[tuple[str, str], list[BoundsTrace]]:
-        assert COLOUR not in {source for source, _ in cells}
-        swr = [make_trace(1.01, 0.9, 97, 1.01), make_trace(1.02, 0.91, 97.1, 1.02)]
-        vanilla = [BoundsTrace([[3, 1], [9, 2], [9, 4]], [1] * 3, [96] * 2, [4, 1], [100.0])] * 2
-        return {(DIGITS, "SWR"): swr, (DIGITS, "vanilla"): vanilla}
-
-    monkeypatch.setattr(_runs, "run_seeds", trace_here)
-    outcome = swr_bounds.run(ClaimSettings(2))
-    assert {s.name: s.verdict for s in outcome.statements} == {
-        "bound": "reproduced",
-        "accuracy": "reproduced",
-        "balancedness": "not testable here",
-    }
-    assert outcome.statements[2].reason.startswith("colour images (TinyImageNet): not found")
+    monkeypatch.setattr(_swr, "BATCH", 256)
+    run = swr_bounds.measure(ClaimJob(SWR, 0))
+    assert len(run["norm"]) == len(run["balancedness"]) == 3
+    assert len(run["test accuracy (%)"]) == 2
+    assert run["norm"][2] == pytest.approx(run["norm"][0], rel=1e-5)
+    assert all(0.5 < value < 1 for value in run["balancedness"])
+    assert run["balancedness"][0] != run["balancedness"][2]
+    assert run["fit"] > 5

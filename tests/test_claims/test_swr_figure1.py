@@ -1,20 +1,14 @@
 """Proportionality: the scaled network by hand, verdicts in both directions, a tiny run."""
 
-from collections.abc import Mapping
-
 import pytest
 import torch
+from support.claims import judge_planted
 from support.rules import build, images
 from torch import nn
 
-from fsbench.claims import ClaimSettings, ClaimVerdict, _runs, swr_figure1
-from fsbench.claims.swr_figure1 import (
-    SCALES,
-    SETUPS,
-    ScalingEffect,
-    ScalingResult,
-    ScalingSetup,
-)
+from fsbench.claims import _swr, _training, swr_figure1
+from fsbench.claims.engine import ClaimJob
+from fsbench.claims.swr_figure1 import CLAIM, GAIN, SETUPS, ScalingSetup
 
 
 def test_the_correction_scales_the_function() -> None:
@@ -29,7 +23,7 @@ def test_the_correction_scales_the_function() -> None:
 
 
 def test_predictions_are_the_largest_logits() -> None:
-    source = _runs.load_digits_source(0, 4)
+    source = _training.load_digits_source(0, 4)
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
     nn.init.zeros_(model[1].weight)
     with torch.no_grad():
@@ -38,18 +32,9 @@ def test_predictions_are_the_largest_logits() -> None:
     assert model[1].weight.dtype == torch.float32
 
 
-def make_result(
-    corrected: Mapping[float, ScalingEffect] | ScalingEffect,
-    plain: Mapping[float, ScalingEffect] | ScalingEffect,
-) -> ScalingResult:
-    sides = [s if isinstance(s, Mapping) else dict.fromkeys(SCALES, s) for s in (corrected, plain)]
-    return ScalingResult(90, 92, 100, dict(sides[0]), dict(sides[1]))
-
-
 @pytest.mark.parametrize(("same", "verdict"), [(1.0, "reproduced"), (0.999, "not reproduced")])
 def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
-    good, other = ScalingEffect(1.0, 90, 93), ScalingEffect(same, 90, 93)
-    runs = [make_result(good, good), make_result({**dict.fromkeys(SCALES, good), 0.5: other}, good)]
+    runs = {"mlp": [{"same with": [1.0] * 5}, {"same with": [1.0, same, 1.0, 1.0, 1.0]}]}
     assert swr_figure1.judge_kept_predictions("mlp", runs).verdict == verdict
 
 
@@ -65,40 +50,50 @@ def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
 )
 def test_a_decline_without_the_correction(means: list[float], spread: float, verdict: str) -> None:
     """Two seeds; a rise within one standard error of the paired difference is allowed."""
-    accuracies = [[m, m] for m in means]
-    accuracies[2] = [means[2] - spread, means[2] + spread]
-    assert swr_figure1.judge_decline([90, 90], accuracies) == verdict
+    seeds = [[*means[:2], means[2] + d, *means[3:]] for d in (-spread, spread)]
+    runs = {"mlp": [{"last": 90, "after without": after} for after in seeds]}
+    assert swr_figure1.judge_scaled_accuracy("mlp", runs).verdict == verdict
+
+
+def plant(
+    later: float, fit: float = 100.0, best: float = 92.0
+) -> dict[str, list[dict[str, object]]]:
+    """Two seeds; with the correction, one c ends at `later`, the others a point above the best."""
+    gain = {
+        "fit": fit,
+        "best": best,
+        "later with": [93.0] * 4 + [later],
+        "later without": [10.0] * 5,
+    }
+    theorem = {"last": 91.0, "same with": [1.0], "after without": [80.0]}
+    return {"mlp": [theorem] * 2, "cnn": [theorem] * 2, GAIN: [gain] * 2}
+
+
+@pytest.mark.parametrize(("later", "verdict"), [(93.0, "reproduced"), (91.5, "not reproduced")])
+def test_more_training_is_compared_with_the_best_before(later: float, verdict: str) -> None:
+    figures = judge_planted(CLAIM, plant(later))["gain"].figures
+    assert [figure.verdict for figure in figures] == [verdict, "not reproduced"]
 
 
 @pytest.mark.parametrize(
-    ("at_least", "verdict"),
-    [(93.0, "reproduced"), (91.5, "not reproduced")],
+    ("fit", "best", "holds"),
+    [(100, 92, [True, True, True]), (98, 92, [True, False, True]), (100, 96, [True, True, False])],
 )
-def test_more_training_is_compared_with_the_best_before(at_least: float, verdict: str) -> None:
-    good, last = ScalingEffect(1.0, 90, 93), ScalingEffect(1.0, 90, at_least)
-    runs = [make_result({**dict.fromkeys(SCALES, good), 0.1: last}, ScalingEffect(1.0, 90, 10))] * 2
-    assert swr_figure1.judge_later(True, runs).verdict == verdict
-    assert swr_figure1.judge_later(False, runs).verdict == "not reproduced"
-
-
-def test_the_worst_verdict() -> None:
-    all_three: list[ClaimVerdict] = ["reproduced", "not reproduced", "direction only"]
-    assert swr_figure1.select_worst_verdict(all_three) == "not reproduced"
-    assert swr_figure1.select_worst_verdict(all_three[::2]) == "direction only"
+def test_a_gain_needs_over_fitting_and_room(fit: float, best: float, holds: list[bool]) -> None:
+    outcomes = judge_planted(CLAIM, plant(93, fit, best))
+    assert [condition.holds for condition in outcomes["gain"].conditions] == holds
+    assert [condition.ours for condition in outcomes["theorem 1"].conditions] == ["91 %"] * 2
 
 
 def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swr_figure1, "BATCH", 128)
+    monkeypatch.setattr(_swr, "BATCH", 128)
     monkeypatch.setattr(swr_figure1, "SCALES", (0.5, 0.01))
     monkeypatch.setitem(SETUPS, "mlp", ScalingSetup("mlp", 1, 2, 1))
-    one = swr_figure1.scale_trained_network(("mlp", 0), ClaimSettings())
-    assert 30 < one.train < one.last
-    assert 50 < one.last <= one.best
-    assert all(scaled.same == 1 and scaled.after == one.last for scaled in one.corrected.values())
-    assert one.plain[0.01].after < one.last - 20
-    assert one.plain[0.01].same < 0.9
-    assert one.corrected[0.5].later is not None
-    assert one.corrected[0.01].later is not None
-    assert one.corrected[0.5].later > one.last - 20 > one.corrected[0.01].later
-    panel = swr_figure1._network_panel("mlp", [one, one])
-    assert [curve.x for curve in panel.curves] == [(0.5, 0.01)] * 5
+    run = swr_figure1.measure(ClaimJob("mlp", 0))
+    assert 30 < run["fit"] < run["last"]
+    assert 50 < run["last"] <= run["best"]
+    assert (run["same with"], run["after with"]) == ([1.0] * 2, [run["last"]] * 2)
+    assert run["after without"][1] < run["last"] - 20
+    assert run["same without"][1] < 0.9
+    half, hundredth = run["later with"]
+    assert half > run["last"] - 20 > hundredth

@@ -1,7 +1,5 @@
-"""The digits, split into training and validation by the seed, and the two processes of a claim."""
+"""The digits and the colour images, split by the seed, and one training on them."""
 
-import operator
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +7,15 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from fsbench.claims import FIRST_SEED, ClaimSettings, _runs
+from fsbench.claims import _swr, _training
+from fsbench.claims.engine import ClaimJob, ClaimSettings, require_colour_images
 from fsbench.core.errors import DataError
 from fsbench.data.catalog import DataRoots
 from fsbench.data.sources import tinyimagenet
 
 
 def test_every_image_is_used_once_with_its_label() -> None:
-    source = _runs.load_digits_source(3)
+    source = _training.load_digits_source(3)
     images = np.concatenate([source.train.images, source.val.images])
     labels = np.concatenate([source.train.labels, source.val.labels])
     assert images.shape == (1797, 3, 8, 8)
@@ -29,9 +28,9 @@ def test_every_image_is_used_once_with_its_label() -> None:
 
 def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
     one, other, few = (
-        _runs.load_digits_source(0),
-        _runs.load_digits_source(1),
-        _runs.load_digits_source(0, 100),
+        _training.load_digits_source(0),
+        _training.load_digits_source(1),
+        _training.load_digits_source(0, 100),
     )
     assert len(one.val) == len(few.val) == 360
     assert np.array_equal(one.val.images, few.val.images)
@@ -41,7 +40,7 @@ def test_the_seed_chooses_the_split_and_the_size_only_shortens_it() -> None:
 
 
 def test_zoom_repeats_every_pixel_and_is_in_the_name() -> None:
-    one, large = _runs.load_digits_source(0), _runs.load_digits_source(0, zoom=2)
+    one, large = _training.load_digits_source(0), _training.load_digits_source(0, zoom=2)
     assert large.train.images.shape == (1437, 3, 16, 16)
     for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
         assert np.array_equal(large.val.images[:, :, row::2, column::2], one.val.images)
@@ -51,22 +50,20 @@ def test_zoom_repeats_every_pixel_and_is_in_the_name() -> None:
 
 
 def test_noise_gives_a_part_of_the_training_images_a_wrong_label() -> None:
-    clean, noisy = _runs.load_digits_source(3), _runs.load_digits_source(3, noise=0.4)
+    clean, noisy = _training.load_digits_source(3), _training.load_digits_source(3, noise=0.4)
     wrong = clean.train.labels != noisy.train.labels
     assert 0.36 < wrong.mean() < 0.44
     assert set(noisy.train.labels[wrong]) == set(range(10))
     assert np.array_equal(clean.val.labels, noisy.val.labels)
     assert np.array_equal(clean.train.images, noisy.train.images)
-    again = _runs.load_digits_source(3, 100, noise=0.4)
+    again = _training.load_digits_source(3, 100, noise=0.4)
     assert np.array_equal(again.train.labels, noisy.train.labels[:100])
     assert len({clean.fingerprint, noisy.fingerprint, again.fingerprint}) == 3
 
 
-def test_without_tinyimagenet_the_condition_fails_and_loading_says_where_to_get_it() -> None:
-    nowhere = ClaimSettings(seeds=1)
-    assert not _runs.require_colour_images(nowhere).holds
+def test_without_tinyimagenet_loading_says_where_to_get_it() -> None:
     with pytest.raises(DataError, match="TinyImageNet not found"):
-        _runs.load_colour_source(nowhere, 8, 10, 0)
+        _training.load_colour_source(ClaimJob("arm", 0), 10)
 
 
 def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
@@ -83,9 +80,11 @@ def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
                 Image.new("RGB", (64, 64), colour).save(images / f"{wnid}_{i}.JPEG")
     (folder / "wnids.txt").write_text("\n".join(tinyimagenet.FACTS.classes[:12]))
     settings = ClaimSettings(data=DataRoots.parse([str(tmp_path)]))
-    assert _runs.require_colour_images(settings).holds
-    one, other = (_runs.load_colour_source(settings, 8, 15, seed) for seed in (0, 1))
-    assert one.train.images.shape == (15, 3, 8, 8)
+    assert require_colour_images(settings).holds
+    one, other = (
+        _training.load_colour_source(ClaimJob("arm", seed, settings), 15) for seed in (0, 1)
+    )
+    assert one.train.images.shape == (15, 3, 16, 16)
     assert len(one.val) == 40 - 15
     assert one.n_classes == len(one.facts.classes) == 10
     assert set(one.train.labels) | set(one.val.labels) == set(range(10))
@@ -95,40 +94,28 @@ def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
     assert len(contents) == 40
 
 
-def test_claims_run_on_seeds_that_no_trial_used() -> None:
-    assert list(ClaimSettings(seeds=2).seed_range) == [FIRST_SEED, FIRST_SEED + 1]
-    cells = _runs.run_seeds(operator.itemgetter(1), "ab", ClaimSettings(2, processes=1), "seeds")
-    assert cells == {"a": [100, 101], "b": [100, 101]}
+def test_swr_is_trained_as_in_its_paper() -> None:
+    source = _training.load_digits_source(0, 64)
+    swr = {"name": "swr", "lam": 0.5}
+    recipe = _swr.build_swr_recipe(swr, source, 3, 7, "warm-start", lr=0.1)
+    assert (recipe.optimizer, recipe.lr, recipe.weight_decay) == ("adam", 0.1, 0)
+    assert (recipe.batch_size, recipe.input_size, recipe.source) == (32, 8, "digits")
+    assert (recipe.schedule, recipe.augmentation, recipe.label_smoothing) == ("constant", "none", 0)
+    assert (recipe.opt_reset, recipe.seed, recipe.plan.epochs) == ("none", 3, 7)
+    assert [stage.stop for stage in recipe.plan.stages] == [0.5, 1]
+    assert recipe.methods[0].model_dump()["lambda_f"] == 0.5
+    assert _swr.build_swr_recipe({"name": "normal"}, source, 0, 1).lr == 1e-3
 
 
-def test_results_come_in_the_order_of_the_jobs() -> None:
-    assert _runs.run_jobs(abs, [-3, 1, -2], ClaimSettings(), "jobs") == [3, 1, 2]
-
-
-def test_a_worker_uses_the_folder_of_tmpdir(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert _runs.run_jobs(
-        operator.call, [tempfile.gettempdir], ClaimSettings(processes=1), "place"
-    ) == [str(tmp_path)]
-
-
-@pytest.mark.skipif(_runs.find_memory_folder() is None, reason="no folder in memory with room")
-def test_without_tmpdir_a_worker_uses_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TMPDIR", raising=False)
-    assert _runs.run_jobs(
-        operator.call, [tempfile.gettempdir], ClaimSettings(processes=1), "place"
-    ) == [_runs.MEMORY_FOLDER]
-
-
-def test_memory_without_free_space_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(_runs, "MEMORY_FOLDER", str(tmp_path))
-    assert _runs.find_memory_folder() == str(tmp_path)
-    monkeypatch.setattr(_runs, "FREE_BYTES", 2**62)
-    assert _runs.find_memory_folder() is None
-    monkeypatch.setattr(_runs, "MEMORY_FOLDER", str(tmp_path / "missing"))
-    monkeypatch.setattr(_runs, "FREE_BYTES", 0)
-    assert _runs.find_memory_folder() is None
+def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
+    source = _training.load_digits_source(0, 64)
+    recipe = _swr.build_swr_recipe({"name": "normal"}, source, 0, 2, "warm-start")
+    run = _training.train_once(
+        recipe, source, lambda ctx: [tuple(kernel.shape) for kernel in _swr.get_kernels(ctx)]
+    )
+    assert len(run.test) == 4
+    assert run.stages == run.test[1::2]
+    assert len(run.train) == 4
+    assert 5 < min(run.train) <= max(run.train) <= 100
+    assert max(run.test) > 15
+    assert run.watched == [[(100, 192), (100, 100), (10, 100)]] * 5

@@ -3,8 +3,9 @@
 from math import comb
 
 import pytest
+from support.claims import judge_planted
 
-from fsbench.claims import ClaimSettings, reinit_figure2, reinit_table3
+from fsbench.claims import reinit_figure2, reinit_table3
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
 
@@ -61,7 +62,7 @@ def test_p_values_of_an_independent_computation(
 
 
 def test_table_3_reports_that_lw_does_not_beat_fc_on_vgg16() -> None:
-    outcome = reinit_table3.run(ClaimSettings()).statements[0]
+    outcome = judge_planted(reinit_table3.CLAIM, {})["sign tests"]
     failed = {f.what: f.verdict for f in outcome.figures if f.verdict != "reproduced"}
     assert failed == {"scnn: LW > FC": "direction only", "vgg16: LW > FC": "not reproduced"}
     assert outcome.verdict == "direction only"
@@ -81,6 +82,6 @@ def test_the_tree_is_as_small_as_the_paper_s() -> None:
 
 
 def test_figure_2_says_fc_on_vgg16_and_lw_elsewhere() -> None:
-    outcome = reinit_figure2.run(ClaimSettings()).statements[0]
+    outcome = judge_planted(reinit_figure2.CLAIM, {})["tree"]
     assert [f.published for f in outcome.figures] == ["LW", "FC"]
     assert outcome.verdict == "reproduced"

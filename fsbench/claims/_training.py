@@ -1,0 +1,183 @@
+"""Short training runs that the claims share: two small sources, recipes and one training.
+
+The digits of scikit-learn, 1,797 grey images of ten classes, need no download. Values from 0 to 16
+are scaled to 0..255 and repeated to three channels. Networks reach 96 to 98 % on them, which leaves
+no room for a gain; wrong labels on a part of the training images make over-fitting visible.
+
+Ten classes of TinyImageNet, where they are on disk, are the colour images: few of them are learned
+by heart, and accuracies on others stay far below 100 %.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fsbench.claims.engine import ClaimJob
+from fsbench.core import seeding
+from fsbench.core.io import cache_folder
+from fsbench.core.schema import DatasetFacts
+from fsbench.data.base import hash_lines
+from fsbench.data.loading import list_source
+from fsbench.data.source import SourceDataset, SourceImage, SourceListing, Split, decode_source
+from fsbench.data.sources import tinyimagenet
+from pretrain.method import Method
+from pretrain.recipes.recipe import Recipe
+
+SIDE, COLOUR_SIDE, CLASSES = 8, 16, 10
+IMAGES, VALIDATION, COLOUR_VALIDATION = 1797, 360, 1000
+"""Digits; digits and colour images for validation, the others are for training."""
+
+
+def load_digits_source(
+    seed: int = 0, train: int = IMAGES - VALIDATION, zoom: int = 1, noise: float = 0.0
+) -> SourceDataset:
+    """Load `train` (at most 1,437) digits and 360 for validation, in an order set by the seed.
+
+    zoom: enlarge every pixel to zoom x zoom, for networks that need larger images; noise: part of
+    the training images that get a wrong label, drawn evenly from the other nine.
+    """
+    images, labels = _read_digits()
+    images = images.repeat(zoom, axis=2).repeat(zoom, axis=3)
+    order = seeding.permutations(1, IMAGES, "digits", seed)[0]
+    val, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
+    taught = labels[used]
+    if noise:
+        drawn = seeding.uniforms((len(used), 2), "label noise", seed)
+        other = taught + 1 + (drawn[:, 1] * (CLASSES - 1)).astype(np.int64)
+        taught = np.where(drawn[:, 0] < noise, other % CLASSES, taught)
+    name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
+    return make_source(
+        name + (f"-noise{noise:g}" if noise else ""),
+        Split(images[used], taught),
+        Split(images[val], labels[val]),
+        (float(images[used].mean() / 255), float(images[used].std() / 255)),
+        name="digits",
+        title="Handwritten digits of scikit-learn",
+        classes=tuple("0123456789"),
+        label_rule="the digit",
+        license="CC BY 4.0",
+        citation="Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI 1998",
+    )
+
+
+@cache
+def _read_digits() -> tuple[Any, Any]:
+    """Return all images (1797, 3, 8, 8) and labels."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    return np.repeat(grey[:, None], 3, axis=1), digits.target.astype(np.int64)
+
+
+def make_source(
+    key: str, train: Split, val: Split, statistics: tuple[float, float], **facts: Any
+) -> SourceDataset:
+    """Return a source made in memory; key: its name and fingerprint; statistics: mean and std."""
+    in_memory = {
+        "domain": "source",
+        "images_per_class": (),
+        "layout": "made in memory",
+        "folders": (),
+        "download": "nothing to download",
+        "homepage": "",
+    }
+    described = DatasetFacts.model_validate(in_memory | facts)
+    mean, std = ((value, value, value) for value in statistics)
+    return SourceDataset(key, described, train, val, len(described.classes), mean, std, key)
+
+
+def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
+    """Load colour images of 16 x 16 px: `images` for training, 1,000 for validation.
+
+    They are training images of the ten TinyImageNet classes with the smallest hash of their name,
+    in an order set by the seed; decoded once into the cache. Raises DataError without TinyImageNet.
+    """
+    cache = cache_folder(None)
+    listing = list_source("tinyimagenet", job.settings.data, cache)
+    names = listing.facts.classes
+    ranked = sorted(range(len(names)), key=lambda label: seeding.seed_for("claims", names[label]))
+    position = {label: i for i, label in enumerate(ranked[:CLASSES])}
+
+    def select(part: Sequence[SourceImage]) -> list[SourceImage]:
+        return [i._replace(label=position[i.label]) for i in part if i.label in position]
+
+    classes = tuple(names[label] for label in position)
+    counts = (tinyimagenet.TRAIN,) * CLASSES
+    facts = listing.facts.model_copy(update={"classes": classes, "images_per_class": counts})
+    stamp = None if listing.stamp is None else hash_lines([listing.stamp, *classes])
+    part = SourceListing(facts, select(listing.train), select(listing.val), stamp, listing.flags)
+    source = decode_source(part, cache, COLOUR_SIDE)
+    order = seeding.permutations(1, len(source.train), "colour", job.seed)[0]
+    used, val = order[:images], order[images : images + COLOUR_VALIDATION]
+    return replace(
+        source,
+        train=Split(source.train.images[used], source.train.labels[used]),
+        val=Split(source.train.images[val], source.train.labels[val]),
+        fingerprint=hash_lines([source.fingerprint, str(job.seed), str(images)]),
+    )
+
+
+PLAIN = {
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "warmup": 0.0,
+    "label_smoothing": 0.0,
+    "channels_last": False,
+}
+"""Fields of training without decay, schedule and smoothing, in which some papers compare."""
+
+
+def build_claim_recipe(
+    methods: Sequence[Mapping[str, Any] | Method],
+    plan: Mapping[str, object],
+    seed: int,
+    **fields: object,
+) -> Recipe:
+    """Build a recipe without augmentation, on digits unless `fields` name another source."""
+    names = (method["name"] if isinstance(method, Mapping) else method.name for method in methods)
+    data = {"source": "digits", "input_size": SIDE, "augmentation": "none", "seed": seed}
+    values = {"name": f"paper/{'+'.join(names)}", "plan": plan, "methods": methods}
+    return Recipe.model_validate(values | data | fields)
+
+
+class TrainedRun(NamedTuple):
+    """A finished run, accuracies in %.
+
+    test: of every validated epoch; stages: test accuracy after every stage; train: of every epoch,
+    over its batches, each before its step; watched: what was measured after setup and after every
+    epoch.
+    """
+
+    test: Sequence[float]
+    stages: Sequence[float] = ()
+    train: Sequence[float] = ()
+    watched: Sequence[Any] = ()
+
+
+def train_once(
+    chosen: Recipe, source: SourceDataset, watch: Callable[[Any], Any] = lambda ctx: None
+) -> TrainedRun:
+    """Train in a temporary folder; `watch` measures the context after setup and every epoch."""
+    from pretrain.training.loop import train_recipe
+
+    watched: list[Any] = []
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        train_recipe(chosen, source, out, watch=lambda ctx: watched.append(watch(ctx)))
+        return read_accuracies(out)._replace(watched=watched)
+
+
+def read_accuracies(folder: Path) -> TrainedRun:
+    """Read the accuracies of a finished run."""
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text("utf8").splitlines()]
+    record = json.loads((folder / "run.json").read_text("utf8"))
+    test = [100 * row["val_accuracy"] for row in log if row["val_accuracy"] is not None]
+    stages = [100 * accuracy for accuracy in record["stage_accuracies"]]
+    return TrainedRun(test, stages, [100 * row["train_accuracy"] for row in log])

@@ -1,0 +1,375 @@
+"""Engine of the claims: runs over seeds, conditions, figures, verdicts, means and curves.
+
+A claim is data. It says where the paper makes it, which arms run with every seed, which quantities
+are measured of one run, and for every statement its condition and the rule of its figures, in words
+and as functions of the quantities. All else is here.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from statistics import mean, stdev
+from typing import Any, Literal, NamedTuple
+
+from fsbench.core.errors import UsageError
+from fsbench.core.panels import Curve, Panel
+from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.schema import Provenance
+from fsbench.core.specs import Frozen
+from fsbench.data.catalog import DataRoots
+from fsbench.data.sources import tinyimagenet
+
+ClaimVerdict = Literal["reproduced", "direction only", "not reproduced", "not testable here"]
+OVERALL = (
+    "statement: not testable here if a condition fails; else reproduced if all figures are;"
+    " direction only if at least 9 in 10 figures have at least the published direction; otherwise"
+    " not reproduced"
+)
+ABOVE = (
+    "A above B: reproduced if the mean over seeds of A - B exceeds twice its standard error;"
+    " direction only if it is above 0"
+)
+FITTED = 99.0
+"""Training accuracy (%) from which images count as learned by heart."""
+FROM_START, FROM_FIRST = ("epoch", range(10**6)), ("epoch", range(1, 10**6))
+"""Axes of values by epoch, with and without the value before training."""
+
+
+class ClaimCondition(Frozen):
+    """Condition under which a statement is testable: the requirement and the measurement."""
+
+    what: str
+    required: str
+    ours: str
+    holds: bool
+
+
+class ClaimFigure(Frozen):
+    """One checkable figure of a paper: what it says, what was measured here, and the verdict."""
+
+    what: str
+    published: str
+    ours: str
+    verdict: ClaimVerdict
+
+
+class StatementOutcome(Frozen):
+    """The result of testing one statement; reason: why it has its verdict, in one line."""
+
+    name: str
+    statement: str
+    rule: str
+    conditions: tuple[ClaimCondition, ...]
+    figures: tuple[ClaimFigure, ...]
+    verdict: ClaimVerdict
+    reason: str
+
+
+class ClaimOutcome(Frozen):
+    """The result of re-running a claim; provenance: when, where and by which command."""
+
+    source: str
+    seeds: int
+    full: bool = False
+    statements: tuple[StatementOutcome, ...]
+    notes: tuple[str, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    provenance: Provenance | None = None
+
+
+Runs = Mapping[Any, Sequence[Mapping[str, Any]]]
+"""Quantities of every run by name: by arm, in the order of seeds."""
+Require = Callable[[Runs], ClaimCondition]
+Judge = Callable[[Runs], ClaimFigure]
+
+
+@dataclass(frozen=True)
+class ClaimStatement:
+    """A statement of a paper in one line, the condition that it needs, and the rule of a figure.
+
+    colour: the colour images are needed; searched: the settings come from a search for the printed
+    figures, so that agreement is no evidence and the statement stays not reproduced.
+    """
+
+    text: str
+    condition: str
+    rule: str
+    conditions: Sequence[Require]
+    figures: Sequence[Judge]
+    colour: bool = False
+    searched: bool = False
+
+    def assess(
+        self, name: str, conditions: Sequence[ClaimCondition], figures: Sequence[ClaimFigure]
+    ) -> StatementOutcome:
+        """Return the verdict by the rule OVERALL, with its reason in one line."""
+        failed = [condition for condition in conditions if not condition.holds]
+        missed = [figure for figure in figures if figure.verdict != "reproduced"]
+        missed.sort(key=lambda figure: figure.verdict == "direction only")
+        directed = sum(figure.verdict != "not reproduced" for figure in figures)
+        verdict = choose_verdict(not missed, directed >= 0.9 * len(figures))
+        reason = f"{len(figures) - len(missed)} of {len(figures)} figures reproduced"
+        for first in missed[:1]:
+            reason += f"; {first.verdict}: {first.what}: {first.ours} (published {first.published})"
+        if failed:
+            verdict = "not testable here"
+            reason = f"{failed[0].what}: {failed[0].ours}, required {failed[0].required}"
+        elif self.searched:
+            reason = f"settings found by a search for these figures (alone: {verdict}); {reason}"
+            verdict = "not reproduced"
+        return StatementOutcome(
+            name=name,
+            statement=self.text,
+            rule=self.rule,
+            conditions=tuple(conditions),
+            figures=tuple(figures),
+            verdict=verdict,
+            reason=reason,
+        )
+
+
+@dataclass(frozen=True)
+class ClaimSettings:
+    """Settings of a claim's run. seeds: None for the claim's own number; full: the run that takes
+    hours; data: roots of the data sets; processes and device change no rule.
+    """
+
+    seeds: int | None = None
+    full: bool = False
+    data: DataRoots = field(default_factory=DataRoots)
+    processes: int = 2
+    device: str = "cpu"
+
+
+class ClaimJob(NamedTuple):
+    """One run: an arm of the claim and a seed."""
+
+    arm: Any
+    seed: int
+    settings: ClaimSettings = ClaimSettings()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper. source: paper, section, table or figure; statements: by name.
+
+    measure: returns the quantities of one job, in a process of its own; arms: what runs with every
+    seed; full_arms: the same of `--full`, where it differs; colour_arms: those that need the colour
+    images; few: largest number of seeds of arms that no statement needs. curves: axis of the
+    quantities that are drawn; notes: further lines. seeds, full_seeds: default numbers of the quick
+    and the `--full` run (0: nothing is random); first_seed: the first that no trial used.
+    """
+
+    source: str
+    statements: Mapping[str, ClaimStatement]
+    measure: Callable[[ClaimJob], Mapping[str, Any]] | None = None
+    arms: Collection[Any] = ()
+    full_arms: Collection[Any] = ()
+    colour_arms: Collection[Any] = ()
+    few: Mapping[Any, int] = field(default_factory=dict)
+    curves: Mapping[str, tuple[str, Sequence[float]]] = field(default_factory=dict)
+    notes: Callable[[], Iterable[str]] = tuple
+    seeds: int = 0
+    full_seeds: int = 0
+    first_seed: int = 100
+
+    def run(self, settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
+        """Run all arms over the seeds and judge them. Raise UsageError for a single seed."""
+        seeds = self.full_seeds if settings.full else self.seeds
+        seeds = settings.seeds if seeds and settings.seeds is not None else seeds
+        if seeds == 1:
+            raise UsageError("--seeds 1 gives no standard deviation", fix="use at least 2")
+        images = require_colour_images(settings)
+        arms = [*((settings.full and self.full_arms) or self.arms)]
+        arms += self.colour_arms if images.holds else ()
+        runs = run_arms(self, arms, seeds, settings, report)
+        return self.judge(runs, images).model_copy(update={"seeds": seeds, "full": settings.full})
+
+    def judge(self, runs: Runs, images: ClaimCondition) -> ClaimOutcome:
+        """Return the verdicts on all statements, the means of all arms and the curves."""
+        outcomes = []
+        for name, statement in self.statements.items():
+            conditions, figures = [images] if statement.colour else [], []
+            if images.holds or not statement.colour:
+                conditions += [measure_of(runs) for measure_of in statement.conditions]
+                figures = [judge_of(runs) for judge_of in statement.figures]
+            outcomes.append(statement.assess(name, conditions, figures))
+        return ClaimOutcome(
+            source=self.source,
+            seeds=0,
+            statements=tuple(outcomes),
+            notes=(*describe_arms(runs), *self.notes()),
+            panels=tuple(draw_curves(runs, self.curves)),
+        )
+
+
+def run_arms(
+    claim: Claim,
+    arms: Iterable[Any],
+    n_seeds: int,
+    settings: ClaimSettings,
+    report: Reporter = SILENT,
+) -> Runs:
+    """Measure all arms over the seeds in processes of one thread each."""
+    runs: dict[Any, list[Mapping[str, Any]]] = {arm: [] for arm in arms}
+    if claim.measure is None or not runs:
+        return runs
+    seeds = range(claim.first_seed, claim.first_seed + n_seeds)
+    jobs = [ClaimJob(arm, s, settings) for arm in runs for s in seeds[: claim.few.get(arm)]]
+    with (
+        report.task(claim.source, len(jobs), "runs") as advance,
+        ProcessPoolExecutor(settings.processes, get_context("spawn"), _use_one_thread) as pool,
+    ):
+        for job, quantities in zip(jobs, pool.map(claim.measure, jobs), strict=True):
+            runs[job.arm].append(quantities)
+            advance(1)
+    return runs
+
+
+def _use_one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def collect(runs: Runs, quantity: str, arms: Any) -> list[Any]:
+    """Return one quantity of all seeds of an arm, or of a list of arms."""
+    return [
+        run[quantity] for arm in (arms if isinstance(arms, list) else [arms]) for run in runs[arm]
+    ]
+
+
+def average(values: Iterable[Sequence[float]]) -> list[float]:
+    """Return the mean over runs, point by point."""
+    return [mean(point) for point in zip(*values, strict=True)]
+
+
+def describe_arms(runs: Runs) -> Iterator[str]:
+    """Yield the means over seeds of all quantities that are numbers, one line an arm."""
+    for arm, results in runs.items():
+        names = [name for name, value in results[0].items() if isinstance(value, int | float)]
+        means = (f"{name} {mean(collect(runs, name, arm)):.4g}" for name in names)
+        yield f"{arm if isinstance(arm, str) else ', '.join(map(str, arm))}: {', '.join(means)}"
+
+
+def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> Iterator[Panel]:
+    """Yield panels of the quantities that have an axis, means over seeds.
+
+    Arms that are tuples share a panel with those that differ in the last part alone. A quantity of
+    several curves by label has a panel for every arm.
+    """
+    for quantity, (x, axis) in axes.items():
+        panels: dict[str, list[Curve]] = {}
+        for arm in (arm for arm, results in runs.items() if quantity in results[0]):
+            *group, last = [arm] if isinstance(arm, str) else arm
+            values = collect(runs, quantity, arm)
+            if isinstance(values[0], Mapping):
+                group, labels = [*group, last], list(values[0])
+                curves = {label: average(value[label] for value in values) for label in labels}
+            else:
+                curves = {last: average(values)}
+            panel = panels.setdefault(": ".join([*group, quantity]), [])
+            for label, y in curves.items():
+                panel.append(Curve(label=label, x=tuple(axis[: len(y)]), y=tuple(y)))
+        for title, panel in panels.items():
+            yield Panel(title=title, x=x, y=quantity, curves=tuple(panel))
+
+
+def require_colour_images(settings: ClaimSettings) -> ClaimCondition:
+    """Require TinyImageNet on disk."""
+    is_there = settings.data.find(tinyimagenet.FACTS) is not None
+    return ClaimCondition(
+        what="colour images (TinyImageNet)",
+        required="on disk (--data or FSBENCH_DATA)",
+        ours="found" if is_there else "not found",
+        holds=is_there,
+    )
+
+
+def require(
+    what: str, relation: Literal["at least", "at most"], bound: float, x: float, unit: str = " %"
+) -> ClaimCondition:
+    """Require x to be at least, or at most, the bound."""
+    required, ours = f"{relation} {bound:g}{unit}", f"{x:.3g}{unit}"
+    holds = x >= bound if relation == "at least" else x <= bound
+    return ClaimCondition(what=what, required=required, ours=ours, holds=holds)
+
+
+def require_at_least(
+    what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
+) -> Require:
+    """Require that the quantity of every run of these arms is at least `least`."""
+    return lambda runs: require(what, "at least", least, min(collect(runs, quantity, arms)), unit)
+
+
+def require_at_most(what: str, quantity: str, arms: Any, most: float, unit: str = " %") -> Require:
+    """Require that the quantity of every run of these arms is at most `most`."""
+    return lambda runs: require(what, "at most", most, max(collect(runs, quantity, arms)), unit)
+
+
+def require_equal(what: str, quantity: str, a: Any, b: Any, most: float) -> Require:
+    """Require that the quantity of two arms differs by at most `most` points with every seed."""
+
+    def compare(runs: Runs) -> ClaimCondition:
+        pairs = zip(collect(runs, quantity, a), collect(runs, quantity, b), strict=True)
+        return require(what, "at most", most, max(abs(x - y) for x, y in pairs), " points")
+
+    return compare
+
+
+def judge(
+    what: str, published: str, ours: str, reproduced: bool, directed: bool = False
+) -> ClaimFigure:
+    """Return the figure; its verdict is the first that holds of reproduced and direction only."""
+    verdict = choose_verdict(reproduced, directed)
+    return ClaimFigure(what=what, published=published, ours=ours, verdict=verdict)
+
+
+def choose_verdict(reproduced: bool, directed: bool = False) -> ClaimVerdict:
+    """Return the first that holds: reproduced, direction only if `directed`, not reproduced."""
+    return "reproduced" if reproduced else "direction only" if directed else "not reproduced"
+
+
+class PairedDifference(NamedTuple):
+    """Mean over seeds of the paired differences, and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.mean > 2 * self.error
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.mean:+{spec or '.2f'}} ± {self.error:{spec or '.2f'}}"
+
+
+def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
+    """Compare a with b, seed by seed."""
+    differences = [x - y for x, y in zip(a, b, strict=True)]
+    return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
+
+
+def compare_arms(runs: Runs, quantity: str, a: Any, b: Any = None) -> PairedDifference:
+    """Compare a quantity of two arms, or of one (b None) with 0."""
+    values = collect(runs, quantity, a)
+    others = [0.0] * len(values) if b is None else collect(runs, quantity, b)
+    return compute_paired_difference(values, others)
+
+
+def judge_above(
+    what: str, quantity: str, a: Any, b: Any = None, published: str = "above 0", spec: str = ".2f"
+) -> Judge:
+    """Judge by the rule ABOVE whether the quantity of arm a is above that of b (None: above 0)."""
+
+    def compare(runs: Runs) -> ClaimFigure:
+        gain = compare_arms(runs, quantity, a, b)
+        return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
+
+    return compare
+
+
+def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) -> ClaimFigure:
+    """Return the figure: reproduced if every seed gains, direction only if the mean does."""
+    return judge(what, published, ours, min(gains) > 0, mean(gains) > 0)

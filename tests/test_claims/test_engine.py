@@ -1,0 +1,228 @@
+"""The engine: runs over seeds, conditions, comparisons and the verdict from those on figures."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.claims import FOUND, NOT_FOUND, square_seed
+
+from fsbench.claims import CLAIMS, engine, list_statements, load_recorded
+from fsbench.claims.engine import (
+    Claim,
+    ClaimCondition,
+    ClaimFigure,
+    ClaimSettings,
+    ClaimStatement,
+    PairedDifference,
+)
+from fsbench.core.errors import UsageError
+
+
+def make_statement(**fields: Any) -> ClaimStatement:
+    return ClaimStatement("A beats B", "over-fitting", "A above B", (), (), **fields)
+
+
+def make_figure(what: str, verdict: Any) -> ClaimFigure:
+    return ClaimFigure(what=what, published="1", ours="2", verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "direction", "failed", "verdict"),
+    [
+        (3, 0, 0, "reproduced"),
+        (0, 3, 0, "direction only"),
+        (8, 1, 1, "direction only"),
+        (8, 0, 2, "not reproduced"),
+    ],
+)
+def test_overall(reproduced: int, direction: int, failed: int, verdict: str) -> None:
+    verdicts = ["reproduced"] * reproduced + ["direction only"] * direction
+    figures = [make_figure("x", v) for v in [*verdicts, *["not reproduced"] * failed]]
+    assert make_statement().assess("x", [], figures).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("holds", "verdict", "reason"),
+    [
+        (True, "not reproduced", "1 of 3 figures reproduced; not reproduced: c: 2 (published 1)"),
+        (False, "not testable here", "training accuracy: 98 %, required at least 99 %"),
+    ],
+)
+def test_a_failed_condition_goes_before_every_figure(
+    holds: bool, verdict: str, reason: str
+) -> None:
+    condition = ClaimCondition(
+        what="training accuracy", required="at least 99 %", ours="98 %", holds=holds
+    )
+    verdicts = {"a": "reproduced", "b": "direction only", "c": "not reproduced"}
+    figures = [make_figure(what, verdict) for what, verdict in verdicts.items()]
+    outcome = make_statement().assess("x", [condition], figures)
+    assert (outcome.verdict, outcome.reason) == (verdict, reason)
+
+
+def test_agreement_after_a_search_is_no_evidence() -> None:
+    outcome = make_statement(searched=True).assess("x", [], [make_figure("a", "reproduced")])
+    assert outcome.verdict == "not reproduced"
+    assert "(alone: reproduced)" in outcome.reason
+
+
+RUNS = {"a": [{"fit": 99.5}, {"fit": 98.9}], "b": [{"fit": 99.0}, {"fit": 104.4}]}
+
+
+@pytest.mark.parametrize(
+    ("require", "required", "ours", "holds"),
+    [
+        (engine.require_at_least("x", "fit", "a"), "at least 99 %", "98.9 %", False),
+        (engine.require_at_least("x", "fit", "b"), "at least 99 %", "99 %", True),
+        (engine.require_at_least("x", "fit", ["b", "a"]), "at least 99 %", "98.9 %", False),
+        (engine.require_at_most("x", "fit", "a", 99.5, ""), "at most 99.5", "99.5", True),
+        (engine.require_at_most("x", "fit", ["a", "b"], 100, ""), "at most 100", "104", False),
+        (engine.require_equal("x", "fit", "a", "b", 5), "at most 5 points", "5.5 points", False),
+        (engine.require_equal("x", "fit", "b", "a", 6), "at most 6 points", "5.5 points", True),
+    ],
+)
+def test_conditions_take_the_worst_value(
+    require: engine.Require, required: str, ours: str, holds: bool
+) -> None:
+    condition = require(RUNS)
+    assert (condition.required, condition.ours, condition.holds) == (required, ours, holds)
+
+
+def test_the_paired_difference_by_hand() -> None:
+    """Differences 1, 2, 3: mean 2, deviation 1, error 1 / sqrt(3)."""
+    gain = engine.compute_paired_difference([2, 4, 6], [1, 2, 3])
+    assert gain == pytest.approx((2, 3**-0.5))
+    assert f"{gain} {gain:.1f}" == "+2.00 ± 0.58 +2.0 ± 0.6"
+    assert [PairedDifference(1, error).is_clear for error in (0.4, 0.6)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ((1.0, 1.2), "reproduced"),
+        ((0.1, 1.9), "direction only"),
+        ((0.0, 0.0), "not reproduced"),
+        ((-1.0, -1.2), "not reproduced"),
+    ],
+)
+def test_above_another_arm_or_zero(gains: tuple[float, float], verdict: str) -> None:
+    runs = {"a": [{"x": 5 + gain} for gain in gains], "b": [{"x": 5}] * 2}
+    assert engine.judge_above("what", "x", "a", "b")(runs).verdict == verdict
+    runs = {"a": [{"x": gain} for gain in gains]}
+    assert engine.judge_above("what", "x", "a")(runs).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ((0.1, 0.2), "reproduced"),
+        ((0.3, -0.1), "direction only"),
+        ((0.1, -0.3), "not reproduced"),
+        ((0.0, 0.0), "not reproduced"),
+    ],
+)
+def test_every_seed_or_the_mean_must_gain(gains: tuple[float, ...], verdict: str) -> None:
+    assert engine.judge_gains("x", "up", "up", gains).verdict == verdict
+
+
+SQUARES = Claim(
+    source="arithmetic",
+    statements={
+        "plain": ClaimStatement("", "", "", (), [engine.judge_above("", "square", "a", "b")]),
+        "colour": make_statement(colour=True),
+    },
+    measure=square_seed,
+    arms=("a", "b"),
+    full_arms=("c", "a", "b"),
+    colour_arms=("in colour",),
+    few={"b": 2},
+    seeds=3,
+    full_seeds=4,
+)
+
+
+def test_arms_run_with_every_seed_that_no_trial_used_in_processes_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    runs = engine.run_arms(SQUARES, ("a", "b"), 3, ClaimSettings(processes=1))
+    assert engine.collect(runs, "square", "a") == [100**2, 101**2, 102**2]
+    assert engine.collect(runs, "square", "b") == [100**2, 101**2]
+    assert os.getpid() not in engine.collect(runs, "pid", ["a", "b"])
+    assert set(engine.collect(runs, "folder", ["a", "b"])) == {str(tmp_path)}
+
+
+def test_a_run_takes_its_own_seeds_and_needs_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def run_arms(claim: Claim, arms: list[str], seeds: int, *others: Any) -> Any:
+        calls.append((arms, seeds))
+        return {arm: [{"square": 1.0}] * seeds for arm in arms}
+
+    monkeypatch.setattr(engine, "run_arms", run_arms)
+    assert SQUARES.run(ClaimSettings()).seeds == 3
+    assert SQUARES.run(ClaimSettings(full=True)).full
+    SQUARES.run(ClaimSettings(seeds=2))
+    assert calls == [(["a", "b"], 3), (["c", "a", "b"], 4), (["a", "b"], 2)]
+    with pytest.raises(UsageError, match="--seeds 1"):
+        SQUARES.run(ClaimSettings(seeds=1))
+    assert CLAIMS.load("reinit_figure2").run(ClaimSettings(seeds=7)).seeds == 0
+
+
+def test_without_colour_images_their_statements_are_not_testable() -> None:
+    runs = {"a": [{"square": 2.0}] * 2, "b": [{"square": 1.0}] * 2}
+    for images, verdict in ((NOT_FOUND, "not testable here"), (FOUND, "reproduced")):
+        plain, colour = SQUARES.judge(runs, images).statements
+        assert (plain.verdict, colour.verdict) == ("reproduced", verdict)
+    assert not engine.require_colour_images(ClaimSettings()).holds
+
+
+def test_notes_are_means_and_panels_are_mean_curves() -> None:
+    runs = {
+        ("x", "a"): [{"n": 1, "by epoch": [1, 2]}, {"n": 2.0, "by epoch": [3, 6]}],
+        ("x", "b"): [{"n": 4, "by epoch": [0, 0]}],
+        "c": [{"n": 7}],
+    }
+    assert list(engine.describe_arms(runs)) == ["x, a: n 1.5", "x, b: n 4", "c: n 7"]
+    (panel,) = engine.draw_curves(runs, {"by epoch": engine.FROM_FIRST})
+    assert (panel.title, panel.x, panel.y) == ("x: by epoch", "epoch", "by epoch")
+    assert [(c.label, c.x, c.y) for c in panel.curves] == [
+        ("a", (1, 2), (2, 4)),
+        ("b", (1, 2), (0, 0)),
+    ]
+    assert next(engine.draw_curves(runs, {"by epoch": ("c", (0.9, 0.1))})).curves[0].x == (0.9, 0.1)
+
+
+@pytest.mark.parametrize("name", CLAIMS.names())
+def test_recorded_outcomes_are_those_of_the_statements(name: str) -> None:
+    """A recorded outcome has the statements and rules that the file states today."""
+    claim = CLAIMS.load(name)
+    for full in (False, True):
+        outcome = load_recorded(name, full)
+        if outcome is None:
+            continue
+        assert {s.name: (s.statement, s.rule) for s in outcome.statements} == {
+            part: (statement.text, statement.rule) for part, statement in claim.statements.items()
+        }
+        assert outcome.full == full
+        assert outcome.provenance is not None
+        assert outcome.provenance.command.split()[2] == name
+        for statement in outcome.statements:
+            stated = claim.statements[statement.name]
+            again = stated.assess(statement.name, statement.conditions, statement.figures)
+            assert again == statement
+
+
+def test_the_list_has_a_row_per_statement() -> None:
+    rows = list_statements()
+    expected = [(name, part) for name, claim in CLAIMS.items() for part in claim.statements]
+    assert [(row["claim"], row["statement"]) for row in rows] == expected
+    assert all(row["condition"] and row["says"] for row in rows)
+
+
+@pytest.mark.parametrize("name", CLAIMS.names())
+def test_every_statement_has_its_parts(name: str) -> None:
+    statements = CLAIMS.load(name).statements.values()
+    assert statements
+    assert all(s.text and s.condition and s.rule and s.conditions and s.figures for s in statements)
