@@ -39,6 +39,7 @@ from fsbench.results.entry import (
     read_content,
     write_entry,
 )
+from fsbench.results.names import BADGES
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
 from leaderboard.history import (
@@ -284,9 +285,13 @@ class Board:
         """
         name, replaced = submission.name, self.taken(submission.name)
         before = self.entry(replaced).entry if replaced else None
-        after = place_entry(
-            self.folder, name, replaced, lambda new: write_submission(new, submission, sign_with)
-        )
+
+        def write(new: Path) -> Entry:
+            if (badges := self.folder / name / BADGES).is_dir():  # a failed one is not lost
+                shutil.copytree(badges, new / BADGES)
+            return write_submission(new, submission, sign_with)
+
+        after = place_entry(self.folder, name, replaced, write)
         return describe_replacement(before, after) if before else ""
 
     def remove(self, name: str, reason: str) -> None:

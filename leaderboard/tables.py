@@ -410,8 +410,8 @@ def split_versioned(file: BoardFile, results: Sequence[Sequence[Result]]) -> lis
     flagged results has the columns of its first entry. All other results stand outside.
     """
     chosen: dict[Track, dict[ColumnId, Column]] = {}
-    for column in file.columns or ():
-        chosen.setdefault(Track.of(column.name, "official"), {})[column.name] = column
+    for named in file.columns or ():
+        chosen.setdefault(Track.of(named.name, "official"), {})[named.name] = named
     measured: dict[Track, dict[Column, None]] = {}
     for of_entry in results:
         fresh: dict[Track, dict[ColumnId, Column]] = {}

@@ -2,7 +2,8 @@
 
 A badge counts if it names the entry's digest and a key of board.json signed it. A failed verdict
 stays with its weights and column under any name until a badge of the entry itself passes: entries
-that came after it, and the one that failed, have it too (history.py).
+that came after it, and the one that failed, have it too (history.py). A badge of an earlier state
+of the entry counts only if it failed.
 """
 
 from collections import Counter
@@ -75,9 +76,12 @@ def read_verification(
     recorded: verdicts of the board. Raises ValidationFailed for a changed badge.
     """
     name, known = folder.name, set(results)
-    badges = [(p, badge) for p, badge in read_badges(folder) if badge.entry_digest == digest]
-    signed = [badge for path, badge in badges if is_trusted(path, signers)]
+    every = read_badges(folder)
+    trusted = [badge for path, badge in every if is_trusted(path, signers)]
+    badges = [badge for _, badge in every if badge.entry_digest == digest]
+    signed = [badge for badge in trusted if badge.entry_digest == digest]
     verdicts: dict[Key, tuple[str, BadgeVerdict]] = {}
+    recorded = [*recorded, *(record_verdict(b, check) for b in trusted for check in b.cells)]
     for line in sorted(recorded, key=lambda line: line.date):
         key = (line.weights, line.column)
         later = line.entry == name or history.added.get(name, line.date) >= line.date

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -65,7 +65,9 @@ class EntryFile(Frozen):
     submitted: str | None = Field(None, description="UTC, ISO 8601")
     fsbench: str | None = Field(None, description="version that checked it")
     key: Text | None = Field(None, description="SSH key of the owner, who signed this file")
-    controls: tuple[int, ...] = Field((), description="models that are controls of the others")
+    controls: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (), description="models that are controls of the others"
+    )
     models: tuple[BackboneFacts, ...] = Field(description="one per pretraining seed")
     datasets: tuple[DatasetRecord, ...]
     specs: tuple[Spec, ...]
@@ -182,6 +184,8 @@ def parse_entry(path: Path, content: bytes) -> EntryFile:
         "spec": len(file.specs),
         "environment": len(file.environments),
     }
+    if file.controls and max(file.controls) >= limits["model"]:
+        raise ValidationFailed(f"{path}: controls are no models of the entry", fix=outcomes.FIX)
     for line in file.results:
         for name, limit in limits.items():
             if getattr(line, name) >= limit:

@@ -168,7 +168,7 @@ def inspect_entry(
     yield from find_bad_text(str(path), file)
     yield from check_date_text(str(path), "submitted", file.submitted)
     yield from check_version_text(str(path), "fsbench", file.fsbench)
-    controls = frozenset(file.models[i].identity for i in file.controls if i < len(file.models))
+    controls = frozenset(file.models[i].identity for i in file.controls)
     if len({model.identity for model in file.models}) < len(file.models):
         yield Problem("backbone", str(path), "two records of one network", AGAIN)
     submission = Submission(file.declaration, name, entry.cells, controls)

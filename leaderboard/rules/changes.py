@@ -59,7 +59,8 @@ class TreeChanges:
     """All changes of a tree below `root`, and the names in the board folder of the base.
 
     board: path of the board below `root`; signed: changed entries of the base that their owner
-    signed, by name; signers: the keys that the base trusts to sign badges.
+    signed, by name; file: the base's board.json, with the keys that it trusts to sign badges and the
+    entries that gains are over.
     """
 
     root: Path
@@ -67,7 +68,7 @@ class TreeChanges:
     changes: tuple[FileChange, ...]
     base_names: frozenset[str]
     signed: Mapping[str, EntryFile]
-    signers: tuple[str, ...] = ()
+    file: BoardFile
 
 
 def compare_with_base(board: Path, base: str) -> TreeChanges:
@@ -91,7 +92,7 @@ def compare_with_base(board: Path, base: str) -> TreeChanges:
         return run_git(root, "show", f"{before}:{home / name}")
 
     signed = read_signed_entries(changes, home, base_names, read)
-    return TreeChanges(root, home, changes, base_names, signed, read_signers(read))
+    return TreeChanges(root, home, changes, base_names, signed, read_base_file(read))
 
 
 def find_commit(folder: Path, name: str) -> str:
@@ -99,12 +100,12 @@ def find_commit(folder: Path, name: str) -> str:
     return run_git(folder, "rev-parse", "--verify", "--end-of-options", name + "^{commit}").strip()
 
 
-def read_signers(read: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the signers of the base's board.json, none if it has no valid one."""
+def read_base_file(read: Callable[[str], str]) -> BoardFile:
+    """Return the base's board.json; one that trusts nobody if it has no valid one."""
     try:
-        return BoardFile.model_validate_json(read(BOARD_FILE)).signers
+        return BoardFile.model_validate_json(read(BOARD_FILE))
     except (OSError, ValueError, UsageError):
-        return ()
+        return BoardFile(name="board")
 
 
 def read_signed_entries(
@@ -184,7 +185,7 @@ def compare_folders(board: Path, base: Path) -> TreeChanges:
         return (base / name).read_text(encoding="utf8")
 
     signed = read_signed_entries(changes, home, names, read)
-    return TreeChanges(board, home, tuple(changes), names, signed, read_signers(read))
+    return TreeChanges(board, home, tuple(changes), names, signed, read_base_file(read))
 
 
 def list_modes(folder: Path) -> dict[str, str]:
@@ -290,8 +291,8 @@ def explain_refusal(
 ) -> str | None:
     """Return why a submitter may not make a change.
 
-    replaced: entries of the base that name a key, with their new state if it signed that. Badges of
-    the old state may go: board and verdicts remember what they said.
+    replaced: entries of the base that name a key, with their new state if it signed that. Their
+    badges stay, so that no failed one is lost; gains of others hang on a control, so that stays too.
     """
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()
@@ -299,7 +300,9 @@ def explain_refusal(
         return f"{change.words} outside of entry folders"
     if any(part.startswith(".") for part in parts):
         return f"{change.words} hidden file"
-    if replaced.get(parts[0]) and (parts[1] != BADGES or change.after is None):
+    if replaced.get(parts[0]) and parts[1] != BADGES:
+        if parts[0] in comparison.file.controls:
+            return f"{change.words} in {parts[0]!r}, which board.json names as a control"
         return None if change.after in {FILE, None} else change.words
     if is_signed_badge(comparison, change):
         return None
@@ -332,4 +335,4 @@ def is_signed_badge(comparison: TreeChanges, change: FileChange) -> bool:
         read_record(file, Badge)
     except ValidationFailed:
         return False
-    return is_trusted(file, comparison.signers)
+    return is_trusted(file, comparison.file.signers)

@@ -16,7 +16,9 @@ from unicodedata import category
 
 import numpy as np
 
+from fsbench.core import __version__
 from fsbench.core.errors import DataError, UnknownName, ValidationFailed
+from fsbench.core.io import MAX_NUMBER
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, columns
 from fsbench.core.schema import (
@@ -75,6 +77,8 @@ MAX_MARKS = 4
 """Combining marks in a row; more of them cover other lines."""
 FUTURE = timedelta(days=1)
 """Longest time that a clock may be ahead."""
+FIRST = datetime(2025, 1, 1, tzinfo=UTC)
+"""Earliest date of a result and of a submission; fsbench is younger."""
 WINDOWS_NAMES = {
     "con",
     "prn",
@@ -128,11 +132,18 @@ def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
 def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
     """Yield a Problem for the first text of a record that is too long or not printable.
 
+    And one for a number that no measurement gives.
+
     Not printable are the Unicode categories of control and direction characters, of separators but
     the space, and of code points without a meaning; many combining marks in a row are refused too,
     and spaces at the ends.
     """
-    for text in iterate_strings(record.model_dump(mode="json")):
+    for text in iterate_values(record.model_dump(mode="json")):
+        if isinstance(text, int | float):
+            if abs(text) > MAX_NUMBER:
+                yield Problem("number", where, f"a number is larger than {MAX_NUMBER:g}", AGAIN)
+                break
+            continue
         marks = "".join("m" if category(c) in {"Mn", "Me"} else " " for c in text)
         is_shown = text.isprintable() and text == text.strip() and not INVISIBLE.search(text)
         if not is_shown or len(text) > MAX_TEXT or "m" * (MAX_MARKS + 1) in marks:
@@ -143,7 +154,7 @@ def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
 
 
 def check_provenance(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that dates are dates, none in the future, and that versions are versions."""
+    """Check that dates and versions are such that fsbench can have written them."""
     for loaded in submission.cells:
         made, where = loaded.result.provenance, loaded.where
         yield from check_date_text(where, "started", made.started)
@@ -153,35 +164,48 @@ def check_provenance(submission: Submission, board: Board) -> Iterator[Problem]:
 
 
 def check_date_text(where: str, name: str, date: str) -> Iterator[Problem]:
-    """Yield a Problem unless a text is a date with time and zone that is not in the future."""
+    """Yield a Problem unless a text is a date with time and zone, from FIRST until now."""
+    stated = f"{name} {date[:60]!a}"
     try:
-        ahead = datetime.fromisoformat(date) - datetime.now(UTC)
+        parsed = datetime.fromisoformat(date)
+        ahead, before = parsed - datetime.now(UTC), FIRST - parsed
     except (ValueError, TypeError, OverflowError):
-        yield Problem.contrast(
-            "date", where, f"{name} {date[:60]!a}", "a date, ISO 8601, with zone", AGAIN
-        )
+        yield Problem.contrast("date", where, stated, "a date, ISO 8601, with zone", AGAIN)
         return
+    fix = "set the clock of your machine, and submit again"
     if ahead > FUTURE:
-        fix = "set the clock of your machine, and submit again"
-        yield Problem.contrast("date", where, f"{name} {date[:60]!a}", "no date in the future", fix)
+        yield Problem.contrast("date", where, stated, "no date in the future", fix)
+    if before > timedelta(0):
+        yield Problem.contrast("date", where, stated, f"no date before {FIRST:%Y-%m-%d}", fix)
 
 
 def check_version_text(where: str, name: str, version: str) -> Iterator[Problem]:
-    """Yield a Problem unless a text is a version of a Python package."""
+    """Yield a Problem unless a text is a version of a Python package; of fsbench, one there is."""
+    stated = f"{name[:60]} {version[:60]!a}"
     if len(version) > 100 or not VERSION.fullmatch(version):
-        actual = f"{name[:60]} {version[:60]!a}"
-        yield Problem.contrast("version", where, actual, "a version such as 1.2.3", AGAIN)
+        yield Problem.contrast("version", where, stated, "a version such as 1.2.3", AGAIN)
+    elif name == "fsbench" and read_release(version) > read_release(__version__):
+        fix = "update fsbench, or evaluate again with a released version"
+        yield Problem.contrast("version", where, stated, f"at most {__version__}", fix)
 
 
-def iterate_strings(value: Any) -> Iterator[str]:
-    """Yield all strings inside nested records."""
-    if isinstance(value, str):
+def read_release(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, e.g. (1, 2) for 1.2.0rc1."""
+    numbers = [int(n) for n in re.match(r"[\d.]+", version)[0].split(".")]  # type: ignore[index]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def iterate_values(value: Any) -> Iterator[str | int | float]:
+    """Yield all texts and numbers inside nested records."""
+    if isinstance(value, str | int | float):
         yield value
     elif isinstance(value, dict):
-        yield from iterate_strings([*value.keys(), *value.values()])
+        yield from iterate_values([*value.keys(), *value.values()])
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from iterate_strings(item)
+            yield from iterate_values(item)
 
 
 def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -334,6 +358,8 @@ def check_seeds(submission: Submission, board: Board) -> Iterator[Problem]:
     Of each table every seed has the same columns, so that none is left out where it is bad.
     """
     seeds = list_seeds(submission)
+    if submission.cells and not seeds:
+        yield make_problem("seeds", submission, "no network but controls", "one or more")
     if len(seeds) < 2:
         return
     fix = "submit other recipes as entries of their own"

@@ -2,26 +2,31 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from fsbench.core.records import EpisodeRecords, Records
 from fsbench.core.schema import Provenance, Result
 from fsbench.results import assembly, outcomes
-from fsbench.results.entry import ENTRY_FILE, Loaded, read_entry, write_entry
+from fsbench.results.entry import ENTRY_FILE, EntryFile, Loaded, read_entry, write_entry
 
 Cell = tuple[Result, Records]
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the content of entry.json and nothing else."""
+    """Change the content of entry.json and nothing else, with the layout of fsbench if it is valid."""
     path = folder / ENTRY_FILE
     content = json.loads(path.read_text(encoding="utf8"))
     change(content)
-    path.write_text(json.dumps(content), encoding="utf8")
+    text = json.dumps(content)
+    with suppress(ValidationError):
+        text = EntryFile.model_validate_json(text).to_text()
+    path.write_text(text, encoding="utf8")
 
 
 def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any) -> None:

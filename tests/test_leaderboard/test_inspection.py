@@ -95,6 +95,10 @@ def rename(path: Path) -> None:
     path.rename(path.with_name(f"1-{path.name.rpartition('-')[2]}"))
 
 
+def add_space(path: Path) -> None:
+    path.write_text(path.read_text() + " ")
+
+
 def edit_badge(path: Path) -> None:
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
 
@@ -132,7 +136,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "manifest": ("0000, expected ", line(manifest_hash="0" * 64)),
     "column": ("is named 'eurosat", line(column="eurosat:5w1s/linear@ibm 32px n_query=5")),
     "outcomes": ("cannot be read", top(outcomes="0" * 64)),
-    "layout": ("not as fsbench writes it", top()),
+    "layout": ("not as fsbench writes it", lambda b: add_space(b / "a" / "entry.json")),
     "results folder": ("not a submitted entry", top(declaration=None)),
     "name": ("name the folder after it", lambda b: (b / "a").rename(b / "c")),
     "file": ("expected only its two files", lambda b: (b / "a" / "evil.py").write_text("boom")),

@@ -3,6 +3,7 @@
 All start from one repository of two entries. Honest ones pass.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,17 +15,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from leaderboard.board import suspicion
 from support import fakes
 from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
+from support.forged import edit as edit_entry
 
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
-from fsbench.results.verification import load_result
+from fsbench.results.entry import read_entry
+from leaderboard import near_copies
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.record import BoardFile
 from leaderboard.repository import init_board
@@ -98,24 +100,27 @@ def commit(board: Path) -> None:
     git(board, "commit", "-q", "--allow-empty", "-m", "proposal")
 
 
-def result(board: Path, name: str) -> Path:
-    return next((board / name).rglob("5w*.json"))
-
-
-def parquet(board: Path, name: str) -> Path:
-    return result(board, name).with_suffix(".parquet")
+def outcomes(board: Path, name: str) -> Path:
+    return next((board / name).glob("outcomes-*"))
 
 
 def edit(file: Path, **changes: object) -> None:
     """Change top-level fields of a JSON file; `__` leads into an object."""
-    data = json.loads(file.read_text())
-    for key, value in changes.items():
-        *outer, last = key.split("__")
-        place = data
-        for part in outer:
-            place = place[part]
-        place[last] = value
-    file.write_text(json.dumps(data))
+
+    def change(data: dict[str, Any]) -> None:
+        for key, value in changes.items():
+            *outer, last = key.split("__")
+            place = data
+            for part in outer:
+                place = place[part]
+            place[last] = value
+
+    if file.name == "entry.json":
+        edit_entry(file.parent, change)
+    else:
+        data = json.loads(file.read_text())
+        change(data)
+        file.write_text(json.dumps(data))
 
 
 def write(path: str, content: str | bytes = "x") -> Edit:
@@ -135,13 +140,6 @@ def lower_outcomes(board: Path) -> None:
     forge(board / "alice", "5w", flipped(5))
 
 
-def drop_chain(board: Path) -> None:
-    lower_outcomes(board)
-    data = json.loads((board / "alice" / "entry.json").read_text())
-    data.pop("chain")
-    (board / "alice" / "entry.json").write_text(json.dumps(data))
-
-
 def take_over(board: Path) -> None:
     """An own entry under the name of another's, complete and sound."""
     shutil.rmtree(board / "alice")
@@ -159,81 +157,84 @@ CHANGES: dict[str, tuple[str, Edit]] = {
     "delete an entry": ("deleted in the existing entry 'alice'",
                         lambda b: shutil.rmtree(b / "alice")),
     "delete one result": ("deleted in the existing entry 'bob'",
-                          lambda b: parquet(b, "bob").unlink()),
+                          lambda b: outcomes(b, "bob").unlink()),
     "rename an entry": ("deleted in the existing entry 'alice'",
                         lambda b: (b / "alice").rename(b / "alicia")),
     "lower another's outcomes": ("changed in the existing entry 'alice'", lower_outcomes),
-    "lower and drop the chain": ("changed in the existing entry 'alice'", drop_chain),
     "take a name over": ("changed in the existing entry 'alice'", take_over),
     "take a name in capitals": ("in the existing entry 'ALICE'",
                                 lambda b: (b / "carol").rename(b / "ALICE")),
     "edit another's statement": ("changed in the existing entry 'bob'",
                                  lambda b: edit(b / "bob/entry.json", submitted="2020-01-01")),
     "add a result to another's": ("added in the existing entry 'bob'",
-                                  write("bob/m/w/d/5w9s.json", "{}")),
+                                  write("bob/outcomes-x.arrow.zst")),
     "add a badge to another's": ("added in the existing entry 'bob'",
                                  write("bob/badges/2026-x.json", "{}")),
     "make another's file executable": ("executable", lambda b: (b / "bob/entry.json").chmod(0o755)),
     "replace by a link": ("a link", lambda b: (
         (b / "bob/entry.json").unlink(), (b / "bob/entry.json").symlink_to("../alice/entry.json"))),
-    "empty the columns": ("board.json: found changed outside of entry folders",
+    "empty the columns": ("board.json: changed outside of entry folders",
                           lambda b: edit(b / "board.json", columns=[])),
-    "make the board official": ("board.json: found changed outside",
+    "make the board official": ("board.json: changed outside",
                                 lambda b: edit(b / "board.json", official=True)),
-    "rename the board": ("board.json: found changed outside",
+    "rename the board": ("board.json: changed outside",
                          lambda b: edit(b / "board.json", name="mine")),
-    "delete board.json": ("board.json: found deleted outside",
+    "delete board.json": ("board.json: deleted outside",
                           lambda b: (b / "board.json").unlink()),
-    "a workflow": (".github/workflows/evil.yml: found added hidden file",
+    "a workflow": (".github/workflows/evil.yml: added hidden file",
                    write(".github/workflows/evil.yml", "on: push")),
-    "change the workflow": ("check.yml: found changed hidden file",
+    "change the workflow": ("check.yml: changed hidden file",
                             lambda b: write(".github/workflows/check.yml", "on: push")(b)),
-    "delete the workflow": ("check.yml: found deleted hidden file",
+    "delete the workflow": ("check.yml: deleted hidden file",
                             lambda b: (b / ".github/workflows/check.yml").unlink()),
-    "an action": (".github/actions/x/action.yml: found added hidden file",
+    "an action": (".github/actions/x/action.yml: added hidden file",
                   write(".github/actions/x/action.yml")),
-    "owners of the code": (".github/CODEOWNERS: found added hidden file",
+    "owners of the code": (".github/CODEOWNERS: added hidden file",
                            write(".github/CODEOWNERS", "* @me")),
-    "constraints": ("constraints.txt: found added", write("constraints.txt", "fsbench @ evil")),
-    "a README": ("README.md: found changed", write("README.md", "Best: carol")),
+    "constraints": ("constraints.txt: added", write("constraints.txt", "fsbench @ evil")),
+    "a README": ("README.md: changed", write("README.md", "Best: carol")),
     "a large README": ("at most 4194304", write("README.md", bytes(2**23))),
-    "a licence": ("LICENSE: found added", write("LICENSE")),
-    "git attributes": (".gitattributes: found changed", write(".gitattributes", "* filter=evil")),
-    "git attributes of an entry": ("carol/.gitattributes: found added hidden file",
+    "a licence": ("LICENSE: added", write("LICENSE")),
+    "git attributes": (".gitattributes: changed", write(".gitattributes", "* filter=evil")),
+    "git attributes of an entry": ("carol/.gitattributes: added hidden file",
                                    write("carol/.gitattributes", "* -diff")),
-    "git modules": (".gitmodules: found added", write(".gitmodules")),
-    "ignored files": (".gitignore: found changed", write(".gitignore", "*")),
-    "a hidden file": (".env: found added", write(".env")),
-    "a hidden file, one state": (".env: found no entry", write(".env")),
-    "a hidden folder": (".evil/x: found added hidden file", write(".evil/x")),
-    "a hidden entry": (".carol/entry.json: found added hidden file",
+    "git modules": (".gitmodules: added", write(".gitmodules")),
+    "ignored files": (".gitignore: changed", write(".gitignore", "*")),
+    "a hidden file": (".env: added", write(".env")),
+    "a hidden file, one state": (".env: no entry", write(".env")),
+    "a hidden folder": (".evil/x: added hidden file", write(".evil/x")),
+    "a hidden entry": (".carol/entry.json: added hidden file",
                        lambda b: (b / "carol").rename(b / ".carol")),
-    "a staging folder": ("[unfinished]", write(".staging-x/new/y/entry.json")),
-    "a hidden file in an entry": ("carol/.cache: found added hidden file", write("carol/.cache")),
-    "a module": ("conftest.py: found added", write("conftest.py", "import os")),
-    "a start file": ("sitecustomize.py: found added", write("sitecustomize.py")),
-    "settings of pip": ("pip.conf: found added", write("pip.conf")),
-    "a script in an entry": ("[stray]", write("carol/setup.py")),
-    "a page in an entry": ("[stray]", write("carol/index.html", "<script>")),
+    "a staging folder": ("half a submission", write(".staging-x/new/y/entry.json")),
+    "a hidden file in an entry": ("carol/.cache: added hidden file", write("carol/.cache")),
+    "a module": ("conftest.py: added", write("conftest.py", "import os")),
+    "a start file": ("sitecustomize.py: added", write("sitecustomize.py")),
+    "settings of pip": ("pip.conf: added", write("pip.conf")),
+    "a script in an entry": ("only its two files", write("carol/setup.py")),
+    "a page in an entry": ("only its two files", write("carol/index.html", "<script>")),
     "a program in an entry": ("an executable file",
                               lambda b: (b / "carol/entry.json").chmod(0o755)),
-    "a link in an entry": ("carol/x.json: found a link", link("carol/x.json", "/etc/passwd")),
-    "a link as a result": ("found a link", lambda b: (
-        (file := result(b, "carol")).unlink(), file.symlink_to(result(b, "bob")))),
-    "a link as an entry": ("carla: found a link", link("carla", "bob")),
-    "a link to the root": ("all: found a link", link("all", "/")),
-    "a link in a circle": ("carol/loop: found a link", link("carol/loop", "..")),
-    "a broken link": ("carol/gone: found a link", link("carol/gone", "nowhere")),
-    "a submodule": ("carol/sub: found a submodule", submodule),
+    "a link in an entry": ("carol/x.json: a link", link("carol/x.json", "/etc/passwd")),
+    "a link as a result": ("a link", lambda b: (
+        (file := outcomes(b, "carol")).unlink(), file.symlink_to(outcomes(b, "bob")))),
+    "a link as an entry": ("carla: a link", link("carla", "bob")),
+    "a link to the root": ("all: a link", link("all", "/")),
+    "a link in a circle": ("carol/loop: a link", link("carol/loop", "..")),
+    "a broken link": ("carol/gone: a link", link("carol/gone", "nowhere")),
+    "a submodule": ("carol/sub: a submodule", submodule),
     "a folder without an entry": ("no entry.json", write("notes/a.txt")),
-    "a large file": ("a file of 8388608 bytes", write("carol/x.bin", bytes(2**23))),
+    "a large file": ("a file of 33554432 bytes", write("carol/x.bin", bytes(2**25))),
     "a deep path": ("a path of", write("carol/" + "d/" * 20 + "x")),
-    "a name with a line break": ("x\\n[ok]: found added outside", write("x\n[ok]")),
-    "a name in other bytes": ("found added outside", lambda b: Path(
+    "a name with a line break": ("x\\n[ok]: added outside", write("x\n[ok]")),
+    "a name in other bytes": ("added outside", lambda b: Path(
         os.fsdecode(os.fsencode(b) + b"/\xff")).write_text("x")),
-    "no chain": ("a new entry without hash chain", lambda b: drop(b / "carol/entry.json", "chain")),
-    "entry.json is no JSON": ("no readable JSON", write("carol/entry.json", "{")),
-    "entry.json is a folder": ("[stray]", lambda b: (
+    "no outcomes": ("cannot be read", lambda b: outcomes(b, "carol").unlink()),
+    "the owner's own history": ("history.jsonl: changed outside", write("history.jsonl", "")),
+    "own verdicts": ("verifications.jsonl: added outside", write("verifications.jsonl", "")),
+    "outcomes of another": ("other content than entry.json states", lambda b: shutil.copy(
+        outcomes(b, "bob"), outcomes(b, "carol"))),
+    "entry.json is no JSON": ("is no valid entry", write("carol/entry.json", "{")),
+    "entry.json is a folder": ("carol: no entry", lambda b: (
         (b / "carol/entry.json").unlink(), write("carol/entry.json/x")(b))),
 }  # fmt: skip
 
@@ -248,9 +249,24 @@ def entry(**changes: object) -> Edit:
     return lambda board: edit(board / "carol" / "entry.json", **changes)
 
 
+PARTS = {"backbone": "models", "dataset": "datasets", "spec": "specs", "provenance": "environments"}
+
+
 def cell(**changes: object) -> Edit:
-    """Change fields of the result, and nothing else."""
-    return lambda board: edit(result(board, "carol"), **changes)
+    """Change fields of the result and its parts, and nothing else."""
+
+    def change(content: dict[str, Any]) -> None:
+        for key, value in changes.items():
+            part, _, rest = key.partition("__")
+            line = content["results"][0]
+            place = content[PARTS[part]][0] if part in PARTS else line
+            *outer, last = (rest if part in PARTS else key).split("__")
+            place = line if last in line else place
+            for name in outer:
+                place = place[name]
+            place[last] = value
+
+    return lambda board: edit_entry(board / "carol", change)
 
 
 def records(change: Callable[[EpisodeRecords], EpisodeRecords]) -> Edit:
@@ -278,7 +294,7 @@ def dense(right: int, total: int = 29) -> Callable[[EpisodeRecords], EpisodeReco
     """Dense queries of which so many are right in every class; all images but the support."""
 
     def change(old: EpisodeRecords) -> EpisodeRecords:
-        totals = np.full(old.class_ids.shape, total)
+        totals = np.full(old.correct.shape[:2], total)
         return replace(old, dense_correct=np.full_like(totals, right), dense_total=totals)
 
     return change
@@ -286,97 +302,116 @@ def dense(right: int, total: int = 29) -> Callable[[EpisodeRecords], EpisodeReco
 
 def other_counts(board: Path) -> None:
     """Bob's images by their fingerprint, spread otherwise over the classes."""
-    file = result(board, "carol")
     data = fakes.dataset().model_copy(update={"class_counts": (20, 40, 30, 30, 30, 30)})
     shutil.rmtree(board / "carol")
     results = board.parent / "results"
     fakes.write(results, name="carol", data=data)
-    assert file.name == next(results.rglob("5w*.json")).name
-    submit_results(results, board, declared("carol", "C. Carol"))
+    write_apart(results, board, "carol", "C. Carol")
+
+
+def write_apart(results: Path, board: Path, name: str, authors: str) -> None:
+    """Add an entry that was made on another board."""
+    submit_results(results, board.parent / "apart", declared(name, authors))
+    shutil.copytree(board.parent / "apart" / name, board / name)
 
 
 def bob_as_carol(board: Path) -> None:
-    theirs = load_result(result(board, "bob")).records
+    theirs = read_entry(board / "bob").cells[0].records
     forge(board / "carol", "5w", lambda _: theirs)  # type: ignore[arg-type, return-value]
 
 
+def unreadable_records(board: Path) -> None:
+    """Outcomes that are no Arrow file, under a digest that fits."""
+    outcomes(board, "carol").unlink()
+    digest = hashlib.sha256(b"x").hexdigest()
+    (board / "carol" / f"outcomes-{digest[:12]}.arrow.zst").write_bytes(b"x")
+    edit(board / "carol" / "entry.json", outcomes=digest)
+
+
+def repeat_key(path: Path) -> None:
+    path.write_text(path.read_text().replace("{", '{\n "submitted": "2026-01-01",', 1))
+
+
 CONTENTS: dict[str, tuple[str, Edit]] = {
-    "submitted: no date": ("[date]", entry(submitted="yesterday")),
+    "submitted: no date": ("a date, ISO 8601, with zone", entry(submitted="yesterday")),
     "submitted: in the future": ("no date in the future",
                                  entry(submitted="2999-01-01T00:00:00+00:00")),
-    "submitted: without a zone": ("[date]", entry(submitted="2026-01-01T00:00:00")),
-    "submitted: a script": ("[date]", entry(submitted="<script>alert(1)</script>")),
+    "submitted: without a zone": ("a date, ISO 8601, with zone", entry(submitted="2026-01-01T00:00:00")),
+    "submitted: a script": ("a date, ISO 8601, with zone", entry(submitted="<script>alert(1)</script>")),
     "submitted: the last year": ("no date in", entry(submitted="9999-12-31T23:59:59-23:59")),
+    "submitted: before the project": ("no date before 2025-01-01",
+                                      entry(submitted="2024-12-31T23:59:59+00:00")),
+    "started before the project": ("no date before 2025-01-01",
+                                   cell(provenance__started="1970-01-01T00:00:00+00:00")),
+    "fsbench: a version to come": ("fsbench '9.1.0', expected at most", entry(fsbench="9.1.0")),
+    "evaluated by a version to come": ("fsbench '0.1.1', expected at most",
+                                       cell(provenance__fsbench="0.1.1")),
     "started in the future": ("no date in the future",
                               cell(provenance__started="2999-01-01T00:00:00+00:00")),
-    "started: no date": ("[date]", cell(provenance__started="never")),
-    "fsbench: no version": ("[version]", entry(fsbench="best")),
-    "fsbench: a formula": ("[version]", entry(fsbench="=1+1")),
-    "torch: no version": ("[version]", cell(provenance__packages__torch="newest")),
-    "python: no version": ("[version]", cell(provenance__python="3.12\u200b.0")),
-    "a direction mark": ("[text]", entry(declaration__statement="good \u202e dab")),
-    "a character that shows nothing": ("[text]", entry(declaration__authors="C. Caro\u3164l")),
-    "a selector of variants": ("[text]", entry(declaration__authors="C. Carol\ufe0f")),
-    "a selector of many variants": ("[text]", entry(declaration__authors="C. Carol\U000e0101")),
-    "braille without a dot": ("[text]", entry(declaration__statement="a\u2800")),
-    "a space at the end": ("[text]", entry(declaration__authors="C. Carol ")),
-    "a space at the start": ("[text]", entry(declaration__authors=" C. Carol")),
-    "a control character of C1": ("[text]", entry(declaration__authors="C.\u009b2J Carol")),
+    "started: no date": ("a date, ISO 8601, with zone", cell(provenance__started="never")),
+    "fsbench: no version": ("a version such as 1.2.3", entry(fsbench="best")),
+    "fsbench: a formula": ("a version such as 1.2.3", entry(fsbench="=1+1")),
+    "torch: no version": ("a version such as 1.2.3", cell(provenance__packages__torch="newest")),
+    "python: no version": ("a version such as 1.2.3", cell(provenance__python="3.12\u200b.0")),
+    "a direction mark": ("printable text of at most 4000", entry(declaration__statement="good \u202e dab")),
+    "a character that shows nothing": ("printable text of at most 4000", entry(declaration__authors="C. Caro\u3164l")),
+    "a selector of variants": ("printable text of at most 4000", entry(declaration__authors="C. Carol\ufe0f")),
+    "a selector of many variants": ("printable text of at most 4000", entry(declaration__authors="C. Carol\U000e0101")),
+    "braille without a dot": ("printable text of at most 4000", entry(declaration__statement="a\u2800")),
+    "a space at the end": ("printable text of at most 4000", entry(declaration__authors="C. Carol ")),
+    "a space at the start": ("printable text of at most 4000", entry(declaration__authors=" C. Carol")),
+    "a control character of C1": ("printable text of at most 4000", entry(declaration__authors="C.\u009b2J Carol")),
     "a control character of C0": ("declaration.authors", entry(declaration__authors="C.\x1b[2J")),
-    "a zero-width name": ("[text]", entry(declaration__authors="C. Carol\u200b")),
-    "a private character": ("[text]", entry(declaration__license="\ue000")),
-    "marks upon marks": ("[text]", entry(declaration__statement="a" + "\u0301" * 40)),
+    "a zero-width name": ("printable text of at most 4000", entry(declaration__authors="C. Carol\u200b")),
+    "a private character": ("printable text of at most 4000", entry(declaration__license="\ue000")),
+    "marks upon marks": ("printable text of at most 4000", entry(declaration__statement="a" + "\u0301" * 40)),
     "a long statement": ("at most 2000", entry(declaration__statement="x" * 5000)),
-    "a direction mark in the version": ("[text]", entry(fsbench="1.0\u202e")),
-    "a class name with a line separator": ("[text]",
+    "a direction mark in the version": ("printable text of at most 4000", entry(fsbench="1.0\u202e")),
+    "a class name with a line separator": ("printable text of at most 4000",
                                            cell(dataset__class_names=[*"uvwxy", "z\u2028"])),
     "an empty author": ("declaration.authors", entry(declaration__authors="")),
     "an unknown field": ("unknown key 'rank'", entry(rank=1)),
-    "a device of Windows": ("[name]", renamed("con")),
-    "a device with a suffix": ("[name]", renamed("LPT1.pth")),
-    "a name of a page": ("[name]", renamed("index.html")),
-    "a name of a record": ("[name]", renamed("Entry.json")),
-    "a name of a folder": ("[name]", renamed("badges")),
-    "a name in other letters": ("[name]", renamed("c\u0430rol")),
-    "seconds that overflow": ("larger than 1e+30", cell(provenance__seconds=1.7e308)),
-    "seconds of 1000 years": ("provenance.seconds", cell(provenance__seconds=3e10)),
+    "a device of Windows": ("a name that no file of a board", renamed("con")),
+    "a device with a suffix": ("a name that no file of a board", renamed("LPT1.pth")),
+    "a name of a page": ("a name that no file of a board", renamed("index.html")),
+    "a name of a record": ("a name that no file of a board", renamed("Entry.json")),
+    "a name of a folder": ("a name that no file of a board", renamed("badges")),
+    "a name in other letters": ("use letters, digits and", renamed("c\u0430rol")),
+    "seconds that overflow": ("results.0.seconds", cell(provenance__seconds=1.7e308)),
+    "seconds of 1000 years": ("results.0.seconds", cell(provenance__seconds=3e10)),
     "a count of 4,000 digits": ("larger than 1e+30", cell(backbone__n_parameters=10**4000)),
     "steps of 4,000 digits": ("larger than 1e+30", cell(backbone__steps=10**4000)),
-    "a batch of one": ("provenance.batch_size", cell(provenance__batch_size=1)),
-    "a batch of 10^9": ("provenance.batch_size", cell(provenance__batch_size=10**9)),
-    "threads": ("provenance.threads", cell(provenance__threads=10**9)),
-    "halvings": ("provenance.halvings", cell(provenance__halvings=10**6)),
-    "epochs of a head": ("spec.episodic.head.epochs", cell(spec__head__epochs=10**9)),
+    "a batch of one": ("environments.0.batch_size", cell(provenance__batch_size=1)),
+    "a batch of 10^9": ("environments.0.batch_size", cell(provenance__batch_size=10**9)),
+    "threads": ("environments.0.threads", cell(provenance__threads=10**9)),
+    "halvings": ("environments.0.halvings", cell(provenance__halvings=10**6)),
+    "epochs of a head": ("specs.0.episodic.head.epochs", cell(spec__head__epochs=10**9)),
     "draws that take hours": ("episodes times images",
                               cell(dataset__class_counts=[15_000_000] * 6)),
-    "more images than there are": ("[size]", cell(dataset__class_counts=[10**29] * 6)),
-    "another mean": ("[score]", cell(score__mean=0.99)),
-    "a mean above one": ("score.mean", cell(score__mean=99.0)),
-    "other records": ("[records-digest]", cell(records_digest="0" * 64)),
-    "records elsewhere": ("points to the records", cell(records="../../../bob/x.parquet")),
-    "another manifest": ("[manifest]", cell(manifest_hash="0" * 64)),
-    "other weights": ("[chain]", cell(backbone__weights_hash="0" * 64)),
-    "a hidden training set": ("[undeclared]", cell(backbone__pretraining_data=["folder-blobs"])),
-    "code as a backbone": ("[py-reference]",
+    "more images than there are": ("draws (episodes times images", cell(dataset__class_counts=[10**29] * 6)),
+    "another mean": ("the file says 99.00 ± ", cell(score__mean=0.99)),
+    "a mean above one": ("results.0.score.mean", cell(score__mean=99.0)),
+    "other records": ("cannot be read", entry(outcomes="0" * 64)),
+    "another manifest": ("0000, expected ", cell(manifest_hash="0" * 64)),
+    "another column": ("is named 'folder-blobs:5w5s", cell(
+        column="folder-blobs:5w5s/linear@ibm 32px n_query=5")),
+    "a hidden training set": ("trained on folder-blobs, expected it declared", cell(backbone__pretraining_data=["folder-blobs"])),
+    "code as a backbone": ("a reference that needs no code",
                            cell(backbone__ref="py:os:system", backbone__source="py")),
-    "a flag left out": ("[flags]", cell(flags=[])),
-    "dense right below right": ("[contradiction]", records(dense(0))),
-    "dense wrong below wrong": ("[contradiction]", records(dense(29))),
-    "dense totals": ("[dense]", records(dense(20, 500))),
-    "collapsed, yet right": ("exactly one class right", records(collapsed_but_right)),
-    "never finite, yet right": ("no finite logits", records(never_finite_but_right)),
+    "a flag left out": ("the flags are none, its data need custom", cell(flags=[])),
+    "dense right below right": ("fewer dense queries are right or wrong", records(dense(0))),
+    "dense wrong below wrong": ("fewer dense queries are right or wrong", records(dense(29))),
+    "dense totals": ("all images but the support", records(dense(20, 500))),
+    "collapsed, yet right": ("not right for exactly one class", records(collapsed_but_right)),
+    "never finite, yet right": ("no logits are finite, but", records(never_finite_but_right)),
     "equal images, other counts": ("equal fingerprints with other class counts", other_counts),
-    "another's outcomes": ("[copied]", bob_as_carol),
-    "records that are none": ("[unreadable]",
-                              lambda b: parquet(b, "carol").write_bytes(b"x")),
-    "a result without records": ("[unreadable]",
-                                 lambda b: parquet(b, "carol").unlink()),
-    "an added result without hashes": ("[unreadable]", write("carol/m/w/d/5w9s.json", "{}")),
-    "JSON without end": ("[unreadable]", write("carol/m/w/d/x.json", "[" * 100_000)),
-    "a badge that is none": ("[entry]", write("carol/badges/20260101-00000000.json", "{}")),
+    "records that are none": ("cannot be read", unreadable_records),
+    "JSON without end": ("is no valid entry", write("carol/entry.json", "[" * 100_000)),
+    "a key twice": ("not as fsbench writes it", lambda b: repeat_key(b / "carol/entry.json")),
+    "a badge that is none": ("is not a valid Badge", write("carol/badges/20260101-00000000.json", "{}")),
     "another name inside": ("name the folder after it", entry(declaration__name="dora")),
-    "another model's folder": ("[backbone]", lambda b: edit(
-        next((b / "carol").rglob("model.json")), n_parameters=1)),
+    "controls that are not there": ("controls", entry(controls=[1])),
+    "controls alone": ("no network but controls", entry(controls=[0])),
 }  # fmt: skip
 
 
@@ -437,7 +472,7 @@ def test_no_file_of_a_pull_request_passes_for_the_base(
     else:
         home.write_text("x")
     assert check(board, "--base", "release/1") == 5
-    assert "alice/entry.json: found deleted in the existing entry" in capsys.readouterr().err
+    assert "alice/entry.json: deleted in the existing entry" in capsys.readouterr().err
 
 
 def test_what_is_not_committed_is_no_pull_request(
@@ -458,7 +493,7 @@ def test_a_pull_request_has_one_owner(
     add(base, board, "dave")
     for compared in (("--base", "main"), ("--base-folder", str(base / "board"))):
         assert check(board, *compared) == 5
-        assert "[owner]" in (shown := capsys.readouterr().err)
+        shown = capsys.readouterr().err
         assert "carol by C. Carol; dave by D. Dave, expected one owner" in shown
 
 
@@ -493,7 +528,7 @@ def test_a_board_inside_a_repository(
     write("setup.py")(tmp_path / "whole")
     commit(tmp_path / "whole")
     assert check(board, "--base", "base") == 5
-    assert "setup.py: found added outside of entry folders" in capsys.readouterr().err
+    assert "setup.py: added outside of entry folders" in capsys.readouterr().err
 
 
 def near_copy(board: Path) -> None:
@@ -506,7 +541,7 @@ def other_outcomes_of_equal_weights(board: Path) -> None:
     shutil.rmtree(board / "carol")
     results = board.parent / "results"
     fakes.write(results, accuracy=0.9, name="carol", backbone=fakes.facts("bob"))
-    submit_results(results, board, declared("carol", "C. Carol"))
+    write_apart(results, board, "carol", "C. Carol")
 
 
 @pytest.mark.parametrize(
@@ -561,6 +596,8 @@ def sign(board: Path, key: str, accuracy: float = 0.6, *, old: bool = False) -> 
     submit_results(results, board, declared("alice", "A. Alice"), replace=True, sign_with=path)
     if old:
         resign(board, path, submitted="2026-01-01T00:00:00+00:00")
+    else:
+        git(board, "checkout", "-q", "--", "board.json", "history.jsonl")
 
 
 def resign(board: Path, signer: Path, **changes: object) -> None:
@@ -597,23 +634,32 @@ def roll_back(board: Path) -> None:
 def drop_badge(board: Path) -> None:
     """Equal results are submitted again, to be rid of a badge."""
     sign(board, "alice")
-    next((board / "alice" / "badges").glob("*.json")).unlink()
+    shutil.rmtree(board / "alice" / "badges")
+
+
+def replace_control(board: Path) -> None:
+    """Worse results of a control give all others a gain."""
+    edit(board / "board.json", controls=["alice"])
+    commit(board)
+    git(board, "branch", "-f", "main")
+    sign(board, "alice", 0.3)
 
 
 SIGNED: dict[str, tuple[str, Edit]] = {
-    "another key signs": ("[signature]", replace_by("mallory")),
+    "another key signs": ("none of its key", replace_by("mallory")),
     "another key signs as its own": ("changed in the existing entry 'alice'", own_key),
     "the signature is deleted": (
-        "[signature]", lambda b: (b / "alice" / "entry.json.sig").unlink()),
+        "none of its key", lambda b: (b / "alice" / "entry.json.sig").unlink()),
     "the key is deleted": ("changed in the existing entry 'alice'",
                            lambda b: drop(b / "alice" / "entry.json", "key")),
-    "edited after signing": ("[signature]",
+    "edited after signing": ("none of its key",
                              lambda b: edit(b / "alice" / "entry.json", submitted="2026-02-02")),
     "an older state": ("changed in the existing entry 'alice'", roll_back),
     "the entry is deleted": ("deleted in the existing entry", lambda b: shutil.rmtree(b / "alice")),
     "a badge is changed": ("changed in the existing entry 'alice'", lambda b: edit(
         next((b / "alice" / "badges").glob("*.json")), date="2026-01-01T00:00:00+00:00")),
     "a badge is deleted": ("deleted in the existing entry 'alice'", drop_badge),
+    "a control is replaced": ("in 'alice', which board.json names as a control", replace_control),
     "a link beside a signature": ("a link", lambda b: (
         sign(b, "alice", 0.9), (b / "alice" / "x").symlink_to("/"))),
 }  # fmt: skip
@@ -631,7 +677,7 @@ def test_a_signed_entry_is_its_owners(
     assert check(signed, "--base", "main") == 5
     shown = capsys.readouterr().err
     assert words in shown
-    assert "in the existing entry 'alice'" in shown or words == "a link"
+    assert "in the existing entry 'alice'" in shown or words == "a link" or "control" in name
 
 
 @pytest.fixture
@@ -719,7 +765,7 @@ BADGES: dict[str, tuple[str, Edit]] = {
     "signed by a key that the same request allows": (
         "added in the existing entry 'bob'", trust_mallory),
     "edited after signing": ("added in the existing entry 'bob'", edit_signed),
-    "of another entry": ("a badge of other results", copy_of_alice),
+    "of another entry": ("a badge of 'alice', expected of 'bob'", copy_of_alice),
     "signed for entries": ("added in the existing entry 'bob'", for_entries),
     "a signature without its badge": ("added in the existing entry 'bob'",
                                       lambda b: badge_of(b).unlink()),
@@ -730,10 +776,10 @@ BADGES: dict[str, tuple[str, Edit]] = {
                            moved("badges/20200101000000-00000000.json")),
     "another file beside it": ("added in the existing entry 'bob'", beside("x.txt")),
     "another signature beside it": ("added in the existing entry 'bob'", beside("x.json.sig")),
-    "in other letters": ("[change]", lambda b: badge_of(b).parent.parent.rename(b / "BOB")),
-    "a date to come": ("[badge]", lambda b: badge_of(b, date="2099-01-01T00:00:00+00:00")),
+    "in other letters": ("in the existing entry", lambda b: badge_of(b).parent.parent.rename(b / "BOB")),
+    "a date to come": ("a date that has passed", lambda b: badge_of(b, date="2099-01-01T00:00:00+00:00")),
     "with a deletion": ("deleted in the existing entry 'alice'", lambda b: (
-        badge_of(b), result(b, "alice").unlink())),
+        badge_of(b), outcomes(b, "alice").unlink())),
 }  # fmt: skip
 
 
@@ -792,7 +838,7 @@ def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
     right = np.random.default_rng(0).binomial(75, 0.6, (5, 100))
     right[4] = right[0]
     group = [
-        suspicion.OutcomeRow(
+        near_copies.OutcomeRow(
             f"e{i}",
             "linear",
             (column, "", 75, b""),
@@ -802,26 +848,26 @@ def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
         for column, order in (("a", range(5)), ("b", range(4, -1, -1)))
         for i in order
     ]
-    monkeypatch.setattr(suspicion, "ROWS", rows)
-    near, other = suspicion.REASONS
+    monkeypatch.setattr(near_copies, "ROWS", rows)
+    near, other = near_copies.REASONS
     expected = {"e0": {near: ["e4"]}, "e4": {near: ["e0"]}, "e1": {other: ["e3"]}}
     file = BoardFile(name="board")
-    assert suspicion.find_suspicions(file, group) == expected | {"e3": {other: ["e1"]}}
+    assert near_copies.find_suspicions(file, group) == expected | {"e3": {other: ["e1"]}}
     cleared = file.model_copy(update={"cleared": (("e4", "e0"),)})
-    assert suspicion.find_suspicions(cleared, group) == {
+    assert near_copies.find_suspicions(cleared, group) == {
         "e1": {other: ["e3"]},
         "e3": {other: ["e1"]},
     }
-    assert suspicion.find_suspicions(file, group[:1]) == {}
+    assert near_copies.find_suspicions(file, group[:1]) == {}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 256])
 def test_pairs_of_near_rows_have_their_distances(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suspicion, "ROWS", rows)
+    monkeypatch.setattr(near_copies, "ROWS", rows)
     right = np.random.default_rng(0).integers(0, 5, (9, 6)).astype(np.float64)
-    pairs, distances = suspicion.pair_near_rows(right, right.sum(axis=1), 25.0)
+    pairs, distances = near_copies.pair_near_rows(right, right.sum(axis=1), 25.0)
     found = {frozenset(pair): d for pair, d in zip(pairs.tolist(), distances, strict=True)}
     every = {
         frozenset((a, b)): float(((right[a] - right[b]) ** 2).sum())
@@ -835,6 +881,6 @@ def test_pairs_of_near_rows_have_their_distances(
 def test_an_entry_with_two_results_in_a_column_is_named_once() -> None:
     right = np.random.default_rng(0).binomial(75, 0.6, (2, 100))
     outcomes = [Outcomes(np.arange(100), row, "draws", 75) for row in right]
-    rows = [suspicion.OutcomeRow("e", "linear", ("a", "", 75, b""), "w", o) for o in outcomes]
+    rows = [near_copies.OutcomeRow("e", "linear", ("a", "", 75, b""), "w", o) for o in outcomes]
     others = {"suspicious: other outcomes than the same weights in": ["e"]}
-    assert suspicion.find_suspicions(BoardFile(name="board"), rows) == {"e": others}
+    assert near_copies.find_suspicions(BoardFile(name="board"), rows) == {"e": others}
