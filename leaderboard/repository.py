@@ -132,10 +132,10 @@ def to_public_address(address: str) -> str | None:
 def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
     """Write the tables of a board into its README; return the file, and whether it changed.
 
-    Raises UsageError for a README without the two marks between which the tables stand.
+    The history of the board is brought up to date. Raises UsageError for a README without the two
+    marks between which the tables stand.
     """
-    Board.existing(folder)
-    path = folder / README_FILE
+    board, path = Board.existing(folder), folder / README_FILE
     text = path.read_text(encoding="utf8") if path.is_file() else ""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -143,6 +143,8 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
         raise UsageError(
             f"{path} has no place for the tables", fix=f"add the lines {BEGIN} and {END} to it"
         )
+    with board.lock():
+        board.settle()
     views = [view for view in rank_board(folder, report) if view.ranking.entries]
     tables = [make_overview_table(view) for view in views]
     texts = [render_table(table.complete or table) for table in tables] or [NO_ENTRIES]
@@ -253,6 +255,8 @@ def commit_entries(tree: Path, home: Path, names: Sequence[str], base: str) -> s
         run_git(tree, "add", "-f", "--", *(str(home / name) for name in names))
         fix = "git config --global user.name NAME, and user.email ADDRESS"
         run_git(tree, "commit", "-q", "-m", subject, fix=fix)
+        for words in (("checkout", "-q", "--", "."), ("clean", "-q", "-fd")):
+            run_git(tree, *words)  # what only a maintainer records
         if problems := list(check_changes(compare_with_base(tree / home, base))):
             listed = "\n  ".join(map(str, problems))
             raise ValidationFailed(f"the board would refuse the pull request\n  {listed}")

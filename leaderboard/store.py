@@ -39,7 +39,7 @@ from fsbench.results.entry import (
     read_content,
     write_entry,
 )
-from fsbench.results.names import BADGES
+from fsbench.results.names import BADGES, safe_name
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
 from leaderboard.history import (
@@ -227,8 +227,8 @@ class Board:
         raise UsageError(f"'{name}' is no single network", fix=f"name one: {listed}")
 
     def select_columns(self, submission: "Submission") -> "Submission":
-        """Return the submission without results that a board with a version has no column for."""
-        if self.file.version is None:
+        """Return the submission without what an official board or a version has no column for."""
+        if self.file.version is None and not (self.file.official and self.file.columns):
             return submission
         results = [loaded for loaded in submission.cells if loaded.result.column in self.file.named]
         names = {loaded.result.column for loaded in submission.cells} - self.file.named.keys()
@@ -332,6 +332,8 @@ class Board:
                 else sorted(board.names(), key=History.read(self.folder).order)
             )
             file = complete_columns(board.file, [board.entry(name) for name in names])
+            if not (self.folder / BOARD_FILE).is_file():
+                file = file.model_copy(update={"name": safe_name(self.folder.resolve().name)})
             if file != board.file:
                 write_record(self.folder / BOARD_FILE, file)
 

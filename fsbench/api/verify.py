@@ -1,9 +1,8 @@
 """Verify an entry: recompute some of its episodes from the weights and compare every outcome.
 
-Half of the episodes are drawn from the entry's hash chain, half from a seed that the submitter
-could not foresee (leaderboard/board/badges.py). They are recomputed by the evaluation itself, in
-the blocks that they were computed in, so that in one environment every bit is equal
-(protocols/README.md).
+The episodes of each column are drawn from the digest of the entry and a seed that its submitter
+cannot foresee (leaderboard/badges.py). They are recomputed by the evaluation itself, in the blocks
+that they were computed in, so that in one environment every bit is equal (protocols/README.md).
 """
 
 import os

@@ -181,7 +181,10 @@ def freeze(
     from leaderboard.freeze import freeze_board
 
     file = freeze_board(board, version, about, console.reporter())
-    typer.echo(f"{board}: {file.title} ({len(file.columns or ())} columns, {file.date})")
+    columns = file.columns or ()
+    typer.echo(
+        f"{board}: {file.title} ({len(columns)} column{'s' * (len(columns) > 1)}, {file.date})"
+    )
 
 
 def methods(

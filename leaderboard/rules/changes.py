@@ -59,7 +59,7 @@ class TreeChanges:
     """All changes of a tree below `root`, and the names in the board folder of the base.
 
     board: path of the board below `root`; signed: changed entries of the base that their owner
-    signed, by name; file: the base's board.json, with the keys that it trusts to sign badges and the
+    signed, by name; file: the base's board.json, which names the keys that sign badges and the
     entries that gains are over.
     """
 
@@ -292,7 +292,7 @@ def explain_refusal(
     """Return why a submitter may not make a change.
 
     replaced: entries of the base that name a key, with their new state if it signed that. Their
-    badges stay, so that no failed one is lost; gains of others hang on a control, so that stays too.
+    badges stay, so that no failed one is lost; a control stays, since gains of others are over it.
     """
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()

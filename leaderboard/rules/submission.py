@@ -53,7 +53,7 @@ from leaderboard.intake.submission import (
     read_submissions,
     recipe_key,
 )
-from leaderboard.record import find_differing_keys, identify_column
+from leaderboard.record import find_differing_keys
 from leaderboard.store import Board, seed_of
 from leaderboard.tables import match_column, track_key
 
@@ -419,11 +419,15 @@ def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem
         data = loaded.result.dataset
         if data.name not in TARGETS.suite_names():
             if "custom" not in data.flags:
-                yield contrast(loaded, "flags", f"data set {data.name} unflagged", "flag custom")
+                yield contrast(
+                    loaded, "flags", f"data set {data.name} unflagged", "the flag custom"
+                )
         elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
             facts = suite_facts()[data.name]
             if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
-                yield contrast(loaded, "flags", f"counts {data.class_counts}", "flag subset")
+                actual = f"{sum(data.class_counts)} images and no flag"
+                expected = f"{facts.n_images} official images, or the flag subset"
+                yield contrast(loaded, "flags", actual, expected)
 
 
 def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
@@ -454,12 +458,15 @@ def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
 def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check that results named like a column of the board have its spec and its images."""
     for loaded in submission.cells:
-        expected = board.file.named.get(loaded.result.column)
-        if expected is not None and match_column(board.file, loaded.result) is None:
-            wrong = "images" if expected.has_spec_of(loaded.result) else "spec"
-            fix = "evaluate with the board's settings and data"
-            actual = identify_column(loaded.result).canonical()
-            yield contrast(loaded, "column", f"other {wrong}: {actual}", expected.canonical(), fix)
+        result, column = loaded.result, board.file.named.get(loaded.result.column)
+        if column is None or match_column(board.file, result) is not None:
+            continue
+        what, actual, expected = "spec", result.spec_digest, column.spec_digest
+        if column.has_spec_of(result):
+            what, actual = "images", result.dataset.identity
+            expected = column.fingerprint or column.images_hash or f"{column.images} official ones"
+        fix = "evaluate with the board's settings and data"
+        yield contrast(loaded, "column", f"other {what} than the board's: {actual}", expected, fix)
 
 
 def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ Cell = tuple[Result, Records]
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the content of entry.json and nothing else, with the layout of fsbench if it is valid."""
+    """Change the content of entry.json and nothing else; fsbench lays out what is valid."""
     path = folder / ENTRY_FILE
     content = json.loads(path.read_text(encoding="utf8"))
     change(content)

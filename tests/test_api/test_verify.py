@@ -19,6 +19,7 @@ from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
+from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
 from leaderboard.badges import Badge, read_badges
 from leaderboard.rules.board import inspect_board
@@ -59,7 +60,11 @@ def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> Non
     badge = check(board, made)
     assert (badge.verdict, badge.not_verified) == ("verified", ())
     assert [cell.cell for cell in badge.cells] == [CENTROID, LINEAR]
-    assert sum(len(cell.drawn) for cell in badge.cells) == 20
+    assert [len(cell.drawn) for cell in badge.cells] == [30, 30]
+    assert badge.words.endswith(
+        ": 30 episodes or more in each of 2 of 2 columns; a forged gain of 7.6 points in one of "
+        "them is found with 95 %"
+    ), badge.words  # by hand: (1 - .05 ^ (1 / 30)) (1 - .201) = .0759
     assert all(cell.allowed == 0 and cell.outcomes == 75 * cell.episodes for cell in badge.cells)
     assert all(cell.dense and cell.dense.outcomes > 75 * cell.episodes for cell in badge.cells)
     assert badge.environment["threads"] == "1"
@@ -82,8 +87,7 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     assert other.cells[0].differs == ("batch size: 7 -> 8",)
     (recomputation,) = recompute(Board.open(tmp_path / "board").entry("entry"), "board")
     assert "--batch-size=7" in recomputation.script()
-    plain = Board.open(made / "board").entry("entry").cells[0]
-    assert "batch" not in plain.path.read_text()
+    assert '"batch_size": null' in (made / "board" / "entry" / "entry.json").read_text()
 
 
 def test_the_printed_commands_give_the_results_again(
@@ -97,10 +101,11 @@ def test_the_printed_commands_give_the_results_again(
         with pytest.raises(SystemExit) as stop:
             run(list(command[1:]))
         assert stop.value.code == 0
-    again = {
-        cell.result.task: cell.result.records_digest for cell in read_cells(tmp_path / "results")
-    }
-    assert again == {cell.result.task: cell.result.records_digest for cell in entry.cells}
+    again, before = (
+        {cell.result.task: digest_records(cell.records) for cell in cells}
+        for cells in (read_cells(tmp_path / "results"), entry.cells)
+    )
+    assert again == before
 
 
 def test_one_query_flipped_with_every_hash_made_to_fit(board: Path, made: Path) -> None:
@@ -181,8 +186,11 @@ def test_the_command_prints_stores_and_exits(
         return int(stop.value.code or 0)
 
     options = ("verify", "entry", "-m", *MODEL.refs, "--random-init", 0, "--cache", made / "cache")
-    assert call(*options, "--episodes", 2, "-t", "toy_tiles/linear") == 0
+    assert call(*options, "--episodes", 29) == 2
+    assert "give 30 or more, or all" in capsys.readouterr().err
+    assert call(*options, "--episodes", "all", "-t", "toy_tiles/linear") == 0
     shown = capsys.readouterr()
+    assert "40 episodes or more in each of 1 of 2 columns" in shown.out + shown.err
     assert "verified" in shown.out
     assert f"not verified: {CENTROID}" in shown.err
     assert call("show") == 0

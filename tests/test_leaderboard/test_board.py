@@ -1,6 +1,5 @@
 """The board folder: entries whole or not there, two submitters at once, columns, hand edits."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +8,10 @@ from threading import Thread
 import pytest
 from support import fakes
 from support.fakes import DECLARATION
+from support.forged import edit
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.results import read
+from fsbench.results import ResultStore, read
 from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.rules.submission import submit_results
@@ -29,9 +29,10 @@ def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None
         results, key=lambda r: str(r.task)
     )
     entry = EntryFile.model_validate_json((folder / "entry.json").read_text())
-    assert entry.kind == "measured"
     assert entry.declaration == DECLARATION
-    assert [p.name for p in (tmp_path / "board").iterdir() if p.name[0] != "."] == ["entry"]
+    assert sorted(p.name for p in folder.iterdir()) == ["entry.json", entry.outcomes_file]
+    names = sorted(p.name for p in (tmp_path / "board").iterdir() if p.name[0] != ".")
+    assert names == ["board.json", "entry", "history.jsonl"]
 
 
 def test_only_what_was_checked_is_written(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_replace_leaves_nothing_of_the_old_entry(tmp_path: Path) -> None:
     fakes.write_probe(tmp_path / "r")
     submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     fakes.write(tmp_path / "new", 0.9)
-    with pytest.raises(ValidationFailed, match="taken"):
+    with pytest.raises(ValidationFailed, match="expected a free name"):
         submit_results(tmp_path / "new", tmp_path / "board", DECLARATION)
     submit_results(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
     assert [str(r.task) for r in read(tmp_path / "board")] == ["folder-blobs:5w1s/linear@ibm"]
@@ -99,10 +100,10 @@ def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fakes.write(tmp_path / "r")
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("leaderboard.store.write_record", full)
+    monkeypatch.setattr("leaderboard.store.write_entry", full)
     with pytest.raises(OSError, match="disk full"):
         submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert Board.open(tmp_path / "board").names() == []
@@ -112,12 +113,10 @@ def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_entry_edited_on_the_board_is_named(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
     submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
-    file = next((tmp_path / "board").rglob("5w*.json"))
-    data = json.loads(file.read_text())
-    data["score"]["mean"] = 0.99
-    file.write_text(json.dumps(data))
-    with pytest.raises(ValidationFailed, match=file.name):
-        rank_board(tmp_path / "board")[0]
+    home = tmp_path / "board" / "entry"
+    edit(home, lambda content: content["results"][0]["score"].update(mean=0.99))
+    with pytest.raises(ValidationFailed, match=f"{home}:folder-blobs.*the file says 99.00"):
+        rank_board(tmp_path / "board")
 
 
 def test_an_entry_under_another_name_is_refused(tmp_path: Path) -> None:
@@ -139,10 +138,11 @@ def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r", shots=5)
     named(tmp_path / "board", (identify_column(one),))
     submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
-    view = rank_board(tmp_path / "board")[0]
+    view, extra = rank_board(tmp_path / "board")
     assert view.ranking.columns == (str(one.column),)
     assert view.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
-    assert len(read(tmp_path / "board")) == 1
+    assert extra.track is not None
+    assert (extra.track.extra, extra.ranking.tiers) == (True, ())
 
 
 def test_official_boards_leave_out_what_is_no_column(tmp_path: Path) -> None:
@@ -154,24 +154,20 @@ def test_official_boards_leave_out_what_is_no_column(tmp_path: Path) -> None:
     assert [r.task for r in read(tmp_path / "board")] == [one.task]
 
 
-def test_columns_of_other_specs_or_images_are_kept_apart(tmp_path: Path) -> None:
+def test_another_spec_or_other_images_of_a_column_are_refused(tmp_path: Path) -> None:
     fakes.write(tmp_path / "a")
+    submit_results(tmp_path / "a", tmp_path / "board", DECLARATION)
     moved = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
-    fakes.write(tmp_path / "b", name="b", data=moved)
-    for who in "ab":
-        declared = DECLARATION.model_copy(update={"name": who})
-        submit_results(tmp_path / who, tmp_path / "board", declared)
-    main, other = rank_board(tmp_path / "board")
-    assert [[s.name for s in t.ranking.entries] for t in (main, other)] in (
-        [["a"], ["b"]],
-        [["b"], ["a"]],
-    )
-    assert main.ranking.columns == other.ranking.columns
-    assert main.track is not None
-    assert other.track is not None
-    assert other.track.label.startswith(f"{main.track.label} other images or episodes #")
-    assert not main.ranking.unranked
-    assert not other.ranking.unranked
+    fakes.write(tmp_path / "images", name="b", data=moved)
+    declared = DECLARATION.model_copy(update={"name": "b"})
+    with pytest.raises(ValidationFailed, match=f"other images than the board's: {'9' * 64}"):
+        submit_results(tmp_path / "images", tmp_path / "board", declared)
+    spec = fakes.episodic(n_episodes=30)
+    cell = ResultStore(tmp_path / "spec").cell(fakes.facts("b"), fakes.dataset(), spec)
+    cell.write_block(0, fakes.episodes(spec, fakes.dataset(), range(30), 0.6))
+    cell.finish(range(30), provenance=fakes.provenance())
+    with pytest.raises(ValidationFailed, match=f"other spec than the board's: {spec.digest()}"):
+        submit_results(tmp_path / "spec", tmp_path / "board", declared)
 
 
 def test_bad_boards_are_named(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import pytest
 from support import fakes
 from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
 from support.fakes import DECLARATION
-from support.forged import flipped, forge
 from support.forged import edit as edit_entry
+from support.forged import flipped, forge
 
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
@@ -332,12 +332,17 @@ def repeat_key(path: Path) -> None:
     path.write_text(path.read_text().replace("{", '{\n "submitted": "2026-01-01",', 1))
 
 
+TEXT, NAME = "printable text of at most 4000", "a name that no file of a board"
+"""What is demanded of texts and of names of entries."""
+
 CONTENTS: dict[str, tuple[str, Edit]] = {
     "submitted: no date": ("a date, ISO 8601, with zone", entry(submitted="yesterday")),
     "submitted: in the future": ("no date in the future",
                                  entry(submitted="2999-01-01T00:00:00+00:00")),
-    "submitted: without a zone": ("a date, ISO 8601, with zone", entry(submitted="2026-01-01T00:00:00")),
-    "submitted: a script": ("a date, ISO 8601, with zone", entry(submitted="<script>alert(1)</script>")),
+    "submitted: without a zone": ("a date, ISO 8601, with zone",
+                                  entry(submitted="2026-01-01T00:00:00")),
+    "submitted: a script": ("a date, ISO 8601, with zone",
+                            entry(submitted="<script>alert(1)</script>")),
     "submitted: the last year": ("no date in", entry(submitted="9999-12-31T23:59:59-23:59")),
     "submitted: before the project": ("no date before 2025-01-01",
                                       entry(submitted="2024-12-31T23:59:59+00:00")),
@@ -353,29 +358,29 @@ CONTENTS: dict[str, tuple[str, Edit]] = {
     "fsbench: a formula": ("a version such as 1.2.3", entry(fsbench="=1+1")),
     "torch: no version": ("a version such as 1.2.3", cell(provenance__packages__torch="newest")),
     "python: no version": ("a version such as 1.2.3", cell(provenance__python="3.12\u200b.0")),
-    "a direction mark": ("printable text of at most 4000", entry(declaration__statement="good \u202e dab")),
-    "a character that shows nothing": ("printable text of at most 4000", entry(declaration__authors="C. Caro\u3164l")),
-    "a selector of variants": ("printable text of at most 4000", entry(declaration__authors="C. Carol\ufe0f")),
-    "a selector of many variants": ("printable text of at most 4000", entry(declaration__authors="C. Carol\U000e0101")),
-    "braille without a dot": ("printable text of at most 4000", entry(declaration__statement="a\u2800")),
-    "a space at the end": ("printable text of at most 4000", entry(declaration__authors="C. Carol ")),
-    "a space at the start": ("printable text of at most 4000", entry(declaration__authors=" C. Carol")),
-    "a control character of C1": ("printable text of at most 4000", entry(declaration__authors="C.\u009b2J Carol")),
+    "a direction mark": (TEXT, entry(declaration__statement="good \u202e dab")),
+    "a character that shows nothing": (TEXT, entry(declaration__authors="C. Caro\u3164l")),
+    "a selector of variants": (TEXT, entry(declaration__authors="C. Carol\ufe0f")),
+    "a selector of many variants": (TEXT, entry(declaration__authors="C. Carol\U000e0101")),
+    "braille without a dot": (TEXT, entry(declaration__statement="a\u2800")),
+    "a space at the end": (TEXT, entry(declaration__authors="C. Carol ")),
+    "a space at the start": (TEXT, entry(declaration__authors=" C. Carol")),
+    "a control character of C1": (TEXT, entry(declaration__authors="C.\u009b2J Carol")),
     "a control character of C0": ("declaration.authors", entry(declaration__authors="C.\x1b[2J")),
-    "a zero-width name": ("printable text of at most 4000", entry(declaration__authors="C. Carol\u200b")),
-    "a private character": ("printable text of at most 4000", entry(declaration__license="\ue000")),
-    "marks upon marks": ("printable text of at most 4000", entry(declaration__statement="a" + "\u0301" * 40)),
+    "a zero-width name": (TEXT, entry(declaration__authors="C. Carol\u200b")),
+    "a private character": (TEXT, entry(declaration__license="\ue000")),
+    "marks upon marks": (TEXT, entry(declaration__statement="a" + "\u0301" * 40)),
     "a long statement": ("at most 2000", entry(declaration__statement="x" * 5000)),
-    "a direction mark in the version": ("printable text of at most 4000", entry(fsbench="1.0\u202e")),
-    "a class name with a line separator": ("printable text of at most 4000",
+    "a direction mark in the version": (TEXT, entry(fsbench="1.0\u202e")),
+    "a class name with a line separator": (TEXT,
                                            cell(dataset__class_names=[*"uvwxy", "z\u2028"])),
     "an empty author": ("declaration.authors", entry(declaration__authors="")),
     "an unknown field": ("unknown key 'rank'", entry(rank=1)),
-    "a device of Windows": ("a name that no file of a board", renamed("con")),
-    "a device with a suffix": ("a name that no file of a board", renamed("LPT1.pth")),
-    "a name of a page": ("a name that no file of a board", renamed("index.html")),
-    "a name of a record": ("a name that no file of a board", renamed("Entry.json")),
-    "a name of a folder": ("a name that no file of a board", renamed("badges")),
+    "a device of Windows": (NAME, renamed("con")),
+    "a device with a suffix": (NAME, renamed("LPT1.pth")),
+    "a name of a page": (NAME, renamed("index.html")),
+    "a name of a record": (NAME, renamed("Entry.json")),
+    "a name of a folder": (NAME, renamed("badges")),
     "a name in other letters": ("use letters, digits and", renamed("c\u0430rol")),
     "seconds that overflow": ("results.0.seconds", cell(provenance__seconds=1.7e308)),
     "seconds of 1000 years": ("results.0.seconds", cell(provenance__seconds=3e10)),
@@ -388,14 +393,16 @@ CONTENTS: dict[str, tuple[str, Edit]] = {
     "epochs of a head": ("specs.0.episodic.head.epochs", cell(spec__head__epochs=10**9)),
     "draws that take hours": ("episodes times images",
                               cell(dataset__class_counts=[15_000_000] * 6)),
-    "more images than there are": ("draws (episodes times images", cell(dataset__class_counts=[10**29] * 6)),
+    "more images than there are": ("draws (episodes times images",
+                                   cell(dataset__class_counts=[10**29] * 6)),
     "another mean": ("the file says 99.00 ± ", cell(score__mean=0.99)),
     "a mean above one": ("results.0.score.mean", cell(score__mean=99.0)),
     "other records": ("cannot be read", entry(outcomes="0" * 64)),
     "another manifest": ("0000, expected ", cell(manifest_hash="0" * 64)),
     "another column": ("is named 'folder-blobs:5w5s", cell(
         column="folder-blobs:5w5s/linear@ibm 32px n_query=5")),
-    "a hidden training set": ("trained on folder-blobs, expected it declared", cell(backbone__pretraining_data=["folder-blobs"])),
+    "a hidden training set": ("trained on folder-blobs, expected it declared",
+                              cell(backbone__pretraining_data=["folder-blobs"])),
     "code as a backbone": ("a reference that needs no code",
                            cell(backbone__ref="py:os:system", backbone__source="py")),
     "a flag left out": ("the flags are none, its data need custom", cell(flags=[])),
@@ -408,7 +415,8 @@ CONTENTS: dict[str, tuple[str, Edit]] = {
     "records that are none": ("cannot be read", unreadable_records),
     "JSON without end": ("is no valid entry", write("carol/entry.json", "[" * 100_000)),
     "a key twice": ("not as fsbench writes it", lambda b: repeat_key(b / "carol/entry.json")),
-    "a badge that is none": ("is not a valid Badge", write("carol/badges/20260101-00000000.json", "{}")),
+    "a badge that is none": ("is not a valid Badge",
+                             write("carol/badges/20260101-00000000.json", "{}")),
     "another name inside": ("name the folder after it", entry(declaration__name="dora")),
     "controls that are not there": ("controls", entry(controls=[1])),
     "controls alone": ("no network but controls", entry(controls=[0])),
@@ -776,8 +784,10 @@ BADGES: dict[str, tuple[str, Edit]] = {
                            moved("badges/20200101000000-00000000.json")),
     "another file beside it": ("added in the existing entry 'bob'", beside("x.txt")),
     "another signature beside it": ("added in the existing entry 'bob'", beside("x.json.sig")),
-    "in other letters": ("in the existing entry", lambda b: badge_of(b).parent.parent.rename(b / "BOB")),
-    "a date to come": ("a date that has passed", lambda b: badge_of(b, date="2099-01-01T00:00:00+00:00")),
+    "in other letters": ("in the existing entry",
+                         lambda b: badge_of(b).parent.parent.rename(b / "BOB")),
+    "a date to come": ("a date that has passed",
+                       lambda b: badge_of(b, date="2099-01-01T00:00:00+00:00")),
     "with a deletion": ("deleted in the existing entry 'alice'", lambda b: (
         badge_of(b), outcomes(b, "alice").unlink())),
 }  # fmt: skip

@@ -24,11 +24,11 @@ def add(board: Path, name: str, **fields: object) -> None:
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    """Two entries of the official images, one of them also on images of its own."""
+    """Two entries of the official images, both also on images of their own."""
     folder = tmp_path / "mine"
-    add(folder, "a", data=fakes.official())
-    fakes.write(tmp_path / "results-b", name="b")
-    add(folder, "b", data=fakes.official())
+    for name in "ab":
+        fakes.write(tmp_path / f"results-{name}", name=name)
+        add(folder, name, data=fakes.official())
     return folder
 
 
@@ -49,7 +49,7 @@ def test_the_columns_that_entries_hold_are_frozen(
     assert file.frozen == file.digests()
     assert inspect_board(board).problems == []
     shown = {view.track and view.track.data: len(view.contenders) for view in rank_board(board)}
-    assert shown == {"official": 2, "subset": 1}
+    assert shown == {"official": 2, "subset": 2}
 
 
 def test_a_change_in_place_is_seen_and_other_images_are_refused(board: Path) -> None:
@@ -72,14 +72,17 @@ def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError, match="has no columns"):
         freeze_board(tmp_path / "mine")
-    for name, images in (("a", "e"), ("b", "f")):
-        data = fakes.official().model_copy(update={"fingerprint": images * 64})
-        add(tmp_path / "mine", name, data=data)
-    with pytest.raises(
-        UsageError, match="toy_tiles:5w1s/linear@ibm 32px n_query=5 with other images"
-    ):
+    add(tmp_path / "mine", "a", data=fakes.official())
+    other = fakes.official().model_copy(update={"fingerprint": "f" * 64})
+    with pytest.raises(ValidationFailed, match=f"other images than the board's: {'f' * 64}"):
+        add(tmp_path / "mine", "b", data=other)
+    path = tmp_path / "mine" / "board.json"
+    file = BoardFile.model_validate_json(path.read_text())
+    (column,) = file.columns or ()
+    both = (column, column.model_copy(update={"fingerprint": "f" * 64}))
+    path.write_text(file.model_copy(update={"columns": both}).model_dump_json())
+    with pytest.raises(UsageError, match="n_query=5 with other specs or images"):
         freeze_board(tmp_path / "mine")
-    assert not (tmp_path / "mine" / "board.json").exists()
 
 
 def test_named_columns_stay_and_the_names_of_official_boards_are_theirs(board: Path) -> None:
