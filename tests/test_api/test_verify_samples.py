@@ -83,7 +83,7 @@ COLUMN, EPISODES, QUERIES = "isic:5w5s/linear@ibm 224px", 600, 75
 
 
 def forge_whole(rng: np.random.Generator) -> np.ndarray:
-    """Return the queries (600, 75) that a forger changed: all wrong ones of an eighth of episodes."""
+    """Return the queries (600, 75) that a forger changed: all wrong ones of some episodes."""
     wrong = rng.random((EPISODES, QUERIES)) >= 0.6
     chosen = np.zeros(EPISODES, np.bool_)
     chosen[rng.permutation(EPISODES)[: round(EPISODES * FORGED / 0.4)]] = True
