@@ -3,8 +3,8 @@
 Entries of 32 columns of 600 episodes and 75 queries. For every size two processes, whose products
 of matrices use one thread: one reads the board and checks all of it, then ranks it; the other does
 both and writes the page. Nothing is cached. Columns are seconds of processor time (and of the
-clock), then the largest resident memory of each process. `growth` is the exponent of the processor time
-between two sizes: n log n is 1.23 from 50 to 100 entries and 1.15 from 400 to 1000; the paired
+clock), then the largest resident memory of each process. `growth` is the exponent of the processor
+time between two sizes: n log n is 1.23 from 50 to 100 entries, 1.15 from 400 to 1000; the paired
 tests, in `rank`, may take n for each tier.
 """
 
