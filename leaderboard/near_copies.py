@@ -213,12 +213,14 @@ def read_answers(rows: Sequence[OutcomeRow], places: Iterable[int]) -> dict[int,
     answers: dict[int, Answers] = {}
     for group in by_folder.values():
         first = rows[group[0]].loaded
-        cells = first.read_entry().cells if isinstance(first, VerifiedResult) else ()
+        table = first.read_table() if isinstance(first, VerifiedResult) else None
         for place in group:
-            loaded = rows[place].loaded
-            stored = cells[loaded.place] if isinstance(loaded, VerifiedResult) else loaded
-            right = rows[place].outcomes.right > 0
-            if isinstance(stored.records, EpisodeRecords):
-                right = stored.records.correct.ravel()
+            loaded, right = rows[place].loaded, rows[place].outcomes.right > 0
+            if table is not None and isinstance(loaded, VerifiedResult):
+                records = loaded.take_records(table)
+            else:
+                records = loaded.records
+            if isinstance(records, EpisodeRecords):
+                right = records.correct.ravel()
             answers[place] = Answers.of(right)
     return answers

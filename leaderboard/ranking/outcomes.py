@@ -7,16 +7,17 @@ records on disk.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
-from fsbench.results.entry import Entry, Loaded, read_entry
+from fsbench.results.entry import Entry, EntryFile, Loaded, decode_outcomes, read_content
+from fsbench.results.outcomes import MAX_FILE, OutcomeTable
 from fsbench.results.summary import choose_rate, scored_outcomes
 
 FINE = 2**33
@@ -110,22 +111,24 @@ class SummedCounts:
 class VerifiedResult(Loaded):
     """A checked result whose records are read again when they are needed.
 
-    place: in its entry; digest: of that entry; held_out: the outcomes by the held-out rule of a
-    probe, None if `outcomes` are the only ones.
+    place: in its entry; source: the file of outcomes; digest: of that file; held_out: the outcomes
+    by the held-out rule of a probe, None if `outcomes` are the only ones.
     """
 
     place: int
+    source: Path
     digest: str
     outcomes: Outcomes
     held_out: Outcomes | None
 
-    def __init__(self, loaded: Loaded, place: int, digest: str) -> None:
+    def __init__(self, loaded: Loaded, place: int, file: EntryFile) -> None:
         held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
         vars(self).update(
             folder=loaded.folder,
             result=loaded.result,
             place=place,
-            digest=digest,
+            source=loaded.folder / file.outcomes_file,
+            digest=file.outcomes,
             outcomes=extract_outcomes(loaded),
             held_out=held_out,
         )
@@ -133,19 +136,21 @@ class VerifiedResult(Loaded):
     @property
     def records(self) -> Records:
         """Read the records. Raises ValidationFailed."""
-        return self.read_entry().cells[self.place].records
+        return self.take_records(self.read_table())
 
-    def read_entry(self) -> Entry:
-        """Read the entry again. Raises ValidationFailed if it changed since it was checked."""
-        entry = read_entry(self.folder)
-        if entry.digest != self.digest:
-            raise ValidationFailed(f"{self.folder} changed while it was read", fix="try again")
-        return entry
+    def read_table(self) -> OutcomeTable:
+        """Read the outcomes of the entry. Raises ValidationFailed if they changed."""
+        content = read_content(self.source, MAX_FILE)
+        return decode_outcomes(self.source, content, self.digest)
+
+    def take_records(self, table: OutcomeTable) -> Records:
+        """Return the records in the outcomes of the entry."""
+        return table.records(self.place, self.result.spec, self.result.score.n)
 
 
 def compact(entry: Entry) -> Entry:
     """Return a checked entry without its records: a board has tens of thousands of results."""
-    cells = (VerifiedResult(cell, i, entry.digest) for i, cell in enumerate(entry.cells))
+    cells = (VerifiedResult(cell, i, entry.file) for i, cell in enumerate(entry.cells))
     return replace(entry, cells=tuple(cells))
 
 

@@ -72,9 +72,9 @@ def skills(name: str) -> list[int]:
 
 
 def cell(name: str, target: str, spec: EpisodicSpec, skill: int) -> Loaded:
-    """A result of this backbone; its luck is that of other entries some episodes later."""
+    """A result of this backbone; its luck is that of other entries some queries later."""
     template, noise, hard = variant(target, spec)
-    correct = np.roll(noise, int(1e9 * uniforms((1,), name)[0]), axis=0) < SKILLS[skill] - hard
+    correct = np.roll(noise, int(1e9 * uniforms((1,), name)[0])) < SKILLS[skill] - hard
     n = len(correct)
     records = EpisodeRecords(np.arange(n), correct, np.zeros(n, np.bool_), np.ones(n, np.bool_))
     score = summarize(records, spec).score
