@@ -170,6 +170,7 @@ def propose_entries(
     *,
     file: Path | None = None,
     models: Sequence[str] = (),
+    controls: Sequence[str] = (),
     replace: bool = False,
     sign_with: Path | None = None,
 ) -> Proposal:
@@ -191,6 +192,7 @@ def propose_entries(
                 declaration,
                 file=file,
                 models=models,
+                controls=controls,
                 replace=replace,
                 sign_with=sign_with,
             )

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fsbench.api.results import Results
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from leaderboard.rules.submission import submit_results
 
@@ -38,11 +39,13 @@ def submit(
     statement: str | None = None,
     declaration: str | Path | Declaration | None = None,
     models: Sequence[str] = (),
+    controls: Sequence[str] = (),
     dry_run: bool = False,
     replace: bool = False,
     sign_with: str | Path | None = None,
+    progress: Reporter = SILENT,
 ) -> list[AddedEntry]:
-    """Check results and add one entry per model to a board.
+    """Check results and add one entry per recipe, with all of its seeds, to a board.
 
     Every rule is checked before anything is written; if one is broken, nothing is.
 
@@ -61,12 +64,16 @@ def submit(
         A JSON, TOML or YAML file with these fields; by default the one that lies in `results`.
     models : sequence of str
         Submit only these models of the folder; all if empty.
+    controls : sequence of str
+        Models of the folder that each entry takes along as its own control.
     dry_run : bool
         Check only.
     replace : bool
         Replace an entry of the same name; a signed one needs the key that signed it.
     sign_with : str or Path, optional
         SSH key that signs the entry, so that no other key replaces it; needs ssh-keygen.
+    progress : Reporter
+        Receives which columns and seeds came and went of an entry that is replaced.
 
     Returns
     -------
@@ -117,9 +124,11 @@ def submit(
             stated,
             file=file,
             models=models,
+            controls=controls,
             dry_run=dry_run,
             replace=replace,
             sign_with=None if sign_with is None else Path(sign_with),
+            report=progress,
         )
     return [
         AddedEntry(c.name, c.model, c.facts.weights_hash, len(c.cells), tuple(c.left_out))

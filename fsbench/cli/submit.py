@@ -40,13 +40,18 @@ def submit(
     model: list[str] | None = Option(
         None, "-m", "--model", help="Submit only this model of the folder; repeatable."
     ),
+    control: list[str] | None = Option(
+        None, help="Model of the folder that each entry takes along as its control; repeatable."
+    ),
     dry_run: bool = Option(False, "--dry-run", help="Check only; write nothing."),
     replace: bool = Option(False, "--replace", help="Replace an entry of the same name."),
     sign_with: Path | None = Option(
         None, help="SSH key that signs the entry; then no other key replaces it."
     ),
 ) -> None:
-    """Check results and add one entry per model; list all problems and write nothing on any.
+    """Check results and add one entry per recipe; list all problems and write nothing on any.
+
+    The pretraining seeds of a recipe are one entry; with --replace a further seed joins it.
 
     --init starts the declaration.
 
@@ -76,6 +81,7 @@ def submit(
             {**fields, "pretraining_data": data, "targets_seen": targets},
             file=declaration,
             models=models,
+            controls=options.split(control),
             replace=replace,
             sign_with=sign_with,
         )
@@ -102,9 +108,11 @@ def submit(
         statement=statement,
         declaration=declaration,
         models=models,
+        controls=options.split(control),
         dry_run=dry_run,
         replace=replace,
         sign_with=sign_with,
+        progress=console.reporter(),
     )
     for entry in entries:
         if entry.left_out:
