@@ -111,6 +111,12 @@ class BoardFile(Frozen):
         exclude_if=lambda value: not value,
         description="entries that gains are over, each for the plan that it has; not frozen",
     )
+    pooled: tuple[Name, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="entries whose spread between seeds is pooled; the first three of several "
+        "seeds decide, and a maintainer can add others; not frozen",
+    )
     heads: Literal["apart", "together"] = Field(
         "apart",
         exclude_if=lambda value: value == "apart",

@@ -313,8 +313,8 @@ class Board:
     def settle(self) -> None:
         """Record what changed since the last time: entries, and verdicts of signed badges.
 
-        A board without a version gets the columns of new tracks, each those of the first entry
-        there. The caller holds the lock.
+        What the first entries decide is written to board.json: the columns of a new track, and the
+        rows whose spread between seeds is pooled. The caller holds the lock.
         """
         board = Board.open(self.folder)
         events = board.history.list_changes([board.identify(name) for name in board.names()])
@@ -323,15 +323,13 @@ class Board:
         signed = [v for n in board.names() for v in list_verdicts(self.folder / n, signers)]
         append_lines(self.folder / VERIFICATIONS_FILE, [v for v in signed if v not in known])
         fresh = [event.entry for event in events if event.event != "removed"]
-        if board.file.version is None and fresh:
-            from leaderboard.tables import complete_columns
+        if fresh:
+            from leaderboard.tables import complete_file
 
-            names = (
-                fresh
-                if board.file.columns
-                else sorted(board.names(), key=History.read(self.folder).order)
-            )
-            file = complete_columns(board.file, [board.entry(name) for name in names])
+            is_decided = board.file.columns and board.file.pooled
+            names = sorted(board.names(), key=History.read(self.folder).order)
+            entries = [board.entry(name) for name in (fresh if is_decided else names)]
+            file = complete_file(board.file, entries)
             if not (self.folder / BOARD_FILE).is_file():
                 file = file.model_copy(update={"name": safe_name(self.folder.resolve().name)})
             if file != board.file:

@@ -28,7 +28,7 @@ from leaderboard.eligibility import exclude_rows, flag_failures
 from leaderboard.near_copies import OutcomeRow, describe_suspicions, find_suspicions
 from leaderboard.published import PublishedEntry, load_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
-from leaderboard.ranking.seeds import SeedErrors
+from leaderboard.ranking.seeds import FEWEST_POOLED, SeedErrors
 from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, rank_entries
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.store import Board, BoardEntry, Network, seed_of
@@ -72,8 +72,8 @@ class BoardTable:
 
     A row is an entry; where it has several pretraining seeds, it is their mean. members: row -> its
     networks in this table; own_controls: row -> networks of the entry that are controls; seeds: row
-    -> seed -> a network with its scores over episodes, for rows with several. The next ones know
-    rows and networks. flags: why the numbers are not official; sources: in-domain accuracy, mean
+    -> seed -> a network with its scores over episodes, for rows with several; pooled: rows whose
+    spread between seeds is pooled. The next ones know rows and networks. flags: why the numbers are not official; sources: in-domain accuracy, mean
     over seeds; links: code or paper; contenders: column -> outcomes; cell_flags: column -> why that
     number is not official, or that its submitter alone vouches for it. backbones and results: by
     network, its facts, and column -> its result. controls: rows that gains are over. published:
@@ -96,6 +96,7 @@ class BoardTable:
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     own_controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     controls: tuple[str, ...] = ()
+    pooled: tuple[str, ...] = ()
 
     @cached_property
     def seed_errors(self) -> SeedErrors:
@@ -169,7 +170,7 @@ def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTa
         for loaded in network.cells
     )
     suspicions = find_suspicions(file, rows)
-    file = complete_columns(file, entries)
+    file = complete_file(file, entries)
     tables = split_by_track(file, [[c.result for c in entry.cells] for entry in entries])
     return tuple(rank_table(file, entries, table, suspicions) for table in tables)
 
@@ -238,6 +239,7 @@ def rank_table(
             entry.name: tuple(n.name for n in entry.networks if n.is_control) for entry in entries
         },
         controls=file.controls,
+        pooled=file.pooled or tuple(members),
     )
     return rank_rows(view, list(labels.values()), excluded)
 
@@ -260,7 +262,8 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
     for row, names in view.members.items():
         of_seeds = [view.contenders.get(name, {}) for name in names]
         shared = [c for c in columns if all(c in outcomes for outcomes in of_seeds)]
-        contenders[row] = {c: average_outcomes([o[c] for o in of_seeds]) for c in shared}
+        is_pooled = row in view.pooled
+        contenders[row] = {c: average_outcomes([o[c] for o in of_seeds], is_pooled) for c in shared}
         accuracies = [a for name in names if (a := view.sources[name]) is not None]
         sources[row] = float(np.mean(accuracies)) if len(accuracies) == len(names) else None
         flags[row] = unite(view.flags[name] for name in names)
@@ -290,9 +293,9 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
     )
 
 
-def average_outcomes(seeds: Sequence[Outcomes]) -> Outcomes:
+def average_outcomes(seeds: Sequence[Outcomes], is_pooled: bool) -> Outcomes:
     """Return the outcomes of a row: those of its only seed, or the mean of several."""
-    return seeds[0] if len(seeds) == 1 else Outcomes.average(seeds)
+    return seeds[0] if len(seeds) == 1 else Outcomes.average(seeds, is_pooled)
 
 
 def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -324,6 +327,15 @@ def track_key(file: BoardFile, column: ColumnId, data: Data | None = None) -> Tr
     if data is None and file.heads == "apart":
         track = track.model_copy(update={"adaptation": column.adaptation})
     return track, column.task.probe is not None
+
+
+def complete_file(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:
+    """Return the definition with what the first entries decide: columns, and rows to be pooled."""
+    file = complete_columns(file, entries)
+    several = tuple(entry.name for entry in entries if len(entry.seeds) > 1)
+    if file.pooled or len(several) < FEWEST_POOLED:
+        return file
+    return file.model_copy(update={"pooled": several})
 
 
 def complete_columns(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:

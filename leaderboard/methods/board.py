@@ -61,13 +61,14 @@ def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
     track, boards = view.track.label if view.track else "", []
     for label, entries in split_conditions(first, first).items():
         part = {row: rows[row] for row in entries}
-        board = build_method_board(view.name, view.ranking.columns, part, view.controls, own)
+        named = (view.controls, own, view.pooled)
+        board = build_method_board(view.name, view.ranking.columns, part, *named)
         marked = (
             row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
             for row in board.rows
         )
-        named = ", ".join(filter(None, (track, label)))
-        boards.append(board.model_copy(update={"track": named, "rows": tuple(marked)}))
+        shown = ", ".join(filter(None, (track, label)))
+        boards.append(board.model_copy(update={"track": shown, "rows": tuple(marked)}))
     return tuple(boards)
 
 
@@ -112,16 +113,19 @@ def build_method_board(
     rows: Mapping[str, Sequence[MethodRun]],
     controls: Collection[str] = (),
     own: Mapping[str, Sequence[MethodRun]] | None = None,
+    pooled: Collection[str] | None = None,
 ) -> MethodBoard:
     """Build the record from the runs of the entries.
 
-    controls: entries that the board names; own: entry -> the controls that it takes along.
+    controls: entries that the board names; own: entry -> the controls that it takes along; pooled:
+    entries whose spread between seeds is pooled, all by default.
     """
     groups, left_out = group_rows(rows, own or {})
     by_entry = {group.entry: group for group in groups}
     named = [by_entry[entry] for entry in controls if entry in by_entry]
     matches = {group.name: match_controls(group, named) for group in groups}
-    gains = adjust_gains(compute_gains(groups, matches, columns))
+    spread = [g.runs for g in groups if g.training and (pooled is None or g.entry in pooled)]
+    gains = adjust_gains(compute_gains(groups, matches, columns, spread))
     in_domain = compute_in_domain_gains(groups, matches)
     built = [
         build_row(group, matches[group.name], columns, gains).model_copy(
@@ -144,11 +148,14 @@ def compute_gains(
     groups: Sequence[SeedGroup],
     matches: Mapping[str, Mapping[ControlKind, MatchedControl]],
     columns: Sequence[str],
+    spread: Sequence[Sequence[MethodRun]],
 ) -> dict[GainKey, Gain]:
-    """Return the gain of every row over each of its controls, by column and overall."""
+    """Return the gain of every row over each of its controls, by column and overall.
+
+    spread: rows whose variance between seeds is pooled.
+    """
     parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
-    trained = [group.runs for group in groups if group.training]
-    pooled = {name: pool_seed_variance(trained, part) for name, part in parts.items()}
+    pooled = {name: pool_seed_variance(spread, part) for name, part in parts.items()}
     gains = {
         (group.name, name, kind): compute_gain_over(group.runs, kind, control, part, pooled[name])
         for group in groups

@@ -33,7 +33,7 @@ class Outcomes:
     index (n,): distinct increasing numbers of the episodes or images; draws: identity of what these
     numbers refer to, equal for columns over the same episodes or images; right (n,): the accuracies
     times `out_of`, e.g. the number of correct queries of an episode; seeds: of a mean over several
-    seeds, the outcomes of each.
+    seeds, the outcomes of each; is_pooled: whether the spread of these seeds is pooled with others.
     """
 
     index: NDArray[np.int64]
@@ -41,13 +41,15 @@ class Outcomes:
     draws: str
     out_of: int = 1
     seeds: "tuple[Outcomes, ...]" = ()
+    is_pooled: bool = True
 
     @classmethod
-    def average(cls, seeds: "Sequence[Outcomes]") -> "Outcomes":
+    def average(cls, seeds: "Sequence[Outcomes]", is_pooled: bool = True) -> "Outcomes":
         """Return the mean over seeds, which have the same episodes or test images."""
         first = seeds[0]
         right = np.sum([outcomes.right for outcomes in seeds], axis=0)
-        return cls(first.index, right, first.draws, first.out_of * len(seeds), tuple(seeds))
+        out_of = first.out_of * len(seeds)
+        return cls(first.index, right, first.draws, out_of, tuple(seeds), is_pooled)
 
     @property
     def numbering(self) -> int | bytes:

@@ -26,6 +26,9 @@ The mean alone fails where spreads differ. The degrees of freedom of a gap follo
 those of its episodes, by Satterthwaite again. Below three rows of several seeds each has its own
 variance, on S - 1 degrees of freedom; a row of one seed beside it takes the variance of one run of
 it, and p is of Student's t with the degrees of freedom that give the interval of gaps.py.
+
+board.json names the rows that are pooled (`pooled`) as soon as there are three, so that no entry
+that comes later changes the errors of others.
 `tests/benchmarks/tiers.py` prints levels.
 """
 
@@ -215,7 +218,8 @@ class SeedErrors:
 
     @cached_property
     def pooled(self) -> PooledSpread | None:
-        return pool_seed_variances(self.estimates.values())
+        rows = self.estimates.items()
+        return pool_seed_variances(e for row, e in rows if self.outcomes[row][0].is_pooled)
 
     @cached_property
     def estimates(self) -> dict[str, SeedEstimate]:

@@ -292,7 +292,7 @@ def explain_refusal(
     """Return why a submitter may not make a change.
 
     replaced: entries of the base that name a key, with their new state if it signed that. Their
-    badges stay, so that no failed one is lost; a control stays, since gains of others are over it.
+    badges stay, so that no failed one is lost, and so do entries that others are measured by.
     """
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()
@@ -301,8 +301,8 @@ def explain_refusal(
     if any(part.startswith(".") for part in parts):
         return f"{change.words} hidden file"
     if replaced.get(parts[0]) and parts[1] != BADGES:
-        if parts[0] in comparison.file.controls:
-            return f"{change.words} in {parts[0]!r}, which board.json names as a control"
+        if parts[0] in {*comparison.file.controls, *comparison.file.pooled}:
+            return f"{change.words} in {parts[0]!r}, which board.json names as a control or pooled"
         return None if change.after in {FILE, None} else change.words
     if is_signed_badge(comparison, change):
         return None

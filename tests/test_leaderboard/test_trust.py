@@ -47,6 +47,7 @@ GIT = {
 }  # fmt: skip
 EARLIER, BEFORE = "2025-02-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00"
 SHOTS = (1, 5)
+IMAGES = fakes.dataset()
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Made:
     name: str
     networks: tuple[tuple[BackboneFacts, float], ...]
     shots: tuple[int, ...] = SHOTS
-    data: DatasetRecord = fakes.dataset()
+    data: DatasetRecord = IMAGES
     authors: str = "A. Author"
     submitted: str = BEFORE
     draws: str = ""
@@ -181,7 +182,9 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
     badges = {entry.name: entry.verification.words for entry in opened.entries()}
     standings = {}
     rows = {
-        (made.columns, row.entries[0]): row for made in read_method_boards(board) for row in made.rows
+        (made.columns, row.entries[0]): row
+        for made in read_method_boards(board)
+        for row in made.rows
     }
     names = {row.name: row.entries[0] for row in rows.values()}
     for table in rank_board(board):
@@ -207,13 +210,18 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
 
 
 def assert_equal_standing(board: Path, before: dict[Any, Standing]) -> None:
-    """Fail unless every entry of the base is as before, also in what `leaderboard show` prints."""
+    """Fail unless every entry of the base is as before, also in what `leaderboard show` prints.
+
+    No new entry of the six faults is ranked above one of the base, so no tier may be worse.
+    """
     after = read_standings(board)
-    assert {key: after.get(key) for key in before} == before
+    assert {key: replace(after[key], place=s.place) for key, s in before.items()} == before
     (table, *_) = leaderboard(board).to_json()
     shown = {entry["name"]: entry["tier"] for entry in table["entries"]}
-    for (_, name), standing in before.items():
-        assert shown[name] == standing.place[0]
+    for key, standing in before.items():
+        assert shown[key[1]] == after[key].place[0], "what is printed"
+        assert after[key].place[1] == standing.place[1]
+        assert 1 <= shown[key[1]] <= (standing.place[0] or 0), "p is adjusted for more rows"
 
 
 def test_the_base_has_what_the_faults_take(base: Path) -> None:
@@ -298,8 +306,8 @@ def test_a_copy_has_no_badge_and_is_flagged_on_both(
     shutil.rmtree(board / "0-first" / "badges")
     assert check(board) == 0
     shown = capsys.readouterr().err
-    assert "0-first seed 0: suspicious: " in shown
-    assert "lw seed 0: suspicious: " in shown
+    assert "0-first seed 0: the same weights as lw seed 0" in shown
+    assert "lw seed 0: the same weights as 0-first seed 0" in shown
     assert_equal_standing(board, before)
 
 
@@ -340,9 +348,7 @@ def test_fault_6_a_failed_badge_follows_the_weights(board: Path) -> None:
         assert Board.open(board).entry("0-first").verification.verdict == "failed"
         assert_equal_standing(board, before)
         merge(board)
-    key = board.parent / "judge"
     assert Board.open(board).entry("0-first").verification.words.startswith("failed 1 of 3")
-    assert key.parent == board.parent
 
 
 def test_a_badge_of_the_entry_itself_takes_a_failed_one_away(base: Path, board: Path) -> None:
@@ -355,14 +361,11 @@ def test_a_badge_of_the_entry_itself_takes_a_failed_one_away(base: Path, board: 
 def test_what_is_shown_is_under_the_digest(base: Path, board: Path) -> None:
     """A badge of `lw` no longer counts once any fact of it is another one."""
     before = read_entry(board / "lw")
-    facts = before.file.models[0]
-    assert facts.training is not None
     changes: tuple[dict[str, Any], ...] = (
         {"ref": "run:runs/other"},
-        {"steps": 7},
         {"source_accuracy": 0.99},
         {"recipe": "toy/other"},
-        {"training": facts.training.model_copy(update={"steps": 7})},
+        {"stated_by": {"pool": "user"}},
     )
     for change in changes:
         cells = [
@@ -389,11 +392,10 @@ CLAIMED = st.builds(
     st.sampled_from("123456"),
 )
 EQUAL = st.sampled_from([facts for entry in BASE for facts, _ in entry.networks])
-IMAGES = st.sampled_from(
+OTHER_IMAGES = st.sampled_from(
     [
-        fakes.dataset(),
-        fakes.dataset().model_copy(update={"fingerprint": "8" * 64}),
-        fakes.dataset().model_copy(update={"class_counts": (20, 40, 30, 30, 30, 30)}),
+        IMAGES.model_copy(update={"fingerprint": "8" * 64}),
+        IMAGES.model_copy(update={"class_counts": (20, 40, 30, 30, 30, 30)}),
         fakes.dataset("folder-mine"),
     ]
 )
@@ -413,7 +415,7 @@ ENTRIES = st.builds(
         ),
     ),
     st.sampled_from([SHOTS, SHOTS, SHOTS, (1,), (1, 2, 5), (2,)]),
-    st.one_of(st.just(fakes.dataset()), st.just(fakes.dataset()), IMAGES),
+    st.one_of(st.just(IMAGES), st.just(IMAGES), OTHER_IMAGES),
     st.just("S. Swr"),
     st.sampled_from([EARLIER, BEFORE]),
     st.sampled_from(["", "x", "y"]),
@@ -432,25 +434,18 @@ def assert_non_interference(base: Path, board: Path, request: Sequence[Made]) ->
         event(f"refused: {problems[0].code}")
         return False
     before, after = read_standings(base), read_standings(board)
-    multiple = {e.name for e in request if len(e.networks) - e.n_controls > 1}
     new = {e.name for e in request}
     for key, old in before.items():
         now = after[key]
         assert now.place[1] == old.place[1], "it is ranked as before"
-        same = ("overall", "seeds", "badge", "controls")
+        same = ("overall", "seeds", "badge", "controls", "gains")
         assert {n: getattr(now, n) for n in same} == {n: getattr(old, n) for n in same}
-        assert now.gains.keys() == old.gains.keys()
-        for gain, (gap, ci95, covers) in old.gains.items():
-            assert now.gains[gain][0] == gap
-            # the spread of seeds is pooled for a gain of one seed: rows of several seeds inform it
-            if not (multiple and (covers.startswith("pooled") or covers == "episodes")):
-                assert now.gains[gain][1:] == (ci95, covers)
         above = [
             name
             for (columns, name), s in after.items()
             if columns == key[0] and name in new and s.overall and s.overall > (old.overall or 0)
         ]
-        if not above and not multiple:
+        if not above:
             assert (now.place[0] or 0) <= (old.place[0] or 0), "the tier is no worse"
     order = [key for key in after if key in before]
     if {key: s.place[0] for key, s in before.items()} == {k: after[k].place[0] for k in before}:
