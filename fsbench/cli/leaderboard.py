@@ -12,7 +12,7 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.results.verification import Problem
     from leaderboard.badges import Badge, CellCheck
-    from leaderboard.ranking.summary import BoardStatistics
+    from leaderboard.summary import BoardStatistics
     from leaderboard.tables import BoardTable
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
@@ -220,8 +220,8 @@ def stats(
     figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
 ) -> None:
     """Print rank intervals; draw average ranks with the critical difference."""
-    from leaderboard.ranking.summary import summarize_board, write_averages
     from leaderboard.store import Board
+    from leaderboard.summary import summarize_board, write_averages
     from leaderboard.tables import rank_board
 
     Board.existing(board)

@@ -14,8 +14,8 @@ from fsbench.core.statistics import Z95
 from leaderboard.figures import draw_scatter
 from leaderboard.methods.figures import draw_columns, mark_accuracy
 from leaderboard.methods.record import ControlKind, MethodBoard
-from leaderboard.ranking.summary import draw_averages
 from leaderboard.site import packing
+from leaderboard.summary import draw_averages
 from leaderboard.tables import BoardTable
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from support import fakes
 
 from fsbench.cli.main import run
-from leaderboard.ranking.summary import BoardStatistics
 from leaderboard.rules.submission import submit_results
+from leaderboard.summary import BoardStatistics
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
 
