@@ -12,7 +12,7 @@ all networks but vgg16 together; the notes count each network alone.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fsbench.claims import engine
 from fsbench.claims.engine import ClaimFigure, Runs
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 ROWS, DEPTH, LEAF = 72, 4, 7
 GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))
 """Name, networks, and the method that is best there according to the paper."""
-
-
-class FittedTree(NamedTuple):
-    """The tree, the names of its features, and its predictions for the rows of Table 2."""
-
-    tree: "DecisionTreeClassifier"
-    features: tuple[str, ...]
-    predictions: tuple[str, ...]
 
 
 def select_best_method(row: Table2Row) -> str:
@@ -51,20 +43,21 @@ def build_features(row: Table2Row) -> dict[str, float]:
 
 
 @cache
-def fit_tree() -> FittedTree:
-    """Fit the tree to Table 2; a fixed order breaks ties between splits."""
+def fit_tree() -> tuple["DecisionTreeClassifier", list[str], list[str]]:
+    """Fit the tree to Table 2; return it with the names of its features and its predictions."""
     from sklearn.tree import DecisionTreeClassifier
 
     designs = [build_features(row) for row in load_table2()]
     values = [list(features.values()) for features in designs]
+    # a fixed order breaks ties between splits
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
     tree.fit(values, [select_best_method(row) for row in load_table2()])
-    return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
+    return tree, list(designs[0]), list(map(str, tree.predict(values)))
 
 
 def count_predictions(networks: Sequence[str]) -> Counter[str]:
     """Count the predictions on these networks by method."""
-    pairs = zip(load_table2(), fit_tree().predictions, strict=True)
+    pairs = zip(load_table2(), fit_tree()[2], strict=True)
     return Counter(prediction for row, prediction in pairs if row.network in networks)
 
 
@@ -88,8 +81,9 @@ def describe_tree() -> list[str]:
     from sklearn.tree import export_text
 
     alone = [f"{name}: {describe_counts(count_predictions([name]))}" for name in table2_networks()]
-    tree = export_text(fit_tree().tree, feature_names=list(fit_tree().features), decimals=1)
-    return [*alone, *tree.rstrip().splitlines()]
+    tree, features, _ = fit_tree()
+    text = export_text(tree, feature_names=features, decimals=1)
+    return [*alone, *text.rstrip().splitlines()]
 
 
 CLAIM = engine.Claim(

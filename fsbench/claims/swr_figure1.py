@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
@@ -35,24 +35,11 @@ TRAINED, ROOM = 90.0, 95.0
 """Least test accuracy (%) of a trained network; best accuracy above which nothing can be gained."""
 
 
-class ScalingSetup(NamedTuple):
-    """A network, its images (zoom: of digits, 0: colour images), epochs before and after scaling.
-
-    The paper has 100 and 50 epochs; 0 after scaling: not trained further.
-    """
-
-    network: str
-    zoom: int
-    epochs: int
-    more: int
-
-
 GAIN = "mlp, colour images"
-SETUPS = {
-    "mlp": ScalingSetup("mlp", 1, 30, 0),
-    "cnn": ScalingSetup("cnn", 2, 30, 0),
-    GAIN: ScalingSetup("mlp", 0, 60, 30),
-}
+SETUPS = {"mlp": ("mlp", 1, 30, 0), "cnn": ("cnn", 2, 30, 0), GAIN: ("mlp", 0, 60, 30)}
+"""Network, zoom of the digits (0: colour images), epochs before and after scaling (0: not trained
+further). The paper has 100 and 50 epochs.
+"""
 THEOREM = ("mlp", "cnn")
 CORRECTIONS = ("with", "without")
 

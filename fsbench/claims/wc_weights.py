@@ -25,7 +25,7 @@ is in the third arm, where still more weights die.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
@@ -47,22 +47,11 @@ ARMS: dict[str, tuple[dict[str, object], float]] = {
 """Method and learning rate."""
 
 
-class TrainingPhase(NamedTuple):
-    """A short run that replaces a part of the paper's run."""
-
-    epochs: int
-    decay: float
-    schedule: str
-
-
-def shorten_schedule(epochs: int) -> TrainingPhase:
-    """Shorten the whole schedule to these epochs; the decay grows as the steps shrink."""
-    papers, ours = 200 * (45_000 // BATCH), epochs * (IMAGES // BATCH)
-    return TrainingPhase(epochs, 1e-4 * papers / ours, "step")
-
-
 START, END = "start", "end"
-PHASES = {START: TrainingPhase(8, 5e-4, "constant"), END: shorten_schedule(60)}
+STEPS, END_STEPS = 200 * (45_000 // BATCH), 60 * (IMAGES // BATCH)
+"""Steps of the paper and of `end`, whose decay grows as the steps shrink."""
+PHASES = {START: (8, 5e-4, "constant"), END: (60, 1e-4 * STEPS / END_STEPS, "step")}
+"""Epochs, decay and schedule of a short run that replaces a part of the paper's run."""
 
 
 def measure(job: ClaimJob) -> dict[str, Any]:
@@ -76,10 +65,10 @@ def measure(job: ClaimJob) -> dict[str, Any]:
 
 def build_compander_recipe(job: ClaimJob) -> Recipe:
     """Build the recipe of a phase and an arm."""
-    phase, (method, lr) = PHASES[job.arm[0]], ARMS[job.arm[1]]
+    (epochs, decay, schedule), (method, lr) = PHASES[job.arm[0]], ARMS[job.arm[1]]
     return _training.build_claim_recipe(
         [method],
-        {"rounds": 1, "epochs": phase.epochs},
+        {"rounds": 1, "epochs": epochs},
         job.seed,
         source="tinyimagenet",
         input_size=_training.COLOUR_SIDE,
@@ -88,12 +77,12 @@ def build_compander_recipe(job: ClaimJob) -> Recipe:
         batch_size=BATCH,
         lr=lr,
         momentum=0.9,
-        weight_decay=phase.decay,
-        schedule=phase.schedule,
+        weight_decay=decay,
+        schedule=schedule,
         milestones=(90 / 200, 136 / 200),
         warmup=0.0,
         label_smoothing=0.0,
-        validate_every=phase.epochs,
+        validate_every=epochs,
     )
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from fsbench.claims import _training, swr_figure1
 from fsbench.claims.engine import ClaimJob
-from fsbench.claims.swr_figure1 import CLAIM, GAIN, SETUPS, ScalingSetup
+from fsbench.claims.swr_figure1 import CLAIM, GAIN, SETUPS
 
 
 def test_the_correction_scales_the_function() -> None:
@@ -89,7 +89,7 @@ def test_a_gain_needs_over_fitting_and_room(fit: float, best: float, holds: list
 def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_training, "BATCH", 128)
     monkeypatch.setattr(swr_figure1, "SCALES", (0.5, 0.01))
-    monkeypatch.setitem(SETUPS, "mlp", ScalingSetup("mlp", 1, 2, 1))
+    monkeypatch.setitem(SETUPS, "mlp", ("mlp", 1, 2, 1))
     run = swr_figure1.measure(ClaimJob("mlp", 0))
     assert 30 < run["fit"] < run["last"]
     assert 50 < run["last"] <= run["best"]
