@@ -172,7 +172,9 @@ def draw_heat_map(
     from matplotlib.colors import LinearSegmentedColormap, SymLogNorm
 
     width = max(WIDTH, 180 + 33 * len(columns))
-    figure = plotting.create_figure(width, 170 + ROW * max(len(rows), 1), title)
+    heads = [clean_text(column, 30) for column in columns]
+    height = 60 + 8 * max(map(len, heads), default=0) + ROW * max(len(rows), 1)
+    figure = plotting.create_figure(width, height, title)
     axes = figure.add_subplot()
     values = [[math.nan if mark is None else mark.value for mark in line] for line in marks]
     largest = max((abs(v) for line in values for v in line if not math.isnan(v)), default=0) or 1
@@ -188,7 +190,6 @@ def draw_heat_map(
                 look: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center"}
                 axes.text(j + 0.5, i + 0.5, write_points(mark.value, 1), va="center", **look)
     axes.set_yticks([i + 0.5 for i in range(len(rows))], [clean_text(r, LONGEST) for r in rows])
-    heads = [clean_text(column, 30) for column in columns]
     axes.set_xticks([j + 0.5 for j in range(len(columns))], heads, rotation=90)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)

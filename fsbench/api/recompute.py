@@ -10,7 +10,6 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -41,15 +40,6 @@ class EnvironmentCommands:
     commands: list[Command] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     commit: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "environment": self.environment,
-            "checkout": self.commit or None,
-            "constraints": self.constraints,
-            "commands": [list(command) for command in self.commands],
-            "notes": self.notes,
-        }
 
     def script(self) -> str:
         """Return lines for a POSIX shell.

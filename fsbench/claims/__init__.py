@@ -36,11 +36,8 @@ def list_statements() -> list[dict[str, str]]:
     for name, claim in CLAIMS.items():
         recorded = [load_recorded(name), load_recorded(name, full=True)]
         for part, statement in claim.statements.items():
-            verdicts = [
-                next((s.verdict for s in outcome.statements if s.name == part), "")
-                for outcome in recorded
-                if outcome is not None
-            ]
+            outcomes = [s for outcome in recorded if outcome for s in outcome.statements]
+            verdicts = [outcome.verdict for outcome in outcomes if outcome.name == part]
             rows.append(
                 {
                     "claim": name,

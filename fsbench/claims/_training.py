@@ -6,6 +6,12 @@ no room for a gain; wrong labels on a part of the training images make over-fitt
 
 Ten classes of TinyImageNet, where they are on disk, are the colour images: few of them are learned
 by heart, and accuracies on others stay far below 100 %.
+
+Soft weight rescaling is trained as in appendix D of https://arxiv.org/abs/2507.04683: Adam at 1e-3,
+no augmentation, no decay, optimizer state kept between stages. Batches have 32 images, not the
+paper's 256, so that 1,437 images and a few seconds still give some thousand steps. A coefficient of
+SWR acts once per step; each claim states how its own was chosen. On clean digits the MLP reaches
+97 % with and without regularisation, so most claims teach 40 % of the digits a wrong label (NOISE).
 """
 
 import json
@@ -14,7 +20,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +33,13 @@ from fsbench.data.loading import list_source
 from fsbench.data.source import SourceDataset, SourceImage, SourceListing, Split, decode_source
 from fsbench.data.sources import tinyimagenet
 from pretrain.method import Method
+from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import Recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pretrain.training.context import Context
 
 SIDE, COLOUR_SIDE, CLASSES = 8, 16, 10
 IMAGES, VALIDATION, COLOUR_VALIDATION = 1797, 360, 1000
@@ -147,6 +159,33 @@ def build_claim_recipe(
     return Recipe.model_validate(values | data | fields)
 
 
+NOISE = 0.4
+"""Part of the training digits with a wrong label."""
+BATCH, LR = 32, 1e-3
+
+
+def build_swr_recipe(
+    method: Mapping[str, object] | Method,
+    source: SourceDataset,
+    seed: int,
+    epochs: int,
+    scenario: str = "stationary",
+    **fields: object,
+) -> Recipe:
+    """Build the paper's recipe for its MLP; method: name and settings, or a method object."""
+    staged = scenario_fields(scenario)
+    plan = {"stages": staged.pop("plan.stages"), "epochs": epochs}
+    protocol: dict[str, object] = {
+        "architecture": "mlp",
+        "source": source.facts.name,
+        "input_size": source.train.images.shape[-1],
+        "batch_size": BATCH,
+        "optimizer": "adam",
+        "lr": LR,
+    }
+    return build_claim_recipe([method], plan, seed, **PLAIN | protocol | staged | fields)
+
+
 class TrainedRun(NamedTuple):
     """A finished run, accuracies in %.
 
@@ -181,3 +220,10 @@ def read_accuracies(folder: Path) -> TrainedRun:
     test = [100 * row["val_accuracy"] for row in log if row["val_accuracy"] is not None]
     stages = [100 * accuracy for accuracy in record["stage_accuracies"]]
     return TrainedRun(test, stages, [100 * row["train_accuracy"] for row in log])
+
+
+def get_kernels(ctx: "Context") -> "list[Tensor]":
+    """Return the weights of the convolutions and linear layers, in forward order."""
+    from pretrain.weights import surgery
+
+    return [surgery.get_weight(ctx.model, f"{name}.weight").detach() for name in ctx.roles.layers]

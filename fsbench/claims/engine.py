@@ -80,8 +80,6 @@ class ClaimOutcome(Frozen):
 
 Runs = Mapping[Any, Sequence[Mapping[str, Any]]]
 """Quantities of every run by name: by arm, in the order of seeds."""
-Require = Callable[[Runs], ClaimCondition]
-Judge = Callable[[Runs], ClaimFigure]
 
 
 @dataclass(frozen=True)
@@ -95,8 +93,8 @@ class ClaimStatement:
     text: str
     condition: str
     rule: str
-    conditions: Sequence[Require]
-    figures: Sequence[Judge]
+    conditions: Callable[[Runs], Iterable[ClaimCondition]]
+    figures: Callable[[Runs], Iterable[ClaimFigure]]
     colour: bool = False
     searched: bool = False
 
@@ -190,10 +188,11 @@ class Claim:
         """Return the verdicts on all statements, the means of all arms and the curves."""
         outcomes = []
         for name, statement in self.statements.items():
-            conditions, figures = [images] if statement.colour else [], []
+            conditions = [images] if statement.colour else []
+            figures: list[ClaimFigure] = []
             if images.holds or not statement.colour:
-                conditions += [measure_of(runs) for measure_of in statement.conditions]
-                figures = [judge_of(runs) for judge_of in statement.figures]
+                conditions += statement.conditions(runs)
+                figures += statement.figures(runs)
             outcomes.append(statement.assess(name, conditions, figures))
         return ClaimOutcome(
             source=self.source,
@@ -297,25 +296,25 @@ def require(
 
 
 def require_at_least(
-    what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
-) -> Require:
+    runs: Runs, what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
+) -> ClaimCondition:
     """Require that the quantity of every run of these arms is at least `least`."""
-    return lambda runs: require(what, "at least", least, min(collect(runs, quantity, arms)), unit)
+    return require(what, "at least", least, min(collect(runs, quantity, arms)), unit)
 
 
-def require_at_most(what: str, quantity: str, arms: Any, most: float, unit: str = " %") -> Require:
+def require_at_most(
+    runs: Runs, what: str, quantity: str, arms: Any, most: float, unit: str = " %"
+) -> ClaimCondition:
     """Require that the quantity of every run of these arms is at most `most`."""
-    return lambda runs: require(what, "at most", most, max(collect(runs, quantity, arms)), unit)
+    return require(what, "at most", most, max(collect(runs, quantity, arms)), unit)
 
 
-def require_equal(what: str, quantity: str, a: Any, b: Any, most: float) -> Require:
+def require_equal(
+    runs: Runs, what: str, quantity: str, a: Any, b: Any, most: float
+) -> ClaimCondition:
     """Require that the quantity of two arms differs by at most `most` points with every seed."""
-
-    def compare(runs: Runs) -> ClaimCondition:
-        pairs = zip(collect(runs, quantity, a), collect(runs, quantity, b), strict=True)
-        return require(what, "at most", most, max(abs(x - y) for x, y in pairs), " points")
-
-    return compare
+    pairs = zip(collect(runs, quantity, a), collect(runs, quantity, b), strict=True)
+    return require(what, "at most", most, max(abs(x - y) for x, y in pairs), " points")
 
 
 def judge(
@@ -359,15 +358,17 @@ def compare_arms(runs: Runs, quantity: str, a: Any, b: Any = None) -> PairedDiff
 
 
 def judge_above(
-    what: str, quantity: str, a: Any, b: Any = None, published: str = "above 0", spec: str = ".2f"
-) -> Judge:
+    runs: Runs,
+    what: str,
+    quantity: str,
+    a: Any,
+    b: Any = None,
+    published: str = "above 0",
+    spec: str = ".2f",
+) -> ClaimFigure:
     """Judge by the rule ABOVE whether the quantity of arm a is above that of b (None: above 0)."""
-
-    def compare(runs: Runs) -> ClaimFigure:
-        gain = compare_arms(runs, quantity, a, b)
-        return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
-
-    return compare
+    gain = compare_arms(runs, quantity, a, b)
+    return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
 
 
 def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) -> ClaimFigure:

@@ -10,9 +10,9 @@ all networks but vgg16 together; the notes count each network alone.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from fsbench.claims import engine
 from fsbench.claims.engine import ClaimFigure, Runs
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
 ROWS, DEPTH, LEAF = 72, 4, 7
-
-
-class FittedTree(NamedTuple):
-    """The tree, the names of its features, and its predictions for the rows of Table 2."""
-
-    tree: "DecisionTreeClassifier"
-    features: tuple[str, ...]
-    predictions: tuple[str, ...]
+GROUPS = (("all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"), ("vgg16", ("vgg16",), "FC"))
+"""Name, networks, and the method that is best there according to the paper."""
 
 
 def select_best_method(row: Table2Row) -> str:
@@ -49,20 +43,21 @@ def build_features(row: Table2Row) -> dict[str, float]:
 
 
 @cache
-def fit_tree() -> FittedTree:
-    """Fit the tree to Table 2; a fixed order breaks ties between splits."""
+def fit_tree() -> tuple["DecisionTreeClassifier", list[str], list[str]]:
+    """Fit the tree to Table 2; return it with the names of its features and its predictions."""
     from sklearn.tree import DecisionTreeClassifier
 
     designs = [build_features(row) for row in load_table2()]
     values = [list(features.values()) for features in designs]
+    # a fixed order breaks ties between splits
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
     tree.fit(values, [select_best_method(row) for row in load_table2()])
-    return FittedTree(tree, tuple(designs[0]), tuple(map(str, tree.predict(values))))
+    return tree, list(designs[0]), list(map(str, tree.predict(values)))
 
 
 def count_predictions(networks: Sequence[str]) -> Counter[str]:
     """Count the predictions on these networks by method."""
-    pairs = zip(load_table2(), fit_tree().predictions, strict=True)
+    pairs = zip(load_table2(), fit_tree()[2], strict=True)
     return Counter(prediction for row, prediction in pairs if row.network in networks)
 
 
@@ -71,12 +66,14 @@ def describe_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{method} {n}/{counts.total()}" for method, n in counts.most_common())
 
 
-def judge_group(name: str, networks: Sequence[str], expected: str, runs: Runs) -> ClaimFigure:
-    """Judge the predictions on a group of networks by the rule."""
-    counts = count_predictions(networks)
-    most = all(counts[expected] > n for method, n in counts.items() if method != expected)
-    half = 2 * counts[expected] > counts.total()
-    return engine.judge(f"{name}: predicted best", expected, describe_counts(counts), half, most)
+def judge_groups(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge the predictions on the groups of networks by the rule."""
+    for name, networks, expected in GROUPS:
+        counts = count_predictions(networks)
+        most = all(counts[expected] > n for method, n in counts.items() if method != expected)
+        half = 2 * counts[expected] > counts.total()
+        ours = describe_counts(counts)
+        yield engine.judge(f"{name}: predicted best", expected, ours, half, most)
 
 
 def describe_tree() -> list[str]:
@@ -84,8 +81,9 @@ def describe_tree() -> list[str]:
     from sklearn.tree import export_text
 
     alone = [f"{name}: {describe_counts(count_predictions([name]))}" for name in table2_networks()]
-    tree = export_text(fit_tree().tree, feature_names=list(fit_tree().features), decimals=1)
-    return [*alone, *tree.rstrip().splitlines()]
+    tree, features, _ = fit_tree()
+    text = export_text(tree, feature_names=features, decimals=1)
+    return [*alone, *text.rstrip().splitlines()]
 
 
 CLAIM = engine.Claim(
@@ -97,15 +95,10 @@ CLAIM = engine.Claim(
             rule="a group of networks: reproduced if the tree predicts the paper's method for more"
             " than half of its settings, direction only if it predicts it more often than any"
             " other",
-            conditions=[
-                lambda runs: engine.require(
-                    "rows of Table 2", "at least", ROWS, len(load_table2()), ""
-                )
+            conditions=lambda runs: [
+                engine.require("rows of Table 2", "at least", ROWS, len(load_table2()), "")
             ],
-            figures=[
-                partial(judge_group, "all but vgg16", ("scnn", "mobilenet", "resnet50"), "LW"),
-                partial(judge_group, "vgg16", ("vgg16",), "FC"),
-            ],
+            figures=judge_groups,
         )
     },
     notes=describe_tree,

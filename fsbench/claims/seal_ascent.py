@@ -13,8 +13,7 @@ Tried on other seeds: generations of 8 epochs, where the descent of 6 epochs end
 the next ascent does not start from images learned by heart (falls to 32 and 46 %).
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
@@ -72,43 +71,36 @@ def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, flo
     return trace[start - 1], trace[start + epochs // 4 - 1], trace[start + epochs - 1]
 
 
-def average_moments(
-    runs: Runs, generation: int, arm: str = "matched"
-) -> tuple[float, float, float]:
-    """Return the moments of a generation, means over seeds."""
-    trace = engine.average(engine.collect(runs, "training accuracy (%)", arm))
-    return extract_moments(trace, generation)
+def average_moments(runs: Runs) -> list[tuple[float, float, float]]:
+    """Return the moments of all generations but the first, means over seeds."""
+    trace = engine.average(engine.collect(runs, "training accuracy (%)", "matched"))
+    return [extract_moments(trace, generation) for generation in range(1, GENERATIONS)]
 
 
-def judge_fall(generation: int, runs: Runs) -> ClaimFigure:
-    """Judge the fall of the accuracy in an ascent by the rule."""
-    before, low, _ = average_moments(runs, generation)
-    return engine.judge(
-        f"generation {generation + 1}: accuracy after the ascent",
-        "completely random",
-        f"{low:.1f} % (before {before:.1f} %, chance {CHANCE:.0f} %)",
-        low <= 2 * CHANCE,
-        low <= before / 2,
-    )
-
-
-def judge_return(generation: int, runs: Runs) -> ClaimFigure:
-    """Judge the return of the accuracy by the rule; without a fall there is none."""
-    before, low, after = average_moments(runs, generation)
-    return engine.judge(
-        f"generation {generation + 1}: accuracy at its end",
-        "trained again",
-        f"{after:.1f} %",
-        low < before and after >= before - 5,
-        low < before and after - low >= (before - low) / 2,
-    )
-
-
-def require_learned_images(runs: Runs) -> engine.ClaimCondition:
+def require_learned_images(runs: Runs) -> list[engine.ClaimCondition]:
     """Require that the images are learned by heart before every ascent."""
-    before = min(average_moments(runs, generation)[0] for generation in range(1, GENERATIONS))
+    before = min(before for before, _, _ in average_moments(runs))
     what = "training accuracy before an ascent"
-    return engine.require(what, "at least", engine.FITTED, before)
+    return [engine.require(what, "at least", engine.FITTED, before)]
+
+
+def judge_generations(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge fall and return of the accuracy by the rule; without a fall there is no return."""
+    for generation, (before, low, after) in enumerate(average_moments(runs), 2):
+        yield engine.judge(
+            f"generation {generation}: accuracy after the ascent",
+            "completely random",
+            f"{low:.1f} % (before {before:.1f} %, chance {CHANCE:.0f} %)",
+            low <= 2 * CHANCE,
+            low <= before / 2,
+        )
+        yield engine.judge(
+            f"generation {generation}: accuracy at its end",
+            "trained again",
+            f"{after:.1f} %",
+            low < before and after >= before - 5,
+            low < before and after - low >= (before - low) / 2,
+        )
 
 
 CLAIM = engine.Claim(
@@ -124,12 +116,8 @@ CLAIM = engine.Claim(
             " half of the epoch before the ascent. Return: reproduced if the last epoch of the"
             " generation is at most 5 points below the epoch before the ascent, direction only if"
             " half of the loss is regained",
-            conditions=[require_learned_images],
-            figures=[
-                partial(judge_moment, generation)
-                for generation in range(1, GENERATIONS)
-                for judge_moment in (judge_fall, judge_return)
-            ],
+            conditions=require_learned_images,
+            figures=judge_generations,
         )
     },
     measure=measure,

@@ -17,13 +17,13 @@ learned by heart and runs on two cores within minutes was found. The notes of th
 generation of normal training, and SEAL with the paper's unscaled strength.
 """
 
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
 from fsbench.claims import _training, engine, seal_ascent
-from fsbench.claims.engine import ClaimFigure, ClaimJob, Require, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
 from fsbench.claims.seal_ascent import GENERATIONS, PAPERS_S
 from fsbench.core.io import cache_folder
 from fsbench.core.specs import SourceSubset
@@ -102,44 +102,32 @@ def average_probes(runs: Runs, arm: str) -> list[float]:
     return engine.average(engine.collect(runs, "accuracy of the probe (%)", arm))
 
 
-def require_low(runs: Runs) -> engine.ClaimCondition:
-    """Require that SEAL's ascents reach chance."""
+def require_ascent_and_room(runs: Runs) -> Iterator[engine.ClaimCondition]:
+    """Require ascents to chance, learned images, and room for half of the printed leads."""
     lows, chances = (engine.collect(runs, name, "seal") for name in ("low", "chance"))
     what = "training accuracy after SEAL's ascents"
-    return engine.require(what, "at most", 2 * chances[0], max(lows))
+    yield engine.require(what, "at most", 2 * chances[0], max(lows))
+    what = "training accuracy at the end, all methods"
+    yield engine.require_at_least(runs, what, "fit", ["seal", *PUBLISHED])
+    for other, lead in PUBLISHED.items():
+        accuracy, what = average_probes(runs, other)[EARLY], f"block 2: accuracy of {other}"
+        yield engine.require(what, "at most", 100 - lead / 2, accuracy)
 
 
-def require_room(other: str, lead: float) -> Require:
-    """Require that the probe behind block 2 leaves room for half of the printed lead."""
-    return lambda runs: engine.require(
-        f"block 2: accuracy of {other}",
-        "at most",
-        100 - lead / 2,
-        average_probes(runs, other)[EARLY],
-    )
-
-
-def judge_lead(other: str, theirs: float, runs: Runs) -> ClaimFigure:
-    """Judge the difference behind block 2 by the rule."""
-    ours = average_probes(runs, "seal")[EARLY] - average_probes(runs, other)[EARLY]
-    what = f"block 2: seal - {other} (points)"
-    return engine.judge(what, f"{theirs:+.2f}", f"{ours:+.2f}", ours >= theirs / 2, ours > 0)
-
-
-def judge_block(block: int, runs: Runs) -> ClaimFigure:
-    """Judge SEAL and the others behind another block by the rule."""
-    values = {name: average_probes(runs, name)[block] for name in ("seal", *PUBLISHED)}
-    beaten = sum(values["seal"] > values[other] for other in PUBLISHED)
-    ours = ", ".join(f"{name} {value:.1f}" for name, value in values.items())
-    what = f"block {block + 1}: accuracy (%)"
-    return engine.judge(what, "seal highest", ours, beaten == len(PUBLISHED), beaten > 0)
-
-
-def judge_depths(runs: Runs) -> ClaimFigure:
-    """Judge the mean prediction depths by the rule."""
-    names = ("seal", "llf", "normal")
-    seal, llf, normal = (mean(engine.collect(runs, "depth", name)) for name in names)
-    return engine.judge(
+def judge_probes(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge the leads behind block 2, the other blocks and the prediction depths by the rule."""
+    probes = {name: average_probes(runs, name) for name in ("seal", *PUBLISHED)}
+    for other, theirs in PUBLISHED.items():
+        ours = probes["seal"][EARLY] - probes[other][EARLY]
+        what = f"block 2: seal - {other} (points)"
+        yield engine.judge(what, f"{theirs:+.2f}", f"{ours:+.2f}", ours >= theirs / 2, ours > 0)
+    for block in (block for block in range(BLOCKS) if block != EARLY):
+        beaten = sum(probes["seal"][block] > probes[other][block] for other in PUBLISHED)
+        accuracies = ", ".join(f"{name} {values[block]:.1f}" for name, values in probes.items())
+        what, is_highest = f"block {block + 1}: accuracy (%)", beaten == len(PUBLISHED)
+        yield engine.judge(what, "seal highest", accuracies, is_highest, beaten > 0)
+    seal, llf, normal = (mean(engine.collect(runs, "depth", name)) for name in probes)
+    yield engine.judge(
         "mean prediction depth (blocks)",
         "seal < llf < normal",
         f"seal {seal:.2f}, llf {llf:.2f}, normal {normal:.2f}",
@@ -160,18 +148,8 @@ CLAIM = engine.Claim(
             " of the printed difference, direction only if positive. Other blocks: reproduced if"
             " SEAL is above both others, direction only if above one. Prediction depth: reproduced"
             " if SEAL < LLF < normal, direction only if SEAL is below both",
-            conditions=[
-                require_low,
-                engine.require_at_least(
-                    "training accuracy at the end, all methods", "fit", ["seal", *PUBLISHED]
-                ),
-                *(require_room(other, lead) for other, lead in PUBLISHED.items()),
-            ],
-            figures=[
-                *(partial(judge_lead, other, lead) for other, lead in PUBLISHED.items()),
-                *(partial(judge_block, block) for block in range(BLOCKS) if block != EARLY),
-                judge_depths,
-            ],
+            conditions=require_ascent_and_room,
+            figures=judge_probes,
         )
     },
     measure=measure,

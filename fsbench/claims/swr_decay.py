@@ -9,11 +9,10 @@ it bounds the norm (9 %); its figures were as below.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import mean, stdev
 from typing import Any
 
-from fsbench.claims import _swr, _training, engine
+from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
 
 EPOCHS, LAM, DROPS = 80, 1e-2, (0.5, 0.75)
@@ -32,9 +31,9 @@ def measure(job: ClaimJob) -> dict[str, object]:
 
     source = _training.load_digits_source(job.seed)
     drops: dict[str, Any] = {"schedule": "step", "milestones": DROPS, "gamma": 0.1}
-    recipe = _swr.build_swr_recipe(METHODS[job.arm], source, job.seed, EPOCHS, **drops)
+    recipe = _training.build_swr_recipe(METHODS[job.arm], source, job.seed, EPOCHS, **drops)
     run = _training.train_once(
-        recipe, source, lambda ctx: float(frobenius_norms(_swr.get_kernels(ctx)).norm())
+        recipe, source, lambda ctx: float(frobenius_norms(_training.get_kernels(ctx)).norm())
     )
     return {
         "norm": run.watched,
@@ -75,19 +74,24 @@ CLAIM = engine.Claim(
             " divided by that before the first drop. SWR, which falls towards the initial norm:"
             " reproduced if at most 0.5, direction only if below 1. Re-anchored SWR and vanilla,"
             " which do not fall: reproduced if at least 0.95, direction only if above SWR's",
-            conditions=[
-                engine.require_at_least(f"{m}: growth until the first drop", "early growth", m, x)
-                for m, x in GROWN.items()
+            conditions=lambda runs: [
+                engine.require_at_least(
+                    runs, f"{method}: growth until the first drop", "early growth", method, least
+                )
+                for method, least in GROWN.items()
             ],
-            figures=[partial(judge_growth, method) for method in METHODS],
+            figures=lambda runs: [judge_growth(method, runs) for method in METHODS],
         ),
         "accuracy": engine.ClaimStatement(
             text="re-anchored SWR generalises better than SWR when the learning rate drops",
             condition="accuracy leaves room for a gain",
             rule=f"test accuracy (%), last epoch: {engine.ABOVE}",
-            conditions=[engine.require_at_most("best test accuracy of SWR", "best", "SWR", ROOM)],
-            figures=[
+            conditions=lambda runs: [
+                engine.require_at_most(runs, "best test accuracy of SWR", "best", "SWR", ROOM)
+            ],
+            figures=lambda runs: [
                 engine.judge_above(
+                    runs,
                     "test accuracy: SWR + re-init - SWR",
                     *("final", "SWR + re-init", "SWR"),
                     published=f"{98.29 - 97.96:+.2f} (MNIST)",

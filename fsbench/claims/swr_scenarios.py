@@ -19,12 +19,11 @@ at a switch, by 1.4 points with a reset and .9 without (one other seed).
 """
 
 from collections.abc import Iterator
-from functools import partial
 from statistics import mean
 
-from fsbench.claims import _swr, _training, engine
+from fsbench.claims import _training, engine
 from fsbench.claims._training import TrainedRun
-from fsbench.claims.engine import ClaimFigure, ClaimJob, Judge, Require, Runs
+from fsbench.claims.engine import ClaimCondition, ClaimFigure, ClaimJob, Runs
 
 MARGIN = 0.5
 """Percentage points."""
@@ -50,9 +49,9 @@ def measure(job: ClaimJob) -> dict[str, object]:
     """Train with a method in a scenario."""
     scenario, name = job.arm
     images, epochs = SETUPS[scenario]
-    source = _training.load_digits_source(job.seed, images, noise=_swr.NOISE)
+    source = _training.load_digits_source(job.seed, images, noise=_training.NOISE)
     method = build_method_settings(scenario, name)
-    recipe = _swr.build_swr_recipe(method, source, job.seed, epochs, scenario)
+    recipe = _training.build_swr_recipe(method, source, job.seed, epochs, scenario)
     return measure_stages(_training.train_once(recipe, source), epochs)
 
 
@@ -81,34 +80,55 @@ def measure_stages(run: TrainedRun, epochs: int) -> dict[str, object]:
     }
 
 
-def judge_all_above(
-    scenario: str, quantity: str, *pairs: tuple[str, str | None]
-) -> Iterator[Judge]:
-    """Yield the statements that a is above b (None: above 0)."""
-    for a, b in pairs:
-        what = f"{scenario}, {quantity}: {a} above {b or 0}"
-        yield engine.judge_above(what, quantity, (scenario, a), b and (scenario, b))
+def judge_pair(
+    runs: Runs, scenario: str, quantity: str, a: str, b: str | None, comparable: bool = False
+) -> ClaimFigure:
+    """Judge by the rule whether a is above b (None: above 0), or comparable to it."""
+    arms = (scenario, a), (scenario, b) if b else None
+    what = f"{scenario}, {quantity}: {a} {'comparable to' if comparable else 'above'} {b or 0}"
+    if not comparable:
+        return engine.judge_above(runs, what, quantity, *arms)
+    gain = engine.compare_arms(runs, quantity, *arms)
+    return engine.judge(what, f"at least -{MARGIN}", f"{gain}", gain.mean >= -MARGIN)
 
 
-def judge_comparable(scenario: str, quantity: str, a: str, b: str, runs: Runs) -> ClaimFigure:
-    """Judge the statement that a is comparable to b by the rule."""
-    gain = engine.compare_arms(runs, quantity, (scenario, a), (scenario, b))
-    what, published = f"{scenario}, {quantity}: {a} comparable to {b}", f"at least -{MARGIN}"
-    return engine.judge(what, published, f"{gain}", gain.mean >= -MARGIN)
+def judge_warm_start(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge the statements of section 4.1 on a warm start."""
+    pairs = [("cold", "vanilla"), ("SWR", "vanilla"), *((a, "cold") for a in PENALTIES)]
+    for a, b in (*pairs, *((a, "vanilla") for a in RESETS)):
+        yield judge_pair(runs, WARM, "final", a, b)
+    for b in PENALTIES + RESETS:
+        yield judge_pair(runs, WARM, "final", "SWR", b, comparable=True)
 
 
-def require_gap(runs: Runs) -> engine.ClaimCondition:
+def judge_full(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge the statements of section 4.2 where past images stay."""
+    for a in (*PENALTIES, *RESETS, "SWR"):
+        yield judge_pair(runs, FULL, "later", a, "vanilla")
+    for a in RESETS:
+        yield judge_pair(runs, FULL, "drop", a, None)
+
+
+def judge_limited(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge the statements of section 4.2 where past images are gone."""
+    for b in PENALTIES:
+        yield judge_pair(runs, LIMITED, "switch", "SWR", b)
+    for b in PENALTIES:
+        yield judge_pair(runs, LIMITED, "later", "S&P", b, comparable=True)
+
+
+def require_learned_stage(runs: Runs, scenario: str, stage: str) -> ClaimCondition:
+    """Require that plain training ends this stage with its images learned by heart."""
+    what = f"training accuracy of vanilla, end of the {stage} stage"
+    return engine.require_at_least(runs, what, f"{stage} fit", (scenario, "vanilla"))
+
+
+def require_gap(runs: Runs) -> ClaimCondition:
     """Require that a new start is clearly better than a warm start."""
     gap = engine.compare_arms(runs, "final", (WARM, "cold"), (WARM, "vanilla"))
     what = "gap that a warm start leaves: final accuracy, cold - vanilla"
     required, ours = "above 2 standard errors", f"{gap}"
-    return engine.ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
-
-
-def require_learned_stage(scenario: str, stage: str) -> Require:
-    """Require that plain training ends this stage with its images learned by heart."""
-    what = f"training accuracy of vanilla, end of the {stage} stage"
-    return engine.require_at_least(what, f"{stage} fit", (scenario, "vanilla"))
+    return ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
 
 
 RULE = (
@@ -124,35 +144,22 @@ CLAIM = engine.Claim(
             "after half of the images, SWR is comparable to or better than resets, penalties",
             "the first stage is learned by heart, and costs accuracy: a new start gains",
             RULE,
-            [require_learned_stage(WARM, "first"), require_gap],
-            [
-                *judge_all_above(WARM, "final", ("cold", "vanilla"), ("SWR", "vanilla")),
-                *judge_all_above(WARM, "final", *((name, "cold") for name in PENALTIES)),
-                *judge_all_above(WARM, "final", *((name, "vanilla") for name in RESETS)),
-                *(partial(judge_comparable, WARM, "final", "SWR", b) for b in PENALTIES + RESETS),
-            ],
+            lambda runs: [require_learned_stage(runs, WARM, "first"), require_gap(runs)],
+            judge_warm_start,
         ),
         FULL: engine.ClaimStatement(
             "where images arrive in ten parts, resets, penalties and SWR beat plain training",
             "plain training learns all images by heart by the last stage",
             RULE,
-            [require_learned_stage(FULL, "last")],
-            [
-                *judge_all_above(
-                    FULL, "later", *((a, "vanilla") for a in (*PENALTIES, *RESETS, "SWR"))
-                ),
-                *judge_all_above(FULL, "drop", *((name, None) for name in RESETS)),
-            ],
+            lambda runs: [require_learned_stage(runs, FULL, "last")],
+            judge_full,
         ),
         LIMITED: engine.ClaimStatement(
             "where past images are gone, SWR loses less at a change than penalties do",
             "plain training learns its images by heart by the last stage",
             RULE,
-            [require_learned_stage(LIMITED, "last")],
-            [
-                *judge_all_above(LIMITED, "switch", *(("SWR", name) for name in PENALTIES)),
-                *(partial(judge_comparable, LIMITED, "later", "S&P", b) for b in PENALTIES),
-            ],
+            lambda runs: [require_learned_stage(runs, LIMITED, "last")],
+            judge_limited,
         ),
     },
     measure=measure,

@@ -23,10 +23,9 @@ is in the third arm, where still more weights die.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
@@ -48,22 +47,11 @@ ARMS: dict[str, tuple[dict[str, object], float]] = {
 """Method and learning rate."""
 
 
-class TrainingPhase(NamedTuple):
-    """A short run that replaces a part of the paper's run."""
-
-    epochs: int
-    decay: float
-    schedule: str
-
-
-def shorten_schedule(epochs: int) -> TrainingPhase:
-    """Shorten the whole schedule to these epochs; the decay grows as the steps shrink."""
-    papers, ours = 200 * (45_000 // BATCH), epochs * (IMAGES // BATCH)
-    return TrainingPhase(epochs, 1e-4 * papers / ours, "step")
-
-
 START, END = "start", "end"
-PHASES = {START: TrainingPhase(8, 5e-4, "constant"), END: shorten_schedule(60)}
+STEPS, END_STEPS = 200 * (45_000 // BATCH), 60 * (IMAGES // BATCH)
+"""Steps of the paper and of `end`, whose decay grows as the steps shrink."""
+PHASES = {START: (8, 5e-4, "constant"), END: (60, 1e-4 * STEPS / END_STEPS, "step")}
+"""Epochs, decay and schedule of a short run that replaces a part of the paper's run."""
 
 
 def measure(job: ClaimJob) -> dict[str, Any]:
@@ -77,10 +65,10 @@ def measure(job: ClaimJob) -> dict[str, Any]:
 
 def build_compander_recipe(job: ClaimJob) -> Recipe:
     """Build the recipe of a phase and an arm."""
-    phase, (method, lr) = PHASES[job.arm[0]], ARMS[job.arm[1]]
+    (epochs, decay, schedule), (method, lr) = PHASES[job.arm[0]], ARMS[job.arm[1]]
     return _training.build_claim_recipe(
         [method],
-        {"rounds": 1, "epochs": phase.epochs},
+        {"rounds": 1, "epochs": epochs},
         job.seed,
         source="tinyimagenet",
         input_size=_training.COLOUR_SIDE,
@@ -89,12 +77,12 @@ def build_compander_recipe(job: ClaimJob) -> Recipe:
         batch_size=BATCH,
         lr=lr,
         momentum=0.9,
-        weight_decay=phase.decay,
-        schedule=phase.schedule,
+        weight_decay=decay,
+        schedule=schedule,
         milestones=(90 / 200, 136 / 200),
         warmup=0.0,
         label_smoothing=0.0,
-        validate_every=phase.epochs,
+        validate_every=epochs,
     )
 
 
@@ -133,46 +121,52 @@ def collect_pairs(runs: Runs, phase: str, quantity: str) -> list[tuple[Any, Any]
     return list(zip(plain, wc, strict=True))
 
 
-def judge_start(runs: Runs) -> ClaimFigure:
-    """Judge whether both networks start with the same weights."""
+def judge_bounds(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge the common start, the bound, and the largest weight of the first convolution."""
     pairs = collect_pairs(runs, END, "start")
     apart = max(abs(x - y) for plain, wc in pairs for x, y in zip(plain, wc, strict=True))
     what, published = "epoch 0: percentiles of all layers", "the same with and without"
-    return engine.judge(what, published, f"at most {apart:.1g} apart", apart <= 1e-5)
-
-
-def judge_largest_weight(runs: Runs) -> ClaimFigure:
-    """Judge whether all weights stay within the bound at every epoch."""
+    yield engine.judge(what, published, f"at most {apart:.1g} apart", apart <= 1e-5)
     peak = max(engine.collect(runs, "peak", [(START, WC), (END, WC)]))
     what, published = "with: largest |w|, all layers and epochs", f"below a pi/2 = {BOUND:.3f}"
-    return engine.judge(what, published, f"{peak * BOUND:.3f}", peak < 1)
+    yield engine.judge(what, published, f"{peak * BOUND:.3f}", peak < 1)
+    what, published = "largest |w| of all epochs", "very large without, bounded with"
+    yield judge_less(runs, START, "largest", what, published)
 
 
-def judge_comparison(
-    phase: str, quantity: str, what: str, published: str, lower: str, runs: Runs
-) -> ClaimFigure:
-    """Judge whether the quantity is smaller in this arm, for every seed."""
-    pairs = collect_pairs(runs, phase, quantity)
-    return engine.judge_gains(
-        f"first convolution, {phase}: {what}",
-        published,
-        "{:.3g} without, {:.3g} with".format(*engine.average(pairs)),
-        [plain - wc if lower == WC else wc - plain for plain, wc in pairs],
-    )
-
-
-def judge_later_layers(runs: Runs) -> ClaimFigure:
-    """Judge whether dead weights differ less in the layers after the first convolution."""
+def judge_spread(runs: Runs) -> Iterator[ClaimFigure]:
+    """Judge dead weights and width of the first convolution, and dead weights of later layers."""
+    yield judge_less(runs, END, "dead", "dead weights, |w| < 0.01 (%)", "fewer with")
+    yield judge_less(runs, END, "width", "16th to 84th percentile", "wider with", sign=-1)
     first, later = (
         [abs(plain - wc) for plain, wc in collect_pairs(runs, END, quantity)]
         for quantity in ("dead", "later")
     )
-    return engine.judge_gains(
+    yield engine.judge_gains(
         "end: difference in dead weights (points), first and later layers",
         "less pronounced in the middle and at the end",
         f"{mean(first):.3g} first, {mean(later):.3g} later",
         [a - b for a, b in zip(first, later, strict=True)],
     )
+
+
+def require_learned_and_dying(runs: Runs) -> Iterator[engine.ClaimCondition]:
+    """Require that both networks learn equally, and that weights die without compander."""
+    plain, wc = (END, PLAIN), (END, WC)
+    what = "training accuracy without compander"
+    yield engine.require_at_least(runs, what, "fit", plain, 95.0)
+    yield engine.require_equal(runs, "difference in training accuracy", "fit", plain, wc, 5.0)
+    yield engine.require_at_least(runs, "dead weights without compander", "dead", plain, 5.0)
+
+
+def judge_less(
+    runs: Runs, phase: str, quantity: str, what: str, published: str, sign: int = 1
+) -> ClaimFigure:
+    """Judge whether a quantity of the first convolution is less with compander (sign -1: more)."""
+    pairs = collect_pairs(runs, phase, quantity)
+    ours = "{:.3g} without, {:.3g} with".format(*engine.average(pairs))
+    gains = [sign * (plain - wc) for plain, wc in pairs]
+    return engine.judge_gains(f"first convolution, {phase}: {what}", published, ours, gains)
 
 
 RULE = (
@@ -188,42 +182,18 @@ CLAIM = engine.Claim(
             condition="the bound bites: some weight exceeds it without compander",
             rule="epoch 0: reproduced if no percentile of any layer differs by more than 1e-05;"
             f" bound: reproduced if every weight stays within it at every epoch; largest: {RULE}",
-            conditions=[engine.require_at_least(BITES, "peak", (START, PLAIN), 1.0, "")],
-            figures=[
-                judge_start,
-                judge_largest_weight,
-                partial(
-                    judge_comparison,
-                    *(START, "largest", "largest |w| of all epochs"),
-                    *("very large without, bounded with", WC),
-                ),
+            conditions=lambda runs: [
+                engine.require_at_least(runs, BITES, "peak", (START, PLAIN), 1.0, "")
             ],
+            figures=judge_bounds,
             colour=True,
         ),
         "spread": engine.ClaimStatement(
             text="weight compander leaves fewer weights at zero, in the first layer above all",
             condition="both networks learn equally, and decay leaves weights at zero without it",
             rule=RULE,
-            conditions=[
-                engine.require_at_least(
-                    "training accuracy without compander", "fit", (END, PLAIN), 95.0
-                ),
-                engine.require_equal(
-                    "difference in training accuracy", "fit", (END, PLAIN), (END, WC), 5.0
-                ),
-                engine.require_at_least(
-                    "dead weights without compander", "dead", (END, PLAIN), 5.0
-                ),
-            ],
-            figures=[
-                partial(
-                    judge_comparison, END, "dead", "dead weights, |w| < 0.01 (%)", "fewer with", WC
-                ),
-                partial(
-                    judge_comparison, END, "width", "16th to 84th percentile", "wider with", PLAIN
-                ),
-                judge_later_layers,
-            ],
+            conditions=require_learned_and_dying,
+            figures=judge_spread,
             colour=True,
         ),
     },

@@ -1,6 +1,7 @@
 """`fsbench leaderboard`: make, show, check and analyze boards."""
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -401,7 +402,7 @@ def recompute(
 
     recomputations = recompute_entry(Board.existing(board).entry(entry), str(board))
     if shape == "json":
-        machines = [recomputation.as_json() for recomputation in recomputations]
+        machines = [asdict(recomputation) for recomputation in recomputations]
         console.emit_json({"entry": entry, "machines": machines})
         return
     typer.echo(f"# entry {shlex.quote(entry)}; data sets: --data or FSBENCH_DATA")

@@ -85,21 +85,10 @@ def list_gains(board: MethodBoard) -> list[tuple[MethodRow, Gain]]:
     return [(row, row.overall.gains["normal"]) for row in rows if row.overall]
 
 
-def draw_overall(board: MethodBoard) -> "Figure | None":
-    """Draw the overall gains, coloured after Holm's correction."""
-    return draw_gains(board, list_gains(board), "Gains on the targets")
-
-
-def draw_in_domain_gains(board: MethodBoard) -> "Figure | None":
-    """Draw the gains in accuracy on the source, coloured after Holm's correction."""
-    gains = [(row, row.source_gain) for row in board.rows if row.source_gain]
-    return draw_gains(board, gains, "Gains on the source")
-
-
 def draw_gains(
     board: MethodBoard, gains: Sequence[tuple[MethodRow, Gain | InDomainGain]], title: str
 ) -> "Figure | None":
-    """Draw gains by row; the number of seeds stands beside a name."""
+    """Draw gains by row, coloured after Holm's correction, with the number of seeds."""
     marks = []
     for row, gain in gains:
         name = f"{row.name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}"
@@ -258,10 +247,14 @@ def count_episodes_needed(gain: Gain, columns: int) -> int:
 
 
 QUESTIONS: "dict[str, Callable[[MethodBoard], Figure | None]]" = {
-    "gains": draw_overall,
+    "gains": lambda board: draw_gains(board, list_gains(board), "Gains on the targets"),
     "targets": draw_targets,
     "in_domain": draw_in_domain,
-    "in_domain_gains": draw_in_domain_gains,
+    "in_domain_gains": lambda board: draw_gains(
+        board,
+        [(row, row.source_gain) for row in board.rows if row.source_gain],
+        "Gains on the source",
+    ),
     "carry": draw_carry,
     "cost": draw_cost,
     "spread": draw_spread,

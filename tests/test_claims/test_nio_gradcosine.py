@@ -12,7 +12,7 @@ from fsbench.claims.engine import ClaimJob
 from fsbench.claims.nio_gradcosine import CLAIM, JUDGED, SETTINGS, has_valid_factors
 from fsbench.core import seeding
 
-GAMMA = SETTINGS["with BN"].gamma
+GAMMA = SETTINGS["with BN"][-1]
 
 
 def make_effect(
@@ -111,13 +111,13 @@ def test_a_real_run_is_measured_before_training(kind: str, monkeypatch: pytest.M
     effect = nio_gradcosine.measure(job)
     bn = kind == "with BN"
     with seeding.stream(*nio_gradcosine.build_nio_recipe(job).stream("init")):
-        model = ARCHITECTURES.load(SETTINGS[kind].architecture).at(16).build(10)
+        model = ARCHITECTURES.load(SETTINGS[kind][0]).at(16).build(10)
     zero = {n for n, p in model.named_parameters() if not p.any()}
     assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
     assert set(effect["factors"]) == {n for n, _ in model.named_parameters()} - zero
     assert effect["zero"] == effect["still zero"] == len(zero)
     assert effect["misfit"] <= 1e-6
-    rate = SETTINGS[kind].rate
+    rate = SETTINGS[kind][2]
     first = {abs(m - 1) for m in effect["factors"].values()}
     assert 0 < max(first) <= 2.1 * rate  # two steps of Adam
     assert effect["GC"][0] != effect["GC"][1] == effect["GC after"]

@@ -121,9 +121,8 @@ def test_the_printed_table_is_reproduced() -> None:
 )
 def test_the_verdict_on_a_mean(method: str, mean: float, verdict: str) -> None:
     """The baseline, 50.7 in the paper, has no direction."""
-    assert reinit_table1.judge_method(
-        method, 1.0, "study_mlp", plant(**{method: mean})
-    ).verdict == (verdict)
+    runs = plant(**{method: mean})
+    assert reinit_table1.judge_method(runs, method, 1.0, "study_mlp").verdict == verdict
 
 
 def test_the_baseline_must_fit_whatever_the_others_do() -> None:

@@ -75,7 +75,7 @@ def test_the_best_method_of_a_tie_has_the_smaller_error() -> None:
 
 
 def test_the_tree_is_as_small_as_the_paper_s() -> None:
-    tree = reinit_figure2.fit_tree().tree
+    tree = reinit_figure2.fit_tree()[0]
     assert tree.get_depth() <= 4
     leaves = tree.tree_.children_left == -1
     assert tree.tree_.n_node_samples[leaves].min() >= 7

@@ -115,7 +115,7 @@ def test_reversed_probes_are_not_reproduced() -> None:
 )
 def test_half_of_a_printed_lead_is_enough(lead: float, verdict: str) -> None:
     means = {**PRINTED, "seal": ([80.0, 71.4 + lead, 95.0, 97.0], 0.5)}
-    assert seal_knn_depth.judge_lead("llf", 18.54, plant_probes(means)).verdict == verdict
+    assert next(seal_knn_depth.judge_probes(plant_probes(means))).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_half_of_a_printed_lead_is_enough(lead: float, verdict: str) -> None:
     ],
 )
 def test_the_verdict_on_the_depths(depths: tuple[float, float, float], verdict: str) -> None:
-    means: Any = {m: ([], depth) for m, depth in zip(PRINTED, depths, strict=True)}
-    assert seal_knn_depth.judge_depths(plant_probes(means)).verdict == verdict
+    means = {m: (PRINTED[m][0], depth) for m, depth in zip(PRINTED, depths, strict=True)}
+    assert list(seal_knn_depth.judge_probes(plant_probes(means)))[-1].verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from support.claims import NOT_FOUND, judge_planted, list_verdicts
 
-from fsbench.claims import _swr, swr_bounds
+from fsbench.claims import _training, swr_bounds
 from fsbench.claims.engine import ClaimJob
 from fsbench.claims.swr_bounds import CLAIM, COLOUR_PLAIN, COLOUR_SWR, DIGITS, PLAIN, SWR
 
@@ -87,7 +87,7 @@ def test_without_colour_images_balancedness_is_not_testable() -> None:
 def test_a_tiny_run_measures_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(swr_bounds.EPOCHS, DIGITS, 2)
     monkeypatch.setitem(swr_bounds.LAMS, DIGITS, 1.0)
-    monkeypatch.setattr(_swr, "BATCH", 256)
+    monkeypatch.setattr(_training, "BATCH", 256)
     run = swr_bounds.measure(ClaimJob(SWR, 0))
     assert len(run["norm"]) == len(run["balancedness"]) == 3
     assert len(run["test accuracy (%)"]) == 2

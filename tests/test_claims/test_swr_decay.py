@@ -3,7 +3,7 @@
 import pytest
 from support.claims import judge_planted, list_verdicts
 
-from fsbench.claims import _swr, swr_decay
+from fsbench.claims import _training, swr_decay
 from fsbench.claims.engine import ClaimJob
 from fsbench.claims.swr_decay import CLAIM, METHODS
 
@@ -54,7 +54,7 @@ def test_the_norms_must_grow_and_accuracy_must_leave_room() -> None:
 
 def test_only_re_anchored_norms_stay_after_the_drop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swr_decay, "EPOCHS", 4)
-    monkeypatch.setattr(_swr, "BATCH", 128)
+    monkeypatch.setattr(_training, "BATCH", 128)
     for method in ("SWR", "SWR + re-init"):
         monkeypatch.setitem(METHODS[method], "lam", 0.2)
     runs = {method: swr_decay.measure(ClaimJob(method, 0)) for method in METHODS}

@@ -6,9 +6,9 @@ from support.claims import judge_planted
 from support.rules import build, images
 from torch import nn
 
-from fsbench.claims import _swr, _training, swr_figure1
+from fsbench.claims import _training, swr_figure1
 from fsbench.claims.engine import ClaimJob
-from fsbench.claims.swr_figure1 import CLAIM, GAIN, SETUPS, ScalingSetup
+from fsbench.claims.swr_figure1 import CLAIM, GAIN, SETUPS
 
 
 def test_the_correction_scales_the_function() -> None:
@@ -32,10 +32,25 @@ def test_predictions_are_the_largest_logits() -> None:
     assert model[1].weight.dtype == torch.float32
 
 
+def plant(
+    later: float = 93, fit: float = 100, best: float = 92, **theorem: list[list[float]]
+) -> dict[str, list[dict[str, object]]]:
+    """Two seeds; with the correction, one c ends at `later`, the others a point above the best.
+
+    theorem: quantities of the two seeds of the networks that test Theorem 1.
+    """
+    gain = {"fit": fit, "best": best, "later without": [10.0] * 5}
+    gain["later with"] = [93.0] * 4 + [later]
+    kept = {"last": 91.0, "same with": [1.0] * 5, "after without": [80.0] * 5}
+    mlp = [{**kept, **{q: values[seed] for q, values in theorem.items()}} for seed in (0, 1)]
+    return {"mlp": mlp, "cnn": [kept] * 2, GAIN: [gain] * 2}
+
+
 @pytest.mark.parametrize(("same", "verdict"), [(1.0, "reproduced"), (0.999, "not reproduced")])
 def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
-    runs = {"mlp": [{"same with": [1.0] * 5}, {"same with": [1.0, same, 1.0, 1.0, 1.0]}]}
-    assert swr_figure1.judge_kept_predictions("mlp", runs).verdict == verdict
+    runs = plant(**{"same with": [[1.0] * 5, [1.0, same, 1.0, 1.0, 1.0]]})
+    figures = judge_planted(CLAIM, runs)["theorem 1"].figures
+    assert [figure.verdict for figure in figures[:2]] == [verdict, "reproduced"]
 
 
 @pytest.mark.parametrize(
@@ -45,28 +60,14 @@ def test_one_changed_prediction_is_too_many(same: float, verdict: str) -> None:
         ([90, 80, 82, 30, 10], 0, "direction only"),
         ([90, 80, 82, 30, 10], 3, "reproduced"),
         ([90, 80, 82, 30, 10], 1, "direction only"),
-        ([90, 90, 90, 90, 90], 0, "not reproduced"),
+        ([91, 91, 91, 91, 91], 0, "not reproduced"),
     ],
 )
 def test_a_decline_without_the_correction(means: list[float], spread: float, verdict: str) -> None:
     """Two seeds; a rise within one standard error of the paired difference is allowed."""
     seeds = [[*means[:2], means[2] + d, *means[3:]] for d in (-spread, spread)]
-    runs = {"mlp": [{"last": 90, "after without": after} for after in seeds]}
-    assert swr_figure1.judge_scaled_accuracy("mlp", runs).verdict == verdict
-
-
-def plant(
-    later: float, fit: float = 100.0, best: float = 92.0
-) -> dict[str, list[dict[str, object]]]:
-    """Two seeds; with the correction, one c ends at `later`, the others a point above the best."""
-    gain = {
-        "fit": fit,
-        "best": best,
-        "later with": [93.0] * 4 + [later],
-        "later without": [10.0] * 5,
-    }
-    theorem = {"last": 91.0, "same with": [1.0], "after without": [80.0]}
-    return {"mlp": [theorem] * 2, "cnn": [theorem] * 2, GAIN: [gain] * 2}
+    figures = judge_planted(CLAIM, plant(**{"after without": seeds}))["theorem 1"].figures
+    assert figures[2].verdict == verdict
 
 
 @pytest.mark.parametrize(("later", "verdict"), [(93.0, "reproduced"), (91.5, "not reproduced")])
@@ -86,9 +87,9 @@ def test_a_gain_needs_over_fitting_and_room(fit: float, best: float, holds: list
 
 
 def test_a_tiny_run_continues_from_the_scaled_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_swr, "BATCH", 128)
+    monkeypatch.setattr(_training, "BATCH", 128)
     monkeypatch.setattr(swr_figure1, "SCALES", (0.5, 0.01))
-    monkeypatch.setitem(SETUPS, "mlp", ScalingSetup("mlp", 1, 2, 1))
+    monkeypatch.setitem(SETUPS, "mlp", ("mlp", 1, 2, 1))
     run = swr_figure1.measure(ClaimJob("mlp", 0))
     assert 30 < run["fit"] < run["last"]
     assert 50 < run["last"] <= run["best"]

@@ -56,7 +56,7 @@ def test_comparable_is_half_a_point_below(gain: float, verdict: str) -> None:
     runs = plant()
     for run, spread in zip(runs[WARM, "SWR"], (-5, 5), strict=True):
         run["final"] += gain + spread
-    figure = swr_scenarios.judge_comparable(WARM, "final", "SWR", "L2", runs)
+    figure = swr_scenarios.judge_pair(runs, WARM, "final", "SWR", "L2", comparable=True)
     assert figure.what == "warm-start, final: SWR comparable to L2"
     assert (figure.published, figure.verdict) == ("at least -0.5", verdict)
 

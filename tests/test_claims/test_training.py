@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from fsbench.claims import _swr, _training
+from fsbench.claims import _training
 from fsbench.claims.engine import ClaimJob, ClaimSettings, require_colour_images
 from fsbench.core.errors import DataError
 from fsbench.data.catalog import DataRoots
@@ -97,21 +97,21 @@ def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
 def test_swr_is_trained_as_in_its_paper() -> None:
     source = _training.load_digits_source(0, 64)
     swr = {"name": "swr", "lam": 0.5}
-    recipe = _swr.build_swr_recipe(swr, source, 3, 7, "warm-start", lr=0.1)
+    recipe = _training.build_swr_recipe(swr, source, 3, 7, "warm-start", lr=0.1)
     assert (recipe.optimizer, recipe.lr, recipe.weight_decay) == ("adam", 0.1, 0)
     assert (recipe.batch_size, recipe.input_size, recipe.source) == (32, 8, "digits")
     assert (recipe.schedule, recipe.augmentation, recipe.label_smoothing) == ("constant", "none", 0)
     assert (recipe.opt_reset, recipe.seed, recipe.plan.epochs) == ("none", 3, 7)
     assert [stage.stop for stage in recipe.plan.stages] == [0.5, 1]
     assert recipe.methods[0].model_dump()["lambda_f"] == 0.5
-    assert _swr.build_swr_recipe({"name": "normal"}, source, 0, 1).lr == 1e-3
+    assert _training.build_swr_recipe({"name": "normal"}, source, 0, 1).lr == 1e-3
 
 
 def test_a_run_gives_percent_by_epoch_and_stage_and_is_watched() -> None:
     source = _training.load_digits_source(0, 64)
-    recipe = _swr.build_swr_recipe({"name": "normal"}, source, 0, 2, "warm-start")
+    recipe = _training.build_swr_recipe({"name": "normal"}, source, 0, 2, "warm-start")
     run = _training.train_once(
-        recipe, source, lambda ctx: [tuple(kernel.shape) for kernel in _swr.get_kernels(ctx)]
+        recipe, source, lambda ctx: [tuple(kernel.shape) for kernel in _training.get_kernels(ctx)]
     )
     assert len(run.test) == 4
     assert run.stages == run.test[1::2]

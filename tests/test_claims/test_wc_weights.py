@@ -18,9 +18,7 @@ from fsbench.claims.wc_weights import (
     PLAIN,
     START,
     WC,
-    TrainingPhase,
     build_compander_recipe,
-    shorten_schedule,
     summarize_weights,
 )
 from fsbench.data.source import SourceDataset
@@ -147,19 +145,19 @@ def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
 
 
 def test_decay_times_steps_is_the_papers() -> None:
-    assert shorten_schedule(10).decay * 10 * 11 == pytest.approx(1e-4 * 200 * 351)
+    assert PHASES[END][1] * 60 * 11 == pytest.approx(1e-4 * 200 * 351)
     end, start = (
         build_compander_recipe(ClaimJob((END, PLAIN), 0)),
         build_compander_recipe(ClaimJob((START, PLAIN), 0)),
     )
     assert (start.weight_decay, start.schedule) == (5e-4, "constant")
-    assert (end.weight_decay, end.schedule) == (PHASES[END].decay, "step")
+    assert (end.weight_decay, end.schedule) == (PHASES[END][1], "step")
     assert end.milestones == (0.45, 0.68)
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wc_weights, "PHASES", {END: TrainingPhase(1, 1e-4, "constant")})
+    monkeypatch.setattr(wc_weights, "PHASES", {END: (1, 1e-4, "constant")})
 
 
 @pytest.mark.usefixtures("short")

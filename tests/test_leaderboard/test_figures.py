@@ -197,6 +197,21 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     assert (axes_of(log).get_xscale(), texts(log)) == ("log", ["20k"])
 
 
+@pytest.mark.filterwarnings("error")
+def test_long_names_leave_room_for_one_row() -> None:
+    name = NAMES[4] * 2
+    draws = (
+        lambda: draw_heat_map([name], [name], [[Mark(name, 1.0)]], name),
+        lambda: draw_gaps([Mark(name, 1.0)], name, name),
+        lambda: draw_scatter([Mark(name, 1.0)], name, "x", "y"),
+        lambda: draw_bars([name], {"a": [1.0]}, name, "n"),
+    )
+    for draw in draws:
+        figure = draw()
+        render_figure(figure, "svg")
+        assert min(axes_of(figure).get_window_extent().size) > 10
+
+
 def test_empty_figures_are_drawn() -> None:
     for figure in (
         draw_gaps([], "t", "p"),
