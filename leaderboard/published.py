@@ -99,7 +99,8 @@ class PublishedEntry(Frozen):
 @cache
 def load_published() -> tuple[PublishedEntry, ...]:
     """Return all published entries by name. Raises ValidationFailed naming a wrong file."""
-    return tuple(read_published(path) for path in sorted(PUBLISHED.glob("*.json")))
+    paths = sorted(PUBLISHED.glob("*.json"), key=lambda path: path.stem)
+    return tuple(map(read_published, paths))
 
 
 def read_published(path: Path) -> PublishedEntry:

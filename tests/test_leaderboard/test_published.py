@@ -1,15 +1,17 @@
 """Which published figures stand beside a table: never those of another track than papers used."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import fakes
+from support import fakes, site
 
+from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, Data, Track
 from leaderboard.record import Column
+from leaderboard.store import BoardEntry
 from leaderboard.tables import TrackColumns, select_published
 
+SPEC = EpisodicSpec(n_episodes=2)
 LINEAR = "isic:5w1s/linear@ibm 64px"
 
 
@@ -18,9 +20,8 @@ def table(name: str, data: Data | None = None) -> TrackColumns:
     return TrackColumns(Track.of(column.name, data), (column,))
 
 
-def entry(*pretraining_data: str) -> Any:
-    backbone = fakes.facts(pretraining_data=pretraining_data)
-    return SimpleNamespace(cells=(SimpleNamespace(result=SimpleNamespace(backbone=backbone)),))
+def entry(*pretraining_data: str) -> BoardEntry:
+    return site.entry("a", fakes.facts(pretraining_data=pretraining_data), 0.5, ["isic"], [SPEC])
 
 
 def tasks(rows: tuple[Any, ...]) -> set[str]:

@@ -8,6 +8,7 @@ from support import fakes
 from support.fakes import DECLARATION
 
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import write_record
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import Track
@@ -42,9 +43,11 @@ def columns(folder: Path) -> list[tuple[str, ...]]:
 
 def test_each_track_has_a_table_of_its_own(tmp_path: Path, mixed: Path) -> None:
     submit_results(mixed, tmp_path / "board", DECLARATION)
+    assert columns(tmp_path / "board") == [(CENTROID,), (LINEAR,), (SOFT,)]
+    file = Board.open(tmp_path / "board").file.model_copy(update={"heads": "together"})
+    write_record(tmp_path / "board" / "board.json", file)
     assert columns(tmp_path / "board") == [(CENTROID, LINEAR), (SOFT,)]
-    tracks = [view.track for view in rank_board(tmp_path / "board")]
-    assert tracks == [
+    assert [view.track for view in rank_board(tmp_path / "board")] == [
         Track(protocol="ibm", input_size=32),
         Track(protocol="ibm", input_size=32, transductive=True),
     ]
