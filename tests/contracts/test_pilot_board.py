@@ -1,95 +1,37 @@
-"""The committed pilot board keeps its numbers, tiers and digests.
-
-`golden/pilot_board.json` was written by fsbench 0.1 before modules were renamed and merged, but for
-the rows of SEAL, which were made anew: of every result the task, spec digest, weights hash and
-score. `golden/pilot_tiers_2.json` has the tiers, with the seeds of a recipe as one row.
-"""
+"""The command shows the committed pilot board with the tiers of the snapshot of numbers."""
 
 import json
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from support.snapshot import BOARDS, read_golden
 from typer.testing import CliRunner
 
 from fsbench.cli.main import build
-from fsbench.core.schema import Result
-from leaderboard.methods.board import read_method_boards
-from leaderboard.store import Board, BoardEntry
-from leaderboard.tables import rank_tracks
-
-ROOT = Path(__file__).resolve().parents[2]
-ENTRIES = ROOT / "leaderboard" / "entries"
-GOLDEN = json.loads((ROOT / "tests" / "golden" / "pilot_board.json").read_text(encoding="utf8"))
-RESULTS: dict[str, list[Any]] = GOLDEN["results"]
+from leaderboard.methods.board import build_from_table
+from leaderboard.tables import rank_board
 
 
-TIERS = json.loads((ROOT / "tests" / "golden" / "pilot_tiers_2.json").read_text(encoding="utf8"))
-
-
-@pytest.fixture(scope="module")
-def entries() -> list[BoardEntry]:
-    return Board.open(ENTRIES).entries()
-
-
-def compact_tiers(entries: list[BoardEntry]) -> dict[str, dict[str, Any]]:
-    """Return track -> entry -> its tier or why it has none."""
-    tables = rank_tracks(Board.open(ENTRIES).file, entries)
-    return {
-        table.track.label: {e.name: e.tier or e.reason for e in table.ranking.entries}
-        for table in tables
-        if table.track
-    }
-
-
-def test_tiers_are_those_of_the_golden_file(entries: list[BoardEntry]) -> None:
-    """Refresh on purpose: python tests/contracts/test_pilot_board.py"""
-    tiers = compact_tiers(entries)
-    assert tiers == TIERS
-    assert [list(table) for table in tiers.values()] == [list(table) for table in TIERS.values()]
-
-
-def test_seeds_of_a_recipe_are_one_row(entries: list[BoardEntry]) -> None:
-    table = rank_tracks(Board.open(ENTRIES).file, entries)[0]
-    assert sorted(e.name for seeds in table.seeds.values() for e in seeds.values()) == sorted(
-        entry.name for entry in entries if entry.name not in table.names
-    )
-    assert [seed.name for seed in table.seeds["pilot-swr"].values()] == [
-        f"pilot-swr-s{seed}" for seed in (0, 1, 2)
-    ]
-    row = next(row for row in table.ranking.entries if row.name == "pilot-swr")
-    assert row.overall == pytest.approx(
-        np.mean([seed.overall for seed in table.seeds["pilot-swr"].values()])
-    )
-    board = next(b for b in read_method_boards(ENTRIES) if "linear" in b.track)
-    method = next(method for method in board.rows if method.name == "swr")
-    assert method.overall is not None
-    assert table.seed_errors.measure_row("pilot-swr")[:2] == pytest.approx(
-        (method.overall.mean, method.overall.ci95_seeds)
-    )
-
-
-def test_the_command_shows_these_tiers() -> None:
-    arguments = ["leaderboard", "show", "--board", str(ENTRIES), "--format", "json"]
+def test_the_command_shows_the_tiers_of_the_snapshot() -> None:
+    arguments = ["leaderboard", "show", "--board", str(BOARDS["pilot"]), "--format", "json"]
     outcome = CliRunner().invoke(build(), arguments)
     assert outcome.exit_code == 0, outcome.output
-    shown = json.loads(outcome.stdout)
-    tiers = [{e["name"]: e["tier"] or e["reason"] for e in table["entries"]} for table in shown]
-    assert tiers == list(TIERS.values())
+    shown = [
+        {entry["name"]: entry["tier"] or entry["reason"] for entry in table["entries"]}
+        for table in json.loads(outcome.stdout)
+    ]
+    golden = read_golden()["boards"]["pilot"].values()
+    tiers = [{name: row["tier"] for name, row in table["ranked"].items()} for table in golden]
+    assert shown == [t | table["unranked"] for t, table in zip(tiers, golden, strict=True)]
 
 
-def test_every_result_keeps_its_place_and_its_digests() -> None:
-    read = {}
-    for path in sorted(ENTRIES.glob("*/*/*/*/*.json")):
-        result = Result.model_validate_json(path.read_text(encoding="utf8"))
-        assert result.spec.digest() == result.spec_digest, path
-        score = result.score.model_dump(mode="json")
-        name = path.relative_to(ENTRIES).as_posix()
-        read[name] = [str(result.task), result.spec_digest, result.backbone.weights_hash, score]
-    assert read == RESULTS
-
-
-if __name__ == "__main__":
-    path = ROOT / "tests" / "golden" / "pilot_tiers_2.json"
-    path.write_text(json.dumps(compact_tiers(Board.open(ENTRIES).entries()), indent=1) + "\n")
+def test_a_row_has_the_mean_and_interval_of_its_method() -> None:
+    for table in rank_board(BOARDS["pilot"]):
+        rows = {row.name: row for row in table.ranking.entries}
+        methods = {row.entries[0]: row for b in build_from_table(table) for row in b.rows}
+        assert set(table.seeds) <= set(methods)
+        for name, seeds in table.seeds.items():
+            assert [*seeds] == [*methods[name].seeds] != []
+            score = methods[name].overall
+            if score is not None and rows[name].tier is not None:
+                expected = (score.mean, score.ci95_seeds)
+                assert table.seed_errors.measure_row(name)[:2] == pytest.approx(expected)

@@ -4,40 +4,34 @@
 
 Both are folders of board entries with linear and affine results. The script prints both gaps and
 the change between them, in points, over the episodes that all results have. One observation is an
-episode number: its mean over the columns. The script imports nothing of fsbench.
+episode number: its mean over seeds and columns. The script imports nothing of fsbench.
 """
 
 import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from studies.stored import read_results
 
 ADAPTATIONS = ("linear", "affine")
 
 
-def accuracies(records: Path) -> dict[int, float]:
-    """Return the accuracy in percent of each episode by its number.
-
-    The records hold one bit a query, padded with zeros.
-    """
-    table = pq.read_table(records)
-    queries = int(table.schema.metadata[b"n_way"]) * int(table.schema.metadata[b"n_query"])
-    numbers, packed = table["index"].to_pylist(), table["correct"].to_pylist()
-    right = [np.unpackbits(np.frombuffer(bits, np.uint8)).sum() for bits in packed]
-    return {number: 100 * float(n) / queries for number, n in zip(numbers, right, strict=True)}
-
-
 def columns(entry: Path, adaptation: str) -> dict[str, dict[int, float]]:
-    """Return the accuracies of each column, such as `eurosat 5w1s ibm-32px`."""
-    files = sorted(entry.glob(f"*/*/*/*-{adaptation}-*.parquet"))
-    return {column(file, adaptation): accuracies(file) for file in files}
+    """Return the accuracies in percent by column, without the head, and number of the episode.
 
-
-def column(file: Path, adaptation: str) -> str:
-    shape, _, track = file.stem.rpartition("-")[0].partition(f"-{adaptation}-")
-    return f"{file.parent.name} {shape} {track}"
+    They are means over the seeds that have an episode.
+    """
+    of_seeds: dict[str, dict[int, list[float]]] = {}
+    for result in read_results(entry):
+        if result.spec["adaptation"] == adaptation:
+            column = of_seeds.setdefault(result.column.replace(f"/{adaptation}@", " "), {})
+            for number, right in zip(result.numbers, result.correct, strict=True):
+                column.setdefault(int(number), []).append(100 * float(right.mean()))
+    return {
+        name: {number: float(np.mean(seeds)) for number, seeds in column.items()}
+        for name, column in of_seeds.items()
+    }
 
 
 def gaps(entry: Path, control: Path) -> dict[str, NDArray[np.float64]]:

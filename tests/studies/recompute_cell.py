@@ -1,10 +1,11 @@
 """Recompute one result of the pilot study without fsbench.
 
-    python tests/studies/recompute_cell.py RUN EPISODES IMAGES RECORDS
+    python tests/studies/recompute_cell.py RUN EPISODES IMAGES ENTRY COLUMN [MODEL]
 
 RUN: folder of a pilot run, for its model.safetensors; EPISODES: the file that `fsbench episodes
-export` wrote; IMAGES: the folder that the paths in it are relative to; RECORDS: the .parquet file
-of the result on the board, with its .json file beside it.
+export` wrote; IMAGES: the folder that the paths in it are relative to; ENTRY: folder of an entry or
+of the results of a model; COLUMN: what the name of its column begins with, such as
+eurosat:5w1s/linear; MODEL: place of the run among the models in entry.json, if not the first.
 
 The script imports nothing of fsbench. It uses a timm network with the run's weights, torchvision's
 transforms and, for each episode, a torch.nn head trained by torch.optim.SGD batch by batch. Only
@@ -21,11 +22,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.torch import load_file
+from studies.stored import read_results
 from timm.models.resnet import BasicBlock, ResNet
 from torch import Tensor, nn
 from torchvision.transforms import v2
@@ -108,21 +109,13 @@ def flat(classes: list[list[str]]) -> list[str]:
     return [name for names in classes for name in names]
 
 
-def recorded(path: Path) -> NDArray[np.bool_]:
-    """Return which queries of every episode are correct on the board, (E, n_way * n_query)."""
-    table = pq.read_table(path)
-    about = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-    bits = np.array([np.frombuffer(b, np.uint8) for b in table["correct"].to_pylist()])
-    queries = int(about["n_way"]) * int(about["n_query"])
-    return np.unpackbits(bits, axis=1, count=queries).astype(bool)
-
-
-def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
+def main(run: Path, episodes: Path, images: Path, entry: Path, column: str, model: int = 0) -> int:
     """Print both means and whether they agree; return 1 if they do not."""
-    result = json.loads(records.with_suffix(".json").read_text())
-    spec = json.dumps(result["spec"]["episode"], sort_keys=True, separators=(",", ":"))
+    stored = (r for r in read_results(entry) if r.model == model and r.column.startswith(column))
+    result = next(stored)
+    spec = json.dumps(result.spec["episode"], sort_keys=True, separators=(",", ":"))
     stream = hashlib.sha256(spec.encode()).hexdigest()
-    dataset = re.sub(r"\+[0-9a-f]{8}$", "", result["dataset"]["name"])  # the digest of a path
+    dataset = re.sub(r"\+[0-9a-f]{8}$", "", result.dataset)  # the digest of a path
     drawn = [json.loads(line) for line in episodes.read_text().splitlines()]
     files = sorted({name for e in drawn for name in flat(e["support"]) + flat(e["query"])})
     vectors = features(network(load_file(run / "model.safetensors")), images, files)
@@ -137,12 +130,12 @@ def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
             for e in drawn
         ]
     )
-    board = recorded(records)[: len(plain)]
+    board = result.correct[: len(plain)]
     flips, points = (plain != board).sum(axis=1), 100 * (plain.mean() - board.mean())
     share = flips.sum() / plain.size
     agree = share <= SHARE and flips.max() <= QUERIES and abs(points) < POINTS
     print(
-        f"{result['task']}: board {100 * board.mean():.2f}, plain {100 * plain.mean():.2f};"
+        f"{result.column}: board {100 * board.mean():.2f}, plain {100 * plain.mean():.2f};"
         f" {flips.sum()} of {plain.size} queries differ, in one episode at most {flips.max()},"
         f" {len(plain)} episodes: {'agree' if agree else 'DISAGREE'}"
     )
@@ -150,4 +143,5 @@ def main(run: Path, episodes: Path, images: Path, records: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))
+    *folders, column = sys.argv[1:6]
+    sys.exit(main(*map(Path, folders), column, *map(int, sys.argv[6:])))

@@ -3,15 +3,21 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import save_file
 from studies import classify_pixels, compare_gaps, recompute_cell
+from support import fakes
 from support.sweep import images
 
 from fsbench import backbones
 from fsbench.cli.main import run
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Result
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
+from fsbench.results import assembly
+from fsbench.results.entry import write_entry
+
+Cell = tuple[Path, Path, Path, Path]
 
 
 def call(*words: str) -> None:
@@ -21,8 +27,8 @@ def call(*words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def cell(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """RUN EPISODES IMAGES RECORDS of random weights on noise whose brightness tells the class."""
+def cell(tmp_path_factory: pytest.TempPathFactory) -> Cell:
+    """RUN EPISODES IMAGES ENTRY of random weights on noise whose brightness tells the class."""
     root = tmp_path_factory.mktemp("cell")
     task = f"folder:{images(root / 'images', 5, 20)}:5w1s"
     (root / "run").mkdir()
@@ -34,24 +40,24 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     places = ["-o", str(root / "results"), "--cache", str(root / "cache")]
     call("episodic", *model, "-t", task, *size, *places)
     call("episodes", "export", task, "--episodes", "20", "-o", str(root / "episodes.jsonl"))
-    (records,) = (root / "results").rglob("*.parquet")
-    return [root / "run", root / "episodes.jsonl", root / "images", records]
+    (entry,) = (root / "results").rglob("entry.json")
+    return root / "run", root / "episodes.jsonl", root / "images", entry.parent
 
 
 def test_an_ordinary_loop_outside_the_suite_agrees(
-    cell: list[Path], capsys: pytest.CaptureFixture[str]
+    cell: Cell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert recompute_cell.main(*cell) == 0
+    assert recompute_cell.main(*cell, "folder") == 0
     assert "20 episodes: agree" in capsys.readouterr().out
 
 
-def test_another_pixel_scale_is_noticed(cell: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_pixel_scale_is_noticed(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recompute_cell, "STD", (4.0, 4.0, 4.0))
-    assert recompute_cell.main(*cell) == 1
+    assert recompute_cell.main(*cell, "folder") == 1
 
 
 def test_bright_and_dark_classes_are_told_by_their_pixels_alone(
-    cell: list[Path], capsys: pytest.CaptureFixture[str]
+    cell: Cell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     classify_pixels.main(*cell[1:3])
     shown = capsys.readouterr().out
@@ -62,20 +68,25 @@ def test_bright_and_dark_classes_are_told_by_their_pixels_alone(
     assert classify_pixels.accuracy(support, query, 2) == 0.5
 
 
+def result(adaptation: str, right: list[int]) -> tuple[Result, EpisodeRecords]:
+    """So many of 2 x 2 queries right in each episode."""
+    correct = np.array([np.arange(4).reshape(2, 2) < n for n in right])
+    n = len(right)
+    records = EpisodeRecords(np.arange(n), correct, np.zeros(n, np.bool_), np.ones(n, np.bool_))
+    episode = EpisodeSpec(n_way=2, n_query=2)
+    spec = EpisodicSpec(adaptation=adaptation, episode=episode, n_episodes=n)
+    data = fakes.official("eurosat")
+    made = assembly.build_result(fakes.facts(), data, spec, records, False, fakes.provenance())
+    return made, records
+
+
 def test_a_gap_is_over_the_episodes_that_linear_and_affine_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Right of 2 x 2 queries in the two shared ones: linear 3 against 1, affine 2 against 2."""
     for entry, linear, affine in (("a", [3, 3, 0], [2, 2]), ("b", [1, 1, 4], [2, 2])):
-        folder = tmp_path / entry / "model" / "weights" / "eurosat"
-        folder.mkdir(parents=True)
-        for name, right in (("linear", linear), ("affine", affine)):
-            bits = [np.packbits(np.arange(8) < n).tobytes() for n in right]
-            table = pa.table({"index": [*range(len(right))], "correct": bits})
-            shape = {"n_way": "2", "n_query": "2"}
-            pq.write_table(
-                table.replace_schema_metadata(shape), folder / f"5w1s-{name}-ibm-32px-0.parquet"
-            )
+        cells = [result("linear", linear), result("affine", affine)]
+        write_entry(tmp_path / entry, cells)
     compare_gaps.main(tmp_path / "a", tmp_path / "b")
     assert capsys.readouterr().out.splitlines() == [
         "linear +50.00 ± 0.00 over 2 episodes of every column",
