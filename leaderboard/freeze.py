@@ -8,10 +8,10 @@ from fsbench.core.errors import UsageError
 from fsbench.core.io import write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import safe_name
+from leaderboard.columns import complete_columns
 from leaderboard.official import BOARD_FILE, load_official_boards
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.store import Board, BoardEntry
-from leaderboard.tables import complete_columns
 
 
 def freeze_board(
@@ -39,7 +39,9 @@ def freeze_board(
             about=about or file.about,
             official=file.official,
             ranking=file.ranking,
-            columns=list_columns(complete_columns(file, entries), entries),
+            columns=list_columns(
+                complete_columns(file, [entry.results for entry in entries]), entries
+            ),
             signers=file.signers,
         )
         write_record(folder / BOARD_FILE, frozen)

@@ -27,7 +27,7 @@ from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import BackboneFacts
+from fsbench.core.schema import BackboneFacts, Result
 from fsbench.results import outcomes
 from fsbench.results.entry import (
     ENTRY_FILE,
@@ -42,6 +42,7 @@ from fsbench.results.entry import (
 from fsbench.results.names import BADGES, safe_name
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
+from leaderboard.columns import complete_columns
 from leaderboard.history import (
     HISTORY_FILE,
     VERIFICATIONS_FILE,
@@ -53,6 +54,7 @@ from leaderboard.history import (
 )
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import compact
+from leaderboard.ranking.seeds import FEWEST_POOLED
 from leaderboard.record import BoardFile
 from leaderboard.trust import Verification, list_verdicts, read_verification
 
@@ -101,6 +103,10 @@ class BoardEntry:
     def cells(self) -> tuple[Loaded, ...]:
         return self.entry.cells
 
+    @property
+    def results(self) -> list[Result]:
+        return [cell.result for cell in self.cells]
+
     @cached_property
     def networks(self) -> tuple[Network, ...]:
         """All models, the seeds of the row first, by seed."""
@@ -110,6 +116,15 @@ class BoardEntry:
     def seeds(self) -> tuple[Network, ...]:
         """The models that are the row."""
         return tuple(network for network in self.networks if not network.is_control)
+
+
+def complete_file(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:
+    """Return the definition with what the first entries decide: columns, and rows to be pooled."""
+    file = complete_columns(file, [entry.results for entry in entries])
+    several = tuple(entry.name for entry in entries if len(entry.seeds) > 1)
+    if file.pooled or len(several) < FEWEST_POOLED:
+        return file
+    return file.model_copy(update={"pooled": several})
 
 
 def list_networks(entry: Entry) -> tuple[Network, ...]:
@@ -324,8 +339,6 @@ class Board:
         append_lines(self.folder / VERIFICATIONS_FILE, [v for v in signed if v not in known])
         fresh = [event.entry for event in events if event.event != "removed"]
         if fresh:
-            from leaderboard.tables import complete_file
-
             is_decided = board.file.columns and board.file.pooled
             names = sorted(board.names(), key=History.read(self.folder).order)
             entries = [board.entry(name) for name in (fresh if is_decided else names)]

@@ -1,11 +1,6 @@
-"""Tables of a board: its columns split by track, its entries ranked in each table.
-
-Which columns a table has never depends on an entry that comes later: board.json names them, or the
-first entry of a track has them. All others are listed in tables of their own that rank nothing.
-"""
+"""Tables of a board: the entries of each track, ranked, with what is shown beside them."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,50 +15,31 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
 from fsbench.core.specs import ProbeSpec
 from fsbench.core.statistics import Score, score
-from fsbench.core.tasks import ColumnId, Data, Track, by_track
+from fsbench.core.tasks import ColumnId, Track
 from fsbench.results.entry import Loaded
 from fsbench.results.table import warn_of_scale
 from leaderboard.badges import FAILED, SELF_REPORTED
+from leaderboard.columns import (
+    PROBES,
+    TrackColumns,
+    find_ranked_column,
+    label_columns,
+    split_by_track,
+)
 from leaderboard.eligibility import exclude_rows, flag_failures
 from leaderboard.near_copies import OutcomeRow, describe_suspicions, find_suspicions
 from leaderboard.published import PublishedEntry, load_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
-from leaderboard.ranking.seeds import FEWEST_POOLED, SeedErrors
+from leaderboard.ranking.seeds import SeedErrors
 from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, rank_entries
-from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.store import Board, BoardEntry, Network, seed_of
+from leaderboard.record import BoardFile
+from leaderboard.store import Board, BoardEntry, Network, complete_file, seed_of
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
 SOURCE = "tinyimagenet"
 """The data set that the backbones of the source papers were pretrained on."""
-PROBES = "probes"
-"""Names the table of probes beside tables of episodes."""
-
 EXTRA = "an extra column: outside of the overall and of the ranking"
-
-
-@dataclass(frozen=True)
-class TrackColumns:
-    """The columns of one table, all of one track; a board without columns has one, track None."""
-
-    track: Track | None
-    columns: tuple[Column, ...]
-
-    @cached_property
-    def members(self) -> frozenset[Column]:
-        return frozenset(self.columns)
-
-    @property
-    def is_extra(self) -> bool:
-        """Return whether the columns stand outside of the ranking."""
-        return self.track is not None and self.track.extra
-
-    @classmethod
-    def extra(cls, track: Track | None, columns: Sequence[Column]) -> "TrackColumns":
-        """Return a table outside of the ranking."""
-        marked = track and track.model_copy(update={"extra": True})
-        return cls(marked, tuple(columns))
 
 
 @dataclass(frozen=True)
@@ -73,11 +49,11 @@ class BoardTable:
     A row is an entry; where it has several pretraining seeds, it is their mean. members: row -> its
     networks in this table; own_controls: row -> networks of the entry that are controls; seeds: row
     -> seed -> a network with its scores over episodes, for rows with several; pooled: rows whose
-    spread between seeds is pooled. The next ones know rows and networks. flags: why the numbers are not official; sources: in-domain accuracy, mean
-    over seeds; links: code or paper; contenders: column -> outcomes; cell_flags: column -> why that
-    number is not official, or that its submitter alone vouches for it. backbones and results: by
-    network, its facts, and column -> its result. controls: rows that gains are over. published:
-    published entries on the same data sets.
+    spread between seeds is pooled. The next ones know rows and networks. flags: why the numbers are
+    not official; sources: in-domain accuracy, mean over seeds; links: code or paper; contenders:
+    column -> outcomes; cell_flags: column -> why that number is not official, or that its submitter
+    alone vouches for it. backbones and results: by network, its facts, and column -> its result.
+    controls: rows that gains are over. published: published entries on the same data sets.
     """
 
     name: str
@@ -171,7 +147,7 @@ def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTa
     )
     suspicions = find_suspicions(file, rows)
     file = complete_file(file, entries)
-    tables = split_by_track(file, [[c.result for c in entry.cells] for entry in entries])
+    tables = split_by_track(file, [entry.results for entry in entries])
     return tuple(rank_table(file, entries, table, suspicions) for table in tables)
 
 
@@ -317,167 +293,6 @@ def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(parts)))
 
 
-TrackKey = tuple[Track, bool]
-"""A track, and whether it is of probes."""
-
-
-def track_key(file: BoardFile, column: ColumnId, data: Data | None = None) -> TrackKey:
-    """Return the track of a column on this board; heads may stand together without a version."""
-    track = Track.of(column, data)
-    if data is None and file.heads == "apart":
-        track = track.model_copy(update={"adaptation": column.adaptation})
-    return track, column.task.probe is not None
-
-
-def complete_file(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:
-    """Return the definition with what the first entries decide: columns, and rows to be pooled."""
-    file = complete_columns(file, entries)
-    several = tuple(entry.name for entry in entries if len(entry.seeds) > 1)
-    if file.pooled or len(several) < FEWEST_POOLED:
-        return file
-    return file.model_copy(update={"pooled": several})
-
-
-def complete_columns(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:
-    """Return the definition with the columns of tracks that it does not name.
-
-    The first entry of a track decides them. A board with a version names all of its columns.
-    """
-    if file.version is not None:
-        return file
-    columns, seen = list(file.columns or ()), set(file.columns or ())
-    for entry in entries:
-        fresh = {identify_column(cell.result) for cell in entry.cells} - seen
-        if not fresh:
-            continue
-        tracks = {track_key(file, column.name) for column in columns}
-        new = first_of_names(sorted(fresh, key=column_order))
-        columns += [column for column in new if track_key(file, column.name) not in tracks]
-        seen |= fresh
-    named = tuple(sorted(columns, key=column_order)) or None
-    return file if named == file.columns else file.model_copy(update={"columns": named})
-
-
-def first_of_names(columns: Iterable[Column]) -> list[Column]:
-    """Return one column of each name, the first one."""
-    by_name: dict[ColumnId, Column] = {}
-    for column in columns:
-        by_name.setdefault(column.name, column)
-    return list(by_name.values())
-
-
-def split_by_track(file: BoardFile, results: Sequence[Sequence[Result]]) -> list[TrackColumns]:
-    """Return the tables of a board, or one empty table.
-
-    results: of each entry, in the order in which they came; the tables of a board whose columns are
-    complete do not depend on them but for those outside of the ranking.
-    """
-    if file.version is not None:
-        return split_versioned(file, results)
-    named = list(file.columns or ())
-    measured = {identify_column(result) for of_entry in results for result in of_entry}
-    extra = sorted(measured - set(named), key=column_order)
-    tables = [t for table in group_columns(named) for t in split_by_head(file, table)]
-    tables += [TrackColumns.extra(table.track, table.columns) for table in group_columns(extra)]
-    return tables or [TrackColumns(None, ())]
-
-
-def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
-    """Return one table per track; probes stand apart."""
-    probes = [c for c in columns if c.name.task.probe]
-    episodes = [column for column in columns if column not in probes]
-    tables = [
-        TrackColumns(track, tuple(c for c in part if c.name in names))
-        for part in (episodes, probes)
-        for track, names in by_track(column.name for column in part).items()
-    ]
-    if not (episodes and probes):
-        return tables
-    return [
-        replace(table, track=table.track.model_copy(update={"adaptation": PROBES}))
-        if table.track and table.columns[0] in probes
-        else table
-        for table in tables
-    ]
-
-
-def split_by_head(file: BoardFile, table: TrackColumns) -> list[TrackColumns]:
-    """Return one table per head, if heads stand apart; kinds of probe are heads."""
-    heads = dict.fromkeys(column.name.adaptation for column in table.columns)
-    if table.track is None or file.heads == "together" or len(heads) < 2:
-        return [table]
-    return [
-        TrackColumns(
-            table.track.model_copy(update={"adaptation": head}),
-            tuple(c for c in table.columns if c.name.adaptation == head),
-        )
-        for head in heads
-    ]
-
-
-def split_versioned(file: BoardFile, results: Sequence[Sequence[Result]]) -> list[TrackColumns]:
-    """Return the tables of a board with a version that contain any result.
-
-    A table on official data has all columns of its track, on the images of the first entry; one of
-    flagged results has the columns of its first entry. All other results stand outside.
-    """
-    chosen: dict[Track, dict[ColumnId, Column]] = {}
-    for named in file.columns or ():
-        chosen.setdefault(Track.of(named.name, "official"), {})[named.name] = named
-    measured: dict[Track, dict[Column, None]] = {}
-    for of_entry in results:
-        fresh: dict[Track, dict[ColumnId, Column]] = {}
-        for result in of_entry:
-            if (matched := match_column(file, result)) is not None:
-                track = Track.of(matched.name, classify_data(result))
-                measured.setdefault(track, {})[matched] = None
-                fresh.setdefault(track, {}).setdefault(matched.name, matched)
-        for track, columns in fresh.items():
-            decided = chosen.setdefault(track, columns)
-            undecided = {name: c for name, c in columns.items() if decided[name] in file.compared}
-            decided |= undecided if track.data == "official" else {}
-    tables = []
-    for track, by_name in chosen.items():
-        ranked = tuple(sorted(by_name.values(), key=column_order))
-        extra = tuple(sorted(measured.get(track, {}).keys() - set(ranked), key=column_order))
-        tables += [TrackColumns(track, ranked)] if track in measured else []
-        tables += [TrackColumns.extra(track, extra)] if extra else []
-    if not tables:
-        track, by_name = next(iter(chosen.items()))
-        tables = [TrackColumns(track, tuple(sorted(by_name.values(), key=column_order)))]
-    return tables
-
-
-def column_order(column: Column) -> tuple[ColumnId, str, str]:
-    """Return the sort key of a column."""
-    return column.name, column.spec_digest, column.fingerprint or ""
-
-
-def match_column(file: BoardFile, result: Result) -> Column | None:
-    """Return the column of a result, with the result's images; None if the board names none."""
-    column = identify_column(result)
-    if file.version is None:
-        return column if column in file.compared else None
-    named = file.named.get(column.name)
-    if named is None or not named.has_spec_of(result):
-        return None
-    return column if result.flags or named.has_images_of(result) else None
-
-
-def classify_data(result: Result) -> Data:
-    """Return the part of a board with a version: a result with any flag is not official."""
-    return "subset" if result.flags else "official"
-
-
-def find_ranked_column(file: BoardFile, table: TrackColumns, result: Result) -> Column | None:
-    """Return the column of a table that a result is in; None if it is in none."""
-    data = table.track and table.track.data
-    if data not in {None, classify_data(result)}:
-        return None
-    column = match_column(file, result) if data else identify_column(result)
-    return column if column in table.members else None
-
-
 def best_on_test(loaded: Loaded) -> Score | None:
     """Return the accuracy of a probe's best rate and epoch on the test images.
 
@@ -527,13 +342,6 @@ def select_published(
     sources |= {SOURCE} if track and track.data else set()
     published = (entry.about(datasets, sources, head) for entry in load_published())
     return tuple(entry for entry in published if entry.cells)
-
-
-def label_columns(columns: tuple[Column, ...]) -> dict[Column, str]:
-    """Return a distinct label per column: its name, marked by the start of its digest if needed."""
-    counts = Counter(column.name for column in columns)
-    marked = {column: column.name.marked(f"#{column.digest()[:6]}") for column in columns}
-    return {c: str(marked[c] if counts[c.name] > 1 else c.name) for c in columns}
 
 
 def list_flags(entry: BoardEntry, track: Track | None = None) -> tuple[str, ...]:

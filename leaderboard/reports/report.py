@@ -9,22 +9,19 @@ from fsbench.results import table as results_table
 from fsbench.results.entry import Loaded
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
+from leaderboard.columns import (
+    TrackColumns,
+    column_order,
+    first_of_names,
+    label_columns,
+    split_by_track,
+)
 from leaderboard.intake.submission import common_name, recipe_key
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import Ranking
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.reports.table import ReportTable, build_report_table
-from leaderboard.tables import (
-    EXTRA,
-    BoardTable,
-    TrackColumns,
-    column_order,
-    first_of_names,
-    label_columns,
-    rank_board,
-    rank_rows,
-    split_by_track,
-)
+from leaderboard.tables import EXTRA, BoardTable, rank_board, rank_rows
 
 ResultsByModel = dict[str, dict[Column, Loaded]]
 """Model -> column -> its result."""

@@ -44,6 +44,7 @@ from fsbench.results.entry import (
 from fsbench.results.names import ANALYSES, BADGES, safe_name
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import AGAIN, Problem
+from leaderboard.columns import match_column, track_key
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.intake.archive import open_submission
 from leaderboard.intake.submission import (
@@ -55,7 +56,6 @@ from leaderboard.intake.submission import (
 )
 from leaderboard.record import find_differing_keys
 from leaderboard.store import Board, seed_of
-from leaderboard.tables import match_column, track_key
 
 OUTCOMES = ("correct", "last", "best")
 """Names of the arrays of single outcomes in all kinds of records."""

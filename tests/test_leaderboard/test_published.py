@@ -7,9 +7,10 @@ from support import fakes, site
 
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, Data, Track
+from leaderboard.columns import TrackColumns
 from leaderboard.record import Column
 from leaderboard.store import BoardEntry
-from leaderboard.tables import TrackColumns, select_published
+from leaderboard.tables import select_published
 
 SPEC = EpisodicSpec(n_episodes=2)
 LINEAR = "isic:5w1s/linear@ibm 64px"

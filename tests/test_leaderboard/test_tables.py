@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from fsbench.core.schema import Flag, Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
 from fsbench.core.tasks import ColumnId, Data, Track
 from fsbench.data.catalog import all_facts
-from leaderboard.official import find_official_board
-from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.tables import (
+from leaderboard.columns import (
     TrackColumns,
     classify_data,
     complete_columns,
@@ -26,6 +23,8 @@ from leaderboard.tables import (
     match_column,
     split_by_track,
 )
+from leaderboard.official import find_official_board
+from leaderboard.record import BoardFile, Column, identify_column
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -105,8 +104,7 @@ def board(name: str, entries: Sequence[Sequence[Result]] = ()) -> BoardFile:
     else:
         file = find_official_board(name)
     for results in entries:
-        entry: Any = SimpleNamespace(cells=[SimpleNamespace(result=result) for result in results])
-        file = complete_columns(file, [entry])
+        file = complete_columns(file, [results])
     return file
 
 
