@@ -147,6 +147,11 @@ def list_networks(entry: Entry) -> tuple[Network, ...]:
     return tuple(networks)
 
 
+def is_control(facts: BackboneFacts) -> bool:
+    """Return whether a network is random, or trained without any method."""
+    return facts.random_init is not None or bool(facts.training and facts.training.plain)
+
+
 def seed_of(facts: BackboneFacts) -> int:
     """Return the pretraining seed, or that of random weights; 0 where none is recorded."""
     if facts.random_init is None and facts.training is not None:
@@ -257,7 +262,8 @@ class Board:
     ) -> list[str]:
         """Store checked submissions, signed by an SSH key if there is one.
 
-        Returns a sentence for each replaced entry, which says what came and went. Raises
+        Plain training and random networks become controls in board.json: who adds to the folder is
+        its maintainer. A pull request changes entries alone. Returns a sentence for each replaced entry, which says what came and went. Raises
         ValidationFailed if a name is in use, or if another key signed the replaced entry.
         """
         key = signatures.read_public_key(sign_with) if sign_with else None
@@ -271,7 +277,16 @@ class Board:
             self.settle()
             sentences = [self.store(submission, sign_with) for submission in submissions]
             self.settle()
+            self.name_controls([submission.name for submission in submissions])
         return [sentence for sentence in sentences if sentence]
+
+    def name_controls(self, names: Sequence[str]) -> None:
+        """Add those of these entries that others can be compared with to the board's controls."""
+        file = Board.open(self.folder).file
+        plain = [name for name in names if is_control(self.entry(name).seeds[0].facts)]
+        if fresh := tuple(name for name in plain if name not in file.controls):
+            file = file.model_copy(update={"controls": (*file.controls, *fresh)})
+            write_record(self.folder / BOARD_FILE, file)
 
     def taken(self, name: str) -> str | None:
         """Return the entry of this name in any letter case, which some file systems ignore."""
