@@ -263,8 +263,9 @@ class Board:
         """Store checked submissions, signed by an SSH key if there is one.
 
         Plain training and random networks become controls in board.json: who adds to the folder is
-        its maintainer. A pull request changes entries alone. Returns a sentence for each replaced entry, which says what came and went. Raises
-        ValidationFailed if a name is in use, or if another key signed the replaced entry.
+        its maintainer. A pull request changes entries alone. Returns a sentence for each replaced
+        entry, which says what came and went. Raises ValidationFailed if a name is in use, or if
+        another key signed the replaced entry.
         """
         key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
