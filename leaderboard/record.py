@@ -140,6 +140,11 @@ class BoardFile(Frozen):
         """e.g. cdfsl-2"""
         return self.name if self.version is None else f"{self.name}-{self.version}"
 
+    @property
+    def has_extra(self) -> bool:
+        """Return whether the board accepts columns that it does not name, beside the overall."""
+        return self.version is None and not (self.official and self.columns)
+
     @cached_property
     def named(self) -> dict[ColumnId, Column]:
         """Name -> column; the last one if a board without a version repeats a name."""

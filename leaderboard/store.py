@@ -248,7 +248,7 @@ class Board:
 
     def select_columns(self, submission: "Submission") -> "Submission":
         """Return the submission without what an official board or a version has no column for."""
-        if self.file.version is None and not (self.file.official and self.file.columns):
+        if self.file.has_extra:
             return submission
         results = [loaded for loaded in submission.cells if loaded.result.column in self.file.named]
         names = {loaded.result.column for loaded in submission.cells} - self.file.named.keys()

@@ -59,7 +59,7 @@ def read_results(board: Path) -> tuple[BoardResult, ...]:
 def read_board_columns(board: Path) -> frozenset[ColumnId] | None:
     """Return the columns that a board takes; None for all."""
     file = Board.open(board).file
-    return None if file.version is None else frozenset(file.named)
+    return None if file.has_extra else frozenset(file.named)
 
 
 def clear_cache() -> None:

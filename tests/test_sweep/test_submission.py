@@ -24,7 +24,7 @@ def entry(root: Path) -> SubmissionJob:
 
 def of(job: SubmissionJob) -> BackboneFacts:
     """Facts of a network that the job's recipe gave somewhere."""
-    backbone = job.backbone
+    (backbone,) = job.backbones
     assert isinstance(backbone, TrainedBackbone)
     source = {"source_fingerprint": backbone.training.source_fingerprint}
     training = fakes_methods.training().model_copy(update=source)
@@ -38,9 +38,9 @@ def test_results_of_other_weights_are_not_replaced(
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
     result = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
-    monkeypatch.setattr(evaluation, "read_results", lambda board, cache: (result,))
+    monkeypatch.setattr(evaluation, "read_results", lambda board: (result,))
     with pytest.raises(ValidationFailed, match="results of other weights") as error:
-        is_entry_of(job.name, job.backbone, here)
+        is_entry_of(job.name, job.backbones[0], here)
     assert facts.weights_hash[:12] in str(error.value)
     assert "delete the entry" in error.value.fix
     with pytest.raises(ValidationFailed, match="results of other weights"):
@@ -56,7 +56,5 @@ def test_an_entry_of_another_recipe_or_name_is_not_ours(
         BoardResult(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
         BoardResult("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
     ):
-        monkeypatch.setattr(
-            evaluation, "read_results", lambda board, cache, result=result: (result,)
-        )
-        assert is_entry_of(job.name, job.backbone, here) is False
+        monkeypatch.setattr(evaluation, "read_results", lambda board, result=result: (result,))
+        assert is_entry_of(job.name, job.backbones[0], here) is False
