@@ -59,7 +59,9 @@ class Verification:
         counts = Counter(self.verdicts.values())
         worst_first = [v for v in reversed(BADGE_VERDICTS) if v in counts]
         levels = ", ".join(f"{verdict} {counts[verdict]}" for verdict in worst_first)
-        gain = "" if self.detectable is None else f", gains of {100 * self.detectable:.1f} points"
+        gain = ""
+        if self.detectable is not None:
+            gain = f" (would find a forged gain of {100 * self.detectable:.1f} points)"
         return f"{levels} of {self.results} results{gain}, {self.date[:10]}"
 
 

@@ -116,8 +116,23 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
     return path
 
 
+def resolve_dataset(name: str) -> str:
+    """Return the data set of a name or alias in any spelling; else the name in lower case."""
+    from fsbench.data.catalog import resolve_alias
+
+    try:
+        return resolve_alias(name, plugins=False)
+    except UnknownName:
+        return name.casefold()
+
+
 def render_template(name: str, submissions: "Sequence[Submission]") -> str:
-    """Return a declaration of this name as YAML, with a comment above every key."""
+    """Return a declaration of this name as YAML, with a comment above every key.
+
+    Whether data that fsbench does not know contain a target is left to the submitter.
+    """
+    from fsbench.data.catalog import suite_facts
+
     backbones = [submission.facts for submission in submissions]
     count = sum(len(submission.cells) for submission in submissions)
     models = ", ".join(safe_name(submission.model) for submission in submissions)
@@ -136,8 +151,9 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
     }
     if not stated:
         values["pretraining_data"] = (values["pretraining_data"][0], None)
-    if not stated or set(data) & targets:
-        values["targets_seen"] = (values["targets_seen"][0], sorted(set(data) & targets) or None)
+    names = {resolve_dataset(name) for name in data}
+    if not stated or names & targets or names - suite_facts().keys():
+        values["targets_seen"] = (values["targets_seen"][0], sorted(names & targets) or None)
     lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]
     for key, (comment, value) in values.items():
         shown = "" if value is None else f" {json.dumps(value, ensure_ascii=False)}"

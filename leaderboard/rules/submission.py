@@ -17,7 +17,7 @@ from unicodedata import category
 import numpy as np
 
 from fsbench.core import __version__
-from fsbench.core.errors import DataError, UnknownName, ValidationFailed
+from fsbench.core.errors import DataError, ValidationFailed
 from fsbench.core.io import MAX_NUMBER
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, columns
@@ -53,6 +53,7 @@ from leaderboard.intake.submission import (
     read_declaration,
     read_submissions,
     recipe_key,
+    resolve_dataset,
 )
 from leaderboard.record import find_differing_keys
 from leaderboard.store import Board, seed_of
@@ -530,16 +531,6 @@ def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem
             fix = "leave the results of this target out, or choose another board"
             expected = "targets unseen in pretraining"
             yield make_problem("target-seen", submission, target, expected, fix)
-
-
-def resolve_dataset(name: str) -> str:
-    """Return the data set of a name or alias in any spelling; else the name in lower case."""
-    from fsbench.data.catalog import resolve_alias
-
-    try:
-        return resolve_alias(name, plugins=False)
-    except UnknownName:
-        return name.casefold()
 
 
 def check_removed(submission: Submission, board: Board) -> Iterator[Problem]:

@@ -217,6 +217,12 @@ def test_a_template_says_what_the_results_say(
     assert call("submit", tmp_path / "two", "-m", "seen", "--init") == 0
     values = yaml.safe_load((tmp_path / "two" / "declaration.yaml").read_text())
     assert values["targets_seen"] == ["folder-blobs"]
+    for data, seen in ((("laion-2b",), None), (("Toy-Source dataset",), "none")):
+        other = fakes.facts("other", pretraining_data=data)
+        fakes.write(tmp_path / data[0], name="other", backbone=other)
+        assert call("submit", tmp_path / data[0], "--init") == 0
+        values = yaml.safe_load((tmp_path / data[0] / "declaration.yaml").read_text())
+        assert values["targets_seen"] == seen, "whether unknown data contain a target must be said"
     (tmp_path / "two" / "declaration.yaml").unlink()
     assert call("submit", tmp_path / "two", "--init") == 0
     text = (tmp_path / "two" / "declaration.yaml").read_text()
