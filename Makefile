@@ -32,7 +32,7 @@ stress: $(STAMP)  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 
 	$(if $(QUICK),,$(MAKE) fuzz)
 
 fuzz: $(STAMP)  ## bad input of every kind, two thousand cases and more each
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/fuzz tests/test_leaderboard/test_hostile.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/fuzz tests/test_leaderboard/test_hostile.py tests/test_leaderboard/test_trust.py
 
 audit: $(STAMP)  ## known weaknesses of the installed packages; asks a public database
 	@$(BIN)/python -c "import pip_audit" 2>/dev/null || { \
