@@ -189,49 +189,57 @@ def describe_images(table: BoardTable) -> Iterator[str]:
 
 
 def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
-    """Return the leader's tier, and which gains over plain training survive, in one sentence."""
+    """Return the leader's tier, and which entries gain over plain training, in one sentence."""
+    gains = describe_gains(methods, by_entry=True)
+    return "; ".join(filter(None, (describe_leader(table), gains))) + "." if table.names else ""
+
+
+def describe_leader(table: BoardTable) -> str:
+    """Return who leads, and by what; empty if nobody is ranked."""
     tiers = table.ranking.tiers
     if not tiers:
-        return ""
+        return "No row is ranked"
     leader, ties = tiers[0][0], len(tiers[0]) - 1
     alone = len(tiers) == 1 and not ties
     verb = "is the only ranked row," if alone else "leads"
     text = f"{leader.name} {verb} with {to_percent(leader.overall or 0)} %"
     if ties:
-        text += f", statistically tied with {ties} other row{'s' * (ties > 1)}"
-    elif len(tiers) > 1:
-        text += ", significantly ahead of all others"
-    gains = {
-        (board.track, row.name): gain
+        return f"{text}, statistically tied with {ties} other row{'s' * (ties > 1)}"
+    return text if alone else f"{text}, significantly ahead of all others"
+
+
+def describe_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> str:
+    """Return which gains over plain training survive, of methods or of their entries."""
+    gains = [
+        (row.entries[0] if by_entry else row.name, gain)
         for board in methods
         for row in board.rows
         if row.overall and (gain := row.overall.gains.get("normal"))
-    }
-    if gains:
-        winners = [
-            name for (_, name), gain in gains.items() if gain.gap > 0 and gain.is_significant(ALPHA)
-        ]
-        several = sum(len(gain.seeds) > 1 for gain in gains.values())
-        gain_words = "significantly over plain training of equal compute"
-        if len(gains) == 1:
-            ((_, name),) = gains
-            text += f"; {name} {'gains' if winners else 'does not gain'} {gain_words}"
-            text += "" if several else " (it has one seed, and this needs several)"
-        else:
-            verb = "gains" if len(winners) < 2 else "gain"
-            names = join_words(winners or ["none"])
-            text += f"; of {len(gains)} methods, {names} {verb} {gain_words}"
-            text += f" ({several or 'none'} with the several seeds that this needs)"
-    return f"{text}."
+    ]
+    if not gains:
+        return ""
+    winners = [name for name, gain in gains if gain.gap > 0 and gain.is_significant(ALPHA)]
+    several = sum(len(gain.seeds) > 1 for _, gain in gains)
+    words = "significantly over plain training of equal compute"
+    if len(gains) == 1:
+        text = f"{gains[0][0]} {'gains' if winners else 'does not gain'} {words}"
+        return text if several else f"{text} (it has one seed, and this needs several)"
+    verb, names = "gains" if len(winners) < 2 else "gain", join_words(winners or ["none"])
+    needed = f"({several or 'none'} with the several seeds that this needs)"
+    return (
+        f"of {len(gains)} {'entries' if by_entry else 'methods'}, {names} {verb} {words} {needed}"
+    )
 
 
 def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> JsonObject:
     """Return the methods of a table with their gains. track: its place among the tables."""
     baselines = {control.row for row in board.rows for control in row.controls.values()}
+    gains = describe_gains([board])
+    finding = gains.replace("of ", "Of ", 1) if gains.startswith("of ") else gains
     return {
         "title": board.track or board.board,
         "track": track,
-        "finding": describe_finding(table, [board]),
+        "finding": finding and f"{finding}.",
         "data": describe_data(table),
         "kinds": [[kind, KINDS[kind]] for kind in list_compared_kinds(board)],
         "rows": [
@@ -285,6 +293,7 @@ def build_network_data(entry: BoardEntry, network: Network) -> JsonObject:
         **{name: getattr(backbone, name) for name in BACKBONE_FIELDS},
         "feature_choices": ", ".join(backbone.feature_spec.words) or None,
         "images": drop_repeats([str(loaded.result.spec.image) for loaded in network.cells]),
+        "entry": entry.name,
         "digest": entry.digest,
         "badge": {"verdict": verification.verdict, "words": verification.words}
         if verification.words

@@ -64,8 +64,8 @@ def entry(
 ) -> BoardEntry:
     models = [facts] if isinstance(facts, BackboneFacts) else facts
     cells = [
-        cell(f"{name} {model.weights_hash}", model, accuracy, target, spec)
-        for model in models
+        cell(f"{name} {i}" if i else name, model, accuracy, target, spec)
+        for i, model in enumerate(models)
         for target in targets
         for spec in specs
     ]
@@ -93,7 +93,8 @@ def cell(
     shared = generator(target, spec.label).normal(0, 0.08, n)
     noise = generator(draws, target, spec.label).normal(0, 0.05, n)
     right = np.clip(np.rint(QUERIES * (accuracy + shared + noise)), 0, QUERIES)
-    records = records_of(right, spec)
+    order = generator(draws, target, spec.label, "queries").random((n, QUERIES)).argsort(1)
+    records = records_of(right, spec, order)
     mean, ci95, n = score(records.accuracy)
     changes = {
         "backbone": facts,
@@ -103,11 +104,14 @@ def cell(
     return Loaded(Path(target), drawn.model_copy(update=changes), records)
 
 
-def records_of(right: NDArray[np.float64], spec: EpisodicSpec) -> EpisodeRecords:
-    """Outcomes with so many right queries in each episode."""
+def records_of(
+    right: NDArray[np.float64], spec: EpisodicSpec, order: NDArray[np.int64] | None = None
+) -> EpisodeRecords:
+    """Outcomes with so many right queries in each episode, the first ones in this order."""
     n, shape = len(right), (spec.episode.n_way, spec.episode.n_query)
-    correct = (np.arange(QUERIES) < right[:, None]).reshape(n, *shape)
-    return EpisodeRecords(np.arange(n), correct, np.zeros(n, np.bool_), np.ones(n, np.bool_))
+    correct = (np.arange(QUERIES) if order is None else order) < right[:, None]
+    none = np.zeros(n, np.bool_)
+    return EpisodeRecords(np.arange(n), correct.reshape(n, *shape), none, ~none)
 
 
 @cache

@@ -13,10 +13,10 @@ from support import site as fakes_site
 from support.colours import compute_contrast
 
 from fsbench.core import statistics
-from leaderboard.badges import Verification
 from leaderboard.published import load_published
 from leaderboard.site import data, page
-from leaderboard.tables import rank_tracks
+from leaderboard.tables import EXTRA, rank_tracks
+from leaderboard.trust import Verification
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 OTHER = "startup 224px"
@@ -30,10 +30,11 @@ def source() -> fakes_site.SiteBoard:
         "second": fakes_methods.facts("normal"),
         "third": fakes_methods.facts("normal", schedule="single_cycle"),
     }
-    board = fakes_site.source(NAMES, backbones=runs)
-    one = str(board.entries[0].cells[0].result.column)
+    board = fakes_site.source(NAMES, backbones=runs, controls=["second", "third"])
+    one = board.entries[0].cells[0].result
+    key = (one.backbone.identity, str(one.column))
     says = {
-        "first": Verification(4, {one: "verified"}, "2026-01-02"),
+        "first": Verification(4, {key: "verified"}, "2026-01-02"),
         "second": Verification(4, claims=2),
     }
     entries = [replace(e, verification=says.get(e.name, Verification(4))) for e in board.entries]
@@ -175,6 +176,8 @@ def test_an_entry_opens_with_its_facts_and_histograms(
     counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
     assert sum(counts) == 60 * len(source.tables[0].ranking.columns)
     assert "fsbench benchmark -m run:runs/a" in wait(opened, "#recompute").text
+    entry = next(entry for entry in source.entries if entry.name == "second")
+    assert wait(opened, "#hashes .hash").text == entry.digest
     assert find(opened, 'dl.facts a[href="https://example.org"]')
     opened.back()
     assert wait(opened, ".board")
@@ -230,7 +233,7 @@ def test_a_hostile_name_is_only_text(opened: Any) -> None:
     assert not find(opened, "main img, main script")
     assert "javascript:window.hit=1" in wait(opened, "dl.facts").text
     assert not find(opened, 'a[href^="javascript"]')
-    assert "-m 'run:a; touch it'\\''s' --episodes" in wait(opened, "#recompute pre").text
+    assert "-m 'run:a; touch it'\\''s'" in wait(opened, "#recompute pre").text
 
 
 def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:
@@ -443,12 +446,11 @@ def test_compared_names_stay_in_sight_on_a_phone(opened: Any) -> None:
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page of two methods with two seeds each and one with one."""
-    runs = {f"seal-s{s}": fakes_methods.facts("seal", s) for s in (0, 1)}
-    runs |= {f"normal-s{s}": fakes_methods.facts("normal", s) for s in (0, 1)}
-    runs |= {"swr-s0": fakes_methods.facts("swr")}
+    runs = {m: [fakes_methods.facts(m, s) for s in (0, 1)] for m in ("seal", "normal")}
+    runs |= {"swr": [fakes_methods.facts("swr")]}
     written = tmp_path_factory.mktemp("seeded") / "index.html"
-    made = data.build_page_data(*fakes_site.source(list(runs), backbones=runs))
-    written.write_text(page.render_page(made), encoding="utf8")
+    board = fakes_site.source(list(runs), backbones=runs, controls=["normal"])
+    written.write_text(page.render_page(data.build_page_data(*board)), encoding="utf8")
     return written.as_uri()
 
 
@@ -456,20 +458,23 @@ def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
     browser.resize(driver, browser.DESK)
     driver.get(f"{seeded}#/t/0")
     wait(driver, ".board")
-    assert sorted(names(driver)) == ["normal", "seal", "swr-s0"]
+    assert sorted(names(driver)) == ["normal", "seal", "swr"]
     assert [row.get_attribute("class") for row in find(driver, ".board tbody tr:has(.name)")].count(
         "single"
     ) == 1
     assert not find(driver, ".seed")
     wait(driver, '[data-expand="seal"]').click()
     after = names(driver)
-    assert after[after.index("seal") + 1 :][:2] == ["seal-s0", "seal-s1"]
+    assert after[after.index("seal") + 1 :][:2] == ["seal seed 0", "seal seed 1"]
     assert driver.switch_to.active_element.get_attribute("data-expand") == "seal"
     wait(driver, '[data-expand="seal"]').click()
     assert not find(driver, ".seed")
     driver.execute_script("location.hash = '#/t/0/e/seal'")
+    assert wait(driver, "#hashes .hash").text
     wait(driver, "#seeds a").click()
-    assert "seal-s0" in wait(driver, "#recompute pre").text
+    commands = wait(driver, "#recompute pre").text
+    assert "recompute seal --board" in commands
+    assert "verify 'seal seed 0' --board" in commands
     driver.execute_script("location.hash = '#/m'")
     wait(driver, '.methods [data-expand$="seal"]').click()
     assert len(find(driver, ".methods .seed")) == 2
@@ -477,9 +482,9 @@ def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
 
 def test_a_seed_of_a_row_is_compared_as_an_independent_sample(driver: Any, seeded: str) -> None:
     driver.get("about:blank")
-    driver.get(f"{seeded}#/t/0/c/seal-s0/swr-s0")
+    driver.get(f"{seeded}#/t/0/c/seal%20seed%200/swr")
     assert "columns are not paired here (a seed of a row" in wait(driver, ".pair .note").text
-    assert "swr-s0" in wait(driver, ".pair .verdict").text + wait(driver, ".pair h3").text
+    assert "swr" in wait(driver, ".pair .verdict").text + wait(driver, ".pair h3").text
     assert driver.get_log("browser") == []
 
 
@@ -495,3 +500,18 @@ def test_a_phone_shows_gains_and_commands_without_scrolling(driver: Any, seeded:
     wait(driver, "#submit summary").click()
     for block in find(driver, "#submit pre"):
         assert block.get_property("scrollWidth") <= block.get_property("clientWidth")
+
+
+def test_a_column_that_came_later_has_a_table_with_the_reason(driver: Any, tmp_path: Path) -> None:
+    board = fakes_site.source(["a", "b"], shots=[1])
+    more = fakes_site.source(["late"], shots=[5]).entries
+    entries = [*board.entries, *more]
+    written = tmp_path / "index.html"
+    made = data.build_page_data(board.file, entries, rank_tracks(board.file, entries))
+    written.write_text(page.render_page(made), encoding="utf8")
+    browser.resize(driver, browser.DESK)
+    driver.get(f"{written.as_uri()}#/t/1")
+    assert "extra columns" in wait(driver, '.tabs a[aria-current="page"]').text
+    assert names(driver) == ["late"]
+    assert EXTRA in wait(driver, ".board .flags .reason").text
+    assert not find(driver, ".board .badge")

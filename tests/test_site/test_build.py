@@ -11,6 +11,7 @@ from support import board as fakes_board
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from leaderboard.site import page
+from leaderboard.tables import EXTRA
 
 
 @pytest.fixture
@@ -55,6 +56,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from leaderboard.site import page
+from leaderboard.tables import EXTRA
 
 def half(self, text, **more):
     self.write_bytes(text[:100].encode())
@@ -90,9 +92,10 @@ def test_assets_are_found_in_the_package() -> None:
     assert page.files("leaderboard.site").joinpath("page.html.j2").is_file()
 
 
-def test_a_board_on_which_nobody_is_ranked_has_a_page(tmp_path: Path) -> None:
+def test_a_table_in_which_nobody_is_ranked_says_why(tmp_path: Path) -> None:
     folder = tmp_path / "board"
     for name, target in (("a", "isic"), ("b", "eurosat")):
         fakes_board.board(folder, [name], targets=[target], shots=[1], n_episodes=5)
     text = page.build_site(folder, tmp_path / "site").read_text(encoding="utf8")
-    assert "<td>–</td>\n      <td>a</td>\n      <td>–</td>" in text
+    assert f"<td>–</td>\n      <td>b ({EXTRA})</td>" in text
+    assert "No row is ranked." in text

@@ -129,12 +129,31 @@ def test_the_template_of_about_asks_nothing_of_a_reader() -> None:
     assert "board.json" not in data.build_page_data(*fakes_site.source(["a"]))["about"]
 
 
-def test_the_finding_names_the_only_method() -> None:
-    runs = {"seal-s0": fakes_methods.facts("seal"), "normal-s0": fakes_methods.facts("normal")}
-    _, _, (table,) = fakes_site.source(list(runs), backbones=runs)
-    text = data.describe_finding(table, build_from_table(table))
-    assert "; seal does not gain significantly over plain training of equal compute" in text
-    assert text.endswith("(it has one seed, and this needs several).")
+def test_the_finding_names_the_entry_and_its_page_of_methods_the_method() -> None:
+    runs = {"mine": fakes_methods.facts("seal"), "plain": fakes_methods.facts("normal")}
+    board = fakes_site.source(list(runs), backbones=runs, controls=["plain"])
+    made = data.build_page_data(*board)
+    gain = "does not gain significantly over plain training of equal compute"
+    few = "(it has one seed, and this needs several)"
+    assert made["tracks"][0]["finding"].endswith(f"; mine {gain} {few}.")
+    assert made["methods"][0]["finding"] == f"seal {gain} {few}."
+
+
+def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
+    """Two networks share a table of the board, and have pages of methods of their own."""
+    other = {"architecture": "fsbench/other@8"}
+    runs = {"best": fakes_methods.facts("normal")}
+    runs |= {
+        name: fakes_methods.facts(method).model_copy(update=other)
+        for name, method in (("second", "normal"), ("third", "seal"))
+    }
+    made = data.build_page_data(*fakes_site.source(list(runs), backbones=runs))
+    assert any(made["tracks"][0]["finding"].startswith(f"{name} leads") for name in runs)
+    assert len(made["methods"]) == 2
+    for methods in made["methods"]:
+        others = set(runs) - {entry for row in methods["rows"] for entry in row["entries"]}
+        assert others
+        assert not [name for name in others if name in methods["finding"]]
 
 
 def test_a_subset_and_the_finding_are_said_in_words() -> None:

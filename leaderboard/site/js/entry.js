@@ -68,7 +68,8 @@ function entryPage(track, index, row, on) {
       el("section", {}, el("h3", {}, "Backbone"), factList(BACKBONE, facts))),
     cellsSection(track, row),
     spreadSection(track, row),
-    row.seeds ? seedsSection(row, on) : chainSection(track, row, facts),
+    row.seeds ? seedsSection(row, on) : null,
+    hashesSection(track, row, facts),
     row.seeds ? null : recomputeSection(row, facts),
   ].filter(Boolean);
 }
@@ -76,7 +77,7 @@ function entryPage(track, index, row, on) {
 function seedsSection(row, on) {
   return el("section", { id: "seeds" },
     el("h2", {}, "Seeds"),
-    el("p", { class: "note" }, "Each is an entry with its own hashes and commands; its interval covers episodes only."),
+    el("p", { class: "note" }, "Each is a network with its own weights and commands; its interval covers episodes only."),
     el("table", { class: "plain" }, el("tbody", {}, row.seeds.map((seed) => el("tr", {},
       el("th", { scope: "row" }, el("a", { href: on.address(seed.name) }, seed.name)),
       el("td", {}, `${percent(seed.overall)}${plusMinus(seed.ci95)}`))))));
@@ -89,7 +90,7 @@ function cellsSection(track, row) {
     const cell = row.cells[i];
     const name = el("th", { scope: "row" }, column.name);
     if (!cell) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
-    const [mean, half, n, , notes] = cell;
+    const [mean, half, n, notes] = cell;
     const remarks = Object.entries(notes ?? {}).filter(([what]) => what !== "badge").map(([what, count]) =>
       what === "best_on_test" ? `best on test ${percent(count)}` : `${count} ${what.replace("_", "-")}`);
     return el("tr", {}, name,
@@ -128,22 +129,22 @@ function spreadSection(track, row) {
   return section;
 }
 
-function chainSection(track, row, facts) {
-  const measuredColumns = track.columns.map((column, i) => [column, row.cells[i]]).filter(([, cell]) => cell);
-  return el("section", { id: "chain" },
+function hashesSection(track, row, facts) {
+  const columns = track.columns.filter((column, i) => row.cells[i]);
+  return el("section", { id: "hashes" },
     el("h2", {}, "Hashes"),
     el("p", { class: "note" },
-      "Weights, images, episodes, settings and outcomes of every cell, by the start of their SHA-256; the files of the board hold all of it."),
+      "The digest of the entry covers all that is shown of it, every outcome too. Images, episodes and settings of a column are those of all rows, by the start of their SHA-256."),
     el("dl", { class: "facts" },
-      el("dt", {}, "weights"), el("dd", { class: "hash" }, facts.weights_hash),
-      facts.chain && [el("dt", {}, "all cells"), el("dd", { class: "hash" }, facts.chain)]),
-    el("details", {}, el("summary", {}, "cell by cell"),
+      el("dt", {}, "entry"), el("dd", { class: "hash" }, facts.digest),
+      facts.weights_hash && [el("dt", {}, "weights"), el("dd", { class: "hash" }, facts.weights_hash)]),
+    el("details", {}, el("summary", {}, "column by column"),
       el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "hashes by column" },
         el("table", { class: "plain" },
-          el("thead", {}, el("tr", {}, ["column", "images", "episodes", "settings", "outcomes"].map((text) => el("th", { scope: "col" }, text)))),
-          el("tbody", {}, measuredColumns.map(([column, cell]) => el("tr", {},
+          el("thead", {}, el("tr", {}, ["column", "images", "episodes", "settings"].map((text) => el("th", { scope: "col" }, text)))),
+          el("tbody", {}, columns.map((column) => el("tr", {},
             el("th", { scope: "row" }, column.name),
-            [column.data, column.manifest ?? "–", column.spec, cell[3]].map((hash) => el("td", { class: "hash" }, hash)))))))));
+            [column.data, column.manifest ?? "–", column.spec].map((hash) => el("td", { class: "hash" }, hash)))))))));
 }
 
 // A word that a shell takes as it is.
@@ -156,7 +157,7 @@ function recomputeSection(row, facts) {
   return el("section", { id: "recompute" },
     el("h2", {}, "Recompute"),
     el("p", { class: "note" }, "The first command prints the environment and the commands for all results, from their checked recipes and specs; the second recomputes random episodes from the weights."),
-    el("pre", {}, `fsbench leaderboard recompute ${quoted(row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)} --episodes 20`),
+    el("pre", {}, `fsbench leaderboard recompute ${quoted(facts.entry)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)}`),
     el("p", { class: "note given" }, "Command reported by the submitter (not verified):"),
     el("pre", {}, facts.commands.join("\n")),
     facts.environments.map((made) => [

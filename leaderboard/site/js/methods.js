@@ -6,7 +6,7 @@ function methodsPage() {
   return board.methods.flatMap((page) => [
     el("section", { class: "methods" },
       el("h2", {}, page.title),
-      el("p", { class: "finding" }, page.finding),
+      page.finding && el("p", { class: "finding" }, page.finding),
       el("p", { class: "note" }, page.data),
       el("div", { class: "box", tabindex: 0, role: "region", "aria-label": `methods, ${page.title}` }, methodTable(page)),
       el("div", { class: "legend" },
@@ -48,7 +48,7 @@ function methodRows(page, row, ranges, on) {
   const key = `${page.track} ${row.name}`;
   const open = openMethods.has(key);
   const several = row.seeds.length > 1;
-  const only = several ? null : row.entries[0];
+  const only = row.entries[0];
   const dots = several ? "●".repeat(row.seeds.length) : "○";
   const line = el("tr", { class: several ? null : "single" },
     el("th", { scope: "row" },
@@ -65,13 +65,13 @@ function methodRows(page, row, ranges, on) {
     page.kinds.map(([kind]) => gainCell(row.gains[kind], ranges.get(kind))),
     el("td", {}, percent(row.source)),
     el("td", {}, row.flops ? shortNumber(row.flops / 1e12) : "–"));
-  const rows = new Map(board.tracks[page.track].rows.flatMap((r) => [r, ...(r.seeds ?? [])]).map((r) => [r.name, r]));
-  const seeds = open ? row.entries.map((name, i) => el("tr", { class: "seed single" },
-    el("th", { scope: "row" }, el("a", { href: on.address(name), class: "name" }, `seed ${row.seeds[i]}`)),
+  const entry = board.tracks[page.track].rows.find((other) => other.name === row.entries[0]);
+  const seeds = open ? (entry?.seeds ?? []).map((one) => el("tr", { class: "seed single" },
+    el("th", { scope: "row" }, el("a", { href: on.address(one.name), class: "name" }, `seed ${one.seed}`)),
     el("td", { class: "dots" }, el("span", { class: "wide-only" }, "○")),
-    el("td", {}, rows.has(name) ? `${percent(rows.get(name).overall)}${plusMinus(rows.get(name).ci95)}` : "–"),
+    el("td", {}, `${percent(one.overall)}${plusMinus(one.ci95)}`),
     page.kinds.map(() => el("td")),
-    el("td", {}, percent(rows.get(name)?.source)), el("td"))) : [];
+    el("td", {}, percent(one.source)), el("td"))) : [];
   return [line, ...seeds];
 }
 

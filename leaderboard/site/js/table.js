@@ -77,6 +77,7 @@ function tableRow(track, row, columns, ranges, state, on) {
     el("td", { class: row.source === undefined ? "absent" : null }, percent(row.source),
       row.source === undefined ? null : selfMark(row, -1)),
     el("td", { class: "flags muted" },
+      row.reason && el("span", { class: "reason" }, `${row.reason} `),
       badgeOf(row), (row.flags ?? []).map((flag) => [el("span", { class: "tag" }, flag), " "])));
 }
 
@@ -93,7 +94,7 @@ function seedRow(track, seed, columns, ranges, on) {
     el("td", { class: "flags muted" }, badgeOf(seed)));
 }
 
-// A row is an entry, or the seeds of a recipe.
+// A row is an entry, of one network or of several seeds.
 function nounsOf(track) {
   return track.rows.some((row) => row.seeds) ? ["row", "rows"] : ["entry", "entries"];
 }
@@ -126,7 +127,7 @@ const BADGES = {
 // Beside a number: what its signed badge says, or that it has none; column -1 is the mean over all.
 function selfMark(row, column) {
   const columns = row.self_reported ?? [];
-  const badge = row.cells?.[column]?.[4]?.badge;
+  const badge = row.cells?.[column]?.[3]?.badge;
   if (badge) return el("span", { class: `mark ${badge}`, title: BADGES[badge][1] }, BADGES[badge][0]);
   return (column < 0 ? columns.length : columns.includes(column))
     ? el("span", { class: "self", title: "self-reported: no signed badge" }, "ˢ") : null;
@@ -190,7 +191,7 @@ function bodies(track, rows, { sort }) {
   for (const row of rows) groups.set(row.tier, [...(groups.get(row.tier) ?? []), row]);
   return [...groups].map(([tier, members]) => {
     const rows = track.rows.filter((row) => row.tier === tier);
-    if (tier === undefined) return { title: ["Unranked", "each with its reason on its page"], members };
+    if (tier === undefined) return { title: ["Unranked", "each with its reason"], members };
     const noise = rows.every((row) => row.covers && row.covers !== "episodes") ? "seed and episode noise" : "episode noise only";
     const title = rows.length > 1 ? [`Tier ${tier}`, `${plural(rows.length, ...nounsOf(track))} statistically tied (${noise})`] : null;
     return { title, members };
