@@ -173,7 +173,8 @@ def inspect_entry(
         yield Problem("backbone", str(path), "two records of one network", AGAIN)
     submission = Submission(file.declaration, name, entry.cells, controls)
     yield from check_submission(submission, board, replace=True)
-    if event := board.history.removed.get(entry.digest):
+    removed = board.history.removed
+    if event := removed.get(entry.digest) or removed.get(file.outcomes):
         yield Problem("removed", str(home), f"a maintainer removed it: {event.reason}", REMOVE)
     if file.key and not is_signed(path, [file.key], ENTRY_NAMESPACE):
         fix = "sign it again: fsbench submit --replace --sign-with KEY"
