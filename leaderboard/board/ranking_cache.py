@@ -122,6 +122,7 @@ def decode(content: bytes) -> Ranking:
         tiers=tuple(tuple(map(decode_entry, tier)) for tier in fields["tiers"]),
         unranked=tuple(map(decode_entry, fields["unranked"])),
         alpha=fields["alpha"],
+        apart=tuple(tuple(map(decode_entry, tier)) for tier in fields["apart"]),
     )
 
 

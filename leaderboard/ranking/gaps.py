@@ -23,8 +23,6 @@ from fsbench.core import statistics
 from fsbench.core.statistics import Paired
 
 Numbers = NDArray[np.float64]
-Estimate = tuple[float, float]
-"""A variance and its degrees of freedom."""
 
 
 class StudentInterval(NamedTuple):
@@ -39,11 +37,11 @@ def compute_student_interval(value: float, se: float, freedom: float) -> Student
     return compute_joint_interval(value, [(se**2, freedom)])
 
 
-def compute_joint_interval(value: float, estimates: Sequence[Estimate]) -> StudentInterval:
-    """Return the interval and p of a value whose variance is the sum of these estimates."""
+def compute_joint_interval(value: float, parts: Sequence[tuple[float, float]]) -> StudentInterval:
+    """Return interval and p of a value. parts: of its variance, each with degrees of freedom."""
     from scipy.special import stdtr, stdtrit
 
-    variances, freedoms = np.array(estimates, np.float64).T
+    variances, freedoms = np.array(parts, np.float64).T
     freedoms, variance = np.clip(freedoms, 1, 1e6)[variances > 0], float(variances.sum())
     variances = variances[variances > 0]
     if math.isnan(variance):

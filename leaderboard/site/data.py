@@ -34,8 +34,9 @@ from leaderboard.reports.render import (
     TIER_NOTE,
     TRUST_NOTE,
     describe_coverage,
+    describe_leader,
+    format_tier,
     list_self_reported,
-    to_percent,
 )
 from leaderboard.reports.table import DATASET_TITLES, build_report_table
 from leaderboard.site.packing import (
@@ -188,18 +189,9 @@ def describe_images(table: BoardTable) -> Iterator[str]:
 
 
 def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
-    """Return the leader's tier, and which gains over plain training survive, in one sentence."""
-    tiers = table.ranking.tiers
-    if not tiers:
+    """Return who is first, and which gains over plain training survive, in one sentence."""
+    if not (text := describe_leader(table.ranking)):
         return ""
-    leader, ties = tiers[0][0], len(tiers[0]) - 1
-    alone = len(tiers) == 1 and not ties
-    verb = "is the only ranked row," if alone else "leads"
-    text = f"{leader.name} {verb} with {to_percent(leader.overall or 0)} %"
-    if ties:
-        text += f", statistically tied with {ties} other row{'s' * (ties > 1)}"
-    elif len(tiers) > 1:
-        text += ", significantly ahead of all others"
     gains = {
         (board.track, row.name): gain
         for board in methods
@@ -400,12 +392,12 @@ def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> Jso
     words = {badges[n].words for n in [seed.name for seed in seeds.values()] or [name]}
     half = None
     if entry.tier is not None:
-        half = table.seed_errors.measure_row(name).ci95
+        half = table.seed_errors.scores[name].ci95
     elif entry.overall is not None:
         half = Z95 * estimate_overall_error(outcomes, columns)
     data = {
         "name": name,
-        "tier": entry.tier,
+        "tier": entry.tier and format_tier(entry),
         "reason": entry.reason or None,
         "overall": round_number(entry.overall),
         "ci95": round_number(half),

@@ -65,7 +65,7 @@ def test_seeds_of_a_recipe_are_one_row(entries: list[BoardEntry]) -> None:
     board = next(b for b in read_method_boards(ENTRIES) if "linear" in b.track)
     method = next(method for method in board.rows if method.name == "swr")
     assert method.overall is not None
-    assert table.seed_errors.measure_row("pilot-swr")[:2] == pytest.approx(
+    assert table.seed_errors.scores["pilot-swr"][:2] == pytest.approx(
         (method.overall.mean, method.overall.ci95_seeds)
     )
 

@@ -71,8 +71,9 @@ def test_none_cold_and_warm_are_one(
     assert len(counted) == 2
     assert repr(warm) == repr(uncached)
     assert {entry.covers for entry in warm.entries} == {
-        *("episodes", "seeds and episodes", "pooled seeds and episodes")
+        *("seeds and episodes", "pooled seeds and episodes")
     }
+    assert warm.apart
     assert warm.entries[0].averages.keys() == {"both", "x"}
     assert any(entry.missing for entry in warm.unranked)
 
