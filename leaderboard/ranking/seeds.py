@@ -25,7 +25,6 @@ degrees of freedom,
 and those of a gap by Satterthwaite again. Below three such rows each has its own variance, on S - 1
 degrees of freedom; a row of one seed beside it takes the variance of one run of it, and p is of
 Student's t with the degrees of freedom that give the interval of gaps.py.
-`tests/benchmarks/tiers.py` prints levels.
 """
 
 import math

@@ -174,9 +174,9 @@ def mark_single_seed(view: BoardTable, name: str) -> str:
 
 def describe_ranking(view: BoardTable) -> tuple[str, ...]:
     """Return the finding of a table in a sentence, what it does not show, and any warning."""
-    leader = describe_leader(view.ranking)
     warnings = [f"Warning: {view.warning}"] if view.warning else []
-    return (*([f"{leader}.", *describe_single_seeds(view)] if leader else []), *warnings)
+    leader = describe_leader(view.ranking)
+    return (f"{leader}.", *describe_single_seeds(view), *warnings) if leader else tuple(warnings)
 
 
 def describe_leader(ranking: Ranking) -> str:

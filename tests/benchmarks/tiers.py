@@ -14,10 +14,10 @@ rows, groups of which share outcomes. Accuracies have the resolution of 75 queri
 
 With `--spread` (in points, .05,.2,.5) each run of a recipe differs by that standard deviation, and
 equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`: 1, 2, 3 and 5 in
-turn, the last one 5. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over them and split
-equal recipes. So does the first one on rows of one seed only, where no spread can be estimated:
-its tiers cover episodes then, and say so. Where other rows have several seeds it ranks those of one
-seed apart: `wrong` and `power` are of the rows of several, and `apart` gives those of one.
+turn, the last one 5. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over
+them and split equal recipes. So does the first one on rows of one seed only, where no spread can be
+estimated: its tiers cover episodes then, and say so. Where other rows have several seeds it ranks
+those of one apart: `wrong` and `power` are of the rows of several, and `apart` gives those of one.
 
 `--recipes` says whose seeds spread so: `equal` all recipes, `alternating` every second one,
 `quarter` every fourth, `lone` a single one, and the others a tenth of it; `uniform` spreads have
