@@ -39,7 +39,7 @@ from fsbench.core import statistics
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.simultaneous import exceed_range, exceed_student
-from leaderboard.ranking.tiers import ALPHA, find_worse, rank_entries
+from leaderboard.ranking.tiers import ALPHA, compare_with_leader, find_worse
 
 Matrix = NDArray[np.float64]
 Board = list[Matrix]
@@ -125,13 +125,14 @@ def contend(board: Board, knows_seeds: bool = True) -> dict[str, dict[str, Outco
 
 
 def rank(board: Board, apart: bool = False) -> set[int]:
-    """Return the rows outside tier 1 by the rule of boards.
+    """Return the rows outside tier 1 by the rule of boards, as `rank_entries` does.
 
     apart: those of one seed, among each other; else those of several, or all if none has several.
     """
-    ranking = rank_entries(contend(board), ["c"])
-    tiers = ranking.apart if apart else ranking.tiers
-    return {int(entry.name) for tier in tiers[1:] for entry in tier}
+    pairs, order = compare(board, knows_seeds=True)
+    several = [name for name in order if len(board[int(name)]) > 1] or order
+    rows = [name for name in order if name not in several] if apart else several
+    return set(map(int, find_worse(*compare_with_leader(pairs, rows), ALPHA))) if rows else set()
 
 
 def rank_by_holm(board: Board) -> set[int]:
@@ -142,9 +143,9 @@ def rank_by_holm(board: Board) -> set[int]:
     return set(map(int, find_worse(gaps, p, ALPHA)))
 
 
-def compare(board: Board) -> tuple[PairwiseGaps, list[str]]:
+def compare(board: Board, knows_seeds: bool = False) -> tuple[PairwiseGaps, list[str]]:
     """Return the gaps of all pairs, and the rows with the best first."""
-    contenders = contend(board, knows_seeds=False)
+    contenders = contend(board, knows_seeds)
     order = sorted(contenders, key=lambda name: (-contenders[name]["c"].values.mean(), name))
     return PairwiseGaps({name: [contenders[name]["c"]] for name in order}), order
 
