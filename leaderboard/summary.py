@@ -32,7 +32,7 @@ class BoardStatistics(Frozen):
     columns: tuple[str, ...]
     alpha: float
     tiers: tuple[tuple[str, ...], ...] = Field(description="by the leader rule, best first")
-    unranked: tuple[str, ...]
+    unranked: tuple[str, ...] = Field(description="or ranked apart, as rows of one seed")
     rank_intervals: RankIntervals | None = None
     notes: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ def summarize_board(view: BoardTable) -> BoardStatistics:
         columns=ranking.columns,
         alpha=ranking.alpha,
         tiers=tuple(tuple(standing.name for standing in tier) for tier in ranking.tiers),
-        unranked=tuple(standing.name for standing in ranking.unranked),
+        unranked=tuple(standing.name for standing in ranking.entries if standing.reason),
         rank_intervals=intervals,
         notes=notes,
     )

@@ -77,7 +77,7 @@ class BoardTable:
     @cached_property
     def seed_errors(self) -> SeedErrors:
         """Return what seeds add to the overall errors of the ranked rows."""
-        ranked = [entry.name for tier in self.ranking.tiers for entry in tier]
+        ranked = [entry.name for entry in self.ranking.entries if entry.tier is not None]
         columns = self.ranking.columns
         return SeedErrors({name: [self.contenders[name][c] for c in columns] for name in ranked})
 

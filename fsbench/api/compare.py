@@ -23,7 +23,7 @@ from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen, omitted
 from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
 from fsbench.core.tables import TextTable, draw_table
-from fsbench.core.tasks import ColumnId, TaskPattern, Track, strip_digest
+from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_digest
 from fsbench.results.assembly import key_of
 from fsbench.results.entry import Loaded
 from fsbench.results.table import DENSE, shorten_columns, warn_of_scale
@@ -567,7 +567,7 @@ def covers(pattern: TaskPattern, result: Result) -> bool:
 
     Images of the user may lie elsewhere than they did for the result.
     """
-    names = pattern.dataset_names(data.resolve_alias, data.dataset_groups())
+    names = map(short_name, pattern.datasets(data.resolve_alias, data.dataset_groups()))
     return strip_digest(result.task.dataset) in names and pattern.covers(result.task)
 
 

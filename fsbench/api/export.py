@@ -144,9 +144,9 @@ def describe_standing(view: BoardTable, name: str) -> str:
     where = " ".join([view.name, *([view.track.label] if view.track else [])])
     if place.tier is None:
         return f"{where}: not ranked, {place.reason}."
-    overall = "" if place.overall is None else f", overall {to_percent(place.overall)}"
-    ranked = sum(entry.tier is not None for entry in view.ranking.entries)
-    return f"{where}: tier {place.tier} among {ranked} ranked entries{overall}."
+    kind, overall = " of one seed" * bool(place.reason), to_percent(place.overall or 0.0)
+    ranked = sum(e.tier is not None and e.reason == place.reason for e in view.ranking.entries)
+    return f"{where}: tier {place.tier} among {ranked} ranked entries{kind}, overall {overall}."
 
 
 def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> Path:

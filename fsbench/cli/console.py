@@ -69,6 +69,7 @@ class OutputOptions:
 
 READERS = ("leaderboard show", "ls", "show")
 """Commands that import, read and print, with too little garbage to search for it (`main.run`)."""
+AT_SPACES: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 OUTPUT: ContextVar[dict[str, Any]] = ContextVar("settings")
 """Output options of the running command; empty outside of one."""
 
@@ -175,15 +176,7 @@ def print_lines(lines: Iterable[str], width: int | None = None) -> None:
     for line in lines:
         indent = line[: len(line) - len(line.lstrip())]
         columns = width or terminal_width() or sys.maxsize
-        typer.echo(
-            fill(
-                line,
-                columns,
-                subsequent_indent=indent,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
+        typer.echo(fill(line, columns, subsequent_indent=indent, **AT_SPACES))
 
 
 def write_csv(table: "TextTable") -> str:

@@ -22,12 +22,9 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         flag.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for flag in (*parameter.opts, parameter.name or "")
+        if parameter.name not in {None, "config"}
     }
-    names = sorted(
-        name
-        for name, parameter in parameters.items()
-        if len(name) > 1 and parameter.name != "config"
-    )
+    names = sorted(name for name in parameters if len(name) > 1)
     try:
         values = read_mapping(path, ", ".join(names), as_written=True)
     except ValidationFailed as error:
@@ -35,7 +32,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     defaults: dict[str, Any] = {}
     for key, value in values.items():
         option = parameters.get(str(key).replace("-", "_"))
-        if option is None or option.name in {None, "config"}:
+        if option is None:
             raise UnknownName(f"option in {path}", str(key), names)
         if option.name in defaults:
             raise UsageError(f"{path} sets {key} twice", fix="set every option once")

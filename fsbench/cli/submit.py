@@ -1,7 +1,7 @@
 """`fsbench submit` and `fsbench export`: hand results to a board, to the hub and to timm."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -69,16 +69,16 @@ def submit(
         option = f" --declaration {declaration}" if declaration else ""
         console.log(f"fill in its empty keys, then: fsbench submit {results} --board DIR{option}")
         return
-    data, targets = options.split(pretraining_data) or None, options.split(targets_seen) or None
+    fields: dict[str, Any] = {"name": name, "authors": authors, "link": link, "license": license}
+    fields |= {"statement": statement, "targets_seen": options.split(targets_seen) or None}
+    fields["pretraining_data"] = options.split(pretraining_data) or None
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries
 
-        fields = {"name": name, "authors": authors, "link": link, "license": license}
-        fields |= {"statement": statement}
         proposal = propose_entries(
             results,
             to,
-            {**fields, "pretraining_data": data, "targets_seen": targets},
+            fields,
             file=declaration,
             models=models,
             controls=options.split(control),
@@ -99,13 +99,7 @@ def submit(
     entries = submit_results(
         results,
         board,
-        name=name,
-        authors=authors,
-        link=link,
-        license=license,
-        pretraining_data=data,
-        targets_seen=targets,
-        statement=statement,
+        **fields,
         declaration=declaration,
         models=models,
         controls=options.split(control),

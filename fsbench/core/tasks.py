@@ -272,15 +272,12 @@ class TaskPattern:
         parts = (task.shape, task.head, task.protocol)
         return all(s in (None, part) for s, part in zip(stated, parts, strict=True))
 
-    def dataset_names(
+    def datasets(
         self, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
     ) -> Sequence[str]:
-        """Return the data sets of this pattern, images of the user by their short name.
-
-        Arguments as for `resolve`.
-        """
+        """Return the data sets of this pattern; arguments as for `resolve`."""
         if self.dataset.startswith(USER_DATA):
-            return (short_name(self.dataset),)
+            return (self.dataset,)
         return groups.get(self.dataset) or (canonical(self.dataset),)
 
 
@@ -314,7 +311,7 @@ def resolve(
         pattern = TaskPattern.parse(text)
         _refuse_twice(pattern, options)
         settings = list(_settings(pattern, options))
-        for dataset in _datasets(pattern.dataset, canonical, groups):
+        for dataset in pattern.datasets(canonical, groups):
             tasks |= dict.fromkeys(replace(task, dataset=dataset) for task in settings)
     return tuple(tasks)
 
@@ -335,8 +332,11 @@ def user_data_name(ref: str) -> str:
 def short_name(ref: str) -> str:
     """Return `folder-<last part of DIR>` or `hub-ORG-NAME`, safe as a file name.
 
-    Random draws are keyed by it, so a folder gives the same episodes wherever it lies.
+    Random draws are keyed by it, so a folder gives the same episodes wherever it lies. Names of
+    data sets are unchanged.
     """
+    if not ref.startswith(USER_DATA):
+        return ref
     if ref.startswith(FOLDER):
         name = f"folder-{split_folder(ref)[0].name}"
     else:
@@ -389,14 +389,6 @@ def integers(values: Iterable[str], what: str) -> tuple[int, ...]:
     if wrong:
         raise UsageError(f"{what} '{wrong[0]}' is no whole number", fix=f"write {what} 1,5")
     return tuple(int(part) for part in parts)
-
-
-def _datasets(
-    name: str, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
-) -> Sequence[str]:
-    if name.startswith(USER_DATA):
-        return (name,)
-    return groups[name] if name in groups else (canonical(name),)
 
 
 def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:

@@ -187,10 +187,9 @@ def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
 def load_given(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> GivenBackbone:
     """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
     facts = load_facts(block, needs)
-    label = block.name or model_name(facts)
     return GivenBackbone(
         block=block,
-        label=label,
+        label=block.name or model_name(facts),
         identity=facts.identity,
         native=facts.input_size,
         evaluation_size=facts.evaluation_size,

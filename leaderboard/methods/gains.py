@@ -5,11 +5,10 @@ and took the same number of steps and images. No other rows are compared. Contro
 board (`controls` in board.json) or part of the entry itself: what other entries claim has no part.
 Gains are over the outcomes that both have.
 
-With two or more seeds on both sides the interval covers seeds and episodes, by these seeds alone
-(ranking/gaps.py). With fewer it covers episodes (`fsbench.core.statistics.paired`) and, if three
-rows or more have several seeds, their pooled spread (ranking/seeds.py). Runs of one seed share
-initial weights and batches, so gains over `normal` are paired by seed; gains over random
-initializations are not.
+With two seeds or more on both sides the interval covers seeds and episodes (ranking/gaps.py); with
+fewer episodes and, if three rows or more have several seeds, their pooled spread
+(ranking/seeds.py). Runs of one seed share initial weights and batches, so gains over `normal` are
+paired by seed; gains over random initializations are not.
 """
 
 import math

@@ -6,8 +6,7 @@ two rows, and of the episodes. Its interval of level 1 - a has the half-width
     sqrt( sum_i  t(f_i, 1 - a/2)^2  v_i )
 
 and p is the a at which that is the gap (Banerjee, Sankhya 22, 1960, 357). It holds for any true
-variances, since P(Z^2 <= x) is concave in x. Satterthwaite's degrees of freedom have no such bound:
-they are many where two seeds agree by chance, just where their variance is underestimated.
+variances, since P(Z^2 <= x) is concave in x; Satterthwaite's fails where two seeds agree by chance.
 """
 
 import math

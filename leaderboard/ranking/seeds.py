@@ -11,25 +11,23 @@ estimates set to zero (Searle, Casella, McCulloch, Variance Components, 1992, ch
     seeds = (MS_s - MS_r) / E      episodes = (MS_e - MS_r) / S      residual = MS_r
 
 The mean of S seeds over E episodes has the variance MS_s / (S E) + (MS_e - MS_r) / (S E). Intervals
-of means and of gains take the first part with S - 1 degrees of freedom, the second with E - 1
-(gaps.py), so that they hold for any spread between seeds. With two seeds they are wide.
+of means and of gains take the first part with S - 1 degrees of freedom, the second with E - 1, so
+that they hold for any spread between seeds (gaps.py).
 
 The gap of two rows has the seed variances of both and the paired variance of the episodes. Three
-rows or more of several seeds are pooled. With v the variance between the seeds of each of them, on
-f degrees of freedom,
+rows or more of several seeds are pooled: with v the variance between the seeds of each, on f
+degrees of freedom,
 
     row of several seeds   the larger one of its own v and  sum(f v) / sum(f)
     row of one seed        sum(f v^2) / sum(f v), the mean of v weighted by v
     degrees of freedom     sum(f v)^2 / sum(f v^2), by Satterthwaite: few where spreads differ
 
-The mean alone fails where spreads differ. The degrees of freedom of a gap follow from these and
-those of its episodes, by Satterthwaite again. Below three rows of several seeds each has its own
-variance, on S - 1 degrees of freedom; a row of one seed beside it takes the variance of one run of
-it, and p is of Student's t with the degrees of freedom that give the interval of gaps.py.
+and those of a gap by Satterthwaite again. Below three such rows each has its own variance, on S - 1
+degrees of freedom; a row of one seed beside it takes the variance of one run of it, and p is of
+Student's t with the degrees of freedom that give the interval of gaps.py.
 
 board.json names the rows that are pooled (`pooled`) as soon as there are three, so that no entry
-that comes later changes the errors of others.
-`tests/benchmarks/tiers.py` prints levels.
+that comes later changes the errors of others. `tests/benchmarks/tiers.py` prints levels.
 """
 
 import math
@@ -246,11 +244,8 @@ class SeedErrors:
 
     @cached_property
     def scores(self) -> dict[str, Score]:
+        """Row -> mean over seeds and columns, with the interval of the row's own seeds."""
         return {row: self.score_row(row) for row in self.outcomes}
-
-    def measure_row(self, row: str) -> Score:
-        """Return the mean over seeds and columns, with the interval of the row's own seeds."""
-        return self.scores[row]
 
     def score_row(self, row: str) -> Score:
         mean = self.means[row]

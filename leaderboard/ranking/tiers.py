@@ -5,17 +5,16 @@ significantly worse than the *leader*, paired over shared outcomes, alpha 0.05. 
 and the rule applied again. Overall is the unweighted mean over the columns; an entry that lacks a
 column is unranked. Outcomes are per-episode accuracies, or correct / wrong per test image for a
 linear probe. An entry here is a row of a table: one backbone, or the mean over seeds of a recipe
-(seeds.py).
+(seeds.py). Rows of one seed are ranked apart, among each other, where other rows have several: no
+rule sees that a recipe of one seed spreads more than those, and would pass for better or worse.
 
-By the rule `simultaneous-tiers-2` p is adjusted for all pairs of the K ranked entries, at every
+By the rule `simultaneous-tiers-2` p is adjusted for all pairs of the K entries ranked, at every
 step (simultaneous.py); entries that share too few outcomes to be compared with most of the others
-are unranked. The leader is the best of K draws of episodes, so a correction over its comparisons
-alone, as if it had been chosen before, splits K equal entries far too often
-(`python -m benchmarks.tiers`).
+are unranked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from leaderboard.ranking.simultaneous import adjust_gaps
 ALPHA = 0.05
 Contenders = Mapping[str, Mapping[str, Outcomes]]
 """Entry name -> column -> outcomes. Outcomes of one column share their numbering."""
+APART = "one pretraining seed: ranked apart from the rows of several"
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class RankedEntry:
 
     tier: 1 is the best, None is unranked; overall: mean over the columns, None if `missing` is not
     empty; behind: gap of the tier's leader over the entry, None for the leader itself and for
-    unranked entries; p: of that gap, adjusted by the rule; reason: why it is unranked; covers: what
-    the intervals of `scores` cover; averages: group of columns, such as a data set -> mean over
-    them, for groups of which no column is missing.
+    unranked entries; p: of that gap, adjusted by the rule; reason: why it is unranked, or ranked
+    apart; covers: what the intervals of `scores` cover; averages: group of columns, such as a data
+    set -> mean over them, for groups of which no column is missing.
     """
 
     name: str
@@ -55,18 +55,25 @@ class RankedEntry:
     averages: Mapping[str, Score] = field(default_factory=dict)
 
 
+Tiers = tuple[tuple[RankedEntry, ...], ...]
+
+
 @dataclass(frozen=True)
 class Ranking:
-    """Tiers, best first; within a tier the higher mean first, then the name."""
+    """Tiers, best first; within a tier the higher mean first, then the name.
+
+    apart: tiers of the rows of one seed among each other, where other rows have several.
+    """
 
     columns: tuple[str, ...]
-    tiers: tuple[tuple[RankedEntry, ...], ...]
+    tiers: Tiers
     unranked: tuple[RankedEntry, ...]
     alpha: float = ALPHA
+    apart: Tiers = ()
 
     @property
     def entries(self) -> tuple[RankedEntry, ...]:
-        return tuple(s for tier in self.tiers for s in tier) + self.unranked
+        return tuple(s for tier in (*self.tiers, *self.apart) for s in tier) + self.unranked
 
 
 def rank_entries(
@@ -81,11 +88,9 @@ def rank_entries(
     excluded: entry -> reason why it is not to be ranked; averaged: groups of columns, by name.
     """
     missing = {name: len(columns) - len({*columns} & o.keys()) for name, o in contenders.items()}
-    reasons = {
-        name: explain_missing(count, len(columns))
-        for name, count in missing.items()
-        if count or not columns
-    } | dict(excluded or {})
+    reasons = {name: "has no column of this table" for name in contenders if not columns}
+    reasons |= {n: f"lacks {m} of {len(columns)} columns" for n, m in missing.items() if m}
+    reasons |= excluded or {}
     scores: dict[str, dict[str, Score]] = {}
     averages: dict[str, dict[str, Score]] = {}
     for part in split_pools(contenders, reasons):
@@ -97,36 +102,39 @@ def rank_entries(
         if name not in reasons
     }
     reasons |= exclude_incomparable({n: contenders[n] for n in overall}, columns)
-    remaining = sorted(overall.keys() - reasons.keys(), key=lambda name: (-overall[name], name))
-    pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in remaining})
-    tiers: list[tuple[RankedEntry, ...]] = []
-    rows, coverage = len(remaining), pairs.seed_errors.find_coverage
-    while remaining:
-        gaps, adjusted = compare_with_leader(pairs, remaining, rows)
-        worse, place = find_worse(gaps, adjusted, alpha), len(tiers) + 1
-        p = dict(zip(gaps.names, map(float, adjusted), strict=True))
-        tier = [
-            RankedEntry(
-                *(name, scores[name], (), overall[name], place, gaps.get(name), p.get(name)),
-                covers=coverage(name),
-                averages=averages[name],
-            )
-            for name in remaining
-            if name not in worse
-        ]
-        tiers.append(tuple(tier))
-        remaining = [name for name in remaining if name in worse]
-    unranked = tuple(
-        RankedEntry(
-            name,
-            scores[name],
-            tuple(c for c in columns if c not in scores[name]),
-            reason=reasons[name],
+    ranked = sorted(overall.keys() - reasons.keys(), key=lambda name: (-overall[name], name))
+    unranked = sorted(reasons.keys() & scores.keys())
+    pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in ranked})
+    if several := pairs.seed_errors.sides:
+        reasons |= {name: APART for name in ranked if name not in several}
+    rows = {
+        name: RankedEntry(
+            *(name, scores[name], tuple(c for c in columns if c not in scores[name])),
+            overall=overall[name] if name in pairs.home else None,
+            reason=reasons.get(name, ""),
+            covers=pairs.seed_errors.find_coverage(name),
             averages=averages[name],
         )
-        for name in sorted(reasons.keys() & scores.keys())
-    )
-    return Ranking(tuple(columns), tuple(tiers), unranked, alpha)
+        for name in [*ranked, *unranked]
+    }
+    tiers = split_tiers(pairs, [rows[name] for name in ranked if name not in reasons], alpha)
+    apart = split_tiers(pairs, [rows[name] for name in ranked if name in reasons], alpha)
+    return Ranking(tuple(columns), tiers, tuple(rows[name] for name in unranked), alpha, apart)
+
+
+def split_tiers(pairs: PairwiseGaps, rows: Sequence[RankedEntry], alpha: float) -> Tiers:
+    """Return the tiers of rows, best first; p is adjusted for all pairs of these rows."""
+    tiers: list[tuple[RankedEntry, ...]] = []
+    remaining = rows
+    while remaining:
+        gaps, adjusted = compare_with_leader(pairs, [row.name for row in remaining], len(rows))
+        worse = find_worse(gaps, adjusted, alpha)
+        p = dict(zip(gaps.names, map(float, adjusted), strict=True))
+        ranked = [replace(r, behind=gaps.get(r.name), p=p.get(r.name)) for r in remaining]
+        tier = (replace(r, tier=len(tiers) + 1) for r in ranked if r.name not in worse)
+        tiers.append(tuple(tier))
+        remaining = [row for row in remaining if row.name in worse]
+    return tuple(tiers)
 
 
 def split_pools(contenders: Contenders, reasons: Mapping[str, str]) -> list[Contenders]:
@@ -149,7 +157,7 @@ def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, d
         of_plain = statistics.score_rows([errors.outcomes[name][0].values for name in plain])
         measured = dict(zip(plain, of_plain, strict=True))
         for name in errors.outcomes:
-            scores[name][column] = measured.get(name) or errors.measure_row(name)
+            scores[name][column] = measured.get(name) or errors.scores[name]
     return scores
 
 
@@ -163,12 +171,8 @@ def average_groups(
             {n: [o[c] for c in columns] for n, o in contenders.items() if o.keys() >= {*columns}}
         )
         for name in rows.outcomes:
-            averages[name][group] = rows.measure_row(name)
+            averages[name][group] = rows.scores[name]
     return averages
-
-
-def explain_missing(missing: int, columns: int) -> str:
-    return f"lacks {missing} of {columns} columns" if columns else "has no column of this table"
 
 
 def exclude_incomparable(contenders: Contenders, columns: Sequence[str]) -> dict[str, str]:

@@ -23,13 +23,12 @@ SEEDS_NOTE = (
     "analysis of variance, Student's t); in tiers its seed variance is at least the pooled one."
 )
 POOLED_NOTE = (
-    "Rows of one seed have the pooled seed spread of these rows (overall {spread} points) in ± and "
-    "in tiers."
+    "Rows of one seed are ranked apart, among each other, with the pooled seed spread of the other "
+    "rows (overall {spread} points) in ± and tiers: their own may be wider, and no rule sees it."
 )
 SINGLE_NOTE = (
-    "± of rows of one seed and tiers among them cover episodes or images only, not pretraining "
-    "seeds: fewer than three rows have several seeds, too few for a pooled spread. Beside a row of "
-    "several seeds, tiers give them the seed variance of its runs."
+    "Rows of one seed are ranked apart, among each other; their ± and tiers cover episodes or "
+    "images only, not pretraining seeds (a pooled spread needs three rows of several seeds)."
 )
 TIER_NOTE = (
     "Entries of one tier are not significantly worse than its leader (paired over shared episodes "
@@ -151,7 +150,7 @@ def format_overview(
         for dataset, columns in datasets.items()
     ]
     return (
-        "" if not is_row else "-" if standing.tier is None else str(standing.tier),
+        str(format_tier(standing)) if is_row else "",
         hollow if is_row else SEED_MARK + name,
         str(len(view.seeds.get(name, "1"))) if is_row else "",
         "-" if standing.overall is None else to_percent(standing.overall) + mark,
@@ -161,6 +160,13 @@ def format_overview(
     )
 
 
+def format_tier(standing: RankedEntry) -> int | str:
+    """Return the tier of a row, hollow if it is ranked apart, or a dash."""
+    if standing.tier is None:
+        return "-"
+    return f"{ONE_SEED}{standing.tier}" if standing.reason else standing.tier
+
+
 def mark_single_seed(view: BoardTable, name: str) -> str:
     """Return the name of a row, hollow if it has one seed."""
     return name if name in view.seeds else f"{ONE_SEED} {name}"
@@ -168,22 +174,26 @@ def mark_single_seed(view: BoardTable, name: str) -> str:
 
 def describe_ranking(view: BoardTable) -> tuple[str, ...]:
     """Return the finding of a table in a sentence, what it does not show, and any warning."""
-    ranked = [entry for entry in view.ranking.entries if entry.tier is not None]
     warnings = [f"Warning: {view.warning}"] if view.warning else []
-    if not ranked:
-        return tuple(warnings)
-    best = [entry for entry in ranked if entry.tier == 1]
+    leader = describe_leader(view.ranking)
+    return (f"{leader}.", *describe_single_seeds(view), *warnings) if leader else tuple(warnings)
+
+
+def describe_leader(ranking: Ranking) -> str:
+    """Return who is first and what that shows, as a sentence without its end; empty if nobody."""
+    if not ranking.tiers:
+        return ""
+    best, ranked = ranking.tiers[0], sum(map(len, ranking.tiers))
+    of = " of several seeds" * bool(ranking.apart)
     leader = f"{best[0].name} ({to_percent(best[0].overall or 0.0)} %)"
-    if len(ranked) == 1:
-        finding = f"{leader} is the only ranked entry: it is compared with nothing."
-    elif len(best) == 1:
-        finding = f"{leader} alone is in tier 1 of {len(ranked)} ranked entries."
-    else:
-        finding = (
-            f"{len(best)} of {len(ranked)} ranked entries share tier 1: which of them is best is "
-            f"not decided; {leader} has the highest mean."
-        )
-    return (finding, *describe_single_seeds(view), *warnings)
+    if ranked == 1:
+        return f"{leader} is the only ranked entry{of}: it is compared with nothing"
+    if len(best) == 1:
+        return f"{leader} alone is in tier 1 of {ranked} ranked entries{of}"
+    return (
+        f"{len(best)} of {ranked} ranked entries{of} share tier 1: which of them is best is not "
+        f"decided; {leader} has the highest mean"
+    )
 
 
 def describe_single_seeds(view: BoardTable) -> list[str]:
@@ -193,19 +203,19 @@ def describe_single_seeds(view: BoardTable) -> list[str]:
     covers = "± and tiers cover the draw of episodes or test images, not another seed."
     if view.seeds and view.pooled_spread is not None:
         covers = "± and tiers take the seed spread of the rows with several seeds."
-    return [f"{ONE_SEED} one pretraining seed: {covers}"]
+    apart = "ranked apart; " * bool(view.ranking.apart)
+    return [f"{ONE_SEED} one pretraining seed: {apart}{covers}"]
 
 
 def describe_coverage(view: BoardTable) -> str:
     """Return what the intervals of a table cover, in sentences."""
     if not view.seeds:
         return EPISODES_NOTE
-    notes = [SEEDS_NOTE]
-    if view.pooled_spread is not None:
-        notes.append(POOLED_NOTE.format(spread=to_percent(view.pooled_spread)))
-    elif any(entry.tier and entry.name not in view.seeds for entry in view.ranking.entries):
-        notes.append(SINGLE_NOTE)
-    return " ".join(notes)
+    if not view.ranking.apart:
+        return SEEDS_NOTE
+    spread = view.pooled_spread
+    single = SINGLE_NOTE if spread is None else POOLED_NOTE.format(spread=to_percent(spread))
+    return f"{SEEDS_NOTE} {single}"
 
 
 def make_measured_table(view: BoardTable, seeds: bool = False) -> TextTable:
@@ -241,7 +251,7 @@ def format_entry(standing: RankedEntry, view: BoardTable) -> tuple[str, ...]:
     source, self_reported = view.sources[standing.name], list_self_reported(view, standing.name)
     mark = SELF_MARK if self_reported else ""
     return (
-        "-" if standing.tier is None else str(standing.tier),
+        str(format_tier(standing)),
         standing.name,
         *([str(len(view.seeds.get(standing.name, "1")))] if view.seeds else []),
         "-" if standing.overall is None else to_percent(standing.overall) + mark,
@@ -392,7 +402,7 @@ def build_entry_json(standing: RankedEntry, view: BoardTable) -> dict[str, Any]:
     behind = build_gap_json(standing.behind, standing.p)
     if behind:
         behind["p_adjusted"] = behind.pop("p_holm")
-    reason = {"reason": standing.reason} if standing.tier is None else {}
+    reason = {"reason": standing.reason} if standing.tier is None or standing.reason else {}
     return {
         "name": standing.name,
         "tier": standing.tier,

@@ -176,7 +176,8 @@ def build_report_table(
         mean = overall.get(name)
         united = tuple(dict.fromkeys(chain(*flags.values())))
         mean = mean and replace(mean, flags=united, is_judged=judged)
-        return ReportRow(name, entry.tier, scores, mean, view.sources[name])
+        tier = None if entry.reason else entry.tier
+        return ReportRow(name, tier, scores, mean, view.sources[name])
 
     rows = []
     for entry in view.ranking.entries:  # a recursive function would keep the whole board alive
@@ -206,7 +207,7 @@ def score_column(view: BoardTable, column: str, control: str | None) -> dict[str
     scores = {entry.name: entry.scores[column] for entry in entries}
     order = sorted(scores, key=lambda name: (-scores[name].mean, name))
     pairs = PairwiseGaps({name: [view.contenders[name][column]] for name in order})
-    excluded = {e.name for e in view.ranking.unranked if not e.missing}
+    excluded = {e.name for e in view.ranking.entries if e.reason and not e.missing}
     eligible = [name for name in order if name not in excluded]
     gaps = compare_with_control(pairs, order, control)
     return mark_scores(scores, find_best(pairs, eligible), gaps)
@@ -217,12 +218,10 @@ def score_mean(view: BoardTable, control: str | None) -> dict[str, ReportScore]:
 
     Entries of the first tier are the best.
     """
-    ranked = [s for s in view.ranking.entries if s.tier is not None]
-    whole = {s.name: [view.contenders[s.name][c] for c in view.ranking.columns] for s in ranked}
+    whole = view.seed_errors.outcomes
     gaps = compare_with_control(PairwiseGaps(whole), list(whole), control)
-    best = {s.name for s in ranked if s.tier == 1}
-    scores = {name: view.seed_errors.measure_row(name) for name in whole}
-    return mark_scores(scores, best, gaps)
+    best = {s.name for tier in view.ranking.tiers[:1] for s in tier}
+    return mark_scores(view.seed_errors.scores, best, gaps)
 
 
 def mark_scores(

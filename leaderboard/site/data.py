@@ -31,8 +31,9 @@ from leaderboard.reports.render import (
     TIER_NOTE,
     TRUST_NOTE,
     describe_coverage,
+    describe_leader,
+    format_tier,
     list_self_reported,
-    to_percent,
 )
 from leaderboard.reports.table import DATASET_TITLES, build_report_table
 from leaderboard.repository import ABOUT
@@ -189,23 +190,10 @@ def describe_images(table: BoardTable) -> Iterator[str]:
 
 
 def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
-    """Return the leader's tier, and which entries gain over plain training, in one sentence."""
+    """Return who is first, and which entries gain over plain training, in one sentence."""
     gains = describe_gains(methods, by_entry=True)
-    return "; ".join(filter(None, (describe_leader(table), gains))) + "." if table.names else ""
-
-
-def describe_leader(table: BoardTable) -> str:
-    """Return who leads, and by what; empty if nobody is ranked."""
-    tiers = table.ranking.tiers
-    if not tiers:
-        return "No row is ranked"
-    leader, ties = tiers[0][0], len(tiers[0]) - 1
-    alone = len(tiers) == 1 and not ties
-    verb = "is the only ranked row," if alone else "leads"
-    text = f"{leader.name} {verb} with {to_percent(leader.overall or 0)} %"
-    if ties:
-        return f"{text}, statistically tied with {ties} other row{'s' * (ties > 1)}"
-    return text if alone else f"{text}, significantly ahead of all others"
+    leader = describe_leader(table.ranking) or "No row is ranked" * bool(table.names)
+    return "; ".join(filter(None, (leader, gains))) + "." if leader else ""
 
 
 def describe_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> str:
@@ -407,12 +395,12 @@ def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> Jso
     words = {badges[n].words for n in table.members.get(name, (name,))}
     half = None
     if entry.tier is not None:
-        half = table.seed_errors.measure_row(name).ci95
+        half = table.seed_errors.scores[name].ci95
     elif entry.overall is not None:
         half = Z95 * estimate_overall_error(outcomes, columns)
     data = {
         "name": name,
-        "tier": entry.tier,
+        "tier": entry.tier and format_tier(entry),
         "reason": entry.reason or None,
         "overall": round_number(entry.overall),
         "ci95": round_number(half),

@@ -141,7 +141,7 @@ def measure_blocks(
             paired, independent = measure_group([whole[row] for row in rows], block)
             if seeds.sides:
                 fewest = min(whole[rows[0]][column].index.size for column in block)
-                halves = np.array([seeds.measure_row(row).ci95 for row in rows]) / Z95
+                halves = np.array([seeds.scores[row].ci95 for row in rows]) / Z95
                 paired = seeds.widen_halves(rows, paired, fewest - 1) / Z95
                 independent = np.hypot.outer(halves, halves)
             groups.append((members, paired, independent))

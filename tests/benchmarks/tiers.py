@@ -14,9 +14,10 @@ rows, groups of which share outcomes. Accuracies have the resolution of 75 queri
 
 With `--spread` (in points, .05,.2,.5) each run of a recipe differs by that standard deviation, and
 equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`: 1, 2, 3 and 5 in
-turn. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over them and split
-equal recipes. So does the first one on rows of one seed only, where no spread can be estimated:
-its tiers cover episodes then, and say so.
+turn, the last one 5. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over
+them and split equal recipes. So does the first one on rows of one seed only, where no spread can be
+estimated: its tiers cover episodes then, and say so. Where other rows have several seeds it ranks
+those of one apart: `wrong` and `power` are of the rows of several, and `apart` gives those of one.
 
 `--recipes` says whose seeds spread so: `equal` all recipes, `alternating` every second one,
 `quarter` every fourth, `lone` a single one, and the others a tenth of it; `uniform` spreads have
@@ -67,7 +68,7 @@ class Setting(NamedTuple):
 
     @property
     def seeds_by_row(self) -> list[int]:
-        return [self.seeds or MIXED[i % len(MIXED)] for i in range(self.rows)]
+        return [self.seeds or MIXED[(i - self.rows) % len(MIXED)] for i in range(self.rows)]
 
 
 class Outcome(NamedTuple):
@@ -123,21 +124,26 @@ def contend(board: Board, knows_seeds: bool = True) -> dict[str, dict[str, Outco
     return contenders
 
 
-def rank(board: Board) -> set[int]:
-    """Return the rows outside tier 1 by the rule of boards, as `rank_entries` does."""
-    gaps, p = compare_with_leader(*compare(board, knows_seeds=True))
-    return set(map(int, find_worse(gaps, p, ALPHA)))
+def rank(board: Board, apart: bool = False) -> set[int]:
+    """Return the rows outside tier 1 by the rule of boards, as `rank_entries` does.
+
+    apart: those of one seed, among each other; else those of several, or all if none has several.
+    """
+    pairs, order = compare(board, knows_seeds=True)
+    several = [name for name in order if len(board[int(name)]) > 1] or order
+    rows = [name for name in order if name not in several] if apart else several
+    return set(map(int, find_worse(*compare_with_leader(pairs, rows), ALPHA))) if rows else set()
 
 
 def rank_by_holm(board: Board) -> set[int]:
     """Return the rows outside tier 1 if the leader passed for a row that was chosen before."""
-    pairs, order = compare(board, knows_seeds=False)
+    pairs, order = compare(board)
     gaps = pairs.behind(order[0], order[1:])
     p = np.array(statistics.holm([gap.p for gap in gaps.values()]))
     return set(map(int, find_worse(gaps, p, ALPHA)))
 
 
-def compare(board: Board, knows_seeds: bool) -> tuple[PairwiseGaps, list[str]]:
+def compare(board: Board, knows_seeds: bool = False) -> tuple[PairwiseGaps, list[str]]:
     """Return the gaps of all pairs, and the rows with the best first."""
     contenders = contend(board, knows_seeds)
     order = sorted(contenders, key=lambda name: (-contenders[name]["c"].values.mean(), name))
@@ -146,7 +152,7 @@ def compare(board: Board, knows_seeds: bool) -> tuple[PairwiseGaps, list[str]]:
 
 def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> set[int]:
     """Return the rows outside tier 1 by one half of the rule of boards, whatever the episodes."""
-    pairs, order = compare(board, knows_seeds=False)
+    pairs, order = compare(board)
     gaps = pairs.behind(order[0], order[1:])
     t = np.where(gaps.se > 0, gaps.gap / gaps.se, 1e6 * (gaps.gap > 0))
     p = exceed(t, len(order), gaps.freedom)
@@ -178,6 +184,7 @@ RULES: dict[str, Callable[[Board, np.random.Generator], set[int]]] = {
     "bonferroni": lambda board, _: rank_half(board, exceed_student),
     "range": lambda board, _: rank_half(board, exceed_range),
     "simultaneous-tiers-2": lambda board, _: rank(board),
+    "apart": lambda board, _: rank(board, apart=True),
     "mcs": rank_by_confidence_set,
 }
 

@@ -34,4 +34,4 @@ def test_a_row_has_the_mean_and_interval_of_its_method() -> None:
             score = methods[name].overall
             if score is not None and rows[name].tier is not None:
                 expected = (score.mean, score.ci95_seeds)
-                assert table.seed_errors.measure_row(name)[:2] == pytest.approx(expected)
+                assert table.seed_errors.scores[name][:2] == pytest.approx(expected)

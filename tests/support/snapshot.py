@@ -264,10 +264,11 @@ def label(table: BoardTable) -> str:
 
 
 def collect_table(table: BoardTable) -> Numbers:
-    ranked = [row for tier in table.ranking.tiers for row in tier]
+    ranked = [row for row in table.ranking.entries if row.tier is not None]
     return {
         "columns": list(table.ranking.columns),
         "ranked": {row.name: collect_ranked_row(row, table) for row in ranked},
+        "ranked apart": [row.name for tier in table.ranking.apart for row in tier],
         "unranked": {row.name: row.reason for row in table.ranking.unranked},
     }
 
@@ -277,7 +278,7 @@ def collect_ranked_row(row: RankedEntry, table: BoardTable) -> Numbers:
     seeds = table.seeds.get(row.name, {})
     return {
         "tier": row.tier,
-        "overall": [row.overall, table.seed_errors.measure_row(row.name)[1]],
+        "overall": [row.overall, table.seed_errors.scores[row.name].ci95],
         "behind leader": behind
         and {"gap": behind.gap, "ci95": behind.ci95, "p": row.p, "n": behind.n},
         "columns": {column: [s.mean, s.ci95, s.n] for column, s in row.scores.items()},

@@ -22,7 +22,7 @@ from leaderboard.ranking.seeds import (
     compute_seed_interval,
     estimate_seed_variance,
 )
-from leaderboard.ranking.tiers import rank_entries
+from leaderboard.ranking.tiers import APART, RankedEntry, rank_entries
 from leaderboard.record import BoardFile
 from leaderboard.reports import FORMATS, render
 from leaderboard.reports.table import build_report_table
@@ -108,7 +108,7 @@ def test_the_mean_over_seeds_counts_correct_queries() -> None:
 
 def test_the_interval_of_a_row_is_that_of_its_seeds() -> None:
     row = seeds_of(3, 0.05, 1)
-    measured = SeedErrors({"a": [row]}).measure_row("a")
+    measured = SeedErrors({"a": [row]}).scores["a"]
     side = [[values] for values in row.by_seed]
     se = paired([row.values], [np.zeros(200)]).se
     assert measured.ci95 == compute_seed_interval(measured.mean, [side], se, ["d"]).ci95
@@ -185,6 +185,56 @@ def test_seeds_decide_tiers() -> None:
     assert len(rank_entries(rows, ["c"]).tiers) == 1
 
 
+def flatten(tiers: Sequence[Sequence[RankedEntry]]) -> list[list[str]]:
+    return [[entry.name for entry in tier] for tier in tiers]
+
+
+def few_seeds(seed: int, mean: float) -> Outcomes:
+    row = seeds_of(1, 0, seed)
+    return replace(row, right=row.right + mean * row.out_of)
+
+
+@pytest.mark.parametrize("several", [1, 2, 3])
+def test_rows_of_one_seed_are_ranked_apart(several: int) -> None:
+    """Neither kind of rows changes tiers, gaps or p of the other one, as long as none is pooled."""
+    rows = {f"r{i}": {"c": seeds_of(3, 0.002, i)} for i in range(several)}
+    single = {f"s{i}": {"c": few_seeds(10 + i, mean)} for i, mean in enumerate((0.3, 0.0, -0.2))}
+    both, alone = rank_entries(rows | single, ["c"]), rank_entries(single, ["c"])
+    assert both.tiers == rank_entries(rows, ["c"]).tiers
+    assert flatten(both.apart) == flatten(alone.tiers) == [["s0"], ["s1"], ["s2"]]
+    assert {e.reason for tier in both.apart for e in tier} == {APART}
+    assert not any(e.reason for tier in (*both.tiers, *alone.tiers) for e in tier)
+    assert not alone.apart
+    assert both.entries[several].name == "s0", "below the rows of several seeds, although better"
+    if several < 3:
+        numbers = [[(e.tier, e.behind, e.p) for tier in tiers for e in tier]
+                   for tiers in (both.apart, alone.tiers)]  # fmt: skip
+        assert numbers[0] == numbers[1]
+
+
+def test_what_is_shown_of_rows_ranked_apart() -> None:
+    entries, table = rank(recipes({"normal": 3, "swr": 3, "llf": 1, "fc": 1}))
+    assert {e.name for tier in table.ranking.apart for e in tier} == {"llf", "fc"}
+    shown = render.make_measured_table(table)
+    tiers = {row[1]: row[0] for row in shown.rows}
+    assert tiers["llf"].startswith("◦")
+    assert tiers["normal"].isdecimal()
+    assert "of 2 ranked entries of several seeds" in shown.lead[0]
+    assert shown.lead[1].startswith("◦ one pretraining seed: ranked apart")
+    assert "Rows of one seed are ranked apart" in shown.note
+    frame = RankedBoard((table,)).to_frame().set_index("entry")
+    assert frame.reason["llf"] == APART
+    assert frame.tier["llf"] >= 1
+    page = build_page_data(BoardFile(name="b"), entries, [table])["tracks"][0]
+    by_name = {row["name"]: row for row in page["rows"]}
+    assert by_name["llf"]["tier"] == tiers["llf"]
+    assert by_name["llf"]["reason"] == APART
+    report = {row.name: row for row in build_report_table(table).rows}
+    assert report["llf"].tier is None
+    assert not any(score.best for score in report["llf"].cells.values())
+    assert any(score.best for name in ("normal", "swr") for score in report[name].cells.values())
+
+
 def test_the_method_board_has_the_intervals_of_the_table() -> None:
     _, table = rank()
     (board,) = build_from_table(table)
@@ -192,7 +242,7 @@ def test_the_method_board_has_the_intervals_of_the_table() -> None:
     assert swr.overall is not None
     assert (swr.entries, swr.seeds) == (("swr",), (0, 1, 2))
     assert swr.controls["normal"].row == "normal"
-    measured = table.seed_errors.measure_row("swr")
+    measured = table.seed_errors.scores["swr"]
     assert measured.mean == pytest.approx(swr.overall.mean)
     assert measured.ci95 == pytest.approx(swr.overall.ci95_seeds)
 
