@@ -6,10 +6,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from support import fakes
-from support.fakes import DECLARATION
+from support import fakes, methods
+from support.fakes import DECLARATION, Heard
 from support.forged import edit
 
+from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import ResultStore, read
 from leaderboard.intake.submission import read_submissions
@@ -176,3 +177,59 @@ def test_bad_boards_are_named(tmp_path: Path) -> None:
         Board.open(tmp_path)
     with pytest.raises(UsageError, match="is a file"):
         Board.open(tmp_path / "board.json")
+
+
+def seeds(results: Path, *numbers: int, shots: tuple[int, ...] = (1,)) -> Path:
+    """Results of these seeds of one recipe."""
+    for seed in numbers:
+        for k in shots:
+            fakes.write(results, shots=k, backbone=methods.facts("seal", seed), name=str(seed))
+    return results
+
+
+def test_a_replaced_entry_says_what_came_and_went(tmp_path: Path) -> None:
+    board = tmp_path / "board"
+    submit_results(seeds(tmp_path / "a", 0, 1), board, DECLARATION)
+    (before,) = Board.open(board).entries()
+    assert [network.name for network in before.networks] == ["entry seed 0", "entry seed 1"]
+    heard = Heard()
+    more = seeds(tmp_path / "b", 1, 2, 3, shots=(1, 5))
+    submit_results(more, board, DECLARATION, replace=True, report=heard)
+    five = "folder-blobs:5w5s/linear@ibm 32px n_query=5"
+    came = f"entry replaced; came: column {five}; came: seeds 2, 3; went: seed 0"
+    assert heard.said == [came]
+    events = [(event.event, event.entry) for event in Board.open(board).history.events]
+    assert events == [("added", "entry"), ("replaced", "entry")]
+
+
+def test_seeds_of_one_entry_have_the_same_columns(tmp_path: Path) -> None:
+    results = seeds(tmp_path / "a", 0, shots=(1, 5))
+    seeds(results, 1)
+    with pytest.raises(ValidationFailed, match="seed 1 lacks folder-blobs:5w5s/linear@ibm 32px"):
+        submit_results(results, tmp_path / "board", DECLARATION)
+
+
+def test_a_removed_entry_is_gone_and_does_not_come_back(tmp_path: Path) -> None:
+    board = tmp_path / "board"
+    for name in "ab":
+        fakes.write(tmp_path / name, name=name)
+        submit_results(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
+
+    def call(*words: object) -> int:
+        with pytest.raises(SystemExit) as stop:
+            run([str(word) for word in ("leaderboard", "remove", *words, "--board", board)])
+        return int(stop.value.code or 0)
+
+    assert call("a") == 2
+    assert call("nobody", "--reason", "x") == 2
+    assert call("a", "--reason", " ") == 2
+    assert call("a", "--reason", "copied from a paper") == 0
+    assert [entry.name for entry in rank_board(board)[0].ranking.entries] == ["b"]
+    last = Board.open(board).history.events[-1]
+    assert (last.event, last.entry, last.reason) == ("removed", "a", "copied from a paper")
+    again = DECLARATION.model_copy(update={"name": "new-name"})
+    with pytest.raises(ValidationFailed, match="removed these outcomes as 'a': copied from"):
+        submit_results(tmp_path / "a", board, again)
+    fakes.write(tmp_path / "a", shots=5)
+    submit_results(tmp_path / "a", board, again)
+    assert Board.open(board).names() == ["b", "new-name"]
