@@ -11,7 +11,8 @@ from support import fakes
 
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.schema import Result
+from fsbench.results.entry import Entry
+from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_verified
 
 DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
@@ -29,25 +30,30 @@ DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
 @pytest.fixture
 def result(tmp_path: Path) -> Path:
     fakes.write(tmp_path / "r")
-    return next((tmp_path / "r").rglob("5w*.json"))
+    return next((tmp_path / "r").rglob("entry.json")).parent
 
 
-def figures(result: Result) -> tuple[object, ...]:
-    """What a table shows and a ranking compares."""
-    return result.score, result.task, result.records_digest, result.spec_digest, result.flags
+def figures(entry: Entry) -> tuple[object, ...]:
+    """What a table shows and a ranking compares.
+
+    A spec of other episodes is refused where these are drawn again: when it is submitted.
+    """
+    (cell,) = entry.cells
+    result = cell.result
+    return result.score, result.column, digest_records(cell.records), result.flags
 
 
 @SIZES
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
-def test_damaged_results(size: int, suffix: str, result: Path, tally: Tally) -> None:
+@pytest.mark.parametrize("name", ["entry.json", "outcomes-*"])
+def test_damaged_results(size: int, name: str, result: Path, tally: Tally) -> None:
     """No byte of either file changes a figure unseen."""
-    first = read_verified(result).result
-    file = result.with_suffix(suffix)
+    first = read_verified(result)
+    file = next(result.glob(name))
     whole = file.read_bytes()
 
     def check(how: str, place: int, more: bytes) -> None:
         file.write_bytes(DAMAGES[how](whole, place % len(whole), more))
-        outcome = tally.attempt(lambda: read_verified(result).result, ValidationFailed, result.stem)
+        outcome = tally.attempt(lambda: read_verified(result), ValidationFailed, result.name)
         assert outcome is None or figures(outcome) == figures(first)
 
     places, more = st.integers(0, 10**6), st.binary(min_size=1, max_size=40)
@@ -68,26 +74,27 @@ JSON = st.recursive(
 
 @SIZES
 def test_any_json_in_the_place_of_a_result(size: int, result: Path, tally: Tally) -> None:
-    whole = json.loads(result.read_text())
-    text = result.read_text()
+    file = result / "entry.json"
+    text = file.read_text()
+    whole = json.loads(text)
 
     def check(keys: list[str], value: object) -> None:
-        result.write_text(json.dumps({**whole, **dict.fromkeys(keys, value)} if keys else value))
+        file.write_text(json.dumps({**whole, **dict.fromkeys(keys, value)} if keys else value))
         tally.attempt(lambda: read_verified(result), ValidationFailed, result.name)
 
     read_verified(result)
     tally.ended["taken"] += 1
     keys = st.lists(st.sampled_from([*whole, "extra"]), max_size=2)
     tally.explore(size + 1, check, keys, JSON)
-    result.write_text(text)
+    file.write_text(text)
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "zeros"])
-@pytest.mark.parametrize("suffix", [".json", ".parquet"])
+@pytest.mark.parametrize("name", ["entry.json", "outcomes-*"])
 def test_the_command_line_names_the_result(
-    damage: str, suffix: str, result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    damage: str, name: str, result: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file = result.with_suffix(suffix)
+    file = next(result.glob(name))
     file.write_bytes(DAMAGES[damage](file.read_bytes(), 300, b"{}"))
     root, out = tmp_path / "r", tmp_path / "out"
     for arguments in (
@@ -100,5 +107,5 @@ def test_the_command_line_names_the_result(
         assert stop.value.code in {2, 5}, shown
         assert "Traceback" not in shown
     assert stop.value.code == 5
-    assert result.stem in shown
+    assert result.name in shown
     assert not out.exists()
