@@ -111,7 +111,7 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     UsageError
         If there is no board.
     ValidationFailed
-        If an entry contradicts its records or hashes.
+        If an entry contradicts its outcomes.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The commands and the environment that recompute an entry's results.
 
-Every result holds the recipe of its backbone and its own spec, so the commands name result files:
-`fsbench pretrain RESULT.json`, `fsbench episodic --spec RESULT.json`. Nothing is executed here, the
+An entry holds the recipe of its backbones and the spec of each result, so the commands name them:
+`fsbench pretrain ENTRY.json`, `fsbench episodic --spec ENTRY:COLUMN`. Nothing is executed here, the
 command line that a submitter recorded is not used, and every argument is one word, quoted for a
 POSIX shell.
 """

@@ -1,7 +1,7 @@
 """Specs: every choice of an evaluation as frozen data, without torch.
 
-A spec holds each choice that a published protocol states or leaves open. Its digest is part of the
-name of a result file, so results that differ in any field are never mixed up. A field added later
+A spec holds each choice that a published protocol states or leaves open. Its digest names a
+result in its folder, so results that differ in any field are never mixed up. A field added later
 is left out of the canonical text at its default, so the digests of earlier specs stay valid.
 """
 

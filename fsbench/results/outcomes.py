@@ -40,7 +40,7 @@ MAX_BYTES = 256 * 2**20
 """Bounds of a file and of what it unpacks to; 600 episodes of 75 queries take 8 kB and 40 kB."""
 FAST, SMALL = 3, 19
 """Levels of compression while work runs, and of entries of a board, which are a third smaller."""
-FIX = "restore the file from where it was computed, or evaluate the tasks again"
+FIX = "restore the file from where it was computed, or delete its folder and evaluate again"
 
 KINDS = {
     "correct": "bits",

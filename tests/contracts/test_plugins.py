@@ -123,7 +123,7 @@ def call(folder: Path, *commands: list[str]) -> subprocess.CompletedProcess[str]
 
 
 def read(folder: Path, pattern: str) -> dict[str, Any]:
-    (path,) = (p for p in folder.glob(pattern) if p.name != "model.json")
+    (path,) = folder.glob(pattern)
     record: dict[str, Any] = json.loads(path.read_text())
     return record
 
@@ -168,13 +168,13 @@ def test_listings_name_the_package(somebody: Path, what: str, column: str, name:
 
 
 def test_results_runs_and_findings_name_the_package(used: Path) -> None:
-    result = read(used / "out", "*/*/toy_rings/*.json")
-    assert result["provenance"]["plugins"] == {"somebody": "1.2"}
-    assert "custom" in result["flags"]
+    entry = read(used / "out", "*/*/entry.json")
+    assert [made["plugins"] for made in entry["environments"]] == [{"somebody": "1.2"}]
+    assert "custom" in entry["results"][0]["flags"]
     assert read(used / "runs", "*/run.json")["plugins"] == {"somebody": "1.2"}
     finding = read(used / "out", "*/*/analyses/*.json")
     assert finding["provenance"]["plugins"] == {"somebody": "1.2"}
-    assert "plugins" not in read(used / "plain", "*/*/toy_tiles/*.json")["provenance"]
+    assert "plugins" not in read(used / "plain", "*/*/entry.json")["environments"][0]
 
 
 def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path) -> None:

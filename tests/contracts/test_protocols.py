@@ -49,7 +49,6 @@ def test_a_block_holds_its_episodes_whole(adaptation: str) -> None:
     records = run(adaptation, noise(target()), block=2)
     assert records.index.tolist() == list(range(2 * size, 3 * size))
     assert records.correct.shape == (size, 5, 8)
-    assert records.class_ids.shape == (size, 5)
     assert records.collapsed.shape == records.finite.shape == (size,)
 
 
@@ -84,7 +83,7 @@ def test_order_of_blocks_and_repetition_change_no_bit(adaptation: str) -> None:
 def test_two_backbones_meet_the_same_episodes(adaptation: str) -> None:
     small, large = noise(target(), dim=13), noise(target(), dim=40, seed=1)
     a, b = run(adaptation, small), run(adaptation, large)
-    np.testing.assert_array_equal(a.class_ids, b.class_ids)
+    np.testing.assert_array_equal(a.index, b.index)
     assert (a.correct != b.correct).any()
 
 

@@ -12,6 +12,8 @@ from fsbench.core.schema import BackboneFacts, DatasetRecord, Declaration, Flag,
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
 from fsbench.results import ResultStore
+from fsbench.results.outcomes import digest_records
+from fsbench.results.verification import read_cells
 
 N_EPISODES = 40
 
@@ -150,6 +152,12 @@ def write_probe(
 ) -> Result:
     cell = ResultStore(root).cell(facts(name), data or dataset(), probe())
     return cell.write_probe(probe_records(accuracy, name), provenance=provenance())
+
+
+def digests(*folders: Path) -> dict[str, str]:
+    """Model and column -> digest of the outcomes, of all results in these folders."""
+    cells = (cell for folder in folders for cell in read_cells(folder))
+    return {f"{c.model} {c.result.column}": digest_records(c.records) for c in cells}
 
 
 DECLARATION = Declaration(

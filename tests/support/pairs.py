@@ -33,7 +33,7 @@ def write(
     data, spec = fakes.dataset(), EpisodicSpec.model_validate(fields)
     numbers = range(first, first + len(right))
     drawn = fakes.episodes(spec, data, numbers, 0.5)
-    correct = np.arange(25) < np.array(right)[:, None]
+    correct = np.roll(np.arange(25) < np.array(right)[:, None], shots, axis=1)
     records = EpisodeRecords(
         drawn.index,
         correct.reshape(-1, 5, 5),

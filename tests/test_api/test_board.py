@@ -72,11 +72,11 @@ def test_results_in_memory_become_entries_of_a_ranked_board(
     for name, results in zip(("first", "second"), pair, strict=True):
         (entry,) = fsbench.submit(results, board, name=name, declaration=DECLARATION)
         assert (entry.name, entry.n_results, entry.left_out) == (name, 2, ())
-    frame = fsbench.leaderboard(board, cache=tmp_path / "cache").to_frame()
+    frame = fsbench.leaderboard(board).to_frame()
     assert frame["tier"].isna().all()
     assert {*frame["reason"]} == {"short: not all episodes"}
     write_record(board / "board.json", BoardFile(name="board", episodes={"linear": 20}))
-    ranked = fsbench.leaderboard(board, cache=tmp_path / "cache")
+    ranked = fsbench.leaderboard(board)
     frame = ranked.to_frame()
     assert sorted(frame["entry"]) == ["first", "second"]
     assert frame["tier"].notna().all()
@@ -99,7 +99,9 @@ def test_a_declaration_is_completed_and_checked(
     fsbench.submit(pair[0], tmp_path / "board", declaration=DECLARATION, dry_run=True)
     assert not (tmp_path / "board").exists()
     fsbench.submit(pair[0], tmp_path / "board", declaration=DECLARATION)
-    with pytest.raises(ValidationFailed, match="found an entry 'entry' on the board"):
+    with pytest.raises(
+        ValidationFailed, match="an entry 'entry' on the board, expected a free name"
+    ):
         fsbench.submit(pair[0], tmp_path / "board", declaration=Declaration(**dict(DECLARATION)))
     with pytest.raises(UsageError, match="there is no board"):
         fsbench.leaderboard(tmp_path / "nowhere")
@@ -109,7 +111,7 @@ def test_texts_of_strangers_are_escaped_in_a_notebook(
     pair: tuple[fsbench.Results, fsbench.Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsbench.submit(pair[0], tmp_path / "board", declaration=DECLARATION)
-    ranked = fsbench.leaderboard(tmp_path / "board", cache=tmp_path / "cache")
+    ranked = fsbench.leaderboard(tmp_path / "board")
     hostile = "<script>x</script>"
     table = replace(ranked.tables()[0], title=hostile, columns=(hostile,), rows=((hostile,),))
     monkeypatch.setattr(ranked, "tables", lambda: [table])

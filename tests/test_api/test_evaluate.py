@@ -1,11 +1,13 @@
 """fsbench.evaluate and what it returns: on generated targets, through public names only."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from support.fakes import digests
 from torch import nn
 
 import fsbench
@@ -13,6 +15,8 @@ from fsbench.api.recompute import recompute
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
 from fsbench.core.tasks import TaskId
+from fsbench.results.entry import write_entry
+from fsbench.results.verification import read_cells
 from leaderboard.store import Board
 
 TASK = "toy_tiles:5w1s"
@@ -45,12 +49,18 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> fsbench.Results:
     )
 
 
+def outcomes_of(results: fsbench.Results) -> str:
+    """Digest of the outcomes of the only result."""
+    (digest,) = digests(*results.paths).values()
+    return digest
+
+
 def test_a_module_in_memory_equals_the_same_weights_in_a_file(tmp_path: Path) -> None:
     net = network()
     save_file(net.state_dict(), tmp_path / "mine.safetensors")
     options = {"input_size": 32, "episodes": 20, "progress": False}
-    (mine,) = fsbench.evaluate(backbone(), TASK, **options)
-    (file,) = fsbench.evaluate(
+    of_mine = fsbench.evaluate(backbone(), TASK, **options)
+    of_file = fsbench.evaluate(
         str(tmp_path / "mine.safetensors"),
         TASK,
         arch="fsbench/toy_resnet",
@@ -58,9 +68,10 @@ def test_a_module_in_memory_equals_the_same_weights_in_a_file(tmp_path: Path) ->
         std="imagenet",
         **options,
     )
+    mine, file = of_mine[0], of_file[0]
     assert mine.backbone.weights_hash == file.backbone.weights_hash
     assert mine.backbone.feature_dim == file.backbone.feature_dim
-    assert mine.records_digest == file.records_digest
+    assert outcomes_of(of_mine) == outcomes_of(of_file)
     assert (mine.backbone.source, mine.backbone.ref) == ("module", "module:mine")
 
 
@@ -142,8 +153,8 @@ def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return self.net(images) ** self.power
 
-    digests = {
-        fsbench.evaluate(
+    different = {
+        outcomes_of(fsbench.evaluate(
             fsbench.Backbone.from_module(
                 Scaled(power), name="mine", input_size=32, mean="imagenet", std="imagenet"
             ),
@@ -152,10 +163,10 @@ def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -
             episodes=20,
             cache=tmp_path,
             progress=False,
-        )[0].records_digest
+        ))
         for power in (1, 3)
-    }
-    assert len(digests) == 2
+    }  # fmt: skip
+    assert len(different) == 2
 
 
 def test_results_are_a_sequence_and_a_frame(both: fsbench.Results) -> None:
@@ -187,12 +198,14 @@ def test_results_are_saved_and_loaded(both: fsbench.Results, tmp_path: Path) -> 
     saved = both.save(tmp_path / "kept")
     assert saved.paths[0].is_relative_to(tmp_path / "kept")
     again = fsbench.load_results(tmp_path / "kept")
-    assert sorted(r.records_digest for r in again) == sorted(r.records_digest for r in both)
+    assert digests(tmp_path / "kept") == digests(*both.paths)
     assert sorted(again.models) == sorted(both.models)
     both.save(tmp_path / "kept")  # the same files once more
     changed = saved.paths[0]
-    changed.write_text(changed.read_text() + " ")
-    with pytest.raises(UsageError, match="other content"):
+    (cell,) = read_cells(changed)
+    correct = ~cell.records.correct
+    write_entry(changed, [(cell.result, replace(cell.records, correct=correct))])
+    with pytest.raises(ValidationFailed, match="exists with other outcomes"):
         both.save(tmp_path / "kept")
 
 
@@ -247,7 +260,7 @@ def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_block
     """The first blocks of the first data set are timed and stay in the cache."""
 
     def run(folder: str, yes: bool = True) -> str:
-        (result,) = fsbench.evaluate(
+        results = fsbench.evaluate(
             backbone(),
             task,
             input_size=16,
@@ -259,14 +272,14 @@ def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_block
             yes=yes,
             progress=False,
         )
-        return result.records_digest
+        return outcomes_of(results)
 
     plain = run("plain")
     monkeypatch.setattr("fsbench.api.evaluate.WORTH_TIMING", 1)
     monkeypatch.setattr("fsbench.core.progress.HOUR", 0.0)
     with pytest.raises(UsageError, match=r"features of \d+ images: about"):
         run("timed", yes=False)
-    assert not list(tmp_path.glob("timed-results/**/*.json"))
+    assert not list(tmp_path.glob("timed-results/**/*.zst"))
     (partial,) = (tmp_path / "timed").rglob("*.partial")
     assert json.loads((partial / "done.json").read_text())["rows"] == 3 * 16
     assert run("timed") == plain

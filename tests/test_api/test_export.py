@@ -20,6 +20,7 @@ from fsbench.backbones.networks import load_architecture, register_in_timm
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.seeding import stream
+from fsbench.results import read
 from leaderboard.rules.submission import submit_results
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -179,8 +180,8 @@ def test_the_card_of_a_run_states_the_boards_numbers(trained: Path, tmp_path: Pa
     assert [name for name, _ in index] == ["ISIC", "EuroSAT", "EuroSAT"]
     names = [e.task_name.partition(",")[0] for e in card.data.eval_results]
     assert names == ["5-way 1-shot", "5-way 1-shot", "5-way 5-shot"]
-    values = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
-    assert {value for _, value in index} == {round(100 * v["score"]["mean"], 2) for v in values}
+    stored = read(tmp_path / "results")
+    assert {value for _, value in index} == {round(100 * r.score.mean, 2) for r in stored}
     assert "tier 1 among" in card.text
     assert "* Verification: self-reported." in card.text
     assert "| EuroSAT | 5-way 1-shot, linear head, ibm, 32 px" in card.text
@@ -200,8 +201,8 @@ def test_the_hubs_files_are_read_by_its_library(
     text = (out / ".eval_results" / "fsbench.yaml").read_text()
     assert "# Replace ORG/BENCHMARK" in text
     entries = yaml.safe_load(text)
-    stored = [json.loads(p.read_text()) for p in (tmp_path / "results").rglob("5w*.json")]
-    assert {e["value"] for e in entries} == {round(100 * v["score"]["mean"], 2) for v in stored}
+    stored = read(tmp_path / "results")
+    assert {e["value"] for e in entries} == {round(100 * r.score.mean, 2) for r in stored}
     assert [e["dataset"]["task_id"] for e in entries] == [
         "isic-5w1s-linear-ibm-32px-n_query=5", "eurosat-5w1s-linear-ibm-32px-n_query=5",
         "eurosat-5w5s-linear-ibm-32px-n_query=5",

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import fakes
 
 import fsbench
 from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
@@ -34,10 +35,11 @@ def test_a_run_gives_its_backbone_and_starts_again_from_its_recipe_file(
 
 def test_every_file_with_a_recipe_is_read(finished: fsbench.Run, tmp_path: Path) -> None:
     write_recipe(finished.recipe, tmp_path / "plain.json")
-    result = {"backbone": {"training": {"recipe": finished.recipe.model_dump(mode="json")}}}
-    (tmp_path / "result.json").write_text(json.dumps(result))
+    training = finished.backbone("cpu").facts.training
+    fakes.write(tmp_path, backbone=fakes.facts(training=training))
+    (entry,) = tmp_path.rglob("entry.json")
     run_files = (finished.folder / name for name in ("recipe.json", "run.json"))
-    for path in (*run_files, tmp_path / "plain.json", tmp_path / "result.json"):
+    for path in (*run_files, tmp_path / "plain.json", entry):
         assert read_recipe(path) == finished.recipe
 
 

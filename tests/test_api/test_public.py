@@ -12,10 +12,12 @@ import pytest
 from support.fakes import DECLARATION
 
 import fsbench
+from fsbench.results.entry import write_entry
 from leaderboard.rules.submission import submit_results
+from leaderboard.store import Board
 
 ROOT = Path(__file__).resolve().parents[2]
-ENTRIES = ROOT / "leaderboard" / "entries"
+PILOT = ROOT / "leaderboard" / "studies" / "pilot" / "entries"
 EXAMPLES = [
     "",
     *(f"api.{name}" for name in ("compare", "episodes", "evaluate", "leaderboard", "listing")),
@@ -56,12 +58,13 @@ def test_examples_of_docstrings_run(
 ) -> None:
     """In a folder with results of two committed entries, and their board with one of them."""
     name = f"fsbench.{module}".rstrip(".")
-    for entry in ("seal", "normal"):
-        folder = ENTRIES / f"pilot-{entry}-s0" / f"pilot-{entry}-s0"
-        shutil.copytree(folder, tmp_path / "results" / entry / folder.name)
+    for method in ("seal", "normal"):
+        network = Board.open(PILOT).entry(f"pilot-{method}").seeds[0]
+        folder = tmp_path / "results" / method / f"pilot-{method}-s0" / network.facts.identity[:12]
+        write_entry(folder, [(cell.result, cell.records) for cell in network.cells])
     if module == "api.leaderboard":
         (tmp_path / "board").mkdir()
-        shutil.copy(ENTRIES / "board.json", tmp_path / "board")  # short results count there
+        shutil.copy(PILOT / "board.json", tmp_path / "board")  # short results count there
         submit_results(tmp_path / "results" / "seal", tmp_path / "board", DECLARATION)
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support import fakes
 from support import site as fakes_site
@@ -26,15 +27,14 @@ from fsbench.api.request import (
 )
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import write_record
-from fsbench.core.schema import BackboneFacts, Result, Training
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
+from fsbench.core.records import ImageRecords, ProbeRecords, Records
+from fsbench.core.schema import BackboneFacts, Training
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ProbeSpec, Spec
 from fsbench.core.tasks import TaskId
 from fsbench.results import ResultStore
-from fsbench.results.assembly import build_result as result_of
-from fsbench.results.entry import Loaded
-from fsbench.results.verification import read_cells
-from leaderboard.ranking.outcomes import VerifiedResult
+from fsbench.results.assembly import build_result
+from fsbench.results.entry import Loaded, write_entry
+from fsbench.results.verification import read_cells, read_verified
 from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
@@ -67,15 +67,29 @@ def spec_of(task: str, settings: tuple[str, ...], fields: dict[str, Any]) -> Spe
     return request.spec(request.tasks[0], 32)
 
 
-def result(spec: Spec, dataset: str) -> Result:
-    """A result with this spec; its records do not matter here."""
-    data, episodic = fakes.official("toy_tiles"), fakes.episodic()
-    records = fakes.episodes(episodic, data, range(40), 0.5)
-    whole = result_of(fakes.facts(), data, episodic, records, False, fakes.provenance())
-    named = data.model_copy(update={"name": dataset})
-    limited = ("limited",) if getattr(spec, "epochs", 0) == 3 else ()
-    changes = {"spec": spec, "dataset": named, "flags": limited, "task": TaskId.of(dataset, spec)}
-    return whole.model_copy(update=changes)
+def stored(folder: Path, *specs: Spec, dataset: str) -> list[Loaded]:
+    """Results of these specs in a folder; half of all outcomes are right."""
+    cells = []
+    for spec in specs:
+        data = fakes.official("toy_tiles").model_copy(update={"name": dataset})
+        right = np.arange(sum(data.class_counts)) % 2 == 0
+        records: Records = ImageRecords(right)
+        if isinstance(spec, EpisodicSpec):
+            data = data.model_copy(update={"pool": spec.episode.pool})
+            records = fakes.episodes(spec, data, range(40), 0.5)
+        else:
+            data = data.model_copy(update={"test_counts": data.class_counts})
+        if isinstance(spec, ProbeSpec):
+            rates = np.array(spec.lrs)
+            last = np.tile(right, (rates.size, 1))
+            curve = np.tile(last.mean(axis=1), (spec.epochs, 1)).T
+            held_out = [None, curve, last] if spec.epoch == "best" else [rates]
+            records = ProbeRecords(rates, curve, last, last, *(held_out if spec.held_out else []))
+        limited = getattr(spec, "epochs", 0) == 3
+        facts = (fakes.facts(), data, spec, records)
+        cells.append((build_result(*facts, limited, fakes.provenance()), records))
+    write_entry(folder, cells)
+    return list(read_verified(folder).cells)
 
 
 @pytest.mark.parametrize(("task", "settings", "fields"), SETTINGS)
@@ -83,10 +97,8 @@ def test_the_command_reads_the_spec_of_the_result(
     task: str, settings: tuple[str, ...], fields: dict[str, Any], tmp_path: Path
 ) -> None:
     spec, dataset = spec_of(task, settings, fields), task.partition(":")[0]
-    path = tmp_path / "result.json"
-    write_record(path, result(spec, dataset))
     notes: list[str] = []
-    (command,) = evaluations([Loaded(path, result(spec, dataset), None)], notes)  # type: ignore[arg-type]
+    (command,) = evaluations(stored(tmp_path, spec, dataset=dataset), notes)
     kind, option = command
     assert notes == []
     assert kind == ("episodic" if isinstance(spec, EpisodicSpec) else "probe")
@@ -97,14 +109,15 @@ def test_the_command_reads_the_spec_of_the_result(
     assert request.n_episodes == 40 or not isinstance(spec, EpisodicSpec)
 
 
-def test_two_specs_of_one_task_get_two_commands() -> None:
-    sized = fakes.episodic().model_copy(update={"bn_mode": "train"})
-    loaded = [
-        Loaded(Path(f"{i}.json"), result(spec, "toy_tiles"), None)  # type: ignore[arg-type]
-        for i, spec in enumerate((fakes.episodic(), sized))
-    ]
-    commands = evaluations(loaded, [])
-    assert commands == [("episodic", "--spec=0.json"), ("episodic", "--spec=1.json")]
+def test_two_specs_of_one_task_get_two_commands(tmp_path: Path) -> None:
+    seeded = fakes.episodic().model_copy(update={"episode": EpisodeSpec(n_query=5, seed=7)})
+    cells = stored(tmp_path, fakes.episodic(), seeded, dataset="toy_tiles")
+    commands = [[("episodic", f"--spec={cell.where}")] for cell in cells]
+    assert [evaluations([cell], []) for cell in cells] == commands
+    assert evaluations(cells, []) == [command for (command,) in commands]
+    for _, option in evaluations(cells, []):
+        (task,) = request_of_specs([Path(option.removeprefix("--spec="))]).tasks
+        assert str(task) == "toy_tiles:5w1s/linear@ibm"
 
 
 def board_with_entry(folder: Path, **facts: object) -> Path:
@@ -164,7 +177,7 @@ def test_code_of_a_submitter_is_not_proposed(tmp_path: Path) -> None:
     cell = entry.cells[0]
     facts = cell.result.backbone.model_copy(update={"ref": "py:os:system", "source": "py"})
     moved = cell.result.model_copy(update={"backbone": facts})
-    forged = BoardEntry(entry.file, (Loaded(cell.path, moved, cell.records),))
+    forged = with_cells(entry, replace(cell, result=moved))
     with pytest.raises(ValidationFailed, match="code of its author"):
         recompute(forged, str(folder))
 
@@ -229,11 +242,11 @@ def entry_of(facts: Mapping[str, object] | None = None, **made: object) -> Board
     entry = fakes_site.entry("entry", backbone, 0.5, ["eurosat"], SPECS)
     first, second = entry.cells
     changed = second.result.model_copy(update={"provenance": fakes.provenance(**made)})
-    return replace(entry, cells=(first, moved(second, changed)))
+    return with_cells(entry, first, replace(second, result=changed))
 
 
-def moved(cell: Any, changed: Result) -> VerifiedResult:
-    return VerifiedResult(cell.path, changed, cell.outcomes)
+def with_cells(entry: BoardEntry, *cells: Loaded) -> BoardEntry:
+    return BoardEntry(replace(entry.entry, cells=cells))
 
 
 def same_provenance(**made: object) -> BoardEntry:
@@ -241,7 +254,9 @@ def same_provenance(**made: object) -> BoardEntry:
     entry = entry_of(**made)
     first, second = entry.cells
     provenance = {"provenance": second.result.provenance}
-    return replace(entry, cells=(moved(first, first.result.model_copy(update=provenance)), second))
+    return with_cells(
+        entry, replace(first, result=first.result.model_copy(update=provenance)), second
+    )
 
 
 def only(entry: BoardEntry) -> EnvironmentCommands:
@@ -251,7 +266,7 @@ def only(entry: BoardEntry) -> EnvironmentCommands:
 
 def test_the_commands_of_a_plain_entry() -> None:
     entry = entry_of()
-    specs = [f"--spec={cell.path}" for cell in entry.cells]
+    specs = [f"--spec={cell.where}" for cell in entry.cells]
     assert only(entry).commands == [
         (
             *("fsbench", "episodic", "--model=run:runs/a", *specs),
@@ -310,10 +325,8 @@ def test_a_folder_of_images_is_left_to_the_reader() -> None:
     changed = []
     for cell in entry.cells:
         data = cell.result.dataset.model_copy(update={"name": "folder-mine"})
-        task = replace(cell.result.task, dataset="folder-mine")
-        update = {"dataset": data, "task": task}
-        changed.append(moved(cell, cell.result.model_copy(update=update)))
-    recomputation = only(replace(entry, cells=tuple(changed)))
+        changed.append(replace(cell, result=cell.result.model_copy(update={"dataset": data})))
+    recomputation = only(with_cells(entry, *changed))
     assert "--tasks=folder:DIR" in recomputation.commands[0]
     assert any("folder of the submitter" in note for note in recomputation.notes)
 
@@ -333,9 +346,9 @@ def test_no_text_with_control_characters_is_printed(name: str) -> None:
 
 def test_no_path_with_control_characters_is_printed() -> None:
     entry = entry_of()
-    first = VerifiedResult(Path("x\x1b[2J.json"), entry.cells[0].result, entry.cells[0].outcomes)  # type: ignore[attr-defined]
+    first = replace(entry.cells[0], folder=Path("x\x1b[2J"))
     with pytest.raises(ValidationFailed, match="control characters"):
-        recompute(replace(entry, cells=(first,)), "board")
+        recompute(with_cells(entry, first), "board")
 
 
 @pytest.mark.parametrize(
@@ -363,4 +376,4 @@ def test_a_name_that_passes_for_an_option_is_refused() -> None:
     declaration = entry.file.declaration.model_copy(update={"name": "-rf"})
     file = entry.file.model_copy(update={"declaration": declaration})
     with pytest.raises(ValidationFailed, match="pass for an option"):
-        recompute(replace(entry, file=file), "board")
+        recompute(BoardEntry(replace(entry.entry, file=file)), "board")

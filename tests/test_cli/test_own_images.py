@@ -11,6 +11,7 @@ from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
+from fsbench.results import read
 
 
 def images(folder: Path, counts: dict[str, int], shade: int = 0) -> Path:
@@ -95,4 +96,4 @@ def test_two_folders_of_one_name_have_results_of_their_own(
     assert len(names) == len({result["dataset"]["fingerprint"] for result in results}) == 2
     assert {name.partition("+")[0] for name in names} == {"folder-birds"}
     assert len({result["manifest_hash"] for result in results}) == 1
-    assert {path.name for path in (tmp_path / "r").rglob("folder-*")} == names
+    assert {result.dataset.name for result in read(tmp_path / "r")} == names

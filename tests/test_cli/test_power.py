@@ -179,7 +179,7 @@ def test_what_cannot_be_paired_is_refused(
 def test_edited_results_are_no_ground_for_a_plan(
     pair: tuple[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file = next(Path(pair[0]).rglob("5w1s*.json"))
+    file = next(Path(pair[0]).rglob("entry.json"))
     file.write_text(file.read_text().replace('"mean":', '"mean":0.9,"was":', 1))
     assert call("power", "--like", *pair) == 5
     assert "fix:" in capfd.readouterr().err

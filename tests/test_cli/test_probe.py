@@ -138,10 +138,9 @@ def test_live_views_are_as_many_cached_views_as_there_are_epochs(
     def curve(name: str, *more: str) -> list[list[float]]:
         out = tmp_path / name
         (result,) = probed(birds, out, "-t", "cub200", *more)
-        (file,) = out.rglob("probe*.json")
         assert isinstance(result.spec, ProbeSpec)
         assert name in " ".join(result.spec.variant) or name == "none"
-        return probe_records(file).curve.tolist()
+        return probe_records(out).curve.tolist()
 
     live = curve("live", "--set", "probe.augmentation=live")
     assert curve("views-3", "--set", "probe.views=3") == live

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from support import fakes
+from support.forged import edit
 
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import read
+from fsbench.results.verification import find_entries, read
 from leaderboard.rules.submission import submit_results
 
 
@@ -124,7 +125,7 @@ def test_the_same_cell_twice_counts_once_unless_its_outcomes_differ(
     assert capsys.readouterr().out == twice
     fakes.write(tmp_path / "other", 0.5, name="weak")
     assert call("report", results, tmp_path / "other") == 5
-    assert "different outcomes of folder-blobs:5w1s" in capsys.readouterr().err
+    assert "folder-blobs:5w1s/linear@ibm 32px n_query=5" in capsys.readouterr().err
 
 
 def test_what_is_no_report_is_refused_with_a_way_out(
@@ -144,9 +145,7 @@ def test_what_is_no_report_is_refused_with_a_way_out(
 
 
 def test_changed_records_are_no_report(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = next(p for p in results.rglob("*.json") if p.with_suffix(".parquet").exists())
-    data = json.loads(result.read_text(encoding="utf8"))
-    data["score"]["mean"] = min(1.0, data["score"]["mean"] + 0.1)
-    result.write_text(json.dumps(data), encoding="utf8")
+    folder = find_entries(results)[0]
+    edit(folder, lambda data: data["results"][0]["score"].update(mean=0.99))
     assert call("report", results) == 5
-    assert str(result) in capsys.readouterr().err
+    assert f"{folder}:folder-blobs:5w1s" in capsys.readouterr().err

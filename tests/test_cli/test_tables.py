@@ -21,10 +21,10 @@ from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.tables import make_tables
-from leaderboard.published import ENTRIES
 from leaderboard.rules.submission import submit_results
 
 ROOT = Path(__file__).resolve().parents[2]
+PILOT = ROOT / "leaderboard" / "studies" / "pilot" / "entries"
 GOLDEN = ROOT / "tests" / "golden" / "tables"
 RUNS = (("normal", 0, 0.5), ("normal", 1, 0.52), ("llf", 0, 0.6), ("llf", 1, 0.62), ("swr", 0, 0.5))
 
@@ -55,15 +55,17 @@ def make_board(folder: Path) -> Path:
         for data in (fakes.dataset(), rings.model_copy(update={"fingerprint": "e" * 64})):
             for shots in (1, 5):
                 fakes.write(
-                    folder / name,
+                    folder / "runs",
                     accuracy + shots / 50,
                     name=name,
                     shots=shots,
                     data=data,
                     backbone=methods.facts(method, seed),
                 )
-        entry = fakes.DECLARATION.model_copy(update={"name": name})
-        submit_results(folder / name, folder / "board", entry)
+    for method in dict.fromkeys(method for method, *_ in RUNS):
+        entry = fakes.DECLARATION.model_copy(update={"name": f"toy-{method}"})
+        runs = [f"toy-{method}-schedule=single_cycle-s{seed}" for m, seed, _ in RUNS if m == method]
+        submit_results(folder / "runs", folder / "board", entry, models=runs)
     return folder / "board"
 
 
@@ -102,7 +104,7 @@ def test_listings_at_four_widths(what: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_boards_of_the_pilot_study_at_four_widths(capsys: pytest.CaptureFixture[str]) -> None:
-    ranked = leaderboard(ENTRIES)
+    ranked = leaderboard(PILOT)
     for tables in (ranked.tables(), ranked.tables(seeds=True)):
         shown = printed(lambda tables=tables: show_tables(tables), capsys)  # type: ignore[misc]
         for text in map(str, shown.values()):
@@ -110,7 +112,7 @@ def test_boards_of_the_pilot_study_at_four_widths(capsys: pytest.CaptureFixture[
             assert re.search(
                 r"^tier +entry .*overall +chestx +cropdisease +eurosat +isic", text, re.M
             )
-    gains = [t for board in read_method_boards(ENTRIES) for t in make_tables(board)]
+    gains = [t for board in read_method_boards(PILOT) for t in make_tables(board)]
     assert printed(lambda: show_tables(gains), capsys)
 
 
