@@ -5,6 +5,7 @@ Reading raises on the first entry with a Problem; a submission collects all of t
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -308,13 +309,25 @@ def match_cells(reference: str | Path) -> tuple[str, Sequence[Loaded]]:
     """Return the folder in DIR:TASK, and its verified results that the task or column covers."""
     folder, text = split_reference(str(reference))
     cells = list(read_cells(Path(folder)))
-    named = [cell for cell in cells if text == str(cell.result.column)]
+    named = [cell for name, cell in name_cells(cells) if text == name]
     return folder, named or match_task(cells, text)
+
+
+def name_cells(cells: Sequence[Loaded]) -> list[tuple[str, Loaded]]:
+    """Return results by column; the digest of the spec follows where several have that column."""
+    counts = Counter(cell.result.column for cell in cells)
+    names = (
+        f"{cell.result.column} {cell.result.spec_digest[:8]}" * (counts[cell.result.column] > 1)
+        for cell in cells
+    )
+    return [
+        (name or str(cell.result.column), cell) for name, cell in zip(names, cells, strict=True)
+    ]
 
 
 def ambiguous(reference: str | Path, folder: str, cells: Sequence[Loaded]) -> UsageError:
     """Return the error that a reference names none or several of the results of a folder."""
-    listed = dict.fromkeys(str(c.result.column) for c in cells or read_cells(Path(folder)))
+    listed = dict.fromkeys(name for name, _ in name_cells(cells or list(read_cells(Path(folder)))))
     return UsageError(
         f"'{reference}' names {len(cells)} results of {folder}",
         fix=f"name one as DIR:TASK; there are {', '.join(listed)[:500]}",

@@ -110,14 +110,15 @@ def test_the_command_reads_the_spec_of_the_result(
 
 
 def test_two_specs_of_one_task_get_two_commands(tmp_path: Path) -> None:
-    seeded = fakes.episodic().model_copy(update={"episode": EpisodeSpec(n_query=5, seed=7)})
-    cells = stored(tmp_path, fakes.episodic(), seeded, dataset="toy_tiles")
+    affine = spec_of("toy_tiles:5w1s/affine", (), {})
+    trained = spec_of("toy_tiles:5w1s/affine", (), {"bn_mode": "train"})
+    cells = stored(tmp_path, affine, trained, dataset="toy_tiles")
     commands = [[("episodic", f"--spec={cell.where}")] for cell in cells]
     assert [evaluations([cell], []) for cell in cells] == commands
     assert evaluations(cells, []) == [command for (command,) in commands]
     for _, option in evaluations(cells, []):
         (task,) = request_of_specs([Path(option.removeprefix("--spec="))]).tasks
-        assert str(task) == "toy_tiles:5w1s/linear@ibm"
+        assert str(task) == "toy_tiles:5w1s/affine@ibm"
 
 
 def board_with_entry(folder: Path, **facts: object) -> Path:
@@ -177,7 +178,7 @@ def test_code_of_a_submitter_is_not_proposed(tmp_path: Path) -> None:
     cell = entry.cells[0]
     facts = cell.result.backbone.model_copy(update={"ref": "py:os:system", "source": "py"})
     moved = cell.result.model_copy(update={"backbone": facts})
-    forged = with_cells(entry, replace(cell, result=moved))
+    forged = with_cells(entry, Loaded(cell.folder, moved, cell.records))
     with pytest.raises(ValidationFailed, match="code of its author"):
         recompute(forged, str(folder))
 

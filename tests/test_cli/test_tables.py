@@ -51,21 +51,21 @@ def make_board(folder: Path) -> Path:
     """Two recipes of two seeds, one of one, on two data sets at two shots."""
     rings = fakes.dataset("folder-rings").model_copy(update={"images_hash": "f" * 64})
     for method, seed, accuracy in RUNS:
-        name = f"toy-{method}-schedule=single_cycle-s{seed}"
+        recipe = f"toy-{method}-schedule=single_cycle"
         for data in (fakes.dataset(), rings.model_copy(update={"fingerprint": "e" * 64})):
             for shots in (1, 5):
                 fakes.write(
-                    folder / "runs",
+                    folder / recipe,
                     accuracy + shots / 50,
-                    name=name,
+                    name=f"{recipe}-s{seed}",
                     shots=shots,
                     data=data,
                     backbone=methods.facts(method, seed),
                 )
     for method in dict.fromkeys(method for method, *_ in RUNS):
-        entry = fakes.DECLARATION.model_copy(update={"name": f"toy-{method}"})
-        runs = [f"toy-{method}-schedule=single_cycle-s{seed}" for m, seed, _ in RUNS if m == method]
-        submit_results(folder / "runs", folder / "board", entry, models=runs)
+        recipe = f"toy-{method}-schedule=single_cycle"
+        entry = fakes.DECLARATION.model_copy(update={"name": recipe})
+        submit_results(folder / recipe, folder / "board", entry)
     return folder / "board"
 
 
@@ -163,7 +163,7 @@ def test_columns_wide_and_format_choose_what_is_printed(
     assert "overall" not in head
     assert call(*board, "--columns", "nonsense") == 2
     assert "column 'nonsense'" in capsys.readouterr().err
-    results = (str(tmp_path / "toy-swr-schedule=single_cycle-s0"), "--format")
+    results = (str(tmp_path / "toy-swr-schedule=single_cycle"), "--format")
     assert call("show", *results, "csv") == 0
     assert capsys.readouterr().out.startswith("task,")
     assert call("show", *results, "md") == 0

@@ -16,6 +16,7 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_json, read_record, replacing
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.results import episode_records, probe_records, read
+from fsbench.results.assembly import build_result
 from fsbench.results.entry import ENTRY_FILE, EntryFile, read_entry, write_entry
 from fsbench.results.verification import find_entries, read_cell, read_cells, read_verified
 
@@ -217,6 +218,22 @@ def test_a_result_is_named_by_folder_and_task(tmp_path: Path, folder: Path) -> N
         read_cell(f"{folder}:eurosat:5w1s")
     with pytest.raises(UsageError, match="does not exist"):
         read_cell(tmp_path / "none:folder-blobs:5w1s")
+
+
+def test_results_of_one_column_are_told_apart_by_their_specs(tmp_path: Path) -> None:
+    """Another seed draws other episodes of the same column."""
+    plain, data = fakes.episodic(), fakes.dataset()
+    seeded = plain.model_copy(update={"episode": plain.episode.model_copy(update={"seed": 7})})
+    cells = []
+    for spec in (plain, seeded):
+        records = fakes.episodes(spec, data, range(40), 0.6)
+        facts = (fakes.facts(), data, spec, records)
+        cells.append((build_result(*facts, False, fakes.provenance()), records))
+    write_entry(tmp_path, cells)
+    with pytest.raises(UsageError, match="names 2 results") as caught:
+        read_cell(f"{tmp_path}:folder-blobs:5w1s")
+    names = caught.value.fix.partition("there are ")[2].split(", ")
+    assert {read_cell(f"{tmp_path}:{name}").result.spec for name in names} == {plain, seeded}
 
 
 def test_entries_are_read_on_their_own_and_hidden_folders_are_none(tmp_path: Path) -> None:
