@@ -185,15 +185,19 @@ def test_an_entry_that_no_reader_would_take_is_not_written(
         assert read(tmp_path) == [before]
 
 
-def test_the_readme_reads_an_entry_with_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its six lines give the mean and the interval that entry.json states, for every column."""
+def test_the_readme_reads_an_entry_with_pandas(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its lines give the mean and the interval that entry.json states, for every column."""
     section = (ROOT / "leaderboard/README.md").read_text(encoding="utf8").split(HEADING, 1)[1]
     code = section.split("```python\n", 1)[1].split("```", 1)[0]
-    assert len(code.splitlines()) == 6
+    assert len([line for line in code.splitlines() if line and "import" not in line]) == 6
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
     exec(code, names)
-    lines = read_verified(names["folder"]).file.results
-    assert names["scores"].column.tolist() == [line.column for line in lines]
-    assert names["scores"]["mean"].to_numpy() == pytest.approx([r.score.mean for r in lines])
-    assert names["scores"].ci95.to_numpy() == pytest.approx([line.score.ci95 for line in lines])
+    cells = read_verified(names["entry"]).cells
+    assert len(cells) > 1
+    for i, cell in enumerate(cells):
+        assert names["right"].mean()[i] == pytest.approx(cell.result.score.mean, abs=1e-12)
+        assert 1.96 * names["right"].sem()[i] == pytest.approx(cell.result.score.ci95, abs=1e-12)
+    assert str([str(cell.result.column) for cell in cells]) in capsys.readouterr().out
