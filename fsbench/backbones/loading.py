@@ -16,7 +16,14 @@ from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import FIXES, SUFFIXES
 from fsbench.backbones.preprocessing import unknown_error
-from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
+from fsbench.backbones.sources import (
+    SOURCES,
+    BackboneRequest,
+    check_request,
+    load_network,
+    run,
+    split_scheme,
+)
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
@@ -129,7 +136,7 @@ def load_backbone(
     """
     request, name = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
-        loaded = SOURCES.load(name).load(request)
+        loaded = load_network(name, request)
     facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size
     mean, std = features.mean or facts.mean, features.std or facts.std
     values = {"input_size": facts.input_size, "mean": mean, "std": std}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
@@ -78,9 +78,7 @@ class Distribution:
     @classmethod
     def of(cls, name: str) -> Self:
         """Return the distribution of a target or source by its name."""
-        registry: Registry[TargetModule] | Registry[SourceModule]
-        registry = TARGETS if name in TARGETS.names() else SOURCES
-        module = registry.load(name)
+        module: Any = (TARGETS if name in TARGETS.names() else SOURCES).load(name)
         archives = tuple(getattr(module, "ARCHIVES", ()))
         return cls(archives, getattr(module, "STEPS", ""), getattr(module, "arrange", None))
 

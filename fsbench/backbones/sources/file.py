@@ -27,11 +27,10 @@ from fsbench.backbones.preprocessing import (
     sidecar_path,
 )
 from fsbench.backbones.sources import (
-    SOURCES,
     BackboneRequest,
     LoadedNetwork,
     check_request,
-    split_arguments,
+    load_network,
     split_scheme,
 )
 from fsbench.core.errors import CheckpointError, UsageError
@@ -71,14 +70,14 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     file = parse(request)
     source, inner = architecture_request(request, file)
     if file.arch == f"transformers:{Path(file.path).parent}":
-        return SOURCES.load(source).load(replace(inner, random_init=request.random_init))
+        return load_network(source, replace(inner, random_init=request.random_init))
     check_request(source, inner)
     tree = checkpoint.read_checkpoint(Path(file.path))  # also for a control, which it equals
     layouts = recognise_layouts(iterate_states(tree))
     names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
     check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
     inner = with_arguments(source, inner, file, layouts)
-    loaded = SOURCES.load(source).load(inner)
+    loaded = load_network(source, inner)
     if source not in {"timm", "fsbench"}:
         loaded = replace(loaded, architecture=inner.ref)
     if request.random_init is None:
@@ -194,7 +193,7 @@ def with_arguments(
     """
     if source not in QUICK:
         return request
-    name, stated = split_arguments(request.name)
+    name, stated = request.split()
     prefix = request.ref.removesuffix(request.name)
     for layout in layouts:
         fixed = {k: v for k, v in layout.arguments_for(name).items() if k not in stated}
@@ -222,7 +221,7 @@ def check_padding(
 
     Raises CheckpointError where the layout of the file (tf), or what it states, tells that it is.
     """
-    name = split_arguments(request.name)[0].partition(".")[0]
+    name = request.split()[0].partition(".")[0]
     if source != "timm" or not is_known(source, replace(request, name=f"tf_{name}")):
         return
     text = f"{name} has the shapes of tf_{name}, but another padding and epsilon"

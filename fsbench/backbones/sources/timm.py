@@ -19,15 +19,9 @@ from fsbench.backbones.preprocessing import (
     parse_stated,
     read_json_beside,
 )
-from fsbench.backbones.sources import (
-    BackboneRequest,
-    LoadedNetwork,
-    split_arguments,
-    to_triple,
-    unknown_name_error,
-)
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_arguments
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 
 HUB = "hf-hub:"
 POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
@@ -69,8 +63,8 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     stated = Preprocessing.stated(
         f"timm's tag {tag}" if tag else DEFAULT,
         input_size=config["input_size"][-1],
-        mean=to_triple(config["mean"]),
-        std=to_triple(config["std"]),
+        mean=config["mean"],
+        std=config["std"],
         interpolation=config["interpolation"],
     )
     if name.startswith(HUB):
@@ -152,7 +146,7 @@ def check(request: BackboneRequest) -> None:
     """Raise UsageError for an unknown name, or one that gives weights another activation."""
     import timm
 
-    name, stated = split_arguments(request.name)
+    name, stated = request.split()
     check_timm_name(name)
     notes = str(getattr(timm.get_pretrained_cfg(name), "notes", ""))
     if "natively QuickGELU" in notes and "quickgelu" not in name and "act_layer" not in stated:
@@ -164,7 +158,6 @@ def check(request: BackboneRequest) -> None:
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
-    check(request)
     return build_timm_network(request.name, pretrained=request.random_init is None)
 
 
@@ -173,6 +166,6 @@ def check_timm_name(name: str) -> None:
     import timm
 
     if not timm.is_model(name):
-        raise unknown_name_error("timm network", name, timm.list_models())
+        raise UnknownName("timm network", name, timm.list_models())
     if "." in name and name not in (tags := timm.list_pretrained(f"{name.split('.')[0]}.*")):
-        raise unknown_name_error("timm weights", name, tags)
+        raise UnknownName("timm weights", name, tags)
