@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -368,11 +368,8 @@ class FeatureStore:
 
 def library_versions() -> dict[str, str]:
     """Return the versions of the installed libraries that define backbones."""
-    versions = {}
-    for name in LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    return versions
+    installed = [name for name in LIBRARIES if list(metadata.distributions(name=name))]
+    return {name: metadata.version(name) for name in installed}
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:

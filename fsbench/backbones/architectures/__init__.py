@@ -197,13 +197,12 @@ TIMM = "timm.layers.norm"
 
 def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
     """Return the normalization layers that have a scale, by name, in module order."""
-    return {name: module for name, module in model.named_modules() if is_affine(module)}
-
-
-def is_affine(module: nn.Module) -> bool:
-    """Return whether a module is a normalization layer with a scale."""
-    is_norm = isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__)
-    return is_norm and isinstance(getattr(module, "weight", None), nn.Parameter)
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(getattr(module, "weight", None), nn.Parameter)
+        and (isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__))
+    }
 
 
 def count_affine(model: nn.Module) -> int:
