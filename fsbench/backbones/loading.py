@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FileReference
@@ -62,24 +62,15 @@ def suggest_reference(ref: str) -> str:
         return (
             suggest_name(str(path), siblings) or f"there is no such file in {path.parent.resolve()}"
         )
-    return suggest_name(ref, _names(ref)) or "start it with one of the schemes"
-
-
-def _names(ref: str) -> list[str]:
-    """Return references to compare a misspelt one with."""
-    import timm
-
-    scheme = ref.replace(":", "/").partition("/")
-    if scheme[1]:
+    if (scheme := ref.replace(":", "/").partition("/"))[1]:
         rest = ref[len(scheme[0]) + 1 :]
-        return [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
-    source = SOURCES.load("fsbench")
-    from fsbench.backbones.architectures import ARCHITECTURES
+        names = [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
+    else:
+        import timm
 
-    return [
-        *(f"timm/{n}" for n in timm.list_models()),
-        *(source.PREFIX + n for n in ARCHITECTURES.names()),
-    ]
+        names = [f"timm/{n}" for n in timm.list_models()]
+        names += [f"fsbench/{n}" for n in ARCHITECTURES.names()]
+    return suggest_name(ref, names) or "start it with one of the schemes"
 
 
 def suggest_name(name: str, names: list[str]) -> str:

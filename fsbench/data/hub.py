@@ -284,18 +284,6 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
     )
 
 
-def read_parquet_tables(
-    train: list[Path], val: list[Path], cache: Path
-) -> tuple[HubTable, HubTable]:
-    """Read the train and validation split from parquet files on disk."""
-    files = {"train": [str(p) for p in train], "val": [str(p) for p in val]}
-    splits = _load("parquet", cache, data_files=files)
-    folder = train[0].parent
-    return HubTable(splits["train"], f"{folder} (train)"), HubTable(
-        splits["val"], f"{folder} (val)"
-    )
-
-
 def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
     """Read train and validation split. Raise DataError if unavailable or without a split."""
     parts = HubReference.parse(ref)

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import Flag
+from fsbench.core.tasks import HUB
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import read_card
 from fsbench.data.files import ClassTree, find_path, list_folders, list_images
-from fsbench.data.hub import read_parquet_tables
+from fsbench.data.hub import read_hub_tables
 from fsbench.data.image_folder import list_tree_images, stamp_files
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
@@ -96,14 +97,10 @@ def _annotations(table: Path) -> dict[str, str]:
 def _from_parquet(
     folder: Path, classes: tuple[str, ...], cache: Path
 ) -> tuple[list[SourceImage], list[SourceImage], str]:
-    files = [*folder.glob("*.parquet"), *folder.glob("data/*.parquet")]
-    train = sorted(path for path in files if path.name.startswith("train"))
-    val = sorted(path for path in files if path.name.startswith("val"))
-    if not train or not val:
+    if not any(folder.rglob("*.parquet")):
         raise DataError(
             f"{folder} holds neither train/ nor train-*.parquet and val-*.parquet",
             fix=f"expected there: {FACTS.layout}",
         )
-    stamp = stamp_files([*train, *val])
-    tables = read_parquet_tables(train, val, cache / "datasets" / stamp[:16])
-    return tables[0].samples(classes), tables[1].samples(classes), stamp
+    train, val = read_hub_tables(f"{HUB}{folder}", cache / "datasets")
+    return train.samples(classes), val.samples(classes), hash_lines([train.stamp, val.stamp])
