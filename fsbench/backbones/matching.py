@@ -133,19 +133,17 @@ class WeightMatch:
         return [
             f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
             *(f"{twin} fits too; its authors evaluate the part above" for twin in self.twins),
-            *(describe_dropped(kind, names) for kind, names in self.dropped.items()),
+            *(
+                f"dropped {kind} {len(names)}: "
+                f"{(join_modules if kind in GROUPED else join_names)(names)} ({REASONS[kind]})"
+                for kind, names in self.dropped.items()
+            ),
             *(
                 f"{kind} {len(names)}: {join_names(names)}"
                 for kind, names in kinds.items()
                 if names
             ),
         ]
-
-
-def describe_dropped(kind: str, names: list[str]) -> str:
-    """Return the names of a kind and the reason why the features do not depend on them."""
-    listed = join_modules(names) if kind in GROUPED else join_names(names)
-    return f"dropped {kind} {len(names)}: {listed} ({REASONS[kind]})"
 
 
 def join_modules(names: list[str]) -> str:

@@ -75,9 +75,8 @@ class HubReference:
         """Return one split. Raise DataError if its folders look like several splits."""
         from huggingface_hub.constants import HF_HUB_CACHE
 
-        downloads, columns = (cache, Path(HF_HUB_CACHE)), (self.image, self.label)
         name = f"{HUB}{self.repo} ({split})"
-        table = HubTable(splits[split], name, downloads, *columns, self.bits, self.folder)
+        table = HubTable(splits[split], name, (cache, Path(HF_HUB_CACHE)), self)
         table.require_classes()
         return table
 
@@ -101,8 +100,8 @@ class HubReference:
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
-    downloads, folder: places whose files a row may reference instead of holding the bytes, links in
-    `folder` included; image, label: names of the columns, found if None; bits: as in `open_rgb`.
+    downloads: places whose files a row may reference instead of holding the bytes, besides the
+    folder of the reference, links in it included; reference: names of the columns, found if None.
     """
 
     def __init__(
@@ -110,18 +109,15 @@ class HubTable:
         rows: Any,
         name: str,
         downloads: tuple[Path, ...] = (),
-        image: str | None = None,
-        label: str | None = None,
-        bits: int | None = None,
-        folder: Path | None = None,
+        reference: HubReference = HubReference(""),
     ) -> None:
         from datasets import ClassLabel
         from datasets import Image as ImageFeature
 
-        self.name, self.downloads, self.bits, self.folder = name, downloads, bits, folder
+        self.name, self.downloads, self.reference = name, downloads, reference
         features = rows.features
-        self.image = _column(name, features, image, IMAGES, ImageFeature, "image")
-        self.label = _column(name, features, label, LABELS, ClassLabel, "label")
+        self.image = self._column("image", features, IMAGES, ImageFeature)
+        self.label = self._column("label", features, LABELS, ClassLabel)
         if not str(getattr(features[self.label], "dtype", "")).startswith(LABEL_TYPES):
             raise DataError(
                 f"{name}: the column {self.label} holds {features[self.label]}, not a class",
@@ -161,7 +157,7 @@ class HubTable:
 
     def open(self, row: int) -> Image.Image:
         """Decode an image as RGB. Raise DataError if it cannot be read."""
-        return decode_rgb(self.read(row), f"{self.name}, row {row}", self.bits)
+        return decode_rgb(self.read(row), f"{self.name}, row {row}", self.reference.bits)
 
     def read(self, row: int) -> bytes:
         """Return the encoded bytes of an image, empty if the row has none."""
@@ -189,7 +185,8 @@ class HubTable:
     def _file(self, path: Path, where: str) -> bytes:
         """Read an image file of the download or folder. Raise DataError for any other file."""
         real = path.resolve()
-        inside = self.folder and path.is_relative_to(self.folder) and ".." not in path.parts
+        folder = self.reference.folder
+        inside = folder and path.is_relative_to(folder) and ".." not in path.parts
         if not inside and not any(real.is_relative_to(p.resolve()) for p in self.downloads):
             raise DataError(
                 f"{where} names a file elsewhere: {path}",
@@ -201,26 +198,22 @@ class HubTable:
             require_content(path)
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
-
-def _column(
-    table: str,
-    features: dict[str, Any],
-    named: str | None,
-    usual: tuple[str, ...],
-    kind: type,
-    what: str,
-) -> str:
-    """Return the named column, else the one of a usual name, else the only one of its type."""
-    typed = [name for name, feature in features.items() if isinstance(feature, kind)]
-    candidates = [name for name in ((named,) if named else usual) if name in features]
-    if not candidates and not named and len(typed) == 1:
-        candidates = typed
-    if not candidates:
-        raise DataError(
-            f"{table} has the columns {', '.join(features)}; which is the {what} is not clear",
-            fix=f"name it: {HUB}ORG/NAME?{what}=COLUMN; parquet files need `image` and `label`",
-        )
-    return candidates[0]
+    def _column(
+        self, what: str, features: dict[str, Any], usual: tuple[str, ...], kind: type
+    ) -> str:
+        """Return the named column, else one of a usual name, else the only one of its type."""
+        named = getattr(self.reference, what)
+        typed = [name for name, feature in features.items() if isinstance(feature, kind)]
+        candidates = [name for name in ((named,) if named else usual) if name in features]
+        if not candidates and not named and len(typed) == 1:
+            candidates = typed
+        if not candidates:
+            raise DataError(
+                f"{self.name} has the columns {', '.join(features)}; which is the {what} is not "
+                "clear",
+                fix=f"name it: {HUB}ORG/NAME?{what}=COLUMN; parquet files need `image` and `label`",
+            )
+        return candidates[0]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -84,22 +84,16 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
     path = Path(file.path.removesuffix(checkpoint.INDEX))
-    stated = read_sidecar(path, inner.name).over(stated_by_layouts(layouts))
+    stated = read_sidecar(path, inner.name)
+    for layout in layouts:  # the first that fixes them states mean and std
+        mean, std = layout.statistics or (None, None)
+        stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
     return replace(
         loaded,
         preprocessing=stated.over(loaded.preprocessing.of_weights()),
         also=f'; or write {sidecar_path(path)}: {{"input_size": 64, "mean": "imagenet", "std": '
         '"imagenet"}',
     )
-
-
-def stated_by_layouts(layouts: Sequence[Layout]) -> Preprocessing:
-    """Return the normalisation that the first of the layouts fixes that fixes any."""
-    for layout in layouts:
-        if layout.statistics is not None:
-            mean, std = layout.statistics
-            return Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std)
-    return Preprocessing()
 
 
 def parse(request: BackboneRequest) -> FileReference:
