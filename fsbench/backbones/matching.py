@@ -224,7 +224,8 @@ def match_weights(
     others = {match.part for match in fits}
     if file.part and ROOT in others:
         fits = [match for match in fits if match.part == ROOT]
-    twins = [part for part in others if evaluated_twin(part) in others]
+    pairs = ((part, *part.rpartition(".")) for part in others)
+    twins = [p for p, outer, dot, name in pairs if f"{outer}{dot}{EVALUATED.get(name)}" in others]
     fits = [match for match in fits if match.part not in twins]
     if len(fits) > 1:
         raise several_error(file, architecture, [match.part for match in fits])
@@ -249,12 +250,6 @@ def part_of(file: FileReference, part: str) -> FileReference:
     """Return the reference to a part of what the user named."""
     names = [name for name in (file.part, part) if name not in {"", ROOT}]
     return replace(file, part=".".join(names) or ROOT)
-
-
-def evaluated_twin(part: str) -> str:
-    """Return the part that the authors evaluate in place of this one; '' if there is none."""
-    parent, dot, name = part.rpartition(".")
-    return f"{parent}{dot}{EVALUATED[name]}" if name in EVALUATED else ""
 
 
 def select_part(tree: Tree, key: str) -> Tree | None:

@@ -77,21 +77,16 @@ def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceIma
         return list_tree_images(ClassTree.read(tree), classes)
     if table is None:
         raise DataError(f"{tree} lacks val_annotations.txt", fix=f"expected: {FACTS.layout}")
-    labels = _annotations(table)
+    rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
+    labels: dict[str, str] = dict(rows)
+    if len(labels) != len(rows):
+        raise DataError(f"{table} lists an image more than once", fix="fetch it again")
     names = [name for name in list_images(tree / "images") if labels.get(name) in classes]
     samples = [
         SourceImage(classes.index(labels[name]), partial(open_rgb, tree / "images" / name))
         for name in names
     ]
     return samples, stamp_files([table, *(tree / "images" / name for name in names)])
-
-
-def _annotations(table: Path) -> dict[str, str]:
-    """Return wnid by file name. Raises DataError for a file named twice."""
-    rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
-    if len({name for name, _ in rows}) != len(rows):
-        raise DataError(f"{table} lists an image more than once", fix="fetch it again")
-    return dict(rows)
 
 
 def _from_parquet(

@@ -25,9 +25,15 @@ TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load ChestX below `folder`. Raises DataError for missing files and unknown findings."""
+    """Load ChestX from images/ and images_001/ .. images_012/, or all images below `folder`.
+
+    Raises DataError for missing files and unknown findings.
+    """
     table = _find_table(folder)
-    rows, notes = assembly.match_labels(table, _read_findings(table), _find_images(folder))
+    trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
+    files = (tree / path for tree in trees or [folder] for path in list_images(tree))
+    images = assembly.index_images(path.relative_to(folder).as_posix() for path in files)
+    rows, notes = assembly.match_labels(table, _read_findings(table), images)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return dataset.with_groups(get_patient)
 
@@ -48,13 +54,6 @@ def _find_table(folder: Path) -> Path:
 def get_patient(image: str) -> str:
     """Return the patient of an image: 00000013_005 -> 00000013, 005 counts the visits."""
     return image.partition("_")[0]
-
-
-def _find_images(folder: Path) -> dict[str, str]:
-    """Return path by image id, from images/ and images_001/ .. images_012/, or all images."""
-    trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
-    paths = (tree / path for tree in trees or [folder] for path in list_images(tree))
-    return assembly.index_images(path.relative_to(folder).as_posix() for path in paths)
 
 
 def _read_findings(table: Path) -> list[tuple[str, int]]:
