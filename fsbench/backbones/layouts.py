@@ -25,10 +25,8 @@ States = Iterable[tuple[str, Mapping[str, Any]]]
 LONGEST = 1000
 """Most letters of a name that are looked at."""
 
-WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_module",
-            "_checkpoint_wrapped_module", "_forward_module")  # fmt: skip
-"""Names under which wrappers hold the module that they wrap: data parallel, torch.compile, FSDP of
-torch and FairScale, Opacus, checkpointed activations, Lightning Fabric."""
+TABLES = io.read_table(Path(__file__).with_suffix(".yaml"))
+WRAPPERS: list[str] = TABLES["wrappers"]
 
 
 def drop_wrappers(name: str, modules: Collection[str] = ()) -> str:
@@ -74,7 +72,6 @@ class Layout:
         return rename_efficientnet(renamed, target) if self.tf else renamed
 
 
-TABLES = io.read_table(Path(__file__).with_suffix(".yaml"))
 LAYOUTS = TypeAdapter(tuple[Layout, ...]).validate_python(TABLES["layouts"])
 
 

@@ -86,19 +86,16 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         ) from error
     config = open_clip.get_model_preprocess_cfg(model)
     config |= {key: stated[key] for key in config if stated.get(key) is not None}
-    size = config["size"]
+    size = config["size"] if isinstance(config["size"], int) else int(config["size"][-1])
+    values = {name: config[name] for name in ("mean", "std", "interpolation")}
     repository = str(stated.get("hf_hub") or "").strip("/")
     return LoadedNetwork(
         module=model.visual,
         architecture=request.name,
         features="open_clip: image embedding",
         preprocessing=Preprocessing.stated(
-            f"open_clip's tag {tag}" if tag else DEFAULT,
-            input_size=int(size if isinstance(size, int) else size[-1]),
-            mean=config["mean"],
-            std=config["std"],
-            interpolation=config["interpolation"],
+            f"open_clip's tag {tag}" if tag else DEFAULT, input_size=size, **values
         ),
-        test_size=int(size if isinstance(size, int) else size[-1]),
+        test_size=size,
         more={"revision": commit_of(repository)} if pretrained and repository else {},
     )

@@ -60,13 +60,9 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     architecture = str(model.pretrained_cfg.get("architecture") or name)
     hub_id = str(model.pretrained_cfg.get("hf_hub_id") or "")
     suffix = text.removeprefix(name)
-    stated = Preprocessing.stated(
-        f"timm's tag {tag}" if tag else DEFAULT,
-        input_size=config["input_size"][-1],
-        mean=config["mean"],
-        std=config["std"],
-        interpolation=config["interpolation"],
-    )
+    size, by = config["input_size"][-1], f"timm's tag {tag}" if tag else DEFAULT
+    values = {name: config[name] for name in ("mean", "std", "interpolation")}
+    stated = Preprocessing.stated(by, input_size=size, **values)
     if name.startswith(HUB):
         stated = hub_preprocessing(name.removeprefix(HUB))
     side = Preprocessing.stated("the reference", input_size=arguments.get("img_size"))
@@ -75,7 +71,7 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
         architecture=(f"{architecture}.{tag}" if tag and pretrained else architecture) + suffix,
         features=describe_features(model),
         preprocessing=side.over(stated),
-        test_size=int(arguments.get("img_size", config["input_size"][-1])),
+        test_size=int(arguments.get("img_size", size)),
         more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
         examples="" if name.startswith(HUB) else describe_common(architecture),
     )

@@ -67,18 +67,16 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     head = remove_head(model)
     words = "".join(f", {key}={value}" for key, value in arguments.items())
     preset = weights.transforms()
+    size, interpolation = int(preset.crop_size[0]), preset.interpolation.value
+    values = {"mean": preset.mean, "std": preset.std, "interpolation": interpolation}
     return LoadedNetwork(
         module=model,
         architecture=request.name if random else f"{name}.{weights.name}",
         features=f"torchvision, input of {head}: {describe_input(model, head)}{words}",
         preprocessing=Preprocessing.stated(
-            DEFAULT if random else f"torchvision's {weights}",
-            input_size=int(preset.crop_size[0]),
-            mean=preset.mean,
-            std=preset.std,
-            interpolation=preset.interpolation.value,
+            DEFAULT if random else f"torchvision's {weights}", input_size=size, **values
         ),
-        test_size=int(preset.crop_size[0]),
+        test_size=size,
     )
 
 
