@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
@@ -138,19 +137,17 @@ def _corrupt(openers: Sequence[Callable[[], Any]], name: str, report: Reporter) 
 
 
 class Leak(Frozen):
-    """Leaks in 5-way episodes with 15 queries per class: fractions; null for a class too small."""
+    """Leaks in 5-way episodes with 15 queries per class; None for a class that is too small.
+
+    queries, any_class: fraction of queries that share a group with the support of their class, of
+    any class; affected: fraction of episodes with a query of the first kind.
+    """
 
     shots: int
     episodes: int
-    queries: float | None = Field(
-        None, description="fraction sharing a group with the support of their class"
-    )
-    any_class: float | None = Field(
-        None, description="fraction sharing a group with the support of any class"
-    )
-    affected: float | None = Field(
-        None, description="fraction of episodes with at least one such query"
-    )
+    queries: float | None = None
+    any_class: float | None = None
+    affected: float | None = None
     reason: str | None = None
 
 
