@@ -75,11 +75,6 @@ class Layout:
 LAYOUTS = TypeAdapter(tuple[Layout, ...]).validate_python(TABLES["layouts"])
 
 
-LAYERS = {"_expand_conv": "conv_pw", "_depthwise_conv": "conv_dw", "_project_conv": "conv_pwl",
-          "_se_reduce": "se.conv_reduce", "_se_expand": "se.conv_expand",
-          "_conv_stem": "conv_stem", "_conv_head": "conv_head", "_fc": "classifier"}  # fmt: skip
-
-
 def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict[str, str]:
     """Return names of EfficientNet-PyTorch as timm's, which count blocks by stage."""
     places = list(dict.fromkeys(m[0] for n in target if (m := re.match(r"blocks\.\d+\.\d+\.", n))))
@@ -92,7 +87,7 @@ def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict
         if layer.startswith("_bn"):
             return f"{place}bn{int(layer[3:]) + (not separable)}."
         short = separable and layer == "_project_conv"
-        return f"{place}{'conv_pw' if short else LAYERS.get(layer, layer)}."
+        return f"{place}{'conv_pw' if short else TABLES['efficientnet'].get(layer, layer)}."
 
     pattern = r"\b(_blocks\.(?P<block>\d{1,3})\.)?(?P<layer>_(bn\d|[a-z][a-z_]+))\."
     return {name: re.sub(pattern, rename, new, count=1) for name, new in names.items()}

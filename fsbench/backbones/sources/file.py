@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fsbench.backbones import checkpoint
 from fsbench.backbones.checkpoint import FileReference
-from fsbench.backbones.file_kinds import SUFFIXES, find_format
+from fsbench.backbones.file_kinds import KINDS, SUFFIXES, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import iterate_states, load_weights
 from fsbench.backbones.preprocessing import (
@@ -40,16 +40,7 @@ PREFIX = ""
 
 WEIGHTS = tuple(f"{name}{end}" for name in WRITTEN for end in ("", checkpoint.INDEX))
 """Files of weights in a folder of save_pretrained, the preferred one first."""
-CONVERT = "run python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder} FILE"
-FOLDERS: dict[str, tuple[str, str]] = {
-    "run.json": ("a run of `fsbench pretrain`", "pass run:{folder}"),
-    **dict.fromkeys(WEIGHTS, ("", "")),
-    "open_clip_config.json": ("of open_clip", "pass its file of weights with @open_clip:ARCH"),
-    ".metadata": ("a checkpoint of torch.distributed", CONVERT),
-    "latest": ("a checkpoint of DeepSpeed", "run zero_to_fp32.py in it, and pass its output"),
-    "saved_model.pb": ("a model of TensorFlow", "pass PyTorch weights of it"),
-}
-"""Files by which folders are known, by rank: what a folder is that is not opened, and the fix."""
+FOLDERS: dict[str, list[str]] = KINDS["folders"]
 
 
 def check(request: BackboneRequest) -> None:
@@ -115,11 +106,15 @@ def weights_in(path: Path) -> Path:
     """Return the weights in a folder, or the path of a file. Raise UsageError without weights."""
     if not path.is_dir():
         return path
-    mark = next((name for name in FOLDERS if (path / name).is_file()), "")
+    ranked = ("run.json", *WEIGHTS, *FOLDERS)
+    mark = next((name for name in ranked if (path / name).is_file()), "")
     if mark in WEIGHTS:
         return path / mark
     files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
-    other = f"none of {', '.join(WEIGHTS)} is in it", f"pass {', or '.join(files[:10]) or 'a file'}"
+    other = [
+        f"none of {', '.join(WEIGHTS)} is in it",
+        f"pass {', or '.join(files[:10]) or 'a file'}",
+    ]
     kind, fix = FOLDERS.get(mark, other)
     raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
 
