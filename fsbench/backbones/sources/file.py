@@ -111,10 +111,8 @@ def weights_in(path: Path) -> Path:
     if mark in WEIGHTS:
         return path / mark
     files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
-    other = [
-        f"none of {', '.join(WEIGHTS)} is in it",
-        f"pass {', or '.join(files[:10]) or 'a file'}",
-    ]
+    known = ", or ".join(files[:10]) or "a file"
+    other = [f"none of {', '.join(WEIGHTS)} is in it", f"pass {known}"]
     kind, fix = FOLDERS.get(mark, other)
     raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
 
