@@ -17,14 +17,9 @@ from PIL import Image
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.tasks import HUB, parse_bits, parse_query, short_name, user_data_name
+from fsbench.data import files
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import (
-    describe_left_out,
-    list_files,
-    match_names,
-    read_name,
-    require_content,
-)
+from fsbench.data.files import match_names, read_name
 from fsbench.data.image_folder import VAL, make_custom_facts, note_case, require_classes
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
@@ -68,8 +63,22 @@ class HubReference:
 
     def load_splits(self, cache: Path) -> Any:
         """Load all splits. Raise DataError if the data set is not available."""
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetsError
+        from datasets.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
         options = {"name": self.config} if self.config else {}
-        return _load(self.repo, cache, revision=self.revision, **options)
+        try:
+            return load_dataset(self.repo, cache_dir=str(cache), revision=self.revision, **options)
+        except (OSError, ValueError, DatasetsError) as error:
+            for file in files.list_files(self.folder) if self.folder else ():
+                files.require_content(Path(self.repo) / file)
+            raise DataError(
+                f"cannot load {self.repo} through Hugging Face datasets: {error}",
+                fix="check the name and the network, or give the data set as files: --data "
+                "NAME=DIR",
+            ) from error
 
     def table(self, splits: Any, split: str, cache: Path) -> "HubTable":
         """Return one split. Raise DataError if its folders look like several splits."""
@@ -88,8 +97,8 @@ class HubReference:
         used = {Path(value["path"]) for rows in tables for value in rows[column] if value["path"]}
         if self.folder is None or not all(path.is_relative_to(self.folder) for path in used):
             return ()  # downloaded, or unpacked from archives
-        files = [path for path in list_files(self.folder) if Path(path).stem != "metadata"]
-        return describe_left_out([path for path in files if self.folder / path not in used])
+        paths = [p for p in files.list_files(self.folder) if Path(p).stem != "metadata"]
+        return files.describe_left_out([path for path in paths if self.folder / path not in used])
 
     @property
     def folder(self) -> Path | None:
@@ -195,7 +204,7 @@ class HubTable:
         try:
             return real.read_bytes()
         except OSError as error:
-            require_content(path)
+            files.require_content(path)
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
     def _column(
@@ -290,20 +299,3 @@ def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
     return parts.table(splits, "train", cache), parts.table(splits, val, cache)
-
-
-def _load(path: str, cache: Path, **options: Any) -> Any:
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetsError
-    from datasets.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    try:
-        return load_dataset(path, cache_dir=str(cache), **options)
-    except (OSError, ValueError, DatasetsError) as error:
-        for file in list_files(Path(path)) if Path(path).is_dir() else ():
-            require_content(Path(path) / file)
-        raise DataError(
-            f"cannot load {path} through Hugging Face datasets: {error}",
-            fix="check the name and the network, or give the data set as files: --data NAME=DIR",
-        ) from error
