@@ -13,15 +13,9 @@ from tempfile import mkdtemp
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
+from fsbench.data import catalog
 from fsbench.data.cards import Archive
-from fsbench.data.catalog import (
-    DataRoots,
-    DatasetModule,
-    archives_of,
-    dataset_groups,
-    dataset_module,
-    resolve_alias,
-)
+from fsbench.data.catalog import DataRoots, DatasetModule, archives_of
 from fsbench.data.verification import verify_dataset
 
 CHUNK = 1 << 20
@@ -219,11 +213,11 @@ def acquire_datasets(
     are not fetched again. Raises UsageError for missing hashes or a missing --data ROOT, DataError
     for a failed download and for images that are not as expected.
     """
-    group = dataset_groups().get(name, ())
+    group = catalog.dataset_groups().get(name, ())
     if group and sha256:
         raise UsageError(f"--sha256 for the group {name}", fix="download its data sets one by one")
-    for member in group or (resolve_alias(name),):
-        module = dataset_module(member)
+    for member in group or (catalog.resolve_alias(name),):
+        module = catalog.dataset_module(member)
         facts, archives, steps = module.FACTS, archives_of(module), getattr(module, "STEPS", "")
         unhashed = [archive for archive in archives if archive.known_hash is None]
         if not archives or (unhashed and (group or (steps and not sha256))):

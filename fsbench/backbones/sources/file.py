@@ -14,18 +14,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fsbench.backbones import checkpoint
+from fsbench.backbones import checkpoint, preprocessing
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import KINDS, SUFFIXES, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import iterate_states, load_weights
-from fsbench.backbones.preprocessing import (
-    WRITTEN,
-    Preprocessing,
-    read_json_beside,
-    read_sidecar,
-    sidecar_path,
-)
+from fsbench.backbones.preprocessing import WRITTEN, Preprocessing
 from fsbench.backbones.sources import (
     BackboneRequest,
     LoadedNetwork,
@@ -75,15 +69,14 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
     path = Path(file.path.removesuffix(checkpoint.INDEX))
-    stated = read_sidecar(path, inner.name)
+    beside, stated = preprocessing.sidecar_path(path), preprocessing.read_sidecar(path, inner.name)
     for layout in layouts:  # the first that fixes them states mean and std
         mean, std = layout.statistics or (None, None)
         stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
     return replace(
         loaded,
         preprocessing=stated.over(loaded.preprocessing.of_weights()),
-        also=f'; or write {sidecar_path(path)}: {{"input_size": 64, "mean": "imagenet", "std": '
-        '"imagenet"}',
+        also=f'; or write {beside}: {{"input_size": 64, "mean": "imagenet", "std": "imagenet"}}',
     )
 
 
@@ -123,7 +116,7 @@ def configured_architecture(weights: Path) -> str:
     Raises UsageError for arguments of the architecture that no reference can state.
     """
     path = weights.with_name("config.json")
-    config = read_json_beside(path) if path.is_file() else {}
+    config = preprocessing.read_json_beside(path) if path.is_file() else {}
     if "model_type" in config:
         return f"transformers:{weights.parent}"
     arguments = {**(config.get("model_args") or {})}

@@ -11,14 +11,9 @@ from typing import Any
 
 from torch import nn
 
+from fsbench.backbones import preprocessing
 from fsbench.backbones.pooling import timm_pool
-from fsbench.backbones.preprocessing import (
-    DEFAULT,
-    STATISTICS,
-    Preprocessing,
-    parse_stated,
-    read_json_beside,
-)
+from fsbench.backbones.preprocessing import DEFAULT, STATISTICS, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_arguments
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
@@ -83,7 +78,7 @@ def hub_preprocessing(repository: str) -> Preprocessing:
 
     name, _, revision = repository.partition("@")
     path = hf_hub_download(name, "config.json", revision=revision or None, local_files_only=True)
-    return parse_stated(read_json_beside(Path(path)), Path(path))
+    return preprocessing.parse_stated(preprocessing.read_json_beside(Path(path)), Path(path))
 
 
 def describe_common(architecture: str) -> str:
