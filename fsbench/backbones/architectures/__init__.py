@@ -102,6 +102,19 @@ class RoleMap:
     weighted: tuple[str, ...] = ()
     chain: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        blocks: Iterable[tuple[str, ...]],
+        stages: tuple[str, ...],
+        fully_connected: tuple[str, ...] = ("fc",),
+        chain: bool = False,
+    ) -> "RoleMap":
+        """Return the roles of a network of this project, whose head is `fc`."""
+        layers, weighted = layer_names(model), weighted_names(model)
+        return cls(layers, tuple(blocks), "fc", fully_connected, stages, weighted, chain)
+
     @property
     def norms(self) -> tuple[str, ...]:
         """Normalisation layers in forward order."""

@@ -8,7 +8,7 @@ ResNet-50, and the last two units, of equal size, are one block.
 
 from torch import nn
 
-from fsbench.backbones.architectures import RoleMap, _chains, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, _chains
 
 STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 """Channels as a multiple of the width, stride of the first unit, units."""
@@ -51,11 +51,5 @@ def mobilenet(num_classes: int, width: int) -> nn.Module:
 def mobilenet_roles(model: nn.Module) -> RoleMap:
     """Return the roles with K = 7 blocks, see the module docstring."""
     units = [f"layer{i + 1}.{j}" for i, (_, _, depth) in enumerate(STAGES) for j in range(depth)]
-    return RoleMap(
-        layers=layer_names(model),
-        blocks=(("stem", units[0]), *((unit,) for unit in units[1:-2]), tuple(units[-2:])),
-        head="fc",
-        fully_connected=("fc",),
-        stages=tuple(f"layer{i + 1}" for i in range(len(STAGES))),
-        weighted=weighted_names(model),
-    )
+    blocks = (("stem", units[0]), *((unit,) for unit in units[1:-2]), tuple(units[-2:]))
+    return RoleMap.of(model, blocks, tuple(f"layer{i + 1}" for i in range(len(STAGES))))

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import RoleMap, _chains, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, _chains
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
@@ -105,14 +105,7 @@ def resnet_roles(model: nn.Module) -> RoleMap:
         f"{s}.{unit}" for s in stages(model) for unit, _ in model.get_submodule(s).named_children()
     ]
     blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
-    return RoleMap(
-        layers=layer_names(model),
-        blocks=blocks,
-        head="fc",
-        fully_connected=("fc",),
-        stages=stages(model),
-        weighted=weighted_names(model),
-    )
+    return RoleMap.of(model, blocks, stages(model))
 
 
 def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:
