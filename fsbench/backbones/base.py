@@ -246,14 +246,9 @@ class Backbone:
                 f"mean and std of {self.facts.ref} are unknown",
                 fix='state them: load_backbone(..., features=feature_spec(mean="imagenet", ...))',
             )
-        if images.dtype == torch.uint8:
-            fresh = images.float().div_(255)
-            return fresh.sub_(spread_channels(self.facts.mean, fresh)).div_(
-                spread_channels(self.facts.std, fresh)
-            )
-        return (images - spread_channels(self.facts.mean, images)) / spread_channels(
-            self.facts.std, images
-        )
+        pixels = images.float().div_(255) if images.dtype == torch.uint8 else images
+        mean, std = (spread_channels(v, pixels) for v in (self.facts.mean, self.facts.std))
+        return (pixels - mean) / std if pixels is images else pixels.sub_(mean).div_(std)
 
     def features(self, images: Tensor) -> Tensor:
         """Return features (B, D) float32 of images (B, 3, H, W), uint8 or float in [0, 1].
@@ -385,7 +380,7 @@ def find_last_linear(module: nn.Module, size: int) -> str | None:
     """Return the name of the linear layer that gives the output, also if a softmax follows it."""
     linear = [n for n, layer in module.named_modules() if n and isinstance(layer, nn.Linear)]
     with record_outputs(module, linear) as outputs, torch.no_grad():
-        out = module(torch.linspace(-2, 2, 2 * 3 * size**2).view(2, 3, size, size))
+        out = module(fixed_images(size))
     if not outputs:
         return None
     name, scores = outputs.popitem()

@@ -10,11 +10,14 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from fsbench.backbones import pickles
 from fsbench.backbones.file_kinds import SUFFIXES, find_format
@@ -26,7 +29,7 @@ from fsbench.core.errors import CheckpointError
 BROKEN = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError),
     *(RuntimeError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError),
-    *(AssertionError, MemoryError),
+    *(AssertionError, MemoryError, SafetensorError),
 )
 """Exceptions of the readers for truncated, damaged or foreign files."""
 
@@ -89,7 +92,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 def read_file(path: Path) -> dict[str, Any]:
     """Read one file. Raise CheckpointError."""
-    readers = {"safetensors": _safetensors, "zip": pickles.read_zip, "legacy": pickles.read_legacy}
+    readers: dict[str, Callable[[Path], object]]
+    readers = {"safetensors": load_file, "zip": pickles.read_zip, "legacy": pickles.read_legacy}
     try:
         tree = readers[find_format(path)](path)
     except BROKEN as error:
@@ -120,16 +124,6 @@ def list_shards(path: Path) -> list[Path]:
             fix=f"put all of them into {path.parent}",
         )
     return [path.with_name(name) for name in names]
-
-
-def _safetensors(path: Path) -> object:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"(no complete safetensors file: {error})") from error
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -117,16 +117,12 @@ def read_features(folder: Path, shape: tuple[int, int]) -> Features | None:
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array: Features = np.load(folder / ARRAY, mmap_mode="c")
         sealed = meta.pop("seal", None) == digest(meta)
-        if sealed and array.shape == shape and meta["sha256"] == hash_features(array):
+        numbers = hashlib.sha256(np.ascontiguousarray(array).data)
+        if sealed and array.shape == shape and meta["sha256"] == numbers.hexdigest():
             return array
     except (OSError, ValueError, AttributeError, LookupError, TypeError):
         pass
     return None
-
-
-def hash_features(array: Features) -> str:
-    """Return the sha-256 of the numbers, row by row."""
-    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
 
 class FeatureWriter:
@@ -315,6 +311,7 @@ class FeatureStore:
         import PIL
 
         backbone, facts, view = request.backbone, request.backbone.facts, request.view
+        installed = [name for name in LIBRARIES if list(metadata.distributions(name=name))]
         choices: dict[str, Any] = {"module": backbone.fingerprint} if backbone.fingerprint else {}
         if view is not None:
             choices |= {"view": asdict(view), "images": request.dataset.images_hash}
@@ -334,7 +331,7 @@ class FeatureStore:
             "block": self.block_size(request),
             "torch": torch.__version__,
             "pillow": PIL.__version__,
-            "libraries": library_versions(),
+            "libraries": {name: metadata.version(name) for name in installed},
             "device": process.device_model(self.device),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
@@ -364,15 +361,6 @@ class FeatureStore:
                 span = f"NaN or infinity on images {start} to {start + n - 1}"
                 raise bad_features_error(backbone.facts.ref, span)
             yield start, rows
-
-
-def library_versions() -> dict[str, str]:
-    """Return the versions of the installed libraries that define backbones."""
-    versions = {}
-    for name in LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
-    return versions
 
 
 def compute_features(backbone: Backbone, pixels: Pixels, device: str) -> Features:

@@ -25,10 +25,8 @@ States = Iterable[tuple[str, Mapping[str, Any]]]
 LONGEST = 1000
 """Most letters of a name that are looked at."""
 
-WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_module",
-            "_checkpoint_wrapped_module", "_forward_module")  # fmt: skip
-"""Names under which wrappers hold the module that they wrap: data parallel, torch.compile, FSDP of
-torch and FairScale, Opacus, checkpointed activations, Lightning Fabric."""
+TABLES = io.read_table(Path(__file__).with_suffix(".yaml"))
+WRAPPERS: list[str] = TABLES["wrappers"]
 
 
 def drop_wrappers(name: str, modules: Collection[str] = ()) -> str:
@@ -74,13 +72,7 @@ class Layout:
         return rename_efficientnet(renamed, target) if self.tf else renamed
 
 
-TABLES = io.read_table(Path(__file__).with_suffix(".yaml"))
 LAYOUTS = TypeAdapter(tuple[Layout, ...]).validate_python(TABLES["layouts"])
-
-
-LAYERS = {"_expand_conv": "conv_pw", "_depthwise_conv": "conv_dw", "_project_conv": "conv_pwl",
-          "_se_reduce": "se.conv_reduce", "_se_expand": "se.conv_expand",
-          "_conv_stem": "conv_stem", "_conv_head": "conv_head", "_fc": "classifier"}  # fmt: skip
 
 
 def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict[str, str]:
@@ -95,7 +87,7 @@ def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict
         if layer.startswith("_bn"):
             return f"{place}bn{int(layer[3:]) + (not separable)}."
         short = separable and layer == "_project_conv"
-        return f"{place}{'conv_pw' if short else LAYERS.get(layer, layer)}."
+        return f"{place}{'conv_pw' if short else TABLES['efficientnet'].get(layer, layer)}."
 
     pattern = r"\b(_blocks\.(?P<block>\d{1,3})\.)?(?P<layer>_(bn\d|[a-z][a-z_]+))\."
     return {name: re.sub(pattern, rename, new, count=1) for name, new in names.items()}

@@ -10,13 +10,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones import sources
+from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.file_kinds import FIXES, SUFFIXES
 from fsbench.backbones.preprocessing import unknown_error
-from fsbench.backbones.sources import SOURCES, BackboneRequest, check_request, run, split_scheme
+from fsbench.backbones.sources import SOURCES, BackboneRequest, run
 from fsbench.core.errors import UsageError, nearest_names
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
@@ -26,7 +27,7 @@ from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec
 
 def parse_reference(ref: str) -> tuple[str, str]:
     """Split into (source name, rest of the reference). Raise UsageError with the nearest name."""
-    if scheme := split_scheme(ref):
+    if scheme := sources.split_scheme(ref):
         return scheme
     try:
         if FileReference.parse(ref):
@@ -55,24 +56,15 @@ def suggest_reference(ref: str) -> str:
         return (
             suggest_name(str(path), siblings) or f"there is no such file in {path.parent.resolve()}"
         )
-    return suggest_name(ref, _names(ref)) or "start it with one of the schemes"
-
-
-def _names(ref: str) -> list[str]:
-    """Return references to compare a misspelt one with."""
-    import timm
-
-    scheme = ref.replace(":", "/").partition("/")
-    if scheme[1]:
+    if (scheme := ref.replace(":", "/").partition("/"))[1]:
         rest = ref[len(scheme[0]) + 1 :]
-        return [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
-    source = SOURCES.load("fsbench")
-    from fsbench.backbones.architectures import ARCHITECTURES
+        names = [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
+    else:
+        import timm
 
-    return [
-        *(f"timm/{n}" for n in timm.list_models()),
-        *(source.PREFIX + n for n in ARCHITECTURES.names()),
-    ]
+        names = [f"timm/{n}" for n in timm.list_models()]
+        names += [f"fsbench/{n}" for n in ARCHITECTURES.names()]
+    return suggest_name(ref, names) or "start it with one of the schemes"
 
 
 def suggest_name(name: str, names: list[str]) -> str:
@@ -87,7 +79,7 @@ def check_reference(ref: str, arch: str | None = None, random_init: int | None =
     Raises UsageError, UnknownName, CheckpointError.
     """
     request, source = make_request(ref, arch, random_init)
-    check_request(source, request)
+    sources.check_request(source, request)
 
 
 def make_request(
@@ -129,7 +121,7 @@ def load_backbone(
     """
     request, name = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
-        loaded = SOURCES.load(name).load(request)
+        loaded = sources.load_network(name, request)
     facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size
     mean, std = features.mean or facts.mean, features.std or facts.std
     values = {"input_size": facts.input_size, "mean": mean, "std": std}

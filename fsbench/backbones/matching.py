@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures import below
 from fsbench.backbones.base import COUNTER
 from fsbench.backbones.checkpoint import FileReference, named_architecture, read_checkpoint
-from fsbench.backbones.layouts import Layout, drop_wrappers, recognise_library
+from fsbench.backbones.layouts import TABLES, Layout, drop_wrappers, recognise_library
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 
@@ -43,42 +43,15 @@ DEEPEST, DIGITS = 20, 3
 ROOT = "."
 """PART of a reference that stands for the names of a file that have no prefix."""
 
-HEADS = ("fc", "head", "heads", "classifier", "head_dist", "linear", "last_linear", "classif",
-         "AuxLogits", "aux1", "aux2", "aux_head", "aux_classifier")  # fmt: skip
-"""Names of classifiers beside the trunk; those of the second row act in training only."""
-TRAINING = re.compile(r"(mask_token|masked_embed|projection_head|prototypes|decoder\w*)(\.|$)")
-"""Modules of self-supervised training that act after the features or on masked images only:
-DINO, iBOT, MAE and SimMIM (masks and decoders), SwAV (projection and prototypes)."""
-CONSTANT = re.compile(
-    r"(^|\.)(relative_position_index|relative_coords_table|attn_mask|total_ops|total_params)$"
-)
-"""Buffers that networks compute themselves, and counters of a profiler."""
-REASONS = {
-    "head": "a classifier acts after the features",
-    "of pretraining": "a head or a mask that acts in pretraining only",
-    "constant": "computed from the image size, not learned",
-    "other set": "another set of weights",
-    "by timm": "left out by timm's own conversion for this family",
-    "outside": "outside the part that has all weights of the architecture",
-}
-"""Kinds of names that may be left out, and why the features do not depend on them."""
-
+HEADS: list[str] = TABLES["heads"]
+REASONS, SETS, EVALUATED = (TABLES[name] for name in ("reasons", "sets", "evaluated"))
+"""Kinds of names that may be left out; sets of weights; of two encoders, the one that counts."""
+TRAINING, CONSTANT = re.compile(TABLES["training"]), re.compile(TABLES["constant"])
 CONVERTED = "names converted by timm"
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 """Functions of timm's families that rename the files of other authors."""
 GROUPED = ("other set", "by timm", "outside")
 """Kinds of which messages list modules, not names."""
-
-ROLES = {
-    **dict.fromkeys(("state_dict_ema", "model_ema", "ema", "ema_model"), "moving average"),
-    "teacher": "moving average of the student",
-    "momentum_encoder": "moving average of the encoder",
-    "target_network": "moving average of the online network",
-}
-"""Descriptions of sets of weights, by the last word of their name."""
-EVALUATED = {"encoder_k": "encoder_q", "momentum_encoder": "base_encoder"}
-"""Of two encoders, MoCo v2 and v3 evaluate the trained one (main_lincls.py of
-https://github.com/facebookresearch/moco and https://github.com/facebookresearch/moco-v3)."""
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -133,19 +106,17 @@ class WeightMatch:
         return [
             f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
             *(f"{twin} fits too; its authors evaluate the part above" for twin in self.twins),
-            *(describe_dropped(kind, names) for kind, names in self.dropped.items()),
+            *(
+                f"dropped {kind} {len(names)}: "
+                f"{(join_modules if kind in GROUPED else join_names)(names)} ({REASONS[kind]})"
+                for kind, names in self.dropped.items()
+            ),
             *(
                 f"{kind} {len(names)}: {join_names(names)}"
                 for kind, names in kinds.items()
                 if names
             ),
         ]
-
-
-def describe_dropped(kind: str, names: list[str]) -> str:
-    """Return the names of a kind and the reason why the features do not depend on them."""
-    listed = join_modules(names) if kind in GROUPED else join_names(names)
-    return f"dropped {kind} {len(names)}: {listed} ({REASONS[kind]})"
 
 
 def join_modules(names: list[str]) -> str:
@@ -226,7 +197,8 @@ def match_weights(
     others = {match.part for match in fits}
     if file.part and ROOT in others:
         fits = [match for match in fits if match.part == ROOT]
-    twins = [part for part in others if evaluated_twin(part) in others]
+    pairs = ((part, *part.rpartition(".")) for part in others)
+    twins = [p for p, outer, dot, name in pairs if f"{outer}{dot}{EVALUATED.get(name)}" in others]
     fits = [match for match in fits if match.part not in twins]
     if len(fits) > 1:
         raise several_error(file, architecture, [match.part for match in fits])
@@ -239,7 +211,7 @@ def several_error(file: FileReference, architecture: str, parts: list[str]) -> C
     """Return the error for a file in which several parts fit, with a reference to each."""
     names = [part_of(file, part).part for part in parts]
     described = [
-        f"{name} ({role})" if (role := ROLES.get(name.split(".")[-1])) else name for name in names
+        f"{name} ({role})" if (role := SETS.get(name.split(".")[-1])) else name for name in names
     ]
     return CheckpointError(
         f"{file} holds several sets of weights that fit {architecture}: {', '.join(described)}",
@@ -251,12 +223,6 @@ def part_of(file: FileReference, part: str) -> FileReference:
     """Return the reference to a part of what the user named."""
     names = [name for name in (file.part, part) if name not in {"", ROOT}]
     return replace(file, part=".".join(names) or ROOT)
-
-
-def evaluated_twin(part: str) -> str:
-    """Return the part that the authors evaluate in place of this one; '' if there is none."""
-    parent, dot, name = part.rpartition(".")
-    return f"{parent}{dot}{EVALUATED[name]}" if name in EVALUATED else ""
 
 
 def select_part(tree: Tree, key: str) -> Tree | None:

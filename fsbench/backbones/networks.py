@@ -11,7 +11,7 @@ if timm supports it, and refused otherwise.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from fsbench.backbones.architectures import (
     below,
     insert_normalizers,
     layer_names,
+    record_outputs,
     weighted_names,
 )
 from fsbench.backbones.architectures.presets import CIFAR_RESNETS
@@ -34,6 +35,8 @@ PREFIX = "timm/"
 TIMM_NAME = "fsbench_"
 """Prefix of this project's networks where they are registered with timm."""
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+Cuts = frozenset[str]
+"""Names of modules whose output is all that later layers receive of an image."""
 SIDE = 64
 """Side (px) of the test image for networks that take any size."""
 
@@ -54,9 +57,12 @@ def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) ->
     whole = isinstance(model.get_submodule(head), nn.Linear)
     if whole and layers[-1] != head:
         raise missing_roles_error(name, f"its last layer is {layers[-1]}, not the head {head}")
-    cuts = Cuts.of(model, name, side)
+    cuts = find_cuts(model, name, side)
     units = list(iterate_units(model, "", head, cuts))
-    blocks = add_loose_parameters(model, join_stem(model, list(group_units(model, units, cuts))))
+    blocks = join_stem(model, list(group_units(model, units, cuts)))
+    if blocks:  # parameters of no submodule act before the first block or in it
+        loose = tuple(n for n, _ in model.named_parameters(recurse=False))
+        blocks = ((*loose, *blocks[0]), *blocks[1:])
     inside = [module for block in blocks for module in block]
     outside = [n for n in layers if not below(n, inside)]
     if not blocks or any(not isinstance(model.get_submodule(n), nn.Linear) for n in outside):
@@ -91,40 +97,27 @@ def find_head(model: nn.Module, name: str) -> str:
     return named
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """Names of the modules whose output is all that later layers receive."""
+def find_cuts(model: nn.Module, name: str, side: int) -> Cuts:
+    """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run."""
 
-    names: frozenset[str]
+    def end_of(output: object) -> Any:
+        return output.grad_fn if isinstance(output, Tensor) and output.ndim in (3, 4) else None
 
-    @staticmethod
-    def of(model: nn.Module, name: str, side: int) -> "Cuts":
-        """Find the cuts of a model, which stays unchanged. Raise UsageError if it cannot run."""
-        ends: dict[str, Any] = {}
-
-        def watch(module_name: str) -> torch.utils.hooks.RemovableHandle:
-            def keep(module: nn.Module, inputs: object, output: object) -> None:
-                if isinstance(output, Tensor) and output.ndim in (3, 4) and output.grad_fn:
-                    ends[module_name] = output.grad_fn
-
-            return model.get_submodule(module_name).register_forward_hook(keep)
-
-        hooks = [watch(n) for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
-        image = torch.zeros(2, 3, side, side, device=next(model.parameters()).device)
-        image.requires_grad_()
-        training = {module: module.training for module in model.modules()}
-        try:
+    names = [n for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
+    image = torch.zeros(2, 3, side, side, device=next(model.parameters()).device)
+    image.requires_grad_()
+    training = {module: module.training for module in model.modules()}
+    try:
+        with record_outputs(model, names, end_of) as ends:
             out = model.eval()(image)
-        except (AssertionError, RuntimeError) as error:
-            native = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
-            why = f"it takes no {side} px images (made for {native} px): {error}"
-            raise missing_roles_error(name, why) from error
-        finally:
-            for handle in hooks:
-                handle.remove()
-            for module, mode in training.items():
-                module.training = mode
-        return Cuts(frozenset(n for n, end in ends.items() if not bypasses(out, end, image)))
+    except (AssertionError, RuntimeError) as error:
+        native = getattr(model, "pretrained_cfg", {}).get("input_size", ("?",))[-1]
+        why = f"it takes no {side} px images (made for {native} px): {error}"
+        raise missing_roles_error(name, why) from error
+    finally:
+        for module, mode in training.items():
+            module.training = mode
+    return frozenset(n for n, end in ends.items() if end and not bypasses(out, end, image))
 
 
 def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
@@ -139,16 +132,6 @@ def bypasses(out: Tensor, end: Any, image: Tensor) -> bool:
         visited.add(node)
         waiting += [following for following, _ in node.next_functions]
     return False
-
-
-def has_layers(module: nn.Module) -> bool:
-    """Return whether a module contains a layer."""
-    return bool(layer_names(module))
-
-
-def is_composite(module: nn.Module) -> bool:
-    """Return whether a module contains layers besides itself."""
-    return has_layers(module) and "" not in layer_names(module)
 
 
 def iterate_units(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iterator[str]:
@@ -166,22 +149,24 @@ def iterate_units(module: nn.Module, prefix: str, head: str, cuts: Cuts) -> Iter
 def is_divisible(module: nn.Module, name: str, cuts: Cuts) -> bool:
     """Return whether a module is or contains a sequence of units: a stage instead of a unit."""
     children = dict(module.named_children())
-    inner = [n for n, child in children.items() if has_layers(child)]
+    inner = [n for n, child in children.items() if layer_names(child)]
     if not isinstance(module, CONTAINERS):
         return any(is_divisible(child, f"{name}.{n}", cuts) for n, child in children.items())
-    ends = [f"{name}.{n}" in cuts.names for n in inner]
-    return (len(inner) > 1 and all(ends)) or (len(inner) == 1 and is_composite(children[inner[0]]))
+    ends = [f"{name}.{n}" in cuts for n in inner]
+    if len(inner) == 1:  # a layer or a unit
+        return "" not in layer_names(children[inner[0]])
+    return len(inner) > 1 and all(ends)
 
 
 def group_units(model: nn.Module, units: list[str], cuts: Cuts) -> Iterator[tuple[str, ...]]:
     """Yield blocks: units up to a cut that is followed by a layer."""
-    layered = {unit for unit in units if has_layers(model.get_submodule(unit))}
-    last = max((i for i, unit in enumerate(units) if unit in cuts.names), default=-1)
+    layered = {unit for unit in units if layer_names(model.get_submodule(unit))}
+    last = max((i for i, unit in enumerate(units) if unit in cuts), default=-1)
     block: list[str] = []
     for i, unit in enumerate(units[: last + 1]):
         block.append(unit)
         followed = i == last or units[i + 1] in layered
-        if followed and unit in cuts.names and layered & set(block):
+        if followed and unit in cuts and layered & set(block):
             yield tuple(block)
             block = []
 
@@ -196,14 +181,6 @@ def join_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[st
     if stem >= len(blocks) - stem:
         return tuple(blocks)
     return tuple(n for block in blocks[: stem + 1] for n in block), *blocks[stem + 1 :]
-
-
-def add_loose_parameters(
-    model: nn.Module, blocks: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[str, ...], ...]:
-    """Add the parameters of no submodule to the first block, before or in which they act."""
-    loose = tuple(n for n, _ in model.named_parameters(recurse=False))
-    return ((*loose, *blocks[0]), *blocks[1:]) if blocks else ()
 
 
 OWN_WIDTH = 1

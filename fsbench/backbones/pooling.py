@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import has_channels_first, record_outputs
-from fsbench.backbones.sources import unknown_name_error
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.specs import FeatureSpec, Pooling
 
 WORDS: dict[Pooling, str] = {
@@ -59,7 +58,7 @@ class FeatureReader(nn.Module):
         if spec.layers not in {"last", LAST_BLOCKS}:
             names = [name for name, _ in module.named_modules() if name]
             if spec.layers not in names:
-                raise unknown_name_error(f"layer of {ref}", spec.layers, names)
+                raise UnknownName(f"layer of {ref}", spec.layers, names)
             self.blocks = (spec.layers,)
         with torch.no_grad():
             outputs = self.outputs(torch.zeros(2, 3, size, size))

@@ -56,8 +56,9 @@ class Preprocessing:
 
     @classmethod
     def stated(cls, source: str, **values: Any) -> "Preprocessing":
-        """Return the values that are not None, all stated by `source`."""
+        """Return the values that are not None, all stated by `source`; mean, std: any sequence."""
         values = {name: value for name, value in values.items() if value is not None}
+        values |= {n: tuple(map(float, values[n])) for n in ("mean", "std") if n in values}
         return cls(**values, sources=dict.fromkeys(values, source))
 
     def over(self, other: "Preprocessing") -> "Preprocessing":

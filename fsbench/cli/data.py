@@ -75,11 +75,11 @@ def show(name: Name, data: options.Data = None, as_json: options.Json = False) -
     """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
     from fsbench.cli.console import emit
     from fsbench.data import DataRoots, resolve_alias
-    from fsbench.data.catalog import Distribution, all_facts
+    from fsbench.data.catalog import all_facts, archives_of, dataset_module
 
     facts = all_facts()[resolve_alias(name)]
     folder = None if facts.domain == "toy" else DataRoots.parse(data or []).find(facts)
-    archives = Distribution.of(facts.name).archives
+    archives = archives_of(dataset_module(facts.name))
     row = {
         **facts.model_dump(mode="json", exclude={"classes", "pre_resize"}),
         "classes": len(facts.classes),

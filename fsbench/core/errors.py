@@ -50,16 +50,16 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
 
 
 class UnknownName(UsageError):
-    """A name that nothing knows; the message holds the nearest and the allowed names."""
+    """A name that nothing knows; the message holds the nearest names, and all if they are few."""
 
     def __init__(self, kind: str, name: str, allowed: Iterable[str]) -> None:
         names = sorted(allowed)
-        near = nearest_names(name, names)
-        hint = f"did you mean '{near[0]}'? " if near else ""
-        listed = ", ".join(names[:LISTED]) or "none"
-        if len(names) > LISTED:
-            listed += f" and {len(names) - LISTED} more"
-        super().__init__(f"unknown {kind} '{name}'", fix=f"{hint}known {kind}s: {listed}")
+        few = len(names) <= LISTED
+        near = nearest_names(name, names, 1 if few else 3)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        listed = f"known {kind}s: {', '.join(names) or 'none'}"
+        listed = listed if few else f"{len(names)} names are known"
+        super().__init__(f"unknown {kind} '{name}'", fix=f"{hint}{listed}")
 
 
 class DataError(FsbenchError):

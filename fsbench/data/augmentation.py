@@ -53,20 +53,21 @@ def augment(
     if kind == "none":
         return images
     function = resize_crop_flip if kind == "resize_crop_flip" else crop_flip
-    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1], names)
+    side = images.shape[-1]
+    margin = enlarged_side(side) - side if kind == "resize_crop_flip" else 2 * PAD
+    offsets, flip = draw_crops(kind, of or len(images), margin, names)
     rows = slice(first, first + len(images))
     return function(images, offsets[rows], flip[rows])
 
 
 def draw_crops(
-    kind: Augmentation, n: int, side: int, names: tuple[Name, ...]
+    kind: Augmentation, n: int, margin: int, names: tuple[Name, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Draw crop offsets (n, 2) and flips (n,) for a batch of images of `side` px."""
+    """Draw crop offsets (n, 2) in 0..margin, or the centre for `flip`, and flips (n,)."""
     numbers = torch.rand(n, 3, generator=torch_generator(*names))
-    margin = enlarged_side(side) - side if kind == "resize_crop_flip" else 2 * PAD
     offsets = (numbers[:, :2] * (margin + 1)).long()
     if kind == "flip":
-        offsets.fill_(PAD)
+        offsets.fill_(margin // 2)
     return offsets, numbers[:, 2] < 0.5
 
 
@@ -84,13 +85,9 @@ def crop_windows(
     """
     if kind == "none":
         return crop_centre(images, side)
-    margin = images.shape[-1] - side
-    numbers = torch.rand(of or len(images), 3, generator=torch_generator(*names))
-    numbers = numbers[first : first + len(images)]
-    offsets = (numbers[:, :2] * (margin + 1)).long()
-    if kind == "flip":
-        offsets.fill_(margin // 2)
-    return gather_windows(images, offsets, numbers[:, 2] < 0.5, side)
+    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1] - side, names)
+    rows = slice(first, first + len(images))
+    return gather_windows(images, offsets[rows], flip[rows], side)
 
 
 def crop_centre(images: Images, side: int) -> Images:

@@ -6,45 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Any, Protocol
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
 from fsbench.core.schema import DatasetFacts
-from fsbench.core.specs import Pool
 from fsbench.data.assembly import SPLITS
-from fsbench.data.base import TargetDataset
 from fsbench.data.cards import Archive
 from fsbench.data.files import find_first
 
-if TYPE_CHECKING:
-    from fsbench.data.source import SourceListing
 
+class DatasetModule(Protocol):
+    """Interface of a file of fsbench/data/targets or fsbench/data/sources.
 
-class TargetModule(Protocol):
-    """Interface of a file of fsbench/data/targets."""
-
-    FACTS: DatasetFacts
-
-    def load(self, folder: Path, pool: Pool, splits: Path | None) -> TargetDataset:
-        """Load the data set below `folder`."""
-        ...
-
-
-class SourceModule(Protocol):
-    """Interface of a file of fsbench/data/sources."""
+    load: (folder, pool, splits) -> TargetDataset, or (folder, cache) -> SourceListing.
+    """
 
     FACTS: DatasetFacts
-
-    def load(self, folder: Path, cache: Path) -> "SourceListing":
-        """List the images below `folder`."""
-        ...
+    load: Callable[..., Any]
 
 
-TARGETS: Registry[TargetModule] = Registry(
+TARGETS: Registry[DatasetModule] = Registry(
     "data set", "fsbench.data.targets", module_with("FACTS", "load"), group=DATASETS
 )
-SOURCES: Registry[SourceModule] = Registry(
+SOURCES: Registry[DatasetModule] = Registry(
     "source", "fsbench.data.sources", module_with("FACTS", "load"), group=PRETRAINING_DATASETS
 )
 
@@ -63,26 +48,14 @@ def all_facts() -> dict[str, DatasetFacts]:
     return targets | {name: module.FACTS for name, module in SOURCES.items()}
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """Ways to obtain the files of a data set.
+def dataset_module(name: str) -> DatasetModule:
+    """Return the file of a target or source."""
+    return (TARGETS if name in TARGETS.names() else SOURCES).load(name)
 
-    archives: what `fsbench data download` fetches; steps: what users do by hand, "" for nothing;
-    arrange: moves unpacked files to where the loader expects them.
-    """
 
-    archives: tuple[Archive, ...]
-    steps: str
-    arrange: Callable[[Path], None] | None
-
-    @classmethod
-    def of(cls, name: str) -> Self:
-        """Return the distribution of a target or source by its name."""
-        registry: Registry[TargetModule] | Registry[SourceModule]
-        registry = TARGETS if name in TARGETS.names() else SOURCES
-        module = registry.load(name)
-        archives = tuple(getattr(module, "ARCHIVES", ()))
-        return cls(archives, getattr(module, "STEPS", ""), getattr(module, "arrange", None))
+def archives_of(module: DatasetModule) -> tuple[Archive, ...]:
+    """Return what `fsbench data download` fetches."""
+    return tuple(getattr(module, "ARCHIVES", ()))
 
 
 def resolve_alias(name: str, *, plugins: bool = True) -> str:

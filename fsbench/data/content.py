@@ -127,16 +127,16 @@ def _entry(dataset: TargetDataset, index: int, cached: ContentCache) -> list[int
 def _load(store: Path, report: Reporter) -> ContentCache:
     """Read the cached hashes of a folder; report a damaged file and start afresh."""
     try:
-        digest, cached = store.read_text().split("\n")
+        digest, text = store.read_text().split("\n")
+        if digest == hash_lines([text]):
+            entries: ContentCache = json.loads(text)
+            return entries
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
-        digest, cached = "", ""
-    if digest != hash_lines([cached]):
-        report.log(f"{store} is damaged: hashing all images again")
-        return {}
-    entries: ContentCache = json.loads(cached)
-    return entries
+        pass
+    report.log(f"{store} is damaged: hashing all images again")
+    return {}
 
 
 def _save(store: Path, cached: ContentCache, report: Reporter) -> None:

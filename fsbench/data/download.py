@@ -13,8 +13,9 @@ from tempfile import mkdtemp
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
+from fsbench.data import catalog
 from fsbench.data.cards import Archive
-from fsbench.data.catalog import DataRoots, Distribution, all_facts, dataset_groups, resolve_alias
+from fsbench.data.catalog import DataRoots, DatasetModule, archives_of
 from fsbench.data.verification import verify_dataset
 
 CHUNK = 1 << 20
@@ -212,46 +213,42 @@ def acquire_datasets(
     are not fetched again. Raises UsageError for missing hashes or a missing --data ROOT, DataError
     for a failed download and for images that are not as expected.
     """
-    group = dataset_groups().get(name, ())
+    group = catalog.dataset_groups().get(name, ())
     if group and sha256:
         raise UsageError(f"--sha256 for the group {name}", fix="download its data sets one by one")
-    for member in group or (resolve_alias(name),):
-        facts, distribution = all_facts()[member], Distribution.of(member)
-        archives = distribution.archives
+    for member in group or (catalog.resolve_alias(name),):
+        module = catalog.dataset_module(member)
+        facts, archives, steps = module.FACTS, archives_of(module), getattr(module, "STEPS", "")
         unhashed = [archive for archive in archives if archive.known_hash is None]
-        if not archives or (unhashed and (group or (distribution.steps and not sha256))):
+        if not archives or (unhashed and (group or (steps and not sha256))):
             present = roots.find(facts) is not None and is_complete(member, roots, cache)
-            steps = distribution.steps or facts.download
-            yield Acquisition(facts, roots.find(facts) if present else None, steps)
+            folder = roots.find(facts) if present else None
+            yield Acquisition(facts, folder, steps or facts.download)
         else:
-            yield acquire_dataset(facts, distribution, roots, cache, sha256, report)
+            yield acquire_dataset(module, roots, cache, sha256, report)
 
 
 def acquire_dataset(
-    facts: DatasetFacts,
-    distribution: Distribution,
-    roots: DataRoots,
-    cache: Path,
-    sha256: Sequence[str],
-    report: Reporter,
+    module: DatasetModule, roots: DataRoots, cache: Path, sha256: Sequence[str], report: Reporter
 ) -> Acquisition:
     """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
+    facts, archives = module.FACTS, archives_of(module)
     folder = roots.destination(facts)
     placed = replace(roots, named={**roots.named, facts.name: folder})
     if folder.is_dir() and is_complete(facts.name, placed, cache):
         report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
         return Acquisition(facts, folder)
-    download_dataset(facts, distribution.archives, folder, sha256, report)
-    if distribution.arrange:
-        distribution.arrange(folder)
+    download_dataset(facts, archives, folder, sha256, report)
+    if arrange := getattr(module, "arrange", None):
+        arrange(folder)
     check = verify_dataset(facts.name, placed, cache, report)
     problem = check.problem()
     if problem is None:
         return Acquisition(facts, folder)
-    if check.corrupt or all(archive.official for archive in distribution.archives):
+    if check.corrupt or all(archive.official for archive in archives):
         raise problem
     note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
-    return Acquisition(facts, folder, distribution.steps, note)
+    return Acquisition(facts, folder, getattr(module, "STEPS", ""), note)
 
 
 def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:

@@ -23,19 +23,12 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fsbench.core import tasks
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.io import replacing
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
-from fsbench.core.tasks import (
-    DEFAULT_PROTOCOL,
-    DEFAULT_SHOTS,
-    USER_DATA,
-    Options,
-    TaskId,
-    resolve,
-    strip_digest,
-)
+from fsbench.core.tasks import DEFAULT_SHOTS, TaskId
 from fsbench.data.base import Groups, Indices, TargetDataset
 from fsbench.data.catalog import TARGETS, DataRoots, dataset_groups, resolve_alias
 from fsbench.data.loading import load_target
@@ -160,17 +153,16 @@ class EpisodeSampler:
             )
         small = {c: n for c, n in self.class_counts.items() if n < need}
         if small:
-            smallest, count = min(small.items(), key=lambda item: item[1])
-            others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
+            smallest, count, others = self._smallest(small)
             if count > spec.k_shot:
                 message = (
-                    f"{count} images in {self._class(smallest)}; {spec.k_shot}-shot with "
-                    f"{spec.n_query} queries needs {need}"
+                    f"{count} images in {smallest}; {spec.k_shot}-shot with {spec.n_query} queries "
+                    f"needs {need}"
                 )
             else:
                 message = (
                     f"{spec.k_shot}-shot needs {need} images per class; this copy has {count} in "
-                    f"{self._class(smallest)}"
+                    f"{smallest}"
                 )
             raise DataError(
                 f"{self.dataset_name}: {message}{others}", fix=suggest_settings(spec, count)
@@ -178,9 +170,12 @@ class EpisodeSampler:
         if spec.track == "disjoint":
             self._check_groups()
 
-    def _class(self, class_id: int) -> str:
+    def _smallest(self, small: Mapping[int, int]) -> tuple[str, int, str]:
+        """Return the name and images of the smallest class, and how many are too small."""
+        class_id, count = min(small.items(), key=lambda item: item[1])
         named = class_id < len(self.class_names)
-        return f"class '{self.class_names[class_id]}'" if named else f"class {class_id}"
+        name = f"class '{self.class_names[class_id]}'" if named else f"class {class_id}"
+        return name, count, f" ({len(small)} classes are too small)" if len(small) > 1 else ""
 
     def _check_groups(self) -> None:
         if self.groups is None:
@@ -194,10 +189,9 @@ class EpisodeSampler:
         left = {c: self.groups.left(c, spec.k_shot, spec.n_way) for c in self.class_counts}
         small = {c: n for c, n in left.items() if n < spec.n_query}
         if small:
-            class_id, count = min(small.items(), key=lambda item: item[1])
-            others = f" ({len(small)} classes are too small)" if len(small) > 1 else ""
+            name, count, others = self._smallest(small)
             raise DataError(
-                f"{self.dataset_name}: {self._class(class_id)} may have only {count} images "
+                f"{self.dataset_name}: {name} may have only {count} images "
                 f"outside the groups of a {spec.k_shot}-shot support; needed: "
                 f"{spec.n_query}{others}",
                 fix=(f"use --n-query {count} or fewer, or " if count else "use ")
@@ -245,7 +239,7 @@ def draw_manifest(
     """
     counts = tuple(sorted((int(c), int(n)) for c, n in class_counts.items()))
     numbers = tuple(sorted({int(i) for i in indices}))
-    return _manifest(spec, strip_digest(dataset_name), counts, groups, numbers)
+    return _manifest(spec, tasks.strip_digest(dataset_name), counts, groups, numbers)
 
 
 @lru_cache(maxsize=64)
@@ -288,7 +282,7 @@ def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
 def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
     """Return the EpisodeSpec of an episodic task."""
     return EpisodeSpec(
-        protocol=task.protocol or DEFAULT_PROTOCOL,
+        protocol=task.protocol or tasks.DEFAULT_PROTOCOL,
         n_way=task.n_way,
         k_shot=task.n_shot or 1,
         n_query=n_query,
@@ -298,8 +292,8 @@ def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
 
 def parse_episodic_task(text: str) -> TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
-    options = Options(kinds=("episodic",))
-    named = resolve([text], resolve_alias, dataset_groups(), options)
+    options = tasks.Options(kinds=("episodic",))
+    named = tasks.resolve([text], resolve_alias, dataset_groups(), options)
     if len(named) != 1:
         raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
     return named[0]
@@ -322,7 +316,7 @@ def make_sampler(task: TaskId, roots: DataRoots | None, seed: int = 0) -> Episod
     """
     spec = episode_spec(task, seed)
     countable = spec.pool == "full" and spec.track == "classic"
-    official = countable and not task.dataset.startswith(USER_DATA)
+    official = countable and not task.dataset.startswith(tasks.USER_DATA)
     if roots is not None or not official:
         return load_episodes(task, roots or DataRoots.parse(), seed)[1]
     facts = TARGETS.load(task.dataset).FACTS

@@ -290,26 +290,22 @@ def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             delimiter = "\t" if path.suffix == ".tab" else ","  # as Dataverse serves tables
-            rows = list(csv.reader(stream, strict=True, delimiter=delimiter))
+            header, *rows = [*csv.reader(stream, strict=True, delimiter=delimiter)] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(
             f"cannot read the label file {path}: {error}",
             fix="use the official file, as comma-separated UTF-8 text",
         ) from error
-    header = [name.strip() for name in rows[0]] if rows else []
+    header = [name.strip() for name in header]
     if missing := [name for name in columns if header.count(name) != 1]:
         raise DataError(
             f"{path} lacks the columns {', '.join(missing)}; found: {', '.join(header) or 'none'}",
             fix=f"use the official file, with the columns {', '.join(columns)}, each once",
         )
     places = [header.index(name) for name in columns]
-    return [_pick(row, places, path, line) for line, row in enumerate(rows[1:], 2) if row]
-
-
-def _pick(row: list[str], places: list[int], path: Path, line: int) -> tuple[str, ...]:
-    if len(row) <= max(places):
+    if short := [n for n, row in enumerate(rows, 2) if row and len(row) <= max(places)]:
         raise DataError(
-            f"{path}, row {line} has {len(row)} fields, too few",
+            f"{path}, row {short[0]} has {len(rows[short[0] - 2])} fields, too few",
             fix="the file is cut or edited: fetch it again",
         )
-    return tuple(row[place].strip() for place in places)
+    return [tuple(row[place].strip() for place in places) for row in rows if row]

@@ -17,14 +17,9 @@ from PIL import Image
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.tasks import HUB, parse_bits, parse_query, short_name, user_data_name
+from fsbench.data import files
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import (
-    describe_left_out,
-    list_files,
-    match_names,
-    read_name,
-    require_content,
-)
+from fsbench.data.files import match_names, read_name
 from fsbench.data.image_folder import VAL, make_custom_facts, note_case, require_classes
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
@@ -68,16 +63,29 @@ class HubReference:
 
     def load_splits(self, cache: Path) -> Any:
         """Load all splits. Raise DataError if the data set is not available."""
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetsError
+        from datasets.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
         options = {"name": self.config} if self.config else {}
-        return _load(self.repo, cache, revision=self.revision, **options)
+        try:
+            return load_dataset(self.repo, cache_dir=str(cache), revision=self.revision, **options)
+        except (OSError, ValueError, DatasetsError) as error:
+            for file in files.list_files(self.folder) if self.folder else ():
+                files.require_content(Path(self.repo) / file)
+            raise DataError(
+                f"cannot load {self.repo} through Hugging Face datasets: {error}",
+                fix="check the name and the network, or give the data set as files: --data "
+                "NAME=DIR",
+            ) from error
 
     def table(self, splits: Any, split: str, cache: Path) -> "HubTable":
         """Return one split. Raise DataError if its folders look like several splits."""
         from huggingface_hub.constants import HF_HUB_CACHE
 
-        downloads, columns = (cache, Path(HF_HUB_CACHE)), (self.image, self.label)
         name = f"{HUB}{self.repo} ({split})"
-        table = HubTable(splits[split], name, downloads, *columns, self.bits, self.folder)
+        table = HubTable(splits[split], name, (cache, Path(HF_HUB_CACHE)), self)
         table.require_classes()
         return table
 
@@ -89,8 +97,8 @@ class HubReference:
         used = {Path(value["path"]) for rows in tables for value in rows[column] if value["path"]}
         if self.folder is None or not all(path.is_relative_to(self.folder) for path in used):
             return ()  # downloaded, or unpacked from archives
-        files = [path for path in list_files(self.folder) if Path(path).stem != "metadata"]
-        return describe_left_out([path for path in files if self.folder / path not in used])
+        paths = [p for p in files.list_files(self.folder) if Path(p).stem != "metadata"]
+        return files.describe_left_out([path for path in paths if self.folder / path not in used])
 
     @property
     def folder(self) -> Path | None:
@@ -101,8 +109,8 @@ class HubReference:
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
-    downloads, folder: places whose files a row may reference instead of holding the bytes, links in
-    `folder` included; image, label: names of the columns, found if None; bits: as in `open_rgb`.
+    downloads: places whose files a row may reference instead of holding the bytes, besides the
+    folder of the reference, links in it included; reference: names of the columns, found if None.
     """
 
     def __init__(
@@ -110,18 +118,15 @@ class HubTable:
         rows: Any,
         name: str,
         downloads: tuple[Path, ...] = (),
-        image: str | None = None,
-        label: str | None = None,
-        bits: int | None = None,
-        folder: Path | None = None,
+        reference: HubReference = HubReference(""),
     ) -> None:
         from datasets import ClassLabel
         from datasets import Image as ImageFeature
 
-        self.name, self.downloads, self.bits, self.folder = name, downloads, bits, folder
+        self.name, self.downloads, self.reference = name, downloads, reference
         features = rows.features
-        self.image = _column(name, features, image, IMAGES, ImageFeature, "image")
-        self.label = _column(name, features, label, LABELS, ClassLabel, "label")
+        self.image = self._column("image", features, IMAGES, ImageFeature)
+        self.label = self._column("label", features, LABELS, ClassLabel)
         if not str(getattr(features[self.label], "dtype", "")).startswith(LABEL_TYPES):
             raise DataError(
                 f"{name}: the column {self.label} holds {features[self.label]}, not a class",
@@ -161,7 +166,7 @@ class HubTable:
 
     def open(self, row: int) -> Image.Image:
         """Decode an image as RGB. Raise DataError if it cannot be read."""
-        return decode_rgb(self.read(row), f"{self.name}, row {row}", self.bits)
+        return decode_rgb(self.read(row), f"{self.name}, row {row}", self.reference.bits)
 
     def read(self, row: int) -> bytes:
         """Return the encoded bytes of an image, empty if the row has none."""
@@ -189,7 +194,8 @@ class HubTable:
     def _file(self, path: Path, where: str) -> bytes:
         """Read an image file of the download or folder. Raise DataError for any other file."""
         real = path.resolve()
-        inside = self.folder and path.is_relative_to(self.folder) and ".." not in path.parts
+        folder = self.reference.folder
+        inside = folder and path.is_relative_to(folder) and ".." not in path.parts
         if not inside and not any(real.is_relative_to(p.resolve()) for p in self.downloads):
             raise DataError(
                 f"{where} names a file elsewhere: {path}",
@@ -198,29 +204,25 @@ class HubTable:
         try:
             return real.read_bytes()
         except OSError as error:
-            require_content(path)
+            files.require_content(path)
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
-
-def _column(
-    table: str,
-    features: dict[str, Any],
-    named: str | None,
-    usual: tuple[str, ...],
-    kind: type,
-    what: str,
-) -> str:
-    """Return the named column, else the one of a usual name, else the only one of its type."""
-    typed = [name for name, feature in features.items() if isinstance(feature, kind)]
-    candidates = [name for name in ((named,) if named else usual) if name in features]
-    if not candidates and not named and len(typed) == 1:
-        candidates = typed
-    if not candidates:
-        raise DataError(
-            f"{table} has the columns {', '.join(features)}; which is the {what} is not clear",
-            fix=f"name it: {HUB}ORG/NAME?{what}=COLUMN; parquet files need `image` and `label`",
-        )
-    return candidates[0]
+    def _column(
+        self, what: str, features: dict[str, Any], usual: tuple[str, ...], kind: type
+    ) -> str:
+        """Return the named column, else one of a usual name, else the only one of its type."""
+        named = getattr(self.reference, what)
+        typed = [name for name, feature in features.items() if isinstance(feature, kind)]
+        candidates = [name for name in ((named,) if named else usual) if name in features]
+        if not candidates and not named and len(typed) == 1:
+            candidates = typed
+        if not candidates:
+            raise DataError(
+                f"{self.name} has the columns {', '.join(features)}; which is the {what} is not "
+                "clear",
+                fix=f"name it: {HUB}ORG/NAME?{what}=COLUMN; parquet files need `image` and `label`",
+            )
+        return candidates[0]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -284,18 +286,6 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
     )
 
 
-def read_parquet_tables(
-    train: list[Path], val: list[Path], cache: Path
-) -> tuple[HubTable, HubTable]:
-    """Read the train and validation split from parquet files on disk."""
-    files = {"train": [str(p) for p in train], "val": [str(p) for p in val]}
-    splits = _load("parquet", cache, data_files=files)
-    folder = train[0].parent
-    return HubTable(splits["train"], f"{folder} (train)"), HubTable(
-        splits["val"], f"{folder} (val)"
-    )
-
-
 def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
     """Read train and validation split. Raise DataError if unavailable or without a split."""
     parts = HubReference.parse(ref)
@@ -309,20 +299,3 @@ def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
     return parts.table(splits, "train", cache), parts.table(splits, val, cache)
-
-
-def _load(path: str, cache: Path, **options: Any) -> Any:
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetsError
-    from datasets.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    try:
-        return load_dataset(path, cache_dir=str(cache), **options)
-    except (OSError, ValueError, DatasetsError) as error:
-        for file in list_files(Path(path)) if Path(path).is_dir() else ():
-            require_content(Path(path) / file)
-        raise DataError(
-            f"cannot load {path} through Hugging Face datasets: {error}",
-            fix="check the name and the network, or give the data set as files: --data NAME=DIR",
-        ) from error

@@ -12,18 +12,12 @@ from itertools import chain
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
+from fsbench.core.schema import DatasetFacts, Flag
 from fsbench.core.tasks import FOLDER, short_name, split_folder, user_data_name
+from fsbench.data import files
 from fsbench.data.assembly import assemble, tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.data.files import (
-    ClassTree,
-    find_first,
-    match_names,
-    read_name,
-    require_content,
-    stamp_file,
-)
+from fsbench.data.files import ClassTree, match_names, read_name
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
 
@@ -51,8 +45,8 @@ def load_folder_target(ref: str) -> TargetDataset:
     counts = [len(paths) for paths in tree.by_class(names).values()]
     facts = make_custom_facts(short_name(ref), names, counts, LAYOUT)
     dataset = assemble(facts, folder, rows, notes=(*tree.notes, *note_case(names)))
-    named = replace(dataset, flags=frozenset({"custom"}), result_name=user_data_name(ref))
-    return replace(named, bits=bits)
+    flags, name = frozenset[Flag]({"custom"}), user_data_name(ref)
+    return replace(dataset, flags=flags, result_name=name, bits=bits)
 
 
 def list_folder_source(ref: str) -> SourceListing:
@@ -62,7 +56,7 @@ def list_folder_source(ref: str) -> SourceListing:
     DataError like load_folder_target, and if the parts have other classes.
     """
     folder, bits = split_folder(ref)
-    train, val, test = (find_first(folder, names) for names in (("train",), VAL, ("test",)))
+    train, val, test = (files.find_first(folder, names) for names in (("train",), VAL, ("test",)))
     parts = [train or folder / "train", val or folder / "val"]
     parts += [test] if test and test != val else []
     trees = [read_class_tree(part, SOURCE_LAYOUT) for part in parts]
@@ -166,9 +160,9 @@ def stamp_files(paths: list[Path]) -> str:
     lines = []
     for path in paths:
         try:
-            lines.append(f"{path.resolve()} {stamp_file(path)}")
+            lines.append(f"{path.resolve()} {files.stamp_file(path)}")
         except OSError as error:
-            require_content(path)
+            files.require_content(path)
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     return hash_lines(lines)
 

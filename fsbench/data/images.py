@@ -20,16 +20,8 @@ from fsbench.data.files import identify_stand_in, require_content, stamp_file
 from fsbench.data.formats import readable_formats
 
 BROKEN = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    struct.error,
-    Image.DecompressionBombError,
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, EOFError),
+    *(MemoryError, struct.error, Image.DecompressionBombError),
 )
 """Exceptions of Pillow for missing, truncated, corrupt or oversized files."""
 

@@ -34,10 +34,11 @@ def load_target(
     if canonical not in TARGETS.names():
         raise UnknownName("target", name, TARGETS.names())
     module = TARGETS.load(canonical)
-    if module.FACTS.domain == "toy":
-        return module.load(Path(), pool, None)
-    folder = roots.folder(module.FACTS)
-    return module.load(folder, pool, roots.splits(beside=folder))
+    is_toy = module.FACTS.domain == "toy"
+    folder = Path() if is_toy else roots.folder(module.FACTS)
+    splits = None if is_toy else roots.splits(beside=folder)
+    dataset: TargetDataset = module.load(folder, pool, splits)
+    return dataset
 
 
 def load_target_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
@@ -73,7 +74,8 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
         raise UnknownName("source", ref, SOURCES.names())
     module = SOURCES.load(canonical)
     folder = Path() if module.FACTS.domain == "toy" else roots.folder(module.FACTS)
-    return module.load(folder, cache)
+    listing: SourceListing = module.load(folder, cache)
+    return listing
 
 
 def load_source(

@@ -206,6 +206,7 @@ def decode_source(
 def _cached(
     folder: Path, listing: SourceListing, size: int, report: Reporter
 ) -> tuple[dict[str, Pixels], dict[str, str]]:
+    """Return the arrays of all parts and their sha-256 from the cache, built if necessary."""
     if cached := _read(folder, listing):  # complete by rename; a read-only cache takes no lock
         return cached
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -215,11 +216,21 @@ def _cached(
         if folder.is_dir():
             report.log(f"{folder} is damaged: decoding {listing.facts.name} again")
             shutil.rmtree(folder)
-        return _build(folder, listing, size, report)
+        partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
+        try:
+            hashes = {}
+            for name, part in listing.parts.items():
+                file = partial / f"{name}.npy"
+                hashes[name] = _sha(_fill(file, part, size, f"decode {name}", report))
+            (partial / "sha256.json").write_text(json.dumps(hashes))
+            partial.replace(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return _open(folder, listing), hashes
 
 
 def _read(folder: Path, listing: SourceListing) -> tuple[dict[str, Pixels], dict[str, str]] | None:
-    """Map the cached arrays copy-on-write; None if they differ from what was written."""
+    """Map the cached arrays; None if they differ from what was written."""
     try:
         hashes = json.loads((folder / "sha256.json").read_text())
         pixels = _open(folder, listing)
@@ -227,22 +238,6 @@ def _read(folder: Path, listing: SourceListing) -> tuple[dict[str, Pixels], dict
         return None
     intact = hashes == {name: _sha(images) for name, images in pixels.items()}
     return (pixels, hashes) if intact else None
-
-
-def _build(
-    folder: Path, listing: SourceListing, size: int, report: Reporter
-) -> tuple[dict[str, Pixels], dict[str, str]]:
-    partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
-    try:
-        hashes = {}
-        for name, part in listing.parts.items():
-            pixels = _fill(partial / f"{name}.npy", part, size, f"decode {name}", report)
-            hashes[name] = _sha(pixels)
-        (partial / "sha256.json").write_text(json.dumps(hashes))
-        partial.replace(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return _open(folder, listing), hashes
 
 
 def _open(folder: Path, listing: SourceListing) -> dict[str, Pixels]:

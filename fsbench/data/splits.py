@@ -26,15 +26,8 @@ Indices = NDArray[np.int64]
 
 PARTS = ("train", "test")
 UNREADABLE = (
-    OSError,
-    RuntimeError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    zlib.error,
+    *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, MemoryError, zlib.error),
 )
 """Exceptions of scipy and torchvision for truncated, damaged or foreign lists."""
 
@@ -109,8 +102,12 @@ def assemble_official(
     ]
     by_part = Counter(row.canonical_id.partition("/")[0] for row in rows)
     counts = tuple(by_part[part] for part in PARTS)
-    dataset = assemble(facts, folder, rows, pool=pool, notes=_notes(facts, counts, len(named)))
-    return dataset if counts == facts.split else dataset.with_flags("subset")
+    if counts == facts.split:
+        return assemble(facts, folder, rows, pool=pool)
+    parts_present = zip(PARTS, counts, facts.split or counts, strict=True)
+    text = " and ".join(f"{n} of {official} {part} images" for part, n, official in parts_present)
+    note = f"{text} are present; the lists name {len(named)}"
+    return assemble(facts, folder, rows, pool=pool, notes=(note,)).with_flags("subset")
 
 
 def _require_sound(names: Sequence[str], facts: DatasetFacts, folder: Path) -> None:
@@ -125,14 +122,6 @@ def _require_sound(names: Sequence[str], facts: DatasetFacts, folder: Path) -> N
             f"{lists} name a path outside of the images: {foreign[0][:200]}",
             fix="fetch the lists again",
         )
-
-
-def _notes(facts: DatasetFacts, counts: tuple[int, ...], named: int) -> tuple[str, ...]:
-    if counts == facts.split or facts.split is None:
-        return ()
-    parts = zip(PARTS, counts, facts.split, strict=True)
-    text = " and ".join(f"{n} of {official} {part} images" for part, n, official in parts)
-    return (f"{text} are present; the lists name {named}",)
 
 
 def find_inner_folder(folder: Path, name: str, needs: str, facts: DatasetFacts) -> Path:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
@@ -86,83 +85,69 @@ def verify_dataset(
     else:
         is_source = not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
     if is_source:
-        return _source(name, roots, cache, report, decode)
-    dataset = load_target(name, roots, cache=cache)
-    openers = [partial(dataset.image, index) for index in range(len(dataset))] if decode else []
-    corrupt = tuple(_corrupt(openers, dataset.name, report))
-    intact = decode and not corrupt
-    warnings = hash_contents(dataset, cache, report).warnings if intact else ()
+        listing = list_source(name, roots, cache)
+        samples = [*listing.train, *listing.val]
+        facts, flags, labels = (
+            listing.facts,
+            listing.flags,
+            [image.label for image in listing.train],
+        )
+        openers: list[Callable[[], Any]] = [image.open for image in samples]
+        notes = (f"{len(listing.val)} validation images", *listing.notes)
+    else:
+        dataset = load_target(name, roots, cache=cache)
+        facts, notes, labels = dataset.facts, dataset.notes, dataset.labels.tolist()
+        flags = dataset.flags | plugin_flags(dataset.name)
+        openers = [partial(dataset.image, index) for index in range(len(dataset))]
+    corrupt = tuple(_corrupt(openers, facts.name, report)) if decode else ()
+    if decode and not corrupt and not is_source:
+        notes = (*notes, *hash_contents(dataset, cache, report).warnings)
+    present, custom = Counter(labels), "custom" in flags
+    unknown = (None,) * len(facts.classes)
+    official = unknown if custom else facts.images_per_class or unknown
     return DatasetCheck(
-        facts=dataset.facts,
-        images=len(dataset),
-        counts=_counts(dataset.labels.tolist(), dataset.facts, "custom" in dataset.flags),
-        complete="subset" not in dataset.flags,
-        custom="custom" in dataset.flags | plugin_flags(dataset.name),
-        notes=(*dataset.notes, *warnings),
+        facts=facts,
+        images=len(openers),
+        counts=tuple((present[c], count) for c, count in enumerate(official)),
+        complete="subset" not in flags,
+        custom=custom,
+        notes=notes,
         corrupt=corrupt,
     )
 
 
-def _source(
-    name: str, roots: DataRoots, cache: Path, report: Reporter, decode: bool
-) -> DatasetCheck:
-    listing = list_source(name, roots, cache)
-    samples = [*listing.train, *listing.val]
-    custom = "custom" in listing.flags
-    openers = [sample.open for sample in samples] if decode else []
-    return DatasetCheck(
-        facts=listing.facts,
-        images=len(samples),
-        counts=_counts([sample.label for sample in listing.train], listing.facts, custom),
-        complete="subset" not in listing.flags,
-        custom=custom,
-        notes=(f"{len(listing.val)} validation images", *listing.notes),
-        corrupt=tuple(_corrupt(openers, listing.facts.name, report)),
-    )
-
-
-def _counts(
-    labels: Sequence[int], facts: DatasetFacts, custom: bool
-) -> tuple[tuple[int, int | None], ...]:
-    present = Counter(labels)
-    unknown = (None,) * len(facts.classes)
-    official = unknown if custom else facts.images_per_class or unknown
-    return tuple((present[c], count) for c, count in enumerate(official))
-
-
 def _corrupt(openers: Sequence[Callable[[], Any]], name: str, report: Reporter) -> Iterator[str]:
+    """Open all images and yield what is wrong with those that cannot be read."""
+
+    def complain(opener: Callable[[], Any]) -> str:
+        try:
+            opener()
+        except DataError as error:
+            return error.message
+        return ""
+
     with (
         report.task(f"open {name}", len(openers), "images") as advance,
         ThreadPoolExecutor(4) as threads,
     ):
-        for message in threads.map(_complaint, openers):
+        for message in threads.map(complain, openers):
             advance(1)
             if message:
                 yield message
 
 
-def _complaint(opener: Callable[[], Any]) -> str:
-    try:
-        opener()
-    except DataError as error:
-        return error.message
-    return ""
-
-
 class Leak(Frozen):
-    """Leaks in 5-way episodes with 15 queries per class: fractions; null for a class too small."""
+    """Leaks in 5-way episodes with 15 queries per class; None for a class that is too small.
+
+    queries, any_class: fraction of queries that share a group with the support of their class, of
+    any class; affected: fraction of episodes with a query of the first kind.
+    """
 
     shots: int
     episodes: int
-    queries: float | None = Field(
-        None, description="fraction sharing a group with the support of their class"
-    )
-    any_class: float | None = Field(
-        None, description="fraction sharing a group with the support of any class"
-    )
-    affected: float | None = Field(
-        None, description="fraction of episodes with at least one such query"
-    )
+    queries: float | None = None
+    any_class: float | None = None
+    affected: float | None = None
     reason: str | None = None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fsbench.core.schema import DatasetFacts
 from fsbench.data import SOURCES, TARGETS, dataset_groups, resolve_alias
-from fsbench.data.catalog import Distribution, all_facts
+from fsbench.data.catalog import all_facts, archives_of, dataset_module
 from fsbench.data.download import PACKED
 
 ALL = all_facts()
@@ -92,7 +92,7 @@ def test_groups_name_targets() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_archives_are_https_or_lack_a_hash(name: str) -> None:
-    for archive in Distribution.of(name).archives:
+    for archive in archives_of(dataset_module(name)):
         assert archive.file.endswith((*PACKED, ".txt", ".mat", "-ubyte.gz"))
         assert archive.known_hash is None or archive.url.startswith("https:")
         if archive.known_hash is not None:

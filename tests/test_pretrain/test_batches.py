@@ -87,7 +87,9 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
 def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None:
     assert (enlarged_side(224), enlarged_side(56)) == (248, 62)
     kind = "resize_crop_flip"
-    offsets = torch.cat([draw_crops(kind, 16, 8, ("draws", i))[0] for i in range(20)])
+    offsets = torch.cat(
+        [draw_crops(kind, 16, enlarged_side(8) - 8, ("draws", i))[0] for i in range(20)]
+    )
     assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
     loader, plain = (batches("batch_size=16", f"augmentation={k}") for k in (kind, "none"))
     clock = TrainingClock(loader.recipe.plan)

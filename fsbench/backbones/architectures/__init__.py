@@ -102,6 +102,19 @@ class RoleMap:
     weighted: tuple[str, ...] = ()
     chain: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        blocks: Iterable[tuple[str, ...]],
+        stages: tuple[str, ...],
+        fully_connected: tuple[str, ...] = ("fc",),
+        chain: bool = False,
+    ) -> "RoleMap":
+        """Return the roles of a network of this project, whose head is `fc`."""
+        layers, weighted = layer_names(model), weighted_names(model)
+        return cls(layers, tuple(blocks), "fc", fully_connected, stages, weighted, chain)
+
     @property
     def norms(self) -> tuple[str, ...]:
         """Normalisation layers in forward order."""
@@ -197,13 +210,12 @@ TIMM = "timm.layers.norm"
 
 def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
     """Return the normalization layers that have a scale, by name, in module order."""
-    return {name: module for name, module in model.named_modules() if is_affine(module)}
-
-
-def is_affine(module: nn.Module) -> bool:
-    """Return whether a module is a normalization layer with a scale."""
-    is_norm = isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__)
-    return is_norm and isinstance(getattr(module, "weight", None), nn.Parameter)
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(getattr(module, "weight", None), nn.Parameter)
+        and (isinstance(module, NORMS) or any(c.__module__ == TIMM for c in type(module).__mro__))
+    }
 
 
 def count_affine(model: nn.Module) -> int:

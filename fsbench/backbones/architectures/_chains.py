@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import RoleMap, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, layer_names
 from fsbench.core.errors import UsageError
 
 VALUES = 128
@@ -184,19 +184,11 @@ def chain_roles(model: nn.Module, blocks: Literal["stages", "units"] = "stages")
     """
     if not isinstance(model, Chain):
         raise TypeError(f"{type(model).__name__} is no Chain")
-    layers = layer_names(model)
-    linear = [n for n in layers[1:] if isinstance(model.get_submodule(n), nn.Linear)]
+    linear = (n for n in layer_names(model)[1:] if isinstance(model.get_submodule(n), nn.Linear))
     units = [
         tuple(f"{stage}.{first + part}" for part in range(UNIT))
         for stage in model.stages
         for first in range(0, len(list(model.get_submodule(stage).children())) - 1, UNIT)
     ]
-    return RoleMap(
-        layers=layers,
-        blocks=tuple(units if blocks == "units" else [(name,) for name in model.stages]),
-        head="fc",
-        fully_connected=tuple(linear),
-        stages=model.stages,
-        weighted=weighted_names(model),
-        chain=True,
-    )
+    chosen = units if blocks == "units" else [(name,) for name in model.stages]
+    return RoleMap.of(model, chosen, model.stages, tuple(linear), chain=True)

@@ -6,10 +6,9 @@ study counts K = 7 without saying how. Our reading: the stem belongs to the firs
 ResNet-50, and the last two units, of equal size, are one block.
 """
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fsbench.backbones.architectures import RoleMap, _chains, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, _chains
 
 STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 """Channels as a multiple of the width, stride of the first unit, units."""
@@ -27,7 +26,7 @@ def separable(n_in: int, n_out: int, stride: int) -> nn.Sequential:
     return nn.Sequential(normed(n_in, n_in, 3, stride, groups=n_in), normed(n_in, n_out, 1))
 
 
-class MobileNet(nn.Module):
+class MobileNet(nn.Sequential):
     """Images (B, 3, H, W) -> logits (B, num_classes), or features (B, 32 width)."""
 
     def __init__(self, num_classes: int, width: int) -> None:
@@ -40,14 +39,8 @@ class MobileNet(nn.Module):
             self.add_module(f"layer{i + 1}", nn.Sequential(separable(n_in, n_out, stride), *rest))
             n_in = n_out
         self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.flatten = nn.Flatten()
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.stem(x)
-        for i in range(len(STAGES)):
-            x = self.get_submodule(f"layer{i + 1}")(x)
-        out: Tensor = self.fc(torch.flatten(self.avgpool(x), 1))
-        return out
 
 
 def mobilenet(num_classes: int, width: int) -> nn.Module:
@@ -58,11 +51,5 @@ def mobilenet(num_classes: int, width: int) -> nn.Module:
 def mobilenet_roles(model: nn.Module) -> RoleMap:
     """Return the roles with K = 7 blocks, see the module docstring."""
     units = [f"layer{i + 1}.{j}" for i, (_, _, depth) in enumerate(STAGES) for j in range(depth)]
-    return RoleMap(
-        layers=layer_names(model),
-        blocks=(("stem", units[0]), *((unit,) for unit in units[1:-2]), tuple(units[-2:])),
-        head="fc",
-        fully_connected=("fc",),
-        stages=tuple(f"layer{i + 1}" for i in range(len(STAGES))),
-        weighted=weighted_names(model),
-    )
+    blocks = (("stem", units[0]), *((unit,) for unit in units[1:-2]), tuple(units[-2:]))
+    return RoleMap.of(model, blocks, tuple(f"layer{i + 1}" for i in range(len(STAGES))))

@@ -8,10 +8,9 @@ zero-init of the last norm. torchvision's class has a fixed stem width and fan-o
 
 from typing import Literal, cast
 
-import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import RoleMap, _chains, layer_names, weighted_names
+from fsbench.backbones.architectures import RoleMap, _chains
 
 Stem = Literal["imagenet", "strided", "small"]
 """imagenet: 7x7, stride 2, and 3x3 max pooling, stride 2; strided: 3x3, stride 2; small: 3x3."""
@@ -57,7 +56,7 @@ class Residual(nn.Module):
         return cast("Tensor", self.relu(out))
 
 
-class ResNet(nn.Module):
+class ResNet(nn.Sequential):
     """Images (B, 3, H, W) -> logits (B, num_classes), or features (B, 8 or 32 width)."""
 
     def __init__(
@@ -84,18 +83,12 @@ class ResNet(nn.Module):
                 n_in = (width << i) * (4 if bottleneck else 1)
             self.add_module(f"layer{i + 1}", nn.Sequential(*units))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.flatten = nn.Flatten()
         self.fc = nn.Linear(n_in, num_classes) if num_classes else nn.Identity()
         draw = nn.init.kaiming_normal_ if kernels == "normal" else nn.init.kaiming_uniform_
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 draw(module.weight, mode="fan_in", nonlinearity="relu")
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
-        for name in stages(self):
-            x = getattr(self, name)(x)
-        out: Tensor = self.fc(torch.flatten(self.avgpool(x), 1))
-        return out
 
 
 def stages(model: nn.Module) -> tuple[str, ...]:
@@ -112,14 +105,7 @@ def resnet_roles(model: nn.Module) -> RoleMap:
         f"{s}.{unit}" for s in stages(model) for unit, _ in model.get_submodule(s).named_children()
     ]
     blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
-    return RoleMap(
-        layers=layer_names(model),
-        blocks=blocks,
-        head="fc",
-        fully_connected=("fc",),
-        stages=stages(model),
-        weighted=weighted_names(model),
-    )
+    return RoleMap.of(model, blocks, stages(model))
 
 
 def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:

@@ -6,22 +6,9 @@ from typing import Literal
 
 from torch import nn
 
-from fsbench.backbones.architectures import Architecture
-from fsbench.backbones.architectures._chains import (
-    chain_roles,
-    deep_cnn,
-    layer_norm,
-    perceptron,
-    small_cnn,
-    study_perceptron,
-)
-from fsbench.backbones.architectures._mobilenet import mobilenet, mobilenet_roles
-from fsbench.backbones.architectures._resnet import (
-    Kernels,
-    ResNet,
-    layer_norm_resnet50,
-    resnet_roles,
-)
+from fsbench.backbones.architectures import Architecture, _chains, _mobilenet, _resnet
+from fsbench.backbones.architectures._chains import deep_cnn, perceptron, small_cnn
+from fsbench.backbones.architectures._resnet import ResNet
 
 SIDE = 64
 """Side (px) of TinyImageNet."""
@@ -39,7 +26,7 @@ def chain(
     blocks: Literal["stages", "units"] = "stages",
 ) -> Architecture:
     """Return a plain network for images of `side` px, `least` px at least."""
-    roles = partial(chain_roles, blocks=blocks)
+    roles = partial(_chains.chain_roles, blocks=blocks)
     features = "last hidden layer"
     return Architecture(name, factory, roles, width, side, summary, features, True, least)
 
@@ -54,7 +41,7 @@ def residual(
     name: str, factory: Callable[..., nn.Module], width: int, side: int, summary: str
 ) -> Architecture:
     """Return a residual network for images of `side` px."""
-    return Architecture(name, factory, resnet_roles, width, side, summary)
+    return Architecture(name, factory, _resnet.resnet_roles, width, side, summary)
 
 
 # Soft Weight Rescaling, appendix D.1, and its official code. The perceptron is 784-100-100-10 on
@@ -78,19 +65,19 @@ SOFT_WEIGHT_RESCALING = (
 # (`lw.head_block`).
 REINITIALIZATION = (
     chain("scnn",
-          partial(deep_cnn, stages=((1, 2), (2, 2)), hidden={"fc1": 16}, norm=layer_norm),
+          partial(deep_cnn, stages=((1, 2), (2, 2)), hidden={"fc1": 16}, norm=_chains.layer_norm),
           32, SIDE, 4, "four 3x3 convolutions and a dense layer of 512 units, layer norm", "units"),
-    chain("vgg16", vgg16(layer_norm), 64, SIDE, 32,
+    chain("vgg16", vgg16(_chains.layer_norm), 64, SIDE, 32,
           "VGG-16 with layer norm and a 4096-4096 classifier", "units"),
-    residual("resnet50", layer_norm_resnet50, 64, SIDE,
+    residual("resnet50", _resnet.layer_norm_resnet50, 64, SIDE,
              "ResNet-50 with the ImageNet stem and layer norm"),
-    Architecture("mobilenet", mobilenet, mobilenet_roles, 32, SIDE,
+    Architecture("mobilenet", _mobilenet.mobilenet, _mobilenet.mobilenet_roles, 32, SIDE,
                  "shallow MobileNet: a stem and 8 separable units, layer norm"),
-    chain("study_mlp", partial(study_perceptron, law="glorot"), 32, 8, 7,
+    chain("study_mlp", partial(_chains.study_perceptron, law="glorot"), 32, 8, 7,
           "two hidden layers of 32 units on the first 128 values of the image"),
-    chain("study_mlp_he", partial(study_perceptron, law="he"), 32, 8, 7,
+    chain("study_mlp_he", partial(_chains.study_perceptron, law="he"), 32, 8, 7,
           "study_mlp with He-normal weights"),
-    chain("study_mlp_torch", partial(study_perceptron, law="torch"), 32, 8, 7,
+    chain("study_mlp_torch", partial(_chains.study_perceptron, law="torch"), 32, 8, 7,
           "study_mlp with PyTorch's default weights"),
 )  # fmt: skip
 
@@ -114,7 +101,7 @@ RESNETS = (
 )  # fmt: skip
 PRESETS = {net.name: net for net in (*SOFT_WEIGHT_RESCALING, *REINITIALIZATION, *RESNETS)}
 
-CIFAR: tuple[tuple[int, tuple[int, ...], int, Kernels], ...] = (
+CIFAR: tuple[tuple[int, tuple[int, ...], int, _resnet.Kernels], ...] = (
     (18, (2, 2, 2, 2), 64, "uniform"),
     (34, FIFTY, 64, "uniform"),
     (50, FIFTY, 64, "uniform"),

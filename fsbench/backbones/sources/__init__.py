@@ -2,8 +2,9 @@
 
 A file defines FORM, the reference with capitals for what varies, e.g. `timm/NAME`; PREFIX, with
 which such references start; `load(request) -> LoadedNetwork`; and, if a reference can be checked
-without loading it, `check(request)`, which raises UsageError. Initial weights come from torch's
-global generator, which `fsbench.backbones.load_backbone` seeds for the call.
+without loading it, `check(request)`, which raises UsageError and comes before each `load`. Initial
+weights come from torch's global generator, which `fsbench.backbones.load_backbone` seeds for the
+call.
 """
 
 from dataclasses import dataclass, field
@@ -13,10 +14,9 @@ from typing import Any, Protocol
 from torch import nn
 
 from fsbench.backbones.preprocessing import Preprocessing
-from fsbench.core.errors import UsageError, nearest_names
+from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.registry import BACKBONE_SOURCES, Registry, module_with
-from fsbench.core.specs import Triple
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class BackboneRequest:
     random_init: int | None = None
     trusted: bool = True
     report: Reporter = SILENT
+
+    def split(self) -> "tuple[str, dict[str, Argument]]":
+        """Return the name without its arguments, and these; see `split_arguments`."""
+        return split_arguments(self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,25 +82,18 @@ def check_request(source: str, request: BackboneRequest) -> None:
         check(request)
 
 
+def load_network(source: str, request: BackboneRequest) -> LoadedNetwork:
+    """Check a request and load its network. Raise UsageError, CheckpointError."""
+    check_request(source, request)
+    return SOURCES.load(source).load(request)
+
+
 def split_scheme(ref: str) -> tuple[str, str] | None:
     """Return (source name, rest of the reference); None for a reference without scheme."""
     for name, source in SOURCES.items():
         if source.PREFIX and ref.startswith(source.PREFIX):
             return name, ref.removeprefix(source.PREFIX)
     return None
-
-
-def unknown_name_error(kind: str, name: str, names: list[str]) -> UsageError:
-    """Return the error for an unknown name, with the three nearest of many names."""
-    near = nearest_names(name, names, 3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "no similar name"
-    return UsageError(f"unknown {kind} '{name}'", fix=f"{hint} ({len(names)} names are known)")
-
-
-def to_triple(values: object) -> Triple:
-    """Convert a sequence to three floats."""
-    r, g, b = (float(v) for v in values)  # type: ignore[attr-defined]
-    return r, g, b
 
 
 Argument = int | float | bool | str

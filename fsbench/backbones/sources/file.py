@@ -14,24 +14,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fsbench.backbones import checkpoint
+from fsbench.backbones import checkpoint, preprocessing
 from fsbench.backbones.checkpoint import FileReference
-from fsbench.backbones.file_kinds import SUFFIXES, find_format
+from fsbench.backbones.file_kinds import KINDS, SUFFIXES, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import iterate_states, load_weights
-from fsbench.backbones.preprocessing import (
-    WRITTEN,
-    Preprocessing,
-    read_json_beside,
-    read_sidecar,
-    sidecar_path,
-)
+from fsbench.backbones.preprocessing import WRITTEN, Preprocessing
 from fsbench.backbones.sources import (
-    SOURCES,
     BackboneRequest,
     LoadedNetwork,
     check_request,
-    split_arguments,
+    load_network,
     split_scheme,
 )
 from fsbench.core.errors import CheckpointError, UsageError
@@ -41,16 +34,7 @@ PREFIX = ""
 
 WEIGHTS = tuple(f"{name}{end}" for name in WRITTEN for end in ("", checkpoint.INDEX))
 """Files of weights in a folder of save_pretrained, the preferred one first."""
-CONVERT = "run python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder} FILE"
-FOLDERS: dict[str, tuple[str, str]] = {
-    "run.json": ("a run of `fsbench pretrain`", "pass run:{folder}"),
-    **dict.fromkeys(WEIGHTS, ("", "")),
-    "open_clip_config.json": ("of open_clip", "pass its file of weights with @open_clip:ARCH"),
-    ".metadata": ("a checkpoint of torch.distributed", CONVERT),
-    "latest": ("a checkpoint of DeepSpeed", "run zero_to_fp32.py in it, and pass its output"),
-    "saved_model.pb": ("a model of TensorFlow", "pass PyTorch weights of it"),
-}
-"""Files by which folders are known, by rank: what a folder is that is not opened, and the fix."""
+FOLDERS: dict[str, list[str]] = KINDS["folders"]
 
 
 def check(request: BackboneRequest) -> None:
@@ -71,36 +55,29 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     file = parse(request)
     source, inner = architecture_request(request, file)
     if file.arch == f"transformers:{Path(file.path).parent}":
-        return SOURCES.load(source).load(replace(inner, random_init=request.random_init))
+        return load_network(source, replace(inner, random_init=request.random_init))
     check_request(source, inner)
     tree = checkpoint.read_checkpoint(Path(file.path))  # also for a control, which it equals
     layouts = recognise_layouts(iterate_states(tree))
     names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
     check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
     inner = with_arguments(source, inner, file, layouts)
-    loaded = SOURCES.load(source).load(inner)
+    loaded = load_network(source, inner)
     if source not in {"timm", "fsbench"}:
         loaded = replace(loaded, architecture=inner.ref)
     if request.random_init is None:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
     path = Path(file.path.removesuffix(checkpoint.INDEX))
-    stated = read_sidecar(path, inner.name).over(stated_by_layouts(layouts))
+    beside, stated = preprocessing.sidecar_path(path), preprocessing.read_sidecar(path, inner.name)
+    for layout in layouts:  # the first that fixes them states mean and std
+        mean, std = layout.statistics or (None, None)
+        stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
     return replace(
         loaded,
         preprocessing=stated.over(loaded.preprocessing.of_weights()),
-        also=f'; or write {sidecar_path(path)}: {{"input_size": 64, "mean": "imagenet", "std": '
-        '"imagenet"}',
+        also=f'; or write {beside}: {{"input_size": 64, "mean": "imagenet", "std": "imagenet"}}',
     )
-
-
-def stated_by_layouts(layouts: Sequence[Layout]) -> Preprocessing:
-    """Return the normalisation that the first of the layouts fixes that fixes any."""
-    for layout in layouts:
-        if layout.statistics is not None:
-            mean, std = layout.statistics
-            return Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std)
-    return Preprocessing()
 
 
 def parse(request: BackboneRequest) -> FileReference:
@@ -122,11 +99,13 @@ def weights_in(path: Path) -> Path:
     """Return the weights in a folder, or the path of a file. Raise UsageError without weights."""
     if not path.is_dir():
         return path
-    mark = next((name for name in FOLDERS if (path / name).is_file()), "")
+    ranked = ("run.json", *WEIGHTS, *FOLDERS)
+    mark = next((name for name in ranked if (path / name).is_file()), "")
     if mark in WEIGHTS:
         return path / mark
     files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
-    other = f"none of {', '.join(WEIGHTS)} is in it", f"pass {', or '.join(files[:10]) or 'a file'}"
+    known = ", or ".join(files[:10]) or "a file"
+    other = [f"none of {', '.join(WEIGHTS)} is in it", f"pass {known}"]
     kind, fix = FOLDERS.get(mark, other)
     raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
 
@@ -137,7 +116,7 @@ def configured_architecture(weights: Path) -> str:
     Raises UsageError for arguments of the architecture that no reference can state.
     """
     path = weights.with_name("config.json")
-    config = read_json_beside(path) if path.is_file() else {}
+    config = preprocessing.read_json_beside(path) if path.is_file() else {}
     if "model_type" in config:
         return f"transformers:{weights.parent}"
     arguments = {**(config.get("model_args") or {})}
@@ -194,7 +173,7 @@ def with_arguments(
     """
     if source not in QUICK:
         return request
-    name, stated = split_arguments(request.name)
+    name, stated = request.split()
     prefix = request.ref.removesuffix(request.name)
     for layout in layouts:
         fixed = {k: v for k, v in layout.arguments_for(name).items() if k not in stated}
@@ -222,7 +201,7 @@ def check_padding(
 
     Raises CheckpointError where the layout of the file (tf), or what it states, tells that it is.
     """
-    name = split_arguments(request.name)[0].partition(".")[0]
+    name = request.split()[0].partition(".")[0]
     if source != "timm" or not is_known(source, replace(request, name=f"tf_{name}")):
         return
     text = f"{name} has the shapes of tf_{name}, but another padding and epsilon"

@@ -20,7 +20,6 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError for a malformed id, CheckpointError if unavailable."""
     from huggingface_hub.errors import HFValidationError
 
-    check(request)
     try:
         return timm.build_timm_network(request.ref, pretrained=request.random_init is None)
     except HFValidationError as error:

@@ -12,16 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
-from fsbench.backbones.sources import (
-    BackboneRequest,
-    LoadedNetwork,
-    require_extra,
-    split_arguments,
-    to_triple,
-    unknown_name_error,
-)
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 
 FORM = "open_clip:ARCH/TAG"
 PREFIX = "open_clip:"
@@ -32,7 +25,7 @@ def check(request: BackboneRequest) -> None:
     require_extra("open_clip", request.ref)
     import open_clip
 
-    text, arguments = split_arguments(request.name)
+    text, arguments = request.split()
     name, _, tag = text.partition("/")
     if unknown := arguments.keys() - {"quick_gelu"}:
         raise UsageError(
@@ -40,10 +33,10 @@ def check(request: BackboneRequest) -> None:
             fix="leave it out; quick_gelu=true or false is known",
         )
     if name not in (names := open_clip.list_models()):
-        raise unknown_name_error("open_clip architecture", name, names)
+        raise UnknownName("open_clip architecture", name, names)
     tags = open_clip.list_pretrained_tags_by_model(name)
     if tag and tag not in tags:
-        raise unknown_name_error(f"weights of open_clip's {name}", tag, tags)
+        raise UnknownName(f"weights of open_clip's {name}", tag, tags)
     if not tag and request.random_init is None:
         raise UsageError(
             f"{request.ref} is an architecture without weights",
@@ -68,10 +61,9 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
     An activation that differs between weights and architecture (QuickGELU) is that of the weights.
     """
-    check(request)
     import open_clip
 
-    text, arguments = split_arguments(request.name)
+    text, arguments = request.split()
     name, _, tag = text.partition("/")
     stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
     pretrained = tag if request.random_init is None else None
@@ -94,19 +86,16 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         ) from error
     config = open_clip.get_model_preprocess_cfg(model)
     config |= {key: stated[key] for key in config if stated.get(key) is not None}
-    size = config["size"]
+    size = config["size"] if isinstance(config["size"], int) else int(config["size"][-1])
+    values = {name: config[name] for name in ("mean", "std", "interpolation")}
     repository = str(stated.get("hf_hub") or "").strip("/")
     return LoadedNetwork(
         module=model.visual,
         architecture=request.name,
         features="open_clip: image embedding",
         preprocessing=Preprocessing.stated(
-            f"open_clip's tag {tag}" if tag else DEFAULT,
-            input_size=int(size if isinstance(size, int) else size[-1]),
-            mean=to_triple(config["mean"]),
-            std=to_triple(config["std"]),
-            interpolation=config["interpolation"],
+            f"open_clip's tag {tag}" if tag else DEFAULT, input_size=size, **values
         ),
-        test_size=int(size if isinstance(size, int) else size[-1]),
+        test_size=size,
         more={"revision": commit_of(repository)} if pretrained and repository else {},
     )

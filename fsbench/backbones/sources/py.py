@@ -18,13 +18,8 @@ from types import ModuleType
 from torch import nn
 
 from fsbench.backbones.preprocessing import NEEDED, Preprocessing, parse_statistics
-from fsbench.backbones.sources import (
-    BackboneRequest,
-    LoadedNetwork,
-    split_arguments,
-    unknown_name_error,
-)
-from fsbench.core.errors import UsageError
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
+from fsbench.core.errors import UnknownName, UsageError
 
 FORM = "py:PKG.MOD:FUNCTION"
 PREFIX = "py:"
@@ -43,13 +38,12 @@ def check(request: BackboneRequest) -> None:
             fix="write a second function that leaves the weights random",
         )
     with working_folder():
-        import_function(split_arguments(request.name)[0])
+        import_function(request.split()[0])
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError if untrusted, or if it is no function or network."""
-    check(request)
-    name, arguments = split_arguments(request.name)
+    name, arguments = request.split()
     with working_folder():
         module, function = import_function(name)
         make = getattr(module, function)
@@ -100,7 +94,7 @@ def import_function(name: str) -> tuple[ModuleType, str]:
         ) from error
     if not callable(getattr(module, function, None)):
         public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-        raise unknown_name_error(f"function of {path}", function, public)
+        raise UnknownName(f"function of {path}", function, public)
     return module, function
 
 

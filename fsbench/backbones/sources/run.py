@@ -16,6 +16,7 @@ from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.preprocessing import Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Sha256, Training
 from fsbench.core.specs import Triple
 
@@ -80,7 +81,8 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     fresh = fsbench.build_network(record.name, record.width, record.input_size)
     more: dict[str, Any] = {"evaluation_size": record.evaluation_size}
     if request.random_init is None:
-        load_trunk(fresh.module, record, folder, request)
+        heads = (architecture_of(record).roles(fresh.module).head,)
+        fill_weights(fresh.module, record, folder, heads, request.report)
         more |= {
             "recipe": record.recipe,
             "recipe_digest": record.recipe_digest,
@@ -115,12 +117,14 @@ def read_run(folder: Path) -> RunRecord:
         raise damaged_record_error(path, error) from error
 
 
-def damaged_record_error(path: Path, error: ValidationError) -> CheckpointError:
-    """Return the error for the first invalid field of a record."""
-    first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "the file"
+def damaged_record_error(path: Path, fault: ValidationError | str) -> CheckpointError:
+    """Return the error for a record that is wrong, or for the first of its invalid fields."""
+    if isinstance(fault, ValidationError):
+        first = fault.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        fault = f"{place}: {first['msg']}"
     return CheckpointError(
-        f"{path} is damaged: {field}: {first['msg']}",
+        f"{path} is damaged: {fault}",
         fix="run the same `fsbench pretrain` command into a new folder",
     )
 
@@ -139,10 +143,10 @@ def read_training(record: RunRecord, folder: Path) -> Training | None:
     except ValidationError as error:
         raise damaged_record_error(folder / RECORD, error) from error
     if training.recipe_digest != record.recipe_digest:
-        raise CheckpointError(
-            f"{folder / RECORD} is damaged: recipe_fields have the digest {training.recipe_digest},"
-            f" recipe_digest says {record.recipe_digest}",
-            fix="run the same `fsbench pretrain` command into a new folder",
+        raise damaged_record_error(
+            folder / RECORD,
+            f"recipe_fields have the digest {training.recipe_digest}, recipe_digest says "
+            f"{record.recipe_digest}",
         )
     return training
 
@@ -163,40 +167,22 @@ def check_size(record: RunRecord, folder: Path) -> None:
     count = sum(parameter.numel() for parameter in model.parameters())
     count += sum(map(math.prod, record.normalizers.values()))
     if count > (folder / WEIGHTS).stat().st_size:
-        raise CheckpointError(
-            f"{folder / RECORD} is damaged: it describes {count} weights, more than {WEIGHTS} "
-            "has bytes",
-            fix="run the same `fsbench pretrain` command into a new folder",
-        )
+        fault = f"it describes {count} weights, more than {WEIGHTS} has bytes"
+        raise damaged_record_error(folder / RECORD, fault)
 
 
-def load_trunk(
-    module: nn.Module, record: RunRecord, folder: Path, request: BackboneRequest
+def fill_weights(
+    model: nn.Module, record: RunRecord, folder: Path, heads: tuple[str, ...], report: Reporter
 ) -> None:
-    """Copy all weights except those of the head."""
-    path = folder / WEIGHTS
-    heads = (architecture_of(record).roles(module).head,)
-    put_normalizers(module, record, folder)
-    load_weights(
-        module,
-        checkpoint.read_checkpoint(path),
-        FileReference(str(path)),
-        record.architecture,
-        request.report,
-        heads,
-    )
-
-
-def put_normalizers(model: nn.Module, record: RunRecord, folder: Path) -> None:
-    """Insert the normalisers of the run, whose values are among its weights."""
+    """Insert the normalisers of the run and copy all weights except those of `heads`."""
     try:
         architectures.insert_normalizers(model, record.normalizers)
     except AttributeError as error:
-        raise CheckpointError(
-            f"{folder / RECORD} is damaged: normalizers: {record.architecture} has no such module:"
-            f" {error}",
-            fix="run the same `fsbench pretrain` command into a new folder",
-        ) from error
+        fault = f"normalizers: {record.architecture} has no such module: {error}"
+        raise damaged_record_error(folder / RECORD, fault) from error
+    path = folder / WEIGHTS
+    tree = checkpoint.read_checkpoint(path)
+    load_weights(model, tree, FileReference(str(path)), record.architecture, report, heads)
 
 
 def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
@@ -204,8 +190,5 @@ def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
     record = read_run(folder)
     check_size(record, folder)
     model = architecture_of(record).build(record.n_classes, record.width)
-    put_normalizers(model, record, folder)
-    path = folder / WEIGHTS
-    tree = checkpoint.read_checkpoint(path)
-    load_weights(model, tree, FileReference(str(path)), record.architecture, heads=())
+    fill_weights(model, record, folder, (), SILENT)
     return model, record

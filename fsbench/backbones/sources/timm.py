@@ -11,23 +11,12 @@ from typing import Any
 
 from torch import nn
 
+from fsbench.backbones import preprocessing
 from fsbench.backbones.pooling import timm_pool
-from fsbench.backbones.preprocessing import (
-    DEFAULT,
-    STATISTICS,
-    Preprocessing,
-    parse_stated,
-    read_json_beside,
-)
-from fsbench.backbones.sources import (
-    BackboneRequest,
-    LoadedNetwork,
-    split_arguments,
-    to_triple,
-    unknown_name_error,
-)
+from fsbench.backbones.preprocessing import DEFAULT, STATISTICS, Preprocessing
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_arguments
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 
 HUB = "hf-hub:"
 POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
@@ -66,13 +55,9 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     architecture = str(model.pretrained_cfg.get("architecture") or name)
     hub_id = str(model.pretrained_cfg.get("hf_hub_id") or "")
     suffix = text.removeprefix(name)
-    stated = Preprocessing.stated(
-        f"timm's tag {tag}" if tag else DEFAULT,
-        input_size=config["input_size"][-1],
-        mean=to_triple(config["mean"]),
-        std=to_triple(config["std"]),
-        interpolation=config["interpolation"],
-    )
+    size, by = config["input_size"][-1], f"timm's tag {tag}" if tag else DEFAULT
+    values = {name: config[name] for name in ("mean", "std", "interpolation")}
+    stated = Preprocessing.stated(by, input_size=size, **values)
     if name.startswith(HUB):
         stated = hub_preprocessing(name.removeprefix(HUB))
     side = Preprocessing.stated("the reference", input_size=arguments.get("img_size"))
@@ -81,7 +66,7 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
         architecture=(f"{architecture}.{tag}" if tag and pretrained else architecture) + suffix,
         features=describe_features(model),
         preprocessing=side.over(stated),
-        test_size=int(arguments.get("img_size", config["input_size"][-1])),
+        test_size=int(arguments.get("img_size", size)),
         more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
         examples="" if name.startswith(HUB) else describe_common(architecture),
     )
@@ -93,7 +78,7 @@ def hub_preprocessing(repository: str) -> Preprocessing:
 
     name, _, revision = repository.partition("@")
     path = hf_hub_download(name, "config.json", revision=revision or None, local_files_only=True)
-    return parse_stated(read_json_beside(Path(path)), Path(path))
+    return preprocessing.parse_stated(preprocessing.read_json_beside(Path(path)), Path(path))
 
 
 def describe_common(architecture: str) -> str:
@@ -152,7 +137,7 @@ def check(request: BackboneRequest) -> None:
     """Raise UsageError for an unknown name, or one that gives weights another activation."""
     import timm
 
-    name, stated = split_arguments(request.name)
+    name, stated = request.split()
     check_timm_name(name)
     notes = str(getattr(timm.get_pretrained_cfg(name), "notes", ""))
     if "natively QuickGELU" in notes and "quickgelu" not in name and "act_layer" not in stated:
@@ -164,7 +149,6 @@ def check(request: BackboneRequest) -> None:
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
-    check(request)
     return build_timm_network(request.name, pretrained=request.random_init is None)
 
 
@@ -173,6 +157,6 @@ def check_timm_name(name: str) -> None:
     import timm
 
     if not timm.is_model(name):
-        raise unknown_name_error("timm network", name, timm.list_models())
+        raise UnknownName("timm network", name, timm.list_models())
     if "." in name and name not in (tags := timm.list_pretrained(f"{name.split('.')[0]}.*")):
-        raise unknown_name_error("timm weights", name, tags)
+        raise UnknownName("timm weights", name, tags)

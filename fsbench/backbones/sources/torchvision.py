@@ -14,15 +14,9 @@ from torch import nn
 from fsbench.backbones import checkpoint
 from fsbench.backbones.architectures import below
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
-from fsbench.backbones.sources import (
-    BackboneRequest,
-    LoadedNetwork,
-    split_arguments,
-    to_triple,
-    unknown_name_error,
-)
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
 from fsbench.backbones.sources._hub import is_reachable
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 
 FORM = "torchvision/NAME"
 PREFIX = "torchvision/"
@@ -39,17 +33,16 @@ def check(request: BackboneRequest) -> None:
     from torchvision import models
 
     names = models.list_models(module=models)
-    name, _ = split_arguments(request.name)
+    name, _ = request.split()
     if name not in names:
-        raise unknown_name_error("torchvision classifier", name, names)
+        raise UnknownName("torchvision classifier", name, names)
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
     from torchvision import models
 
-    check(request)
-    name, stated = split_arguments(request.name)
+    name, stated = request.split()
     arguments = WITH_WEIGHTS.get(name, {}) | stated
     weights = models.get_model_weights(name).DEFAULT
     random = request.random_init is not None
@@ -74,18 +67,16 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     head = remove_head(model)
     words = "".join(f", {key}={value}" for key, value in arguments.items())
     preset = weights.transforms()
+    size, interpolation = int(preset.crop_size[0]), preset.interpolation.value
+    values = {"mean": preset.mean, "std": preset.std, "interpolation": interpolation}
     return LoadedNetwork(
         module=model,
         architecture=request.name if random else f"{name}.{weights.name}",
         features=f"torchvision, input of {head}: {describe_input(model, head)}{words}",
         preprocessing=Preprocessing.stated(
-            DEFAULT if random else f"torchvision's {weights}",
-            input_size=int(preset.crop_size[0]),
-            mean=to_triple(preset.mean),
-            std=to_triple(preset.std),
-            interpolation=preset.interpolation.value,
+            DEFAULT if random else f"torchvision's {weights}", input_size=size, **values
         ),
-        test_size=int(preset.crop_size[0]),
+        test_size=size,
     )
 
 

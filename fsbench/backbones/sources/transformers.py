@@ -22,10 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.preprocessing import Preprocessing, parse_stated, read_json_beside
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra, to_triple
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
 from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.specs import Triple
 
 FORM = "transformers:ORG/NAME"
 PREFIX = "transformers:"
@@ -66,7 +65,7 @@ class VisionModel(nn.Module):
         names = [name.split(".")[-1] for name, _ in model.named_parameters()]
         self.cls_token = True if {"cls_token", "class_embedding"} & set(names) else None
         self.pooled = False
-        output = self.outputs(torch.zeros(1, 3, size, size))
+        output = self.call(torch.zeros(1, 3, size, size))
         self.pooled = getattr(output, "pooler_output", None) is not None
         tokens = output.last_hidden_state
         patch = getattr(self.model.config, "patch_size", size)
@@ -80,10 +79,6 @@ class VisionModel(nn.Module):
         native = "cls token" if self.cls_token else "global average pooling"
         return f"transformers: {'pooler_output' if self.pooled else native}"
 
-    def outputs(self, images: Tensor) -> Any:
-        """Return the outputs of the model."""
-        return self.call(images)
-
     def call(self, images: Tensor, **options: Any) -> Any:
         """Call the model, without random masks."""
         if self.flipped:
@@ -95,7 +90,7 @@ class VisionModel(nn.Module):
         return self.model(pixel_values=images, **dict.fromkeys(self.options, True), **options)
 
     def forward_features(self, images: Tensor) -> Tensor:
-        hidden: Tensor = self.outputs(images).last_hidden_state
+        hidden: Tensor = self.call(images).last_hidden_state
         return hidden
 
     def forward_intermediates(
@@ -111,7 +106,7 @@ class VisionModel(nn.Module):
         return [norm(state) for state in states]
 
     def forward(self, images: Tensor) -> Tensor:
-        output = self.outputs(images)
+        output = self.call(images)
         if self.pooled:
             pooled: Tensor = output.pooler_output
             return pooled.flatten(1)
@@ -134,7 +129,6 @@ def check(request: BackboneRequest) -> None:
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a model. Raise UsageError for text models, CheckpointError without weights."""
-    check(request)
     local = Path(request.name).is_dir()
     name, _, revision = (request.name, "", "") if local else request.name.partition("@")
     options = {"revision": revision or "main", "trust_remote_code": False}
@@ -216,11 +210,11 @@ def stated_size(content: Mapping[str, Any]) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def next_stated(measured: Sequence[float], stated: Sequence[float] | None) -> Triple:
+def next_stated(measured: Sequence[float], stated: Sequence[float] | None) -> Sequence[float]:
     """Return the stated numbers where the measured ones are these but for rounding."""
     if stated is not None and np.allclose(measured, stated, rtol=ROUNDING, atol=ROUNDING):
-        return to_triple(stated)
-    return to_triple(round(value, 6) for value in measured)
+        return stated
+    return [round(value, 6) for value in measured]
 
 
 def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[Any, Path]:

@@ -14,18 +14,11 @@ from fsbench.data.files import find_path
 from fsbench.data.image_folder import stamp_files
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing, select_by_hash
+from fsbench.data.splits import require_path
 
 Pixels = NDArray[np.uint8]
 Part = tuple[Pixels, NDArray[np.int64]]
 """Images (N, H, W) grey or (N, H, W, 3) RGB, and labels (N,)."""
-
-
-def find_file(folder: Path, name: str, facts: DatasetFacts, below: str) -> Path:
-    """Return the file `name` in the folder, or in `below` in it. Raise DataError if missing."""
-    path = find_path(folder, name) or find_path(folder, f"{below}/{name}")
-    if path is None:
-        raise DataError(f"{folder} lacks {name}", fix=f"expected there: {facts.layout}")
-    return path
 
 
 def read_fixed_records(path: Path, size: int, skip: int = 0) -> Pixels:
@@ -49,7 +42,8 @@ def list_cifar(
     A record is one label (CIFAR-100: the coarse and the fine one), then the pixels (3, 32, 32).
     """
     n_labels = len(facts.classes) // 100 + 1
-    paths = [[find_file(folder, name, facts, base) for name in part] for part in names]
+    folder = find_path(folder, base) or folder
+    paths = [[require_path(folder, name, facts) for name in part] for part in names]
     parts = [
         np.concatenate([read_fixed_records(path, n_labels + 3072) for path in p]) for p in paths
     ]

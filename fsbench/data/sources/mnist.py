@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from fsbench.data.cards import read_card
+from fsbench.data.files import find_path
 from fsbench.data.source import SourceListing
-from fsbench.data.sources._listings import Part, find_file, list_parts, read_fixed_records
+from fsbench.data.sources._listings import Part, list_parts, read_fixed_records
+from fsbench.data.splits import require_path
 
 SIDE, IMAGE_HEADER, LABEL_HEADER = 28, 16, 8
 CARD = read_card("mnist")
@@ -33,8 +35,9 @@ def load(folder: Path, cache: Path) -> SourceListing:
 
 
 def _part(folder: Path, name: str, files: list[Path]) -> Part:
-    images = find_file(folder, f"{name}-images-idx3-ubyte", FACTS, "MNIST/raw")
-    labels = find_file(folder, f"{name}-labels-idx1-ubyte", FACTS, "MNIST/raw")
+    folder = find_path(folder, "MNIST/raw") or folder
+    images = require_path(folder, f"{name}-images-idx3-ubyte", FACTS)
+    labels = require_path(folder, f"{name}-labels-idx1-ubyte", FACTS)
     files += [images, labels]
     pixels = read_fixed_records(images, SIDE * SIDE, IMAGE_HEADER).reshape(-1, SIDE, SIDE)
     return pixels, read_fixed_records(labels, 1, LABEL_HEADER)[:, 0].astype(np.int64)

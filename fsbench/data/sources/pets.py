@@ -42,9 +42,8 @@ def _official_part(base: Path, part: str) -> list[ListedImage]:
             f"{table} is not Oxford-IIIT Pet's: it has too few fields or classes",
             fix="use the official file, or --source folder:DIR for other images",
         )
-    return [ListedImage.of(FACTS, table, f"{n}.jpg", _breed(n), number) for n, number, *_ in rows]
-
-
-def _breed(name: str) -> str:
-    """Return the class name that an image name starts with, spelled as in torchvision."""
-    return name.rpartition("_")[0].replace("_", " ").title()
+    images = []
+    for name, number, *_ in rows:
+        breed = name.rpartition("_")[0].replace("_", " ").title()
+        images.append(ListedImage.of(FACTS, table, f"{name}.jpg", breed, number))
+    return images

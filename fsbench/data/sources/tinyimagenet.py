@@ -11,10 +11,11 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.schema import Flag
+from fsbench.core.tasks import HUB
 from fsbench.data.base import hash_lines
 from fsbench.data.cards import read_card
 from fsbench.data.files import ClassTree, find_path, list_folders, list_images
-from fsbench.data.hub import read_parquet_tables
+from fsbench.data.hub import read_hub_tables
 from fsbench.data.image_folder import list_tree_images, stamp_files
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
@@ -76,7 +77,10 @@ def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceIma
         return list_tree_images(ClassTree.read(tree), classes)
     if table is None:
         raise DataError(f"{tree} lacks val_annotations.txt", fix=f"expected: {FACTS.layout}")
-    labels = _annotations(table)
+    rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
+    labels: dict[str, str] = dict(rows)
+    if len(labels) != len(rows):
+        raise DataError(f"{table} lists an image more than once", fix="fetch it again")
     names = [name for name in list_images(tree / "images") if labels.get(name) in classes]
     samples = [
         SourceImage(classes.index(labels[name]), partial(open_rgb, tree / "images" / name))
@@ -85,25 +89,13 @@ def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceIma
     return samples, stamp_files([table, *(tree / "images" / name for name in names)])
 
 
-def _annotations(table: Path) -> dict[str, str]:
-    """Return wnid by file name. Raises DataError for a file named twice."""
-    rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
-    if len({name for name, _ in rows}) != len(rows):
-        raise DataError(f"{table} lists an image more than once", fix="fetch it again")
-    return dict(rows)
-
-
 def _from_parquet(
     folder: Path, classes: tuple[str, ...], cache: Path
 ) -> tuple[list[SourceImage], list[SourceImage], str]:
-    files = [*folder.glob("*.parquet"), *folder.glob("data/*.parquet")]
-    train = sorted(path for path in files if path.name.startswith("train"))
-    val = sorted(path for path in files if path.name.startswith("val"))
-    if not train or not val:
+    if not any(folder.rglob("*.parquet")):
         raise DataError(
             f"{folder} holds neither train/ nor train-*.parquet and val-*.parquet",
             fix=f"expected there: {FACTS.layout}",
         )
-    stamp = stamp_files([*train, *val])
-    tables = read_parquet_tables(train, val, cache / "datasets" / stamp[:16])
-    return tables[0].samples(classes), tables[1].samples(classes), stamp
+    train, val = read_hub_tables(f"{HUB}{folder}", cache / "datasets")
+    return train.samples(classes), val.samples(classes), hash_lines([train.stamp, val.stamp])

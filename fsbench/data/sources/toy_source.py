@@ -11,18 +11,16 @@ from fsbench.data.toy import Style, source_pairs, toy_facts, toy_image
 STYLE = Style()
 TRAIN, VAL = 150, 30
 FACTS = toy_facts("toy_source", "Toy: source", source_pairs(), TRAIN)
+PAIRS = tuple(enumerate(FACTS.classes))
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """Return 150 train and 30 validation images per class; folder and cache are not used."""
-    train = [_sample(c, rank) for rank in range(TRAIN) for c in range(len(FACTS.classes))]
-    val = [_sample(c, TRAIN + rank) for rank in range(VAL) for c in range(len(FACTS.classes))]
+    train, val = (
+        [SourceImage(c, partial(_open, pair, n)) for n in ranks for c, pair in PAIRS]
+        for ranks in (range(TRAIN), range(TRAIN, TRAIN + VAL))
+    )
     return SourceListing(FACTS, train, val, stamp=None)
-
-
-def _sample(label: int, rank: int) -> SourceImage:
-    pair = FACTS.classes[label]
-    return SourceImage(label, partial(_open, pair, rank))
 
 
 def _open(pair: str, rank: int) -> Image.Image:

@@ -8,14 +8,8 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import (
-    ImageRow,
-    assemble,
-    index_images,
-    match_labels,
-    require_listed_once,
-    without_suffix,
-)
+from fsbench.data import assembly
+from fsbench.data.assembly import ImageRow, assemble, without_suffix
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
 from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
@@ -31,9 +25,15 @@ TABLES = ("Data_Entry_2017.csv", "Data_Entry_2017_v2020.csv")
 
 
 def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """Load ChestX below `folder`. Raises DataError for missing files and unknown findings."""
+    """Load ChestX from images/ and images_001/ .. images_012/, or all images below `folder`.
+
+    Raises DataError for missing files and unknown findings.
+    """
     table = _find_table(folder)
-    rows, notes = match_labels(table, _read_findings(table), _find_images(folder))
+    trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
+    files = (tree / path for tree in trees or [folder] for path in list_images(tree))
+    images = assembly.index_images(path.relative_to(folder).as_posix() for path in files)
+    rows, notes = assembly.match_labels(table, _read_findings(table), images)
     dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
     return dataset.with_groups(get_patient)
 
@@ -56,20 +56,13 @@ def get_patient(image: str) -> str:
     return image.partition("_")[0]
 
 
-def _find_images(folder: Path) -> dict[str, str]:
-    """Return path by image id, from images/ and images_001/ .. images_012/, or all images."""
-    trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
-    paths = (tree / path for tree in trees or [folder] for path in list_images(tree))
-    return index_images(path.relative_to(folder).as_posix() for path in paths)
-
-
 def _read_findings(table: Path) -> list[tuple[str, int]]:
     """Return (image id, class id) of the images whose only finding is one of the seven."""
     labels = []
     all_findings = {*FACTS.classes, *OTHER_LABELS}
     rows = read_csv_columns(table, ["Image Index", "Finding Labels"])
     # also where one of two rows is left out, such as a.png with Mass and with Mass|Nodule
-    require_listed_once(table, [without_suffix(name) for name, _ in rows])
+    assembly.require_listed_once(table, [without_suffix(name) for name, _ in rows])
     for name, findings in rows:
         if unknown := set(findings.split("|")) - all_findings:
             raise DataError(
