@@ -117,8 +117,8 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     --------
     >>> import fsbench
     >>> board = fsbench.leaderboard("board")
-    >>> board.to_frame()[["entry", "tier"]].values.tolist()
-    [['entry', 1]]
+    >>> board.to_frame()[["track", "entry", "tier"]].values.tolist()
+    [['affine ibm 32px', 'entry', 1], ['linear ibm 32px', 'entry', 1]]
     """
     Board.existing(Path(folder))
     if isinstance(progress, bool):

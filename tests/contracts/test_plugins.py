@@ -183,7 +183,7 @@ def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path
                 "--statement", "Random weights."]  # fmt: skip
     done = call(used, ["submit", "out", "--board", "board", *declared])
     assert done.returncode == 5
-    assert "[plugin]" in done.stderr + done.stdout
+    assert "expected a head of fsbench" in done.stderr + done.stdout
     done = call(used, ["submit", "plain", "--board", "board", *declared])
     assert done.returncode == 0, done.stderr
     assert call(used, ["leaderboard", "show", "--board", "board"]).returncode == 0

@@ -14,9 +14,9 @@ import fsbench
 from fsbench.api.recompute import recompute
 from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
+from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import TaskId
-from fsbench.results.entry import write_entry
-from fsbench.results.verification import read_cells
+from fsbench.results.entry import read_entry, write_entry
 from leaderboard.store import Board
 
 TASK = "toy_tiles:5w1s"
@@ -202,9 +202,11 @@ def test_results_are_saved_and_loaded(both: fsbench.Results, tmp_path: Path) -> 
     assert sorted(again.models) == sorted(both.models)
     both.save(tmp_path / "kept")  # the same files once more
     changed = saved.paths[0]
-    (cell,) = read_cells(changed)
-    correct = ~cell.records.correct
-    write_entry(changed, [(cell.result, replace(cell.records, correct=correct))])
+    cells = [(cell.result, cell.records) for cell in read_entry(changed).cells]
+    for i, (result, records) in enumerate(cells):
+        if isinstance(records, EpisodeRecords):
+            cells[i] = result, replace(records, correct=~records.correct)
+    write_entry(changed, cells)
     with pytest.raises(ValidationFailed, match="exists with other outcomes"):
         both.save(tmp_path / "kept")
 

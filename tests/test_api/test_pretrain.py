@@ -35,8 +35,7 @@ def test_a_run_gives_its_backbone_and_starts_again_from_its_recipe_file(
 
 def test_every_file_with_a_recipe_is_read(finished: fsbench.Run, tmp_path: Path) -> None:
     write_recipe(finished.recipe, tmp_path / "plain.json")
-    training = finished.backbone("cpu").facts.training
-    fakes.write(tmp_path, backbone=fakes.facts(training=training))
+    fakes.write(tmp_path, backbone=finished.backbone("cpu").facts)
     (entry,) = tmp_path.rglob("entry.json")
     run_files = (finished.folder / name for name in ("recipe.json", "run.json"))
     for path in (*run_files, tmp_path / "plain.json", entry):
