@@ -210,9 +210,9 @@ def test_a_failed_badge_is_not_washed_off(settled: bool, board: Path, made: Path
         with Board.open(board).lock():
             Board.open(board).settle()
         shutil.rmtree(board / "entry" / "badges")
-    stated = DECLARATION.model_copy(update={"statement": "Please look again."})
-    submit_results(made / "results", board, stated, replace=True)
-    assert read(board).words.startswith("failed 1 of 2 results")
+        stated = DECLARATION.model_copy(update={"statement": "Please look again."})
+        submit_results(made / "results", board, stated, replace=True)
+        assert read(board).words.startswith("failed 1 of 2 results")
     forge(board / "entry", "5w1s", flipped(1))
     assert read(board).words.startswith("failed 1 of 2 results")
     assert inspect_board(board).problems == []
