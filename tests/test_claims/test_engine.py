@@ -133,7 +133,9 @@ SQUARES = Claim(
         "plain": make_statement(
             figures=lambda runs: [engine.judge_above(runs, "", "square", "a", "b")]
         ),
-        "colour": make_statement(colour=True),
+        "colour": make_statement(
+            colour=True, figures=lambda runs: [engine.judge_above(runs, "", "square", "in colour")]
+        ),
     },
     measure=square_seed,
     arms=("a", "b"),
@@ -175,9 +177,14 @@ def test_a_run_takes_its_own_seeds_and_needs_two(monkeypatch: pytest.MonkeyPatch
 
 def test_without_colour_images_their_statements_are_not_testable() -> None:
     runs = {"a": [{"square": 2.0}] * 2, "b": [{"square": 1.0}] * 2}
-    for images, verdict in ((NOT_FOUND, "not testable here"), (FOUND, "reproduced")):
-        plain, colour = SQUARES.judge(runs, images).statements
-        assert (plain.verdict, colour.verdict) == ("reproduced", verdict)
+    plain, colour = SQUARES.judge(runs, NOT_FOUND).statements
+    assert (plain.verdict, colour.verdict, colour.figures) == (
+        "reproduced",
+        "not testable here",
+        (),
+    )
+    plain, colour = SQUARES.judge({**runs, "in colour": [{"square": 2.0}] * 2}, FOUND).statements
+    assert (plain.verdict, colour.verdict) == ("reproduced", "reproduced")
     assert not engine.require_colour_images(ClaimSettings()).holds
 
 

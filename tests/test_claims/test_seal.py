@@ -147,6 +147,7 @@ def test_the_ascent_the_training_and_the_room_are_required(
     means = {name: ([50, early, 50, 50], 0.0) for name in PRINTED}
     runs = plant_probes(means, low=low)
     runs["llf"][0]["fit"] = end
+    runs["seal"].append({**runs["seal"][0], "low": 12.0})  # another seed
     (outcome,) = judge_planted(seal_knn_depth.CLAIM, runs).values()
     assert [condition.holds for condition in outcome.conditions] == holds
 
