@@ -26,9 +26,6 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.entry import read_entry
-from leaderboard import near_copies
-from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.record import BoardFile
 from leaderboard.repository import init_board
 from leaderboard.rules.submission import submit_results
 from leaderboard.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
@@ -838,59 +835,3 @@ def test_names_that_a_spreadsheet_would_run_are_escaped(
     fields = [field for line in capsys.readouterr().out.splitlines() for field in line.split(",")]
     assert f"'{name}" in fields
     assert name not in fields
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 256])
-def test_suspicious_pairs_do_not_depend_on_how_many_rows_are_compared_at_once(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Entries 0 and 4 are near copies, 1 and 3 differ under equal weights, in two columns."""
-    right = np.random.default_rng(0).binomial(75, 0.6, (5, 100))
-    right[4] = right[0]
-    group = [
-        near_copies.OutcomeRow(
-            f"e{i}",
-            "linear",
-            (column, "", 75, b""),
-            ("w0", "w1", "w2", "w1", "w4")[i],
-            Outcomes(np.arange(100), right[i], "draws", 75),
-        )
-        for column, order in (("a", range(5)), ("b", range(4, -1, -1)))
-        for i in order
-    ]
-    monkeypatch.setattr(near_copies, "ROWS", rows)
-    near, other = near_copies.REASONS
-    expected = {"e0": {near: ["e4"]}, "e4": {near: ["e0"]}, "e1": {other: ["e3"]}}
-    file = BoardFile(name="board")
-    assert near_copies.find_suspicions(file, group) == expected | {"e3": {other: ["e1"]}}
-    cleared = file.model_copy(update={"cleared": (("e4", "e0"),)})
-    assert near_copies.find_suspicions(cleared, group) == {
-        "e1": {other: ["e3"]},
-        "e3": {other: ["e1"]},
-    }
-    assert near_copies.find_suspicions(file, group[:1]) == {}
-
-
-@pytest.mark.parametrize("rows", [1, 2, 256])
-def test_pairs_of_near_rows_have_their_distances(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(near_copies, "ROWS", rows)
-    right = np.random.default_rng(0).integers(0, 5, (9, 6)).astype(np.float64)
-    pairs, distances = near_copies.pair_near_rows(right, right.sum(axis=1), 25.0)
-    found = {frozenset(pair): d for pair, d in zip(pairs.tolist(), distances, strict=True)}
-    every = {
-        frozenset((a, b)): float(((right[a] - right[b]) ** 2).sum())
-        for a in range(9)
-        for b in range(a)
-    }
-    assert found == {pair: d for pair, d in every.items() if d <= 25}
-    assert 2 < len(found) < len(every)
-
-
-def test_an_entry_with_two_results_in_a_column_is_named_once() -> None:
-    right = np.random.default_rng(0).binomial(75, 0.6, (2, 100))
-    outcomes = [Outcomes(np.arange(100), row, "draws", 75) for row in right]
-    rows = [near_copies.OutcomeRow("e", "linear", ("a", "", 75, b""), "w", o) for o in outcomes]
-    others = {"suspicious: other outcomes than the same weights in": ["e"]}
-    assert near_copies.find_suspicions(BoardFile(name="board"), rows) == {"e": others}
