@@ -117,8 +117,9 @@ def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
 
 
 def split_by_head(file: BoardFile, table: TrackColumns) -> list[TrackColumns]:
-    """Return one table per head, if heads stand apart; kinds of probe are heads."""
-    heads = dict.fromkeys(column.name.adaptation for column in table.columns)
+    """Return one table per head, if heads stand apart, linear first; kinds of probe are heads."""
+    names = dict.fromkeys(column.name.adaptation for column in table.columns)
+    heads = sorted(names, key=lambda head: head != "linear")
     if table.track is None or file.heads == "together" or len(heads) < 2:
         return [table]
     return [

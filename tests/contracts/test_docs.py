@@ -25,7 +25,7 @@ from leaderboard.methods.board import read_method_boards
 from pretrain.recipes.registry import RECIPES
 
 ROOT = Path(__file__).resolve().parents[2]
-PILOT = ROOT / "leaderboard" / "pilot"
+PILOT = ROOT / "leaderboard" / "studies" / "pilot"
 PAGES = (*DOCUMENTS, *(p.name for p in ROOT.glob("*.md") if p.name != "README.md"))
 TEXTS = {page: (ROOT / page).read_text(encoding="utf8") for page in PAGES}
 PRESENT = tuple(page for page in PAGES if page != "CHANGELOG.md")
@@ -208,12 +208,14 @@ def test_commands_and_options_exist(line: str) -> None:
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if not PROGRAM.match(line)])
 def test_other_commands_name_files_and_targets_that_exist(line: str) -> None:
-    program, *arguments = words(line)
+    program, *arguments = (word for word in words(line) if not word.startswith("PYTHONPATH="))
     if program == "make":
         targets = [word for word in arguments if "=" not in word]
         assert all(has_target(target) for target in targets), line
     elif program == "python" and arguments[0].endswith(".py"):
         assert (ROOT / arguments[0]).is_file(), line
+    elif program == "python" and arguments[1].startswith("studies."):
+        assert (ROOT / "tests" / f"{arguments[1].replace('.', '/')}.py").is_file(), line
     else:
         assert program in {"python", "pip", "cd", "git", "ruff", "mypy", "pytest", "ssh-keygen"}, (
             line

@@ -21,7 +21,8 @@ def test_the_command_shows_the_tiers_of_the_snapshot() -> None:
     ]
     golden = read_golden()["boards"]["pilot"].values()
     tiers = [{name: row["tier"] for name, row in table["ranked"].items()} for table in golden]
-    assert shown == [t | table["unranked"] for t, table in zip(tiers, golden, strict=True)]
+    tables = [t | table["unranked"] for t, table in zip(tiers, golden, strict=True)]
+    assert sorted(shown, key=len) == sorted(tables, key=len)
 
 
 def test_a_row_has_the_mean_and_interval_of_its_method() -> None:

@@ -1,6 +1,6 @@
 """Compare the gap of two entries with linear heads to their gap with affine tuning.
 
-    python tests/studies/compare_gaps.py ENTRY CONTROL
+    PYTHONPATH=tests python -m studies.compare_gaps ENTRY CONTROL
 
 Both are folders of board entries with linear and affine results. The script prints both gaps and
 the change between them, in points, over the episodes that all results have. One observation is an

@@ -1,11 +1,11 @@
 """Recompute one result of the pilot study without fsbench.
 
-    python tests/studies/recompute_cell.py RUN EPISODES IMAGES ENTRY COLUMN [MODEL]
+    PYTHONPATH=tests python -m studies.recompute_cell RUN EPISODES IMAGES ENTRY COLUMN
 
 RUN: folder of a pilot run, for its model.safetensors; EPISODES: the file that `fsbench episodes
 export` wrote; IMAGES: the folder that the paths in it are relative to; ENTRY: folder of an entry or
 of the results of a model; COLUMN: what the name of its column begins with, such as
-eurosat:5w1s/linear; MODEL: place of the run among the models in entry.json, if not the first.
+eurosat:5w1s/linear. Of an entry of several seeds, the result is that of the run of this name.
 
 The script imports nothing of fsbench. It uses a timm network with the run's weights, torchvision's
 transforms and, for each episode, a torch.nn head trained by torch.optim.SGD batch by batch. Only
@@ -109,10 +109,10 @@ def flat(classes: list[list[str]]) -> list[str]:
     return [name for names in classes for name in names]
 
 
-def main(run: Path, episodes: Path, images: Path, entry: Path, column: str, model: int = 0) -> int:
+def main(run: Path, episodes: Path, images: Path, entry: Path, column: str) -> int:
     """Print both means and whether they agree; return 1 if they do not."""
-    stored = (r for r in read_results(entry) if r.model == model and r.column.startswith(column))
-    result = next(stored)
+    stored = [r for r in read_results(entry) if r.column.startswith(column)]
+    result = next((r for r in stored if r.model.endswith(f"/{run.name}")), stored[0])
     spec = json.dumps(result.spec["episode"], sort_keys=True, separators=(",", ":"))
     stream = hashlib.sha256(spec.encode()).hexdigest()
     dataset = re.sub(r"\+[0-9a-f]{8}$", "", result.dataset)  # the digest of a path
@@ -144,4 +144,4 @@ def main(run: Path, episodes: Path, images: Path, entry: Path, column: str, mode
 
 if __name__ == "__main__":
     *folders, column = sys.argv[1:6]
-    sys.exit(main(*map(Path, folders), column, *map(int, sys.argv[6:])))
+    sys.exit(main(*map(Path, folders), column))

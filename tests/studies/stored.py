@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 
 class StoredResult(NamedTuple):
-    """A result of episodes: numbers (E,), and which queries are right, (E, n_way * n_query)."""
+    """A result of episodes: numbers (E,), and which queries are right, (E, n_way * n_query).
+
+    model: its reference, e.g. run:sweep/runs/pilot-normal-s0.
+    """
 
     column: str
-    model: int
+    model: str
     dataset: str
     spec: dict[str, Any]
     numbers: NDArray[np.int64]
@@ -38,7 +41,7 @@ def read_results(entry: Path) -> list[StoredResult]:
         found.append(
             StoredResult(
                 line["column"],
-                line["model"],
+                file["models"][line["model"]]["ref"],
                 dataset,
                 spec,
                 numbers[rows].astype(np.int64),

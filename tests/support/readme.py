@@ -16,7 +16,6 @@ from typing import Any
 from fsbench.api.listing import Row, rows
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.figures import write_figures
-from leaderboard.published import ENTRIES
 
 DOCUMENTS = (
     "README.md",
@@ -29,9 +28,9 @@ DOCUMENTS = (
 )
 """Documents with generated tables, relative to the root of the repository."""
 
-HOME = Path(__file__).resolve().parents[2] / "leaderboard"
-DRAWN = {HOME / "pilot": ENTRIES, HOME / "regime": HOME / "regime" / "entries"}
-"""Studies with figures, and the boards of their entries."""
+HOME = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
+DRAWN = (HOME / "pilot", HOME / "regime")
+"""Studies with figures."""
 MEASURED = Path(__file__).resolve().parents[1] / "benchmarks/measured.json"
 """File of the last `make benchmarks`, which fills the table of speed."""
 
@@ -178,7 +177,7 @@ TABLES: dict[str, Callable[[], str]] = {
 def draw_shown(study: Path, folder: Path) -> None:
     """Draw the figures that the README of a study shows."""
     text = (study / "README.md").read_text(encoding="utf8")
-    for path in write_figures(read_method_boards(DRAWN[study]), folder):
+    for path in write_figures(read_method_boards(study / "entries"), folder):
         if f"figures/{path.name}" not in text:
             path.unlink()
 
