@@ -150,8 +150,8 @@ def split_versioned(file: BoardFile, results: Sequence[Sequence[Result]]) -> lis
                 fresh.setdefault(track, {}).setdefault(matched.name, matched)
         for track, columns in fresh.items():
             decided = chosen.setdefault(track, columns)
-            undecided = {name: c for name, c in columns.items() if decided[name] in file.compared}
-            decided |= undecided if track.data == "official" else {}
+            if track.data == "official":  # named by the board, without images until measured
+                decided |= {n: c for n, c in columns.items() if decided[n] in file.compared}
     tables = []
     for track, by_name in chosen.items():
         ranked = tuple(sorted(by_name.values(), key=column_order))

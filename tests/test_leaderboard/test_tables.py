@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import fakes
 
@@ -158,6 +158,11 @@ def test_every_result_of_a_column_stands_in_one_table(
 
 @settings(max_examples=60, deadline=None)
 @given(FILES, ENTRIES, st.lists(RESULTS, min_size=1, max_size=5))
+@example(
+    "cdfsl",
+    [[result(episodic(), "isic", ["subset"])]],
+    [result(episodic(k=5), "isic", ["subset"])],
+)
 def test_an_entry_that_comes_later_changes_no_column(
     name: str, entries: list[list[Result]], later: list[Result]
 ) -> None:
