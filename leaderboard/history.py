@@ -55,7 +55,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def read_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
+def read_json_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
     """Return the records of a file of JSON lines, none if it is not there.
 
     Raises ValidationFailed naming the first wrong line.
@@ -96,7 +96,7 @@ class History:
     @classmethod
     def read(cls, board: Path) -> "History":
         """Return what history.jsonl holds. Raises ValidationFailed."""
-        return cls(read_lines(board / HISTORY_FILE, Event))
+        return cls(read_json_lines(board / HISTORY_FILE, Event))
 
     @cached_property
     def current(self) -> dict[str, Event]:

@@ -50,7 +50,7 @@ from leaderboard.history import (
     Verdict,
     append_lines,
     now,
-    read_lines,
+    read_json_lines,
 )
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import compact
@@ -190,7 +190,7 @@ class Board:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        return read_lines(self.folder / VERIFICATIONS_FILE, Verdict)
+        return read_json_lines(self.folder / VERIFICATIONS_FILE, Verdict)
 
     def names(self) -> list[str]:
         """Return the names of the entries, sorted."""

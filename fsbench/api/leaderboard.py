@@ -118,7 +118,7 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     >>> import fsbench
     >>> board = fsbench.leaderboard("board")
     >>> board.to_frame()[["track", "entry", "tier"]].values.tolist()
-    [['affine ibm 32px', 'entry', 1], ['linear ibm 32px', 'entry', 1]]
+    [['linear ibm 32px', 'entry', 1], ['affine ibm 32px', 'entry', 1]]
     """
     Board.existing(Path(folder))
     if isinstance(progress, bool):

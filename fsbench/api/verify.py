@@ -114,7 +114,7 @@ def verify(
     context = machine.start()
     stated = entry.cells[0].result.backbone.feature_spec
     backbone = replace(models, features=stated).load(0, context.device, report)
-    network = find_network(entry, backbone.facts)
+    network = match_network(entry, backbone.facts)
     samples = draw(find_samples(network.cells, check.tasks), check, entry.digest)
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)
@@ -190,7 +190,7 @@ def draw(samples: Sequence[Sample], check: Check, digest: str) -> list[Sample]:
     return drawn
 
 
-def find_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
+def match_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
     """Return the network of the entry that has these facts.
 
     Raises CheckpointError naming the facts in which the backbone is another one.

@@ -23,7 +23,7 @@ KINDS = {
 Kinds = Annotated[list[str] | None, Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")]
 
 
-class Entry(NamedTuple):
+class CachedFile(NamedTuple):
     """One file or folder of the cache; size in bytes."""
 
     kind: str
@@ -77,13 +77,13 @@ def clear(
     log(f"cleared {what}" + (f", but {len(in_use)}" if in_use else ""))
 
 
-def entries(folder: Path, kinds: list[str] | None) -> list[Entry]:
+def entries(folder: Path, kinds: list[str] | None) -> list[CachedFile]:
     """Return the entries of these kinds, sorted. Raise UnknownName for an unknown kind."""
     for kind in kinds or []:
         if kind not in KINDS:
             raise UnknownName("kind of cache", kind, KINDS)
     cached = [
-        Entry(kind, path, describe(kind, path), size_of(path))
+        CachedFile(kind, path, describe(kind, path), size_of(path))
         for kind in kinds or KINDS
         if (folder / kind).is_dir()
         for path in sorted((folder / kind).iterdir())

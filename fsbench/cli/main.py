@@ -41,8 +41,8 @@ PANELS = {
         "the claims.",
     },
     "Leaderboard": {
-        "submit": "Check results and add one entry per model; list all problems and write nothing "
-        "on any.",
+        "submit": "Check results and add one entry per recipe; list all problems and write "
+        "nothing on any.",
         "export": "Write results for the Hugging Face hub, or a run as a folder that timm loads.",
         "leaderboard": "Make, show, check and verify leaderboards.",
         "compare": "Compare two entries on shared episodes, per task and overall; one table per "

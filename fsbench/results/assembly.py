@@ -94,7 +94,7 @@ def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.i
     return draw_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index]).hash
 
 
-def lock_folder(folder: Path) -> "BaseFileLock":
+def lock_results(folder: Path) -> "BaseFileLock":
     """Return the lock that a process holds while it replaces the entry of a folder."""
     from filelock import FileLock
 
@@ -121,7 +121,7 @@ def put_results(folder: Path, cells: Iterable[tuple[Result, Records]]) -> None:
 
 def add_results(folder: Path, cells: Sequence[tuple[Result, Records]]) -> None:
     """Add results to a folder. Raises ValidationFailed if it has other outcomes of their tasks."""
-    with lock_folder(folder):
+    with lock_results(folder):
         stored = read_cells_of(folder)
         for result, records in cells:
             before = stored.get(key_of(result))

@@ -152,7 +152,7 @@ def to_arrow(values: NDArray[Any], kind: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ArrowColumn:
     """A column in memory: values, and where those of each row begin, None for one per row."""
 
     values: NDArray[Any]
@@ -209,7 +209,7 @@ class Column:
 class OutcomeTable:
     """The decoded file: rows of results, in order."""
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ArrowColumn]
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
@@ -348,7 +348,7 @@ def require_plain(data: bytes) -> None:
         raise ValueError("it is not one batch of plain columns")
 
 
-def to_column(array: Any) -> Column:
+def to_column(array: Any) -> ArrowColumn:
     """Convert an Arrow array; its own method imports pandas, which takes longer than a board."""
     import pyarrow as pa
 
@@ -360,13 +360,14 @@ def to_column(array: Any) -> Column:
         starts = np.frombuffer(array.buffers()[1], np.int32)
         starts = starts[array.offset : array.offset + len(array) + 1]
         if pa.types.is_binary(kind):
-            return Column(np.frombuffer(array.buffers()[2] or b"", np.uint8), starts, nulls)
+            return ArrowColumn(np.frombuffer(array.buffers()[2] or b"", np.uint8), starts, nulls)
         if array.values.null_count:
             raise ValueError("a list holds empty values")
-        return Column(np.from_dlpack(array.values), starts, nulls)
+        return ArrowColumn(np.from_dlpack(array.values), starts, nulls)
     if pa.types.is_boolean(kind):
         packed = np.frombuffer(array.buffers()[1], np.uint8)
         end = array.offset + len(array)
         bits = np.unpackbits(packed, count=end, bitorder="little").view(np.bool_)
-        return Column(bits[array.offset :], None, nulls)
-    return Column(np.from_dlpack(array.fill_null(0) if nulls is not None else array), None, nulls)
+        return ArrowColumn(bits[array.offset :], None, nulls)
+    filled = array if nulls is None else array.fill_null(0)
+    return ArrowColumn(np.from_dlpack(filled), None, nulls)

@@ -131,7 +131,7 @@ class ResultPlace:
         key = digest({"weights": facts.identity, "images": dataset.identity, **environment})
         home = folder / f".{dataset.name}-{file_stem(spec)}-{key[:8]}"
         self.journal = BlockJournal(home, spec, report)
-        self.lock = assembly.lock_folder
+        self.lock = assembly.lock_results
         self._computed: frozenset[int] | None = None
 
     @property

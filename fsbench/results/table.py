@@ -185,8 +185,10 @@ def count_tuned(result: Result) -> tuple[str, str]:
 
 
 def result_as_json(result: Result) -> dict[str, Any]:
-    """Return the Result record with `mean` at its top, as lm-eval and mteb users expect."""
-    return {**result.model_dump(mode="json"), "mean": result.score.mean}
+    """Return the Result with its task, column, spec digest and `mean`, as lm-eval users expect."""
+    names = {"task": str(result.task), "column": str(result.column)}
+    named = names | {"spec_digest": result.spec_digest, "mean": result.score.mean}
+    return {**named, **result.model_dump(mode="json")}
 
 
 LARGEST_RATIO = 2.0

@@ -128,7 +128,7 @@ def check_rates(cell: Loaded) -> Iterator[Problem]:
             yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
 
 
-def check_episodes(cells: Sequence[Loaded], batches: Batches) -> Iterator[Problem]:
+def check_batches(cells: Sequence[Loaded], batches: Batches) -> Iterator[Problem]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
@@ -215,7 +215,7 @@ RULES: tuple[Rule, ...] = (check_curves, check_rates, check_flags)
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
     """Return everything wrong with these results."""
     batches = batch_episodes([cell.records for cell in cells])
-    problems, sound = list(check_episodes(cells, batches)), set[tuple[int, int, int]]()
+    problems, sound = list(check_batches(cells, batches)), set[tuple[int, int, int]]()
     results = [cell.result for cell in cells]
     summaries = summarize_all(
         [cell.records for cell in cells],
@@ -269,14 +269,14 @@ def read_result(folder: Path, key: tuple[str, str]) -> Loaded | None:
     """Return the result of a data set and spec digest in a folder, verified; None without one."""
     if not (folder / ENTRY_FILE).is_file():
         return None
-    for cell in _read_once(folder, stamp_files(folder)).cells:
+    for cell in _read_once(folder, stamp_entry(folder)).cells:
         if (cell.result.dataset.name, cell.result.spec_digest) == key:
             require_right(cell)
             return cell
     return None
 
 
-def stamp_files(folder: Path) -> tuple[tuple[str, int, int], ...]:
+def stamp_entry(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """Return name, size and time of the two files, which change whenever these do."""
     paths = [folder / ENTRY_FILE, *sorted(folder.glob(f"outcomes-*{SUFFIX}"))]
     stats = [(path.name, path.stat()) for path in paths if path.is_file()]

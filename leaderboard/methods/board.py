@@ -55,13 +55,13 @@ def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodB
 def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
     """Build a method board per network and part of a source; at least one."""
     rows = {row: make_runs(view, names) for row, names in view.members.items()}
-    own = {row: make_runs(view, names) for row, names in view.own_controls.items()}
+    own_controls = {row: make_runs(view, names) for row, names in view.own_controls.items()}
     first = {row: runs[0].facts for row, runs in rows.items() if runs}
     self_reported = {row for row in rows if list_self_reported(view, row)}
     track, boards = view.track.label if view.track else "", []
     for label, entries in split_conditions(first, first).items():
         part = {row: rows[row] for row in entries}
-        named = (view.controls, own, view.pooled)
+        named = (view.controls, own_controls, view.pooled)
         board = build_method_board(view.name, view.ranking.columns, part, *named)
         marked = (
             row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
@@ -112,15 +112,15 @@ def build_method_board(
     columns: Sequence[str],
     rows: Mapping[str, Sequence[MethodRun]],
     controls: Collection[str] = (),
-    own: Mapping[str, Sequence[MethodRun]] | None = None,
+    own_controls: Mapping[str, Sequence[MethodRun]] | None = None,
     pooled: Collection[str] | None = None,
 ) -> MethodBoard:
     """Build the record from the runs of the entries.
 
-    controls: entries that the board names; own: entry -> the controls that it takes along; pooled:
-    entries whose spread between seeds is pooled, all by default.
+    controls: entries that the board names; own_controls: entry -> the controls that it
+    takes along; pooled: entries whose spread between seeds is pooled, all by default.
     """
-    groups, left_out = group_rows(rows, own or {})
+    groups, left_out = group_rows(rows, own_controls or {})
     by_entry = {group.entry: group for group in groups}
     named = [by_entry[entry] for entry in controls if entry in by_entry]
     matches = {group.name: match_controls(group, named) for group in groups}

@@ -68,7 +68,7 @@ def match_controls(
 
     named: the rows that the board names as controls; those of the entry itself come first.
     """
-    among = index_controls([*group.own, *named])
+    among = index_controls([*group.own_controls, *named])
     training, first = group.training, group.runs[0]
     if training is None:
         return {}

@@ -58,13 +58,13 @@ class MethodRun:
 class SeedGroup:
     """The runs of an entry, sorted by seed; the name is unique on the board.
 
-    own: controls that the entry takes along.
+    own_controls: controls that the entry takes along.
     """
 
     name: str
     entry: str
     runs: tuple[MethodRun, ...]
-    own: "tuple[SeedGroup, ...]" = ()
+    own_controls: "tuple[SeedGroup, ...]" = ()
 
     @property
     def training(self) -> Training | None:
@@ -110,11 +110,11 @@ def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
 
 
 def group_rows(
-    rows: Mapping[str, Sequence[MethodRun]], own: Mapping[str, Sequence[MethodRun]]
+    rows: Mapping[str, Sequence[MethodRun]], own_controls: Mapping[str, Sequence[MethodRun]]
 ) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
     """Return the rows, and the reason for every entry whose training is unknown.
 
-    rows: entry -> its runs; own: entry -> the controls that it takes along.
+    rows: entry -> its runs; own_controls: entry -> the controls that it takes along.
     """
     left_out: dict[str, str] = {}
     groups = []
@@ -123,7 +123,7 @@ def group_rows(
         if first.training is None and first.facts.random_init is None:
             left_out[entry] = NO_RECIPE if first.facts.source == "run" else NO_RUN
         else:
-            controls = group_controls(entry, own.get(entry, ()))
+            controls = group_controls(entry, own_controls.get(entry, ()))
             groups.append(SeedGroup("", entry, tuple(runs), controls))
     twins: dict[str, list[SeedGroup]] = {}
     for group in groups:

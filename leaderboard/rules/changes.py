@@ -248,7 +248,7 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
     for name in added:
         path = comparison.root / comparison.board / name / ENTRY_FILE
         try:
-            file = read_file(path)
+            file = read_entry_file(path)
         except ValidationFailed:  # the inspection of the board reports it, if it is an entry at all
             if not path.is_file():
                 yield Problem.contrast(
@@ -268,7 +268,7 @@ def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
     An older state has a valid signature as well.
     """
     try:
-        after = read_file(path)
+        after = read_entry_file(path)
         dates = [datetime.fromisoformat(file.submitted or "") for file in (before, after)]
         is_newer = dates[0] < dates[1]
     except (ValidationFailed, ValueError, TypeError):
@@ -278,7 +278,7 @@ def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
     return after if is_newer and signed else None
 
 
-def read_file(path: Path) -> EntryFile:
+def read_entry_file(path: Path) -> EntryFile:
     """Return the content of entry.json. Raises ValidationFailed."""
     return parse_entry(path, read_content(path, MAX_ENTRY))
 

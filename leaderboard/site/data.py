@@ -191,12 +191,12 @@ def describe_images(table: BoardTable) -> Iterator[str]:
 
 def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
     """Return who is first, and which entries gain over plain training, in one sentence."""
-    gains = describe_gains(methods, by_entry=True)
+    gains = summarize_gains(methods, by_entry=True)
     leader = describe_leader(table.ranking) or "No row is ranked" * bool(table.names)
     return "; ".join(filter(None, (leader, gains))) + "." if leader else ""
 
 
-def describe_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> str:
+def summarize_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> str:
     """Return which gains over plain training survive, of methods or of their entries."""
     gains = [
         (row.entries[0] if by_entry else row.name, gain)
@@ -222,7 +222,7 @@ def describe_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> st
 def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> JsonObject:
     """Return the methods of a table with their gains. track: its place among the tables."""
     baselines = {control.row for row in board.rows for control in row.controls.values()}
-    gains = describe_gains([board])
+    gains = summarize_gains([board])
     finding = gains.replace("of ", "Of ", 1) if gains.startswith("of ") else gains
     return {
         "title": board.track or board.board,

@@ -15,6 +15,7 @@ import fsbench
 from fsbench.cli.main import run
 from fsbench.core import registry
 from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.results.entry import ENTRY_FILE
 from fsbench.results.verification import read_cells
 from pretrain.method import Method
 from pretrain.recipes.recipe import METHODS
@@ -166,11 +167,13 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     digest = sha256_of_file(file)
     assert first.result.custom_code == {"power_mean": digest}
     assert str(first.result.column).endswith(f"32px custom-code-{digest[:8]} power=1.0")
-    stored = json.loads(first.path.read_text())["spec"]["fitted"]
+    file_of_entry = first.folder / ENTRY_FILE
+    specs = json.loads(file_of_entry.read_text())["specs"]
+    (stored,) = (s["fitted"] for s in specs if s["adaptation"] == "power_mean")
     assert stored == {"normalize": "none", "transductive": False, "code": digest, "power": 1.0}
-    before = first.path.read_bytes()
+    before = file_of_entry.read_bytes()
     assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
-    assert first.path.read_bytes() == before  # complete results are read
+    assert file_of_entry.read_bytes() == before  # complete results are read
     file.write_text(file.read_text() + "# changed\n")
     assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
     results = [cell.result for cell in read_cells(Path("out"))]

@@ -176,7 +176,7 @@ def test_every_recipe_of_a_paper_and_every_claim_has_a_command() -> None:
     assert {name for name in NAMES if name.startswith("paper/")} <= trained
     assert {words[2] for words in commands if words[1] == "claims"} == set(CLAIMS.names())
     methods = {name.partition("/")[2] for name in trained if name.startswith("full/")}
-    stated = {row.name for method in METHODS.values() for row in method.PAPER}
+    stated = {row.name for _, method in METHODS.items() for row in method.PAPER}
     events = ("full_reset", "head_reset", "shrink_perturb")
     assert set(METHODS.names()) <= methods | stated | META | set(events)
 

@@ -29,7 +29,7 @@ def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callabl
         yield f"signal {name}", lambda n=name: interruptions.signals(trials, n, some)
     for name in JOBS:
         yield f"full {name}", lambda n=name: interruptions.full_disks(trials, n, some)
-    for name in ("decode", "features", "episodes", "build"):
+    for name in ("decode", "features", "episodes"):
         yield f"cache {name}", lambda n=name: damage.caches(trials, n, many)
     for name in ("pretrain", "features", "episodes"):
         yield f"unfinished {name}", lambda n=name: damage.unfinished(trials, n, many)

@@ -13,8 +13,6 @@ from stress.trial import Trials, after, log, rng, torn
 NOTICED = "damaged"
 FILLED = {"features": with_features, "decode": with_decoded}
 """How the cache of a job comes about that starts without one."""
-READ = {"build": "board-results"}
-"""Part of the cache that a job reads; the others read all that is in theirs."""
 
 
 def caches(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
@@ -24,7 +22,7 @@ def caches(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
         folder, draw = trials.fresh(name, f"cache {seed}"), rng("cache", name, seed)
         if name in FILLED:
             FILLED[name](folder)
-        cache = sorted((folder / "cache" / READ.get(name, "")).rglob("*"))
+        cache = sorted((folder / "cache").rglob("*"))
         hurt = damage(draw, [file for file in cache if candidate(file)])
         result, failed = after(reference.job, folder)
         row.judge(reference.outcome, result, torn(reference.job, folder), failed)

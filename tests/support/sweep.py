@@ -10,6 +10,8 @@ import yaml
 from PIL import Image
 
 from fsbench.core.seeding import words
+from fsbench.results.outcomes import digest_records
+from fsbench.results.verification import read_cells
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.job import Workplace
 
@@ -66,9 +68,15 @@ def hashes(output: Path) -> dict[str, str]:
     """Weights of all runs and records of all results below a sweep's folder."""
     runs = {p.parent.name: p for p in output.glob("runs/*/run.json")}
     hashes = {name: read_json(path)["weights_hash"] for name, path in runs.items()}
-    for path in (output / "results").rglob("*w*s-*.json"):
-        hashes[str(path.relative_to(output))] = read_json(path)["records_digest"]
-    return hashes
+    return hashes | hash_results(output / "results")
+
+
+def hash_results(folder: Path) -> dict[str, str]:
+    """Digest of the records of every result below a folder, by weights and column."""
+    cells = read_cells(folder) if folder.exists() else ()
+    return {
+        f"{c.result.backbone.identity} {c.result.column}": digest_records(c.records) for c in cells
+    }
 
 
 def read_json(path: Path) -> Any:

@@ -62,8 +62,8 @@ def test_only_a_row_that_the_board_names_is_a_control() -> None:
 
 def test_the_controls_of_an_entry_come_first_and_serve_no_other() -> None:
     rows = {name: [run(name, facts(name), a=[0.5])] for name in ("llf", "swr", "normal")}
-    own = {"llf": [run("llf control 0", facts(), a=[0.25])]}
-    llf, swr, plain = group_rows(rows, own)[0]
+    own_controls = {"llf": [run("llf control 0", facts(), a=[0.25])]}
+    llf, swr, plain = group_rows(rows, own_controls)[0]
     control = match_controls(llf, [plain])["normal"].group
     assert control is not None
     assert control.name == "control of llf"

@@ -42,7 +42,8 @@ def test_every_meta_learner_is_in_the_table() -> None:
 
 
 def test_every_reparametrization_and_every_init_is_in_the_table() -> None:
-    by_rank = {rank: {m().name for m in METHODS.values() if rank == m.RANK} for rank in ActingOrder}
+    methods = [method for _, method in METHODS.items()]
+    by_rank = {rank: {m().name for m in methods if rank == m.RANK} for rank in ActingOrder}
     assert by_rank[ActingOrder.REPARAMETRIZATION] == REPARAMETRIZATIONS
     assert by_rank[ActingOrder.INIT] == INITS
 

@@ -88,7 +88,8 @@ def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str, sh
         met = {pair[image] for image in support.ravel()}
         with torch.no_grad():
             predicted = head(torch.from_numpy(inputs.features).double()).argmax(dim=1).numpy()
-        for label, c in enumerate(block.class_ids[row]):
+        drawn = EpisodeSampler.of(spec.episode, dataset).episode(i).class_ids
+        for label, c in enumerate(drawn):
             left = [
                 image
                 for image in np.flatnonzero(dataset.labels == c)
@@ -106,8 +107,7 @@ def test_sampled_queries_count_as_they_were_scored() -> None:
     episodes = [sampler.episode(i) for i in range(3)]
     correct = np.random.default_rng(0).random((3, EPISODE.n_way, EPISODE.n_query)) < 0.5
     flags = np.zeros(3, dtype=bool)
-    classes = np.stack([episode.class_ids for episode in episodes])
-    records = EpisodeRecords(np.arange(3), classes, correct, flags, ~flags)
+    records = EpisodeRecords(np.arange(3), correct, flags, ~flags)
     padded = gather_features(inputs.features, np.arange(1), torch.empty(0)).shape[1]
     tied = UntrainedHeads(torch.zeros(3, padded, EPISODE.n_way), torch.zeros(3, EPISODE.n_way))
     right, total = counts(scoring.score_dense_queries(records, inputs, episodes, tied))

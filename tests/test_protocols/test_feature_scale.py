@@ -11,6 +11,7 @@ from torch import nn
 import fsbench
 from fsbench.cli.main import run
 from fsbench.core import seeding
+from fsbench.results.entry import write_entry
 from fsbench.results.table import warn_of_scale
 from fsbench.results.verification import episode_records, read_cells
 from leaderboard.tables import rank_board
@@ -46,8 +47,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcomes(root: Path, head: str) -> list[Sequence[bool]]:
-    files = [next((root / str(scale)).rglob(f"5w5s-{head}-*.json")) for scale in SCALES]
-    return [episode_records(file).correct.tolist() for file in files]
+    tasks = [f"{root / str(scale)}:toy_scan:5w5s/{head}" for scale in SCALES]
+    return [episode_records(task).correct.tolist() for task in tasks]
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -100,10 +101,9 @@ def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) ->
 
 def test_a_board_warns(tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("0.1", "1.0"):
-        for file in (results / name).rglob("5w5s-linear-*"):
-            target = tmp_path / name / file.relative_to(results / name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.read_bytes())
+        (cell,) = (c for c in read_cells(results / name) if c.result.task.head == "linear")
+        home = tmp_path / name / cell.model / cell.result.backbone.identity[:12]
+        write_entry(home, [(cell.result, cell.records)])
         with pytest.raises(SystemExit) as stop:
             run(["submit", str(tmp_path / name), "--board", str(tmp_path / "board"), "--name",
                  f"scale{name}", "--authors", "A", "--link", "https://example.org", "--license",

@@ -39,7 +39,7 @@ def test_hand_count(tmp_path: Path) -> None:
         backbones=[backbone],
         submit=ENTRY,
     )
-    assert kinds(jobs) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 11}
+    assert kinds(jobs) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 6}
     order = list(jobs.jobs)
     assert all(order.index(n) < order.index(key) for key in order for n in jobs.needs[key])
     trained = [job for job in jobs.jobs.values() if isinstance(job, TrainingJob)]
@@ -136,8 +136,8 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
 
 
 def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\{recipe\}"):
-        graph(tmp_path, submit={**ENTRY, "name": "{recipe}"})
+    with pytest.raises(UsageError, match=r"\{colour\}"):
+        graph(tmp_path, submit={**ENTRY, "name": "{colour}"})
 
 
 def test_nothing_is_done_at_first(tmp_path: Path) -> None:
