@@ -71,9 +71,9 @@ def require_use(environment: Path, work: Path) -> None:
     require("5w1s" in call(fsbench, "show", "results", cwd=work, env=env), "no result is shown")
     listed = json.loads(call(fsbench, "ls", "entries", "--json", cwd=work, env=env))
     require(len(listed) == len(PUBLISHED), f"{len(listed)} of {len(PUBLISHED)} entries are listed")
-    board = ("--board", ROOT / "leaderboard" / "entries")
-    shown = call(fsbench, "leaderboard", "show", *board, cwd=work, env=env)
-    require("pilot-normal-s0" in shown, "no measured entry of the clone is shown")
+    board = ("--board", ROOT / "leaderboard" / "studies" / "pilot" / "entries")
+    shown = call(fsbench, "leaderboard", "show", *board, "--wide", cwd=work, env=env)
+    require("pilot-normal" in shown, "no measured entry of the clone is shown")
     require("seal-paper-seal" in shown, "no published row is shown beside the clone's board")
     call(fsbench, "leaderboard", "check", *board, cwd=work, env=env)
 
