@@ -56,6 +56,15 @@ class Mark:
     x: float = 0.0
     front: bool = False
 
+    @classmethod
+    def in_percent(
+        cls, name: str, value: float, half: float | None, x: float, **look: bool
+    ) -> "Mark":
+        """Return a mark of fractions. half: of the interval, None if it is unknown."""
+        value, half = 100 * value, half and 100 * half
+        ends = None if half is None else (value - half, value + half)
+        return cls(name, value, ends, x=x, **look)
+
     @property
     def colour(self) -> str:
         if not self.significant:
@@ -204,11 +213,8 @@ def draw_bars(
     series: Mapping[str, Sequence[float]],
     title: str,
     unit: str,
-    *,
-    log: bool = False,
-    reference: float | None = None,
 ) -> "Figure":
-    """Return one bar of each series for each name. reference: a number with a dashed line."""
+    """Return one bar of each series for each name."""
     height = 70 + 16 * len(series) + (8 + 12 * len(series)) * max(len(names), 1)
     figure = plotting.create_figure(WIDTH, height, title)
     axes = figure.add_subplot()
@@ -216,12 +222,8 @@ def draw_bars(
     for k, (label, values) in enumerate(series.items()):
         rows = [row + thick * (k - (len(series) - 1) / 2) for row in range(len(names))]
         bars = axes.barh(rows, values, 0.9 * thick, color=SERIES[k], label=label)
-        axes.bar_label(bars, fmt=plotting.short_number if log else "{:.2f}", padding=3)
+        axes.bar_label(bars, fmt="{:.2f}", padding=3)
     name_rows(axes, names)
-    if log and names:
-        plotting.set_scale(axes, "x", "log")
-    if reference is not None:
-        axes.axvline(reference, **GUIDE)
     axes.set_xlabel(unit)
     if len(series) > 1:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1))

@@ -10,14 +10,11 @@ from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts
 from leaderboard.methods.gains import (
-    GainKey,
-    MatchedControl,
-    adjust_gains,
-    compute_gain_over,
+    Controls,
+    compute_gains,
     compute_in_domain_gains,
-    estimate_components,
+    list_draws,
     match_controls,
-    pair_runs,
     pool_seed_variance,
 )
 from leaderboard.methods.record import (
@@ -25,13 +22,11 @@ from leaderboard.methods.record import (
     CostAxis,
     Gain,
     MethodBoard,
-    MethodControl,
     MethodCosts,
     MethodRow,
     MethodScore,
-    VarianceComponents,
 )
-from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
+from leaderboard.methods.runs import MethodRun, SeedGroup, align_runs, group_rows
 from leaderboard.ranking.seeds import (
     average_columns,
     average_seeds,
@@ -44,67 +39,69 @@ from leaderboard.tables import BoardTable, rank_board
 
 OVERALL = ""
 """The key of the mean over all columns."""
+Gains = Mapping[str, Mapping[ControlKind, Mapping[str, Gain]]]
+"""Column, or overall -> kind of control -> row -> gain."""
 
 
 def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodBoard, ...]:
     """Build the method boards of every track. Raises ValidationFailed, UsageError."""
-    views = rank_board(folder, report)
-    return tuple(board for view in views for board in build_from_table(view))
+    return tuple(b for table in rank_board(folder, report) for b in build_from_table(table))
 
 
-def build_from_table(view: BoardTable) -> tuple[MethodBoard, ...]:
+def build_from_table(table: BoardTable) -> tuple[MethodBoard, ...]:
     """Build a method board per network and part of a source; at least one."""
-    rows = {row: make_runs(view, names) for row, names in view.members.items()}
-    own_controls = {row: make_runs(view, names) for row, names in view.own_controls.items()}
-    first = {row: runs[0].facts for row, runs in rows.items() if runs}
-    self_reported = {row for row in rows if list_self_reported(view, row)}
-    track, boards = view.track.label if view.track else "", []
-    for label, entries in split_conditions(first, first).items():
-        part = {row: rows[row] for row in entries}
-        named = (view.controls, own_controls, view.pooled)
-        board = build_method_board(view.name, view.ranking.columns, part, *named)
-        marked = (
-            row.model_copy(update={"self_reported": not self_reported.isdisjoint(row.entries)})
-            for row in board.rows
+    rows = {row: make_runs(table, names) for row, names in table.members.items()}
+    rows = {row: runs for row, runs in rows.items() if runs}
+    own_controls = {row: make_runs(table, names) for row, names in table.own_controls.items()}
+    self_reported = {row for row in rows if list_self_reported(table, row)}
+    track, boards = table.track.label if table.track else "", []
+    parts = split_conditions({row: runs[0].facts for row, runs in rows.items()})
+    for label, entries in parts.items():
+        board = build_method_board(
+            table.name,
+            table.ranking.columns,
+            {entry: rows[entry] for entry in entries},
+            table.controls,
+            own_controls,
+            table.pooled,
+            self_reported,
         )
         shown = ", ".join(filter(None, (track, label)))
-        boards.append(board.model_copy(update={"track": shown, "rows": tuple(marked)}))
+        boards.append(board.model_copy(update={"track": shown}))
     return tuple(boards)
 
 
-def make_runs(view: BoardTable, names: Iterable[str]) -> list[MethodRun]:
+def make_runs(table: BoardTable, names: Iterable[str]) -> list[MethodRun]:
     """Return the networks of these names that have outcomes."""
-    measured = (name for name in names if view.contenders.get(name))
-    return [MethodRun(name, view.backbones[name], view.contenders[name]) for name in measured]
+    measured = (name for name in names if table.contenders.get(name))
+    return [MethodRun(name, table.backbones[name], table.contenders[name]) for name in measured]
 
 
-def split_conditions(
-    entries: Iterable[str], backbones: Mapping[str, BackboneFacts]
-) -> dict[str, list[str]]:
+def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[str]]:
     """Return label -> entries of one network and part of a source, whose gains are one family.
 
     Labels say in what they differ. Networks without training join every part of their
     architecture, and the first part if there is none.
     """
     keys = {
-        entry: (name, str(facts.training.view.source_subset or "") if facts.training else None)
-        for entry, facts in ((entry, backbones[entry]) for entry in entries)
-        for name in [facts.architecture.partition("@")[0]]
+        entry: (
+            facts.architecture.partition("@")[0],
+            str(facts.training.view.source_subset or "") if facts.training else None,
+        )
+        for entry, facts in backbones.items()
     }
     parts = sorted({(name, part) for name, part in keys.values() if part is not None})
+    parts = parts or [("", "")]
     differ = [len(set(values)) > 1 for values in zip(*parts, strict=True)]
-    labels = [
-        ", ".join(value for value, shown in zip(part, differ, strict=True) if shown and value)
-        for part in parts
-    ]
-    members: dict[str, list[str]] = {label: [] for label in labels or [""]}
-    for entry, (name, part) in keys.items():
-        joined = [label for label, key in zip(labels, parts, strict=True) if key == (name, part)]
-        if part is None:
-            joined = [x for x, key in zip(labels, parts, strict=True) if key[0] == name]
-        for label in joined or [next(iter(members))]:
-            members[label].append(entry)
-    return members
+    members: dict[tuple[str, str], list[str]] = {part: [] for part in parts}
+    for entry, (name, subset) in keys.items():
+        joined = [part for part in parts if part[0] == name and subset in (None, part[1])]
+        for part in joined or parts[:1]:
+            members[part].append(entry)
+    return {
+        ", ".join(word for word, shown in zip(part, differ, strict=True) if shown and word): entries
+        for part, entries in members.items()
+    }
 
 
 def build_method_board(
@@ -114,122 +111,101 @@ def build_method_board(
     controls: Collection[str] = (),
     own_controls: Mapping[str, Sequence[MethodRun]] | None = None,
     pooled: Collection[str] | None = None,
+    self_reported: Collection[str] = (),
 ) -> MethodBoard:
     """Build the record from the runs of the entries.
 
-    controls: entries that the board names; own_controls: entry -> the controls that it
-    takes along; pooled: entries whose spread between seeds is pooled, all by default.
+    controls: entries that the board names; own_controls: entry -> the controls that it takes along;
+    pooled: entries whose spread between seeds is pooled, all by default; self_reported: entries
+    with a result that no signed badge covers.
     """
     groups, left_out = group_rows(rows, own_controls or {})
     by_entry = {group.entry: group for group in groups}
     named = [by_entry[entry] for entry in controls if entry in by_entry]
     matches = {group.name: match_controls(group, named) for group in groups}
-    spread = [g.runs for g in groups if g.training and (pooled is None or g.entry in pooled)]
-    gains = adjust_gains(compute_gains(groups, matches, columns, spread))
-    in_domain = compute_in_domain_gains(groups, matches)
+    spread = [g for g in groups if g.training and (pooled is None or g.entry in pooled)]
+    parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
+    gains = {
+        part: compute_gains(groups, matches, of, pool_seed_variance(spread, of))
+        for part, of in parts.items()
+    }
+    on_source = compute_in_domain_gains(groups, matches)
     built = [
-        build_row(group, matches[group.name], columns, gains).model_copy(
-            update={"source_gain": in_domain.get(group.name)}
+        build_row(
+            group,
+            matches[group.name],
+            {part: score_group(group, of, gains[part]) for part, of in parts.items()},
+            on_source.get(group.name),
+            group.entry in self_reported,
         )
         for group in groups
     ]
     built.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
-    on = find_fronts(built)
+    fronts = find_fronts(built)
     return MethodBoard(
         board=name,
         columns=tuple(columns),
         alpha=ALPHA,
-        rows=tuple(row.model_copy(update={"front": on[row.name]}) for row in built),
+        rows=tuple(row.model_copy(update={"front": fronts[row.name]}) for row in built),
         left_out=left_out,
     )
 
 
-def compute_gains(
-    groups: Sequence[SeedGroup],
-    matches: Mapping[str, Mapping[ControlKind, MatchedControl]],
-    columns: Sequence[str],
-    spread: Sequence[Sequence[MethodRun]],
-) -> dict[GainKey, Gain]:
-    """Return the gain of every row over each of its controls, by column and overall.
-
-    spread: rows whose variance between seeds is pooled.
-    """
-    parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
-    pooled = {name: pool_seed_variance(spread, part) for name, part in parts.items()}
-    gains = {
-        (group.name, name, kind): compute_gain_over(group.runs, kind, control, part, pooled[name])
-        for group in groups
-        for kind, control in matches[group.name].items()
-        for name, part in parts.items()
-    }
-    return {key: gain for key, gain in gains.items() if gain is not None}
-
-
 def build_row(
     group: SeedGroup,
-    matches: Mapping[ControlKind, MatchedControl],
-    columns: Sequence[str],
-    gains: Mapping[GainKey, Gain],
+    controls: Controls,
+    scores: Mapping[str, MethodScore | None],
+    source_gain: Gain | None,
+    self_reported: bool,
 ) -> MethodRow:
+    """Return the record of a row. scores: by column, and overall."""
     training, facts = group.training, group.runs[0].facts
     accuracies = [run.facts.source_accuracy for run in group.runs]
     measured = [accuracy for accuracy in accuracies if accuracy is not None]
-
-    def part(name: str, of: Sequence[str]) -> MethodScore | None:
-        row_gains = {
-            kind: gains[key] for kind in matches if (key := (group.name, name, kind)) in gains
-        }
-        return score_runs(group.runs, of, row_gains) if of and set(of) <= group.columns else None
-
-    cells = {column: part(column, [column]) for column in columns}
     return MethodRow(
         name=group.name,
+        entry=group.entry,
         method=group.method,
         recipe=training and training.view.name,
         plan=training and training.plan,
         schedule=training and training.view.schedule,
-        restarts=training and training.restarts,
         architecture=facts.architecture,
-        pretraining_data=facts.pretraining_data,
-        entries=(group.entry,),
         seeds=group.seeds,
-        n_seeds=len(group.seeds),
-        cells={column: score for column, score in cells.items() if score is not None},
-        overall=part(OVERALL, columns),
+        cells={column: score for column, score in scores.items() if score and column != OVERALL},
+        overall=scores[OVERALL],
         source_accuracy=float(np.mean(measured)) if len(measured) == len(accuracies) else None,
+        source_gain=source_gain,
+        self_reported=self_reported,
         controls={
-            kind: MethodControl(row=match.group.name)
-            if match.group
-            else MethodControl(reason=match.reason)
-            for kind, match in matches.items()
+            k: control.name for k, control in controls.items() if not isinstance(control, str)
         },
+        missing={kind: reason for kind, reason in controls.items() if isinstance(reason, str)},
         costs=average_costs(group),
     )
 
 
-def score_runs(
-    runs: Sequence[MethodRun], columns: Sequence[str], gains: dict[ControlKind, Gain]
+def score_group(
+    group: SeedGroup, columns: Sequence[str], gains: Mapping[ControlKind, Mapping[str, Gain]]
 ) -> MethodScore | None:
-    """Return the score of runs over one or more columns; None if they share no outcome."""
-    ours, _, draws = runs_pair = pair_runs(runs, (), columns)
-    if not all(column.size for column in ours[0]):
+    """Return the score in the mean of columns; None if a seed lacks one or none is shared."""
+    if not columns or not group.has_columns(columns):
         return None
-    center = average_seeds(ours)
+    runs, draws = align_runs(group.runs, columns), list_draws(group.runs, columns)
+    if not all(column.size for column in runs[0]):
+        return None
+    center = average_seeds(runs)
     paired = statistics.measure_columns(center, draws)
-    several = len(runs) > 1
-    if len(columns) == 1:
-        spread = estimate_components(np.stack([column for (column,) in ours]))
-    else:
-        spread = VarianceComponents(seeds=estimate_seed_variance(ours, draws) if several else None)
+    over_seeds = variance = None
+    if len(runs) > 1:
+        over_seeds = compute_seed_interval(paired.gap, [runs], paired.se, draws).ci95
+        variance = estimate_seed_variance(runs, draws)
     return MethodScore(
         mean=average_columns(center),
         ci95=finite_or_none(paired.ci95),
-        ci95_seeds=finite_or_none(compute_seed_interval(paired.gap, [ours], paired.se, draws).ci95)
-        if several
-        else None,
-        n=runs_pair.n,
-        spread=spread,
-        gains=gains,
+        ci95_seeds=over_seeds and finite_or_none(over_seeds),
+        n=sum(column.size for column in center),
+        variance_seeds=variance and finite_or_none(variance),
+        gains={kind: of[group.name] for kind, of in gains.items() if group.name in of},
     )
 
 
@@ -237,9 +213,7 @@ def average_costs(group: SeedGroup) -> MethodCosts:
     """Return mean costs over the seeds; a random initialization costs nothing."""
     trainings = [run.training for run in group.runs if run.training]
     if not trainings:
-        return MethodCosts(
-            steps=0, samples=0, flops=0, hours=0, peak_memory_bytes=None, device=None
-        )
+        return MethodCosts()
     memory = [training.peak_memory_bytes for training in trainings]
     devices = {training.device for training in trainings}
     return MethodCosts(

@@ -1,32 +1,30 @@
 """Figures of a method board, one for each question, drawn from its record alone.
 
-    gains       which methods gain over plain training, and which gains survive Holm's correction
-    targets     gains by column
-    adaptation  gains with affine tuning against gains with linear heads
-    in_domain   accuracy on the targets against accuracy on the source
-    cost        gains against the cost of pretraining
-    spread      spread over pretraining seeds, beside that over episodes
-    episodes    how many episodes would settle the gains that are still open
+    gains            gains over plain training, and which of them survive Holm's correction
+    targets          gains by column
+    in_domain        accuracy on the targets against accuracy on the source
+    in_domain_gains  gains on the source
+    carry            gains on the targets against gains on the source
+    cost             gains against the cost of pretraining, in operations, which fit any machine
+    spread           half-widths of intervals over episodes, and over episodes and seeds
+    adaptation       gains with affine tuning against gains with linear heads
 
 A question that the board cannot answer has no figure.
 """
 
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from fsbench.core import statistics
 from fsbench.core.plotting import write_figure
-from fsbench.core.statistics import Goal, episodes_needed
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
 from leaderboard.figures import Mark, draw_bars, draw_gaps, draw_heat_map, draw_scatter
-from leaderboard.methods.record import ControlKind, Gain, InDomainGain, MethodBoard, MethodRow
+from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,67 +50,101 @@ def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
 
 def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dict[str, Figure]":
     """Return figures by name. others: other tables of the board."""
-    figures = {name: draw(board) for name, draw in QUESTIONS.items()}
-    figures["adaptation"] = draw_adaptation(board, (board, *others))
+    gains = [(row, row.gain) for row in board.rows if row.gain]
+    on_source = [(row, row.source_gain) for row in board.rows if row.source_gain]
+    both = [(row, gain, row.source_gain) for row, gain in gains if row.source_gain]
+    alpha = board.alpha
+    costs = [mark_gain(row, gain, alpha, x=row.costs.flops / 1e12) for row, gain in gains]
+
+    def title(words: str) -> str:
+        return f"{words}, {board.track}" if board.track else words
+
+    figures = {
+        "gains": draw_gains(gains, alpha, title("Gains on the targets")),
+        "targets": draw_columns(
+            board, [row for row, _ in gains], "normal", title(f"Gains over {PLAIN} by column")
+        )
+        if gains
+        else None,
+        "in_domain": draw_points(
+            [
+                mark
+                for row in board.rows
+                if row.source_accuracy is not None
+                and (mark := mark_accuracy(row, 100 * row.source_accuracy))
+            ],
+            title("Accuracy on the source and on the targets"),
+            "validation accuracy on the source (%)",
+            "mean accuracy on the targets (%)",
+        ),
+        "in_domain_gains": draw_gains(on_source, alpha, title("Gains on the source")),
+        "carry": draw_points(
+            [mark_gain(row, gain, alpha, x=100 * source.gap) for row, gain, source in both],
+            title("Gains on the source and on the targets"),
+            f"source: {GAIN}",
+            f"targets: {GAIN}",
+            level=True,
+        ),
+        "cost": draw_points(
+            costs if len({mark.x for mark in costs}) > 1 else [],
+            title("Gain and cost"),
+            "operations of a pretraining run (TFLOPs)",
+            GAIN,
+            level=True,
+        ),
+        "spread": draw_spread(board, title("Spread over seeds and over episodes")),
+        "adaptation": draw_points(
+            compare_heads(board, (board, *others)),
+            title("Gains of linear heads and of affine tuning"),
+            f"linear heads: {GAIN}",
+            f"affine tuning: {GAIN}",
+            level=True,
+            diagonal=True,
+        ),
+    }
     return {name: figure for name, figure in figures.items() if figure}
 
 
-def name_figure(board: MethodBoard, title: str) -> str:
-    return f"{title}, {board.track}" if board.track else title
-
-
-def mark_gain(row: MethodRow, gain: Gain | InDomainGain, alpha: float, x: float = 0.0) -> Mark:
+def mark_gain(row: MethodRow, gain: Gain, alpha: float, x: float = 0.0) -> Mark:
     """Return a gain in points; the gain of one seed is never significant."""
-    return Mark(
-        row.name,
-        100 * gain.gap,
-        in_percent(gain.interval),
-        significant=gain.is_significant(alpha),
-        single=len(gain.seeds) == 1,
-        x=x,
+    significant = gain.is_significant(alpha)
+    return Mark.in_percent(
+        row.name, gain.gap, gain.ci95, x, significant=significant, single=len(gain.seeds) == 1
     )
 
 
-def in_percent(interval: tuple[float | None, float | None]) -> tuple[float, float] | None:
-    """Return an interval of fractions in percent, None if it is unknown."""
-    low, high = interval
-    return None if low is None or high is None else (100 * low, 100 * high)
+def mark_accuracy(row: MethodRow, x: float, front: bool = False) -> Mark | None:
+    """Return the overall accuracy of a row in percent, None for a row without one."""
+    if (score := row.overall) is None:
+        return None
+    single = len(row.seeds) == 1
+    return Mark.in_percent(row.name, score.mean, score.ci95, x, single=single, front=front)
 
 
-def list_gains(board: MethodBoard) -> list[tuple[MethodRow, Gain]]:
-    """Return rows with their overall gain over plain training, best first."""
-    rows = [row for row in board.rows if row.overall and "normal" in row.overall.gains]
-    return [(row, row.overall.gains["normal"]) for row in rows if row.overall]
+def draw_points(
+    marks: Sequence[Mark],
+    title: str,
+    x: str,
+    y: str,
+    *,
+    level: bool = False,
+    diagonal: bool = False,
+) -> "Figure | None":
+    """Draw marks as draw_scatter does; None for fewer than two."""
+    if len(marks) < 2:
+        return None
+    return draw_scatter(marks, title, x, y, level=level, diagonal=diagonal)
 
 
 def draw_gains(
-    board: MethodBoard, gains: Sequence[tuple[MethodRow, Gain | InDomainGain]], title: str
+    gains: Sequence[tuple[MethodRow, Gain]], alpha: float, title: str
 ) -> "Figure | None":
     """Draw gains by row, coloured after Holm's correction, with the number of seeds."""
     marks = []
     for row, gain in gains:
         name = f"{row.name}, {len(gain.seeds)} seed{'s' if len(gain.seeds) > 1 else ''}"
-        marks.append(replace(mark_gain(row, gain, board.alpha), name=name))
-    return draw_gaps(marks, name_figure(board, title), PLAIN) if marks else None
-
-
-def draw_carry(board: MethodBoard) -> "Figure | None":
-    """Draw the gains on the targets against those on the source."""
-    marks = [
-        mark_gain(row, gain, board.alpha, x=100 * row.source_gain.gap)
-        for row, gain in list_gains(board)
-        if row.source_gain
-    ]
-    title = name_figure(board, "Gains on the source and on the targets")
-    x, y = f"source: {GAIN}", f"targets: {GAIN}"
-    return draw_scatter(marks, title, x, y, level=True) if len(marks) > 1 else None
-
-
-def draw_targets(board: MethodBoard) -> "Figure | None":
-    """Draw the gains of each column."""
-    rows = [row for row, _ in list_gains(board)]
-    title = name_figure(board, f"Gains over {PLAIN} by column")
-    return draw_columns(board, rows, "normal", title) if rows else None
+        marks.append(replace(mark_gain(row, gain, alpha), name=name))
+    return draw_gaps(marks, title, PLAIN) if marks else None
 
 
 def draw_columns(
@@ -132,8 +164,23 @@ def draw_columns(
     return draw_heat_map(names, columns, marks, title)
 
 
-def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> "Figure | None":
-    """Draw gains of affine tuning against those of linear heads, in tasks and seeds with both.
+def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
+    """Draw both half-widths of the interval of the overall accuracy, for several seeds."""
+    halves = {
+        row.name: (100 * score.ci95, 100 * score.ci95_seeds)
+        for row in board.rows
+        if (score := row.overall) and score.ci95 is not None and score.ci95_seeds is not None
+    }
+    series = {
+        "over episodes, for these seeds": [episodes for episodes, _ in halves.values()],
+        "over episodes and seeds": [both for _, both in halves.values()],
+    }
+    unit = "half-width of the 95 % interval (points)"
+    return draw_bars([*halves], series, title, unit) if halves else None
+
+
+def compare_heads(board: MethodBoard, boards: Sequence[MethodBoard]) -> list[Mark]:
+    """Return gains of affine tuning over those of linear heads, in tasks and seeds with both.
 
     Linear columns may have a table of their own, with more seeds for each row.
     """
@@ -141,17 +188,13 @@ def draw_adaptation(board: MethodBoard, boards: Sequence[MethodBoard]) -> "Figur
     for other in boards:
         both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
         rows = product(board.rows, other.rows) if both else ()
-        for row, twin in ((r, t) for r, t in rows if set(r.entries) <= set(t.entries)):
+        for row, twin in ((r, t) for r, t in rows if r.entry == t.entry):
             x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
             seeds = sorted(x.keys() & y.keys())
             if seeds:
                 linear, affine = (100 * mean(gains[seed] for seed in seeds) for gains in (x, y))
                 marks.append(Mark(twin.name, affine, single=len(seeds) == 1, x=linear))
-    title = name_figure(board, "Gains of linear heads and of affine tuning")
-    x_label, y_label = f"linear heads: {GAIN}", f"affine tuning: {GAIN}"
-    if not marks:
-        return None
-    return draw_scatter(marks, title, x_label, y_label, level=True, diagonal=True)
+    return marks
 
 
 def linear_twin(column: str) -> str | None:
@@ -169,94 +212,3 @@ def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
         return {}
     seeds = set.intersection(*map(set, by_seed))
     return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
-
-
-def mark_accuracy(row: MethodRow, x: float, front: bool = False) -> Mark | None:
-    """Return the overall accuracy of a row in percent, None for a row without one."""
-    if row.overall is None:
-        return None
-    mean, interval = 100 * row.overall.mean, in_percent(row.overall.interval)
-    return Mark(row.name, mean, interval, single=row.n_seeds == 1, x=x, front=front)
-
-
-def draw_in_domain(board: MethodBoard) -> "Figure | None":
-    """Draw accuracy on the targets against accuracy on the source."""
-    rows = [row for row in board.rows if row.source_accuracy is not None]
-    marks = [m for row in rows if (m := mark_accuracy(row, 100 * (row.source_accuracy or 0)))]
-    title = name_figure(board, "Accuracy on the source and on the targets")
-    x, y = "validation accuracy on the source (%)", "mean accuracy on the targets (%)"
-    return draw_scatter(marks, title, x, y) if len(marks) > 1 else None
-
-
-def draw_cost(board: MethodBoard) -> "Figure | None":
-    """Draw gains against floating-point operations, which unlike hours fit any machine.
-
-    None if all runs cost the same.
-    """
-    gains = list_gains(board)
-    marks = [mark_gain(r, gain, board.alpha, x=r.costs.flops / 1e12) for r, gain in gains]
-    title, x = name_figure(board, "Gain and cost"), "operations of a pretraining run (TFLOPs)"
-    is_worth_it = len({mark.x for mark in marks}) > 1
-    return draw_scatter(marks, title, x, GAIN, level=True) if is_worth_it else None
-
-
-def draw_spread(board: MethodBoard) -> "Figure | None":
-    """Draw both half-widths of the interval of the overall accuracy, for several seeds."""
-    halves = {
-        row.name: (100 * row.overall.ci95, 100 * row.overall.ci95_seeds)
-        for row in board.rows
-        if row.overall and row.overall.ci95 is not None and row.overall.ci95_seeds is not None
-    }
-    title = name_figure(board, "Spread over seeds and over episodes")
-    series = {
-        "over episodes, for these seeds": [episodes for episodes, _ in halves.values()],
-        "over episodes and seeds": [both for _, both in halves.values()],
-    }
-    unit = "half-width of the 95 % interval (points)"
-    return draw_bars([*halves], series, title, unit) if halves else None
-
-
-def draw_episodes(board: MethodBoard) -> "Figure | None":
-    """Draw the episodes for each column that detect a gap of the measured size (power 0.8).
-
-    Where pretraining seeds are what is uncertain, more episodes do not help.
-    """
-    columns = len(board.columns)
-    unsettled = {
-        row.name: gain
-        for row, gain in list_gains(board)
-        if gain.p_holm >= board.alpha and gain.covers == "episodes" and gain.ci95 and gain.gap != 0
-    }
-    if not unsettled:
-        return None
-    return draw_bars(
-        [*unsettled],
-        {"episodes": [count_episodes_needed(gain, columns) for gain in unsettled.values()]},
-        name_figure(board, "Episodes that would settle what is open"),
-        f"episodes that would separate the method from {PLAIN} (dashed: episodes run)",
-        log=True,
-        reference=max(gain.n / columns for gain in unsettled.values()),
-    )
-
-
-def count_episodes_needed(gain: Gain, columns: int) -> int:
-    """Return episodes for each column, by the z test of core/statistics.py, uncorrected."""
-    n = gain.n / columns
-    sd = (gain.ci95 or 0.0) / statistics.Z95 * math.sqrt(n)
-    return episodes_needed(sd, Goal(gap=abs(gain.gap)))
-
-
-QUESTIONS: "dict[str, Callable[[MethodBoard], Figure | None]]" = {
-    "gains": lambda board: draw_gains(board, list_gains(board), "Gains on the targets"),
-    "targets": draw_targets,
-    "in_domain": draw_in_domain,
-    "in_domain_gains": lambda board: draw_gains(
-        board,
-        [(row, row.source_gain) for row in board.rows if row.source_gain],
-        "Gains on the source",
-    ),
-    "carry": draw_carry,
-    "cost": draw_cost,
-    "spread": draw_spread,
-    "episodes": draw_episodes,
-}

@@ -7,11 +7,11 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import digest
-from leaderboard.ranking.tiers import Outcomes
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.seeds import Columns
 
 RANDOM = "random init"
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
@@ -20,7 +20,7 @@ TELLING = ("schedule", "plan.rounds", "plan.epochs", "batch_size", "optimizer", 
 PRIORITY = {name: i for i, name in enumerate(TELLING)}
 """Fields of a recipe that are preferred for distinguishing rows of one method."""
 NO_RUN = "not pretrained by fsbench: its training is unknown"
-NO_RECIPE = "its results have no recipe and cost: evaluate it again with --overwrite"
+NO_RECIPE = "its results have no recipe and cost, which a new evaluation would record"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class MethodRun:
 
 @dataclass(frozen=True, eq=False)
 class SeedGroup:
-    """The runs of an entry, sorted by seed; the name is unique on the board.
+    """The runs of an entry, a seed each; the name is unique on the board.
 
     own_controls: controls that the entry takes along.
     """
@@ -79,13 +79,24 @@ class SeedGroup:
     def seeds(self) -> tuple[int, ...]:
         return tuple(run.seed for run in self.runs)
 
-    @property
-    def columns(self) -> set[str]:
-        """Columns that every seed has."""
-        return set.intersection(*(set(run.outcomes) for run in self.runs))
+    def has_columns(self, columns: Iterable[str]) -> bool:
+        """Return whether every seed has these columns."""
+        return all(column in run.outcomes for column in columns for run in self.runs)
 
-    def of(self, seeds: Iterable[int]) -> tuple[MethodRun, ...]:
-        return tuple(run for run in self.runs if run.seed in set(seeds))
+    def select(self, seeds: Sequence[int]) -> "SeedGroup":
+        """Return the group with these seeds, in their order."""
+        runs = sorted((run for run in self.runs if run.seed in seeds), key=lambda run: run.seed)
+        return replace(self, runs=tuple(runs))
+
+    @cached_property
+    def serves(self) -> str:
+        """What the rows share whose control it may be; empty for a method.
+
+        It is the conditions of plain training, or the shape of a random initialization.
+        """
+        if self.training is None:
+            return self.runs[0].shape
+        return self.training.conditions() if self.training.plain else ""
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -117,26 +128,21 @@ def group_rows(
     rows: entry -> its runs; own_controls: entry -> the controls that it takes along.
     """
     left_out: dict[str, str] = {}
-    groups = []
-    for entry, runs in rows.items():
-        first = runs[0]
-        if first.training is None and first.facts.random_init is None:
-            left_out[entry] = NO_RECIPE if first.facts.source == "run" else NO_RUN
-        else:
-            controls = group_controls(entry, own_controls.get(entry, ()))
-            groups.append(SeedGroup("", entry, tuple(runs), controls))
     twins: dict[str, list[SeedGroup]] = {}
-    for group in groups:
+    for entry, runs in rows.items():
+        first = runs[0].facts
+        if first.training is None and first.random_init is None:
+            left_out[entry] = NO_RECIPE if first.source == "run" else NO_RUN
+            continue
+        by_recipe: dict[str, list[MethodRun]] = {}
+        for run in own_controls.get(entry, ()):
+            by_recipe.setdefault(run.row, []).append(run)
+        name = f"control of {entry}"
+        controls = tuple(SeedGroup(name, entry, tuple(part)) for part in by_recipe.values())
+        group = SeedGroup("", entry, tuple(runs), controls)
         twins.setdefault(group.method, []).append(group)
-    return tuple(replace(g, name=make_name(g, twins[g.method])) for g in groups), left_out
-
-
-def group_controls(entry: str, runs: Iterable[MethodRun]) -> tuple[SeedGroup, ...]:
-    """Return the controls that an entry takes along, one group per recipe."""
-    parts: dict[str, list[MethodRun]] = {}
-    for run in runs:
-        parts.setdefault(run.row, []).append(run)
-    return tuple(SeedGroup(f"control of {entry}", entry, tuple(p)) for p in parts.values())
+    named = {g.entry: replace(g, name=make_name(g, of)) for of in twins.values() for g in of}
+    return tuple(named[entry] for entry in rows if entry in named), left_out
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
@@ -160,11 +166,14 @@ def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
     return group.method + (f" ({', '.join(shown)})" if shown else "")
 
 
-def align_outcomes(runs: Sequence[MethodRun], column: str) -> list[NDArray[np.float64]]:
-    """Return the outcomes (n,) of each run on the episodes or test images that all have."""
-    outcomes = [run.outcomes[column] for run in runs]
-    first = outcomes[0].index
-    if all(o.index is first or np.array_equal(o.index, first) for o in outcomes):
-        return [o.values for o in outcomes]
-    index = reduce(np.intersect1d, (o.index for o in outcomes))
-    return [o.values[np.isin(o.index, index)] for o in outcomes]
+def align_runs(runs: Sequence[MethodRun], columns: Sequence[str]) -> list[Columns]:
+    """Return of each run the outcomes (n,) by column, on the episodes or images that all have."""
+    aligned = []
+    for outcomes in ([run.outcomes[column] for run in runs] for column in columns):
+        first = outcomes[0].index
+        if all(o.index is first or np.array_equal(o.index, first) for o in outcomes):
+            aligned.append([o.values for o in outcomes])
+        else:
+            index = reduce(np.intersect1d, (o.index for o in outcomes))
+            aligned.append([o.values[np.isin(o.index, index)] for o in outcomes])
+    return [list(columns_of_run) for columns_of_run in zip(*aligned, strict=True)]

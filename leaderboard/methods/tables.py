@@ -9,28 +9,25 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import mean
-from typing import get_args
 
 from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns, split_labels
 from leaderboard.badges import SELF_REPORTED
+from leaderboard.methods.gains import KINDS
 from leaderboard.methods.record import (
     ControlKind,
     Gain,
-    InDomainGain,
     MethodBoard,
+    MethodCosts,
     MethodRow,
     MethodScore,
 )
 from leaderboard.reports.csv import guard_formula
 from leaderboard.reports.render import ONE_SEED, SELF_MARK, SELF_NOTE, render_table, to_percent
 
-KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
-ROW_FIELDS = ("row", "method", "recipe", "plan", "schedule", "restarts", "architecture", "n_seeds")
-SCORE_FIELDS = ("mean", "ci95", "ci95_seeds", "n")
-VARIANCE_FIELDS = ("seeds", "episodes", "residual")
+ROW_FIELDS = ("name", "method", "recipe", "plan", "schedule", "architecture")
+SCORE_FIELDS = ("mean", "ci95", "ci95_seeds", "n", "variance_seeds")
 GAIN_FIELDS = ("gap", "ci95", "p", "p_holm", "n", "covers")
-COST_FIELDS = ("steps", "samples", "flops", "hours", "peak_memory_bytes", "device")
 HEADINGS: dict[ControlKind, str] = {
     "normal": "over normal",
     "other_schedule": "over normal, other schedule",
@@ -45,7 +42,7 @@ GAIN_NOTE = (
     "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds. "
     "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds)."
 )
-COVERED = {"episodes": "", "seeds and episodes": " s", "pooled seeds and episodes": " p"}
+COVERED = {"seeds and episodes": " s", "pooled seeds and episodes": " p"}
 """Marks of intervals of gains, by what they cover."""
 COST_NOTE = (
     "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
@@ -72,27 +69,23 @@ def make_title(board: MethodBoard, what: str, *shared: str) -> str:
     """Return the title of a table with the marks that all its rows share."""
     title = f"{board.board}: {what}" + (f", {board.track}" if board.track else "")
     reported = [SELF_REPORTED] * all(row.self_reported for row in board.rows)
-    single = ["one seed per row"] * all(row.n_seeds == 1 for row in board.rows)
+    single = ["one seed per row"] * all(len(row.seeds) == 1 for row in board.rows)
     return " · ".join([title, *shared, *((*reported, *single) if board.rows else ())])
 
 
 def mark_row(board: MethodBoard, row: MethodRow) -> str:
     """Return the name of a row, marked if it has one seed and others have more."""
-    hollow = row.n_seeds == 1 and any(other.n_seeds > 1 for other in board.rows)
-    return f"{ONE_SEED} {row.name}" if hollow else row.name
+    is_single = len(row.seeds) == 1 and any(len(other.seeds) > 1 for other in board.rows)
+    return f"{ONE_SEED} {row.name}" if is_single else row.name
 
 
 def describe_gains(board: MethodBoard) -> tuple[str, ...]:
     """Return which gains over plain training survive, in a sentence, and what one seed shows."""
-    gains = {
-        row.name: row.overall.gains["normal"]
-        for row in board.rows
-        if row.overall and "normal" in row.overall.gains
-    }
-    tested = [name for name, gain in gains.items() if gain.covers == "seeds and episodes"]
-    survive = [name for name in tested if gains[name].is_significant(board.alpha)]
-    above = [f"{n} ({to_percent(gains[n].gap, '+')})" for n in survive if gains[n].gap > 0]
-    below = [f"{n} ({to_percent(gains[n].gap)})" for n in survive if gains[n].gap <= 0]
+    gains = [(row.name, row.gain) for row in board.rows if row.gain]
+    tested = [(name, gain) for name, gain in gains if gain.covers == "seeds and episodes"]
+    survive = [(name, gain) for name, gain in tested if gain.is_significant(board.alpha)]
+    above = [f"{n} ({to_percent(gain.gap, '+')})" for n, gain in survive if gain.gap > 0]
+    below = [f"{n} ({to_percent(gain.gap)})" for n, gain in survive if gain.gap <= 0]
     if not tested:
         finding = "No gain over normal is tested: none has two seeds on both sides."
     elif not survive:
@@ -101,43 +94,36 @@ def describe_gains(board: MethodBoard) -> tuple[str, ...]:
         sides = [f"above normal: {', '.join(above)}"] * bool(above)
         sides += [f"below normal: {', '.join(below)}"] * bool(below)
         finding = f"Gains that survive, of {len(tested)} tested: {'; '.join(sides)}."
-    single = any(row.n_seeds == 1 for row in board.rows)
-    return (finding, *([ONE_SEED_GAIN] if single else []))
+    return (finding, *[ONE_SEED_GAIN] * any(len(row.seeds) == 1 for row in board.rows))
 
 
 def make_gain_table(board: MethodBoard) -> TextTable:
     """Return the table of overall scores and gains; the note explains missing controls."""
     kinds = list_compared_kinds(board)
     headings = [HEADINGS[kind] for kind in kinds]
-    head = ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain")
-    variances = [row.overall.spread.seeds if row.overall else None for row in board.rows]
-    rows = [
-        (
-            *(
+    rows = []
+    for row in board.rows:
+        score = row.overall
+        variance = score.variance_seeds if score else None
+        mean_text = "-" if score is None else to_percent(score.mean) + format_half(score.ci95)
+        rows.append(
+            (
                 mark_row(board, row),
                 row.plan or "-",
-                str(row.n_seeds),
-                mark_self_reported(board, row, format_accuracy(row.overall)),
-            ),
-            "-" if variance is None else to_percent(variance**0.5),
-            *(format_gain(row.overall, kind, board.alpha) for kind in kinds),
-            mark_self_reported(board, row, format_in_domain(row, board.alpha)),
+                str(len(row.seeds)),
+                mark_self_reported(board, row, mean_text),
+                "-" if variance is None else to_percent(variance**0.5),
+                *(format_gain(score, kind, board.alpha) for kind in kinds),
+                mark_self_reported(board, row, format_in_domain(row, board.alpha)),
+            )
         )
-        for row, variance in zip(board.rows, variances, strict=True)
-    ]
-    note = "\n".join(
-        [
-            GAIN_NOTE.format(alpha=board.alpha),
-            *([SELF_NOTE] if any(row.self_reported for row in board.rows) else []),
-            *list_missing_controls(board),
-            *list_left_out(board),
-        ]
-    )
+    notes = [GAIN_NOTE.format(alpha=board.alpha)]
+    notes += [SELF_NOTE] * any(row.self_reported for row in board.rows)
     return TextTable(
         make_title(board, "methods"),
-        head,
+        ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain"),
         tuple(rows),
-        note,
+        "\n".join([*notes, *list_missing_controls(board), *list_left_out(board)]),
         describe_gains(board),
         optional=("in-domain", "plan", "sd seeds", *reversed(headings[1:])),
     )
@@ -145,18 +131,18 @@ def make_gain_table(board: MethodBoard) -> TextTable:
 
 def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
     """Return the kinds of control on the board; plain training in any case."""
-    there = {k for row in board.rows for k, control in row.controls.items() if control.row}
-    return [kind for kind in HEADINGS if kind in there or kind == "normal"]
+    return [k for k in KINDS if k == "normal" or any(k in row.controls for row in board.rows)]
 
 
 def make_target_table(board: MethodBoard) -> TextTable:
     """Return the table of methods by data set; `complete` has every column."""
     short, common = shorten_columns(board.columns)
-    columns_by_dataset: dict[str, list[str]] = {}
+    by_dataset: dict[str, list[str]] = {}
     for column, (dataset, _) in zip(board.columns, split_labels(board.columns)[0], strict=True):
-        columns_by_dataset.setdefault(dataset, []).append(column)
-    complete, averages = (
-        tuple(
+        by_dataset.setdefault(dataset, []).append(column)
+
+    def list_rows(groups: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(
             (
                 mark_row(board, row),
                 *(
@@ -166,22 +152,18 @@ def make_target_table(board: MethodBoard) -> TextTable:
             )
             for row in board.rows
         )
-        for groups in ([[column] for column in board.columns], columns_by_dataset.values())
-    )
+
     table = TextTable(
         make_title(board, "targets", *([common] if common else [])),
         ("method", *short),
-        complete,
+        list_rows([[column] for column in board.columns]),
         TARGET_NOTE,
     )
-    if len(columns_by_dataset) == len(board.columns):
+    if len(by_dataset) == len(board.columns):
         return table
+    rows = list_rows([*by_dataset.values()])
     return replace(
-        table,
-        columns=("method", *columns_by_dataset),
-        rows=averages,
-        note=AVERAGE_NOTE,
-        complete=table,
+        table, columns=("method", *by_dataset), rows=rows, note=AVERAGE_NOTE, complete=table
     )
 
 
@@ -207,22 +189,18 @@ def mark_self_reported(board: MethodBoard, row: MethodRow, text: str) -> str:
     return text + SELF_MARK if some and text != "-" else text
 
 
-def format_accuracy(cell: MethodScore | None) -> str:
-    """Return e.g. 57.75 ± 0.88."""
-    if cell is None:
-        return "-"
-    half = "" if cell.ci95 is None else f" ± {to_percent(cell.ci95)}"
-    return to_percent(cell.mean) + half
+def format_half(half: float | None) -> str:
+    return "" if half is None else f" ± {to_percent(half)}"
 
 
-def format_gain(cell: MethodScore | None, kind: ControlKind, alpha: float) -> str:
+def format_gain(score: MethodScore | None, kind: ControlKind, alpha: float) -> str:
     """Return e.g. +1.20 ± 0.45 s*."""
-    gain = cell and cell.gains.get(kind)
+    gain = score and score.gains.get(kind)
     if not gain:
         return "-"
-    half = "" if gain.ci95 is None else f" ± {to_percent(gain.ci95)}"
-    seeds = COVERED[gain.covers]
-    return to_percent(gain.gap, "+") + half + seeds + mark_significance(gain, alpha)
+    covered = COVERED.get(gain.covers, "")
+    star = mark_significance(gain, alpha)
+    return f"{to_percent(gain.gap, '+')}{format_half(gain.ci95)}{covered}{star}"
 
 
 def format_in_domain(row: MethodRow, alpha: float) -> str:
@@ -232,8 +210,8 @@ def format_in_domain(row: MethodRow, alpha: float) -> str:
     text, gain = to_percent(row.source_accuracy), row.source_gain
     if not gain:
         return text
-    half = "" if gain.ci95 is None else f" ± {to_percent(gain.ci95)}"
-    return f"{text} ({to_percent(gain.gap, '+')}{half}{mark_significance(gain, alpha)})"
+    star = mark_significance(gain, alpha)
+    return f"{text} ({to_percent(gain.gap, '+')}{format_half(gain.ci95)}{star})"
 
 
 def format_targets(row: MethodRow, columns: Sequence[str], alpha: float) -> str:
@@ -242,32 +220,32 @@ def format_targets(row: MethodRow, columns: Sequence[str], alpha: float) -> str:
     if len(cells) < len(columns):
         return "-"
     gains = [cell.gains["normal"] for cell in cells if "normal" in cell.gains]
-    mark = mark_significance(gains[0], alpha) if len(cells) == len(gains) == 1 else ""
-    gap = f" ({to_percent(mean(g.gap for g in gains), '+')}{mark})" if gains else ""
+    star = mark_significance(gains[0], alpha) if len(cells) == len(gains) == 1 else ""
+    gap = f" ({to_percent(mean(g.gap for g in gains), '+')}{star})" if gains else ""
     return to_percent(mean(cell.mean for cell in cells)) + gap
 
 
-def mark_significance(gain: Gain | InDomainGain, alpha: float) -> str:
+def mark_significance(gain: Gain, alpha: float) -> str:
     return "*" if gain.is_significant(alpha) else ""
 
 
 def list_missing_controls(board: MethodBoard) -> Iterator[str]:
     """Yield why rows have no control, one sentence per reason; plain training needs none."""
     rows_by_reason: dict[tuple[ControlKind, str], list[str]] = {}
+    compared = list_compared_kinds(board)
     for row in board.rows:
-        for kind, control in row.controls.items():
-            plain = kind == "normal" and row.method == "normal"
-            if control.reason and kind in list_compared_kinds(board) and not plain:
-                rows_by_reason.setdefault((kind, control.reason), []).append(row.name)
+        for kind, reason in row.missing.items():
+            if kind in compared and not (kind == "normal" and row.method == "normal"):
+                rows_by_reason.setdefault((kind, reason), []).append(row.name)
     for (kind, reason), names in rows_by_reason.items():
         yield f"{HEADINGS[kind].capitalize()}, {', '.join(names)}: {reason}."
 
 
 def list_left_out(board: MethodBoard) -> list[str]:
-    why: dict[str, list[str]] = {}
+    entries_by_reason: dict[str, list[str]] = {}
     for entry, reason in board.left_out.items():
-        why.setdefault(reason, []).append(entry)
-    return [f"Left out, {', '.join(names)}: {reason}." for reason, names in why.items()]
+        entries_by_reason.setdefault(reason, []).append(entry)
+    return [f"Left out, {', '.join(names)}: {why}." for why, names in entries_by_reason.items()]
 
 
 def render_markdown(board: MethodBoard) -> str:
@@ -278,31 +256,27 @@ def render_markdown(board: MethodBoard) -> str:
 
 def render_csv(boards: Sequence[MethodBoard]) -> str:
     """Return one line per row and column, and one for the overall score, of every board."""
+    of_gains = [f"{kind}_{name}" for kind in KINDS for name in ("control", *GAIN_FIELDS)]
+    fields = ["track", *ROW_FIELDS, "seeds", "column", *SCORE_FIELDS, *of_gains]
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    control = [f"{kind}_{name}" for kind in KINDS for name in ("control", *GAIN_FIELDS)]
-    spread = [f"variance_{name}" for name in VARIANCE_FIELDS]
-    writer.writerow(
-        ["track", *ROW_FIELDS, "column", *SCORE_FIELDS, *spread, *control, *COST_FIELDS, "front"]
-    )
-    for board in boards:
-        for row in board.rows:
-            cells = {**row.cells, **({"overall": row.overall} if row.overall else {})}
-            for column, cell in cells.items():
-                shown = (board.track, *iterate_csv_values(row, column, cell))
-                writer.writerow([guard_formula(v) if isinstance(v, str) else v for v in shown])
+    writer = csv.DictWriter(out, [*fields, *MethodCosts.model_fields, "front"], lineterminator="\n")
+    writer.writeheader()
+    for line in (line for board in boards for line in list_csv_lines(board)):
+        writer.writerow({k: guard_formula(v) if isinstance(v, str) else v for k, v in line.items()})
     return out.getvalue()
 
 
-def iterate_csv_values(row: MethodRow, column: str, cell: MethodScore) -> Iterator[object]:
-    yield row.name
-    yield from (getattr(row, name) for name in ROW_FIELDS[1:])
-    yield column
-    yield from (getattr(cell, name) for name in SCORE_FIELDS)
-    yield from (getattr(cell.spread, name) for name in VARIANCE_FIELDS)
-    for kind in KINDS:
-        gain = cell.gains.get(kind)
-        yield row.controls[kind].row if kind in row.controls else None
-        yield from (getattr(gain, name) if gain else None for name in GAIN_FIELDS)
-    yield from (getattr(row.costs, name) for name in COST_FIELDS)
-    yield " ".join(row.front)
+def list_csv_lines(board: MethodBoard) -> Iterator[dict[str, object]]:
+    """Yield the fields of each line of CSV."""
+    for row in board.rows:
+        facts = {"track": board.track, "seeds": len(row.seeds), "front": " ".join(row.front)}
+        facts |= row.model_dump(include=set(ROW_FIELDS)) | row.costs.model_dump()
+        facts |= {f"{kind}_control": name for kind, name in row.controls.items()}
+        for column, score in {**row.cells, "overall": row.overall}.items():
+            if score is None:
+                continue
+            line = facts | {"column": column} | score.model_dump(include=set(SCORE_FIELDS))
+            for kind, gain in score.gains.items():
+                values = gain.model_dump(include=set(GAIN_FIELDS))
+                line |= {f"{kind}_{name}": value for name, value in values.items()}
+            yield line

@@ -199,10 +199,10 @@ def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
 def summarize_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> str:
     """Return which gains over plain training survive, of methods or of their entries."""
     gains = [
-        (row.entries[0] if by_entry else row.name, gain)
+        (row.entry if by_entry else row.name, gain)
         for board in methods
         for row in board.rows
-        if row.overall and (gain := row.overall.gains.get("normal"))
+        if (gain := row.gain)
     ]
     if not gains:
         return ""
@@ -221,7 +221,7 @@ def summarize_gains(methods: Sequence[MethodBoard], by_entry: bool = False) -> s
 
 def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> JsonObject:
     """Return the methods of a table with their gains. track: its place among the tables."""
-    baselines = {control.row for row in board.rows for control in row.controls.values()}
+    baselines = {name for row in board.rows for name in row.controls.values()}
     gains = summarize_gains([board])
     finding = gains.replace("of ", "Of ", 1) if gains.startswith("of ") else gains
     return {
@@ -248,7 +248,7 @@ def build_method_row(row: MethodRow, alpha: float) -> JsonObject:
         "name": row.name,
         "plan": row.plan,
         "seeds": list(row.seeds),
-        "entries": list(row.entries),
+        "entry": row.entry,
         "overall": round_number(overall.mean if overall else None),
         "ci95": round_number(next((half for half in halves if half is not None), None)),
         "gains": {

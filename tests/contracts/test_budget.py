@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 27_699,
     "pretrain": 7_310,
     "protocols": 3_984,
-    "leaderboard": 9_976,
+    "leaderboard": 9_756,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

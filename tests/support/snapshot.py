@@ -29,7 +29,7 @@ from fsbench.data.episodes import draw_manifest
 from fsbench.results.entry import Loaded
 from fsbench.results.summary import scored_outcomes
 from leaderboard.methods.board import build_from_table
-from leaderboard.methods.record import InDomainGain, MethodRow, MethodScore
+from leaderboard.methods.record import MethodRow, MethodScore
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.store import Board, BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks
@@ -300,13 +300,12 @@ def collect_methods() -> Numbers:
 
 
 def collect_method_row(row: MethodRow) -> Numbers:
-    kinds = row.controls
-    source: InDomainGain | None = row.source_gain
+    source = row.source_gain
     return {
-        "seeds": row.n_seeds,
+        "seeds": len(row.seeds),
         "overall": row.overall and collect_method_score(row.overall),
         "columns": {column: collect_method_score(score) for column, score in row.cells.items()},
-        "controls": {kind: kinds[kind].row or kinds[kind].reason for kind in kinds},
+        "controls": {**row.controls, **row.missing},
         "in domain": source and [source.gap, source.ci95, source.p, source.p_holm],
     }
 

@@ -92,7 +92,7 @@ def regime_gains() -> Table:
         {
             "network": network,
             "method": describe_method(row),
-            "seeds": row.n_seeds,
+            "seeds": len(row.seeds),
             "in-domain (gain)": format_in_domain(row, board.alpha),
             "targets": to_percent(row.overall.mean) if row.overall else "-",
             "gain": format_gain(row.overall, "normal", board.alpha),
@@ -133,7 +133,7 @@ def regime_images() -> Table:
             {
                 "images per class": images,
                 "method": method,
-                "seeds": rows[method].n_seeds,
+                "seeds": len(rows[method].seeds),
                 "in-domain (gain)": format_in_domain(rows[method], board.alpha),
                 "gain on the targets": format_gain(rows[method].overall, "normal", board.alpha),
             }

@@ -82,19 +82,18 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
         np.stack([run.accuracy for run in values[name]]) for name in ("toy/llf", "toy/normal")
     )
     row = row_of["llf"]
-    assert row.n_seeds == 2
     assert row.seeds == (0, 1)
     assert row.overall is not None
     assert row.overall.mean == pytest.approx(llf.mean())
     gain = row.cells[COLUMN].gains["normal"]
     assert gain.gap == pytest.approx(llf.mean() - plain.mean())
     assert gain.covers == "seeds and episodes"
-    assert row.controls["normal"].row == "normal"
+    assert row.controls["normal"] == "normal"
     one = row_of["swr+weight_compander"]
     assert one.overall is not None
     assert one.overall.gains["normal"].covers == "episodes"
     assert one.overall.gains["normal"].seeds == (0,)
-    assert one.overall.spread.seeds is None
+    assert one.overall.variance_seeds is None
     assert one.overall.ci95_seeds is None
     assert one.overall.gains["random_init"].gap > 0
     assert list(method_board.left_out) == ["entry-old"]
@@ -129,7 +128,7 @@ def test_tables_say_why_there_is_no_control(call: Call) -> None:
 def test_csv_has_a_line_a_row_and_column(call: Call) -> None:
     lines = list(csv.DictReader(io.StringIO(call("--format", "csv"))))
     assert len(lines) == 8
-    cells = {(line["row"], line["column"]): line for line in lines}
+    cells = {(line["name"], line["column"]): line for line in lines}
     line = cells["llf", "overall"]
     assert float(line["normal_gap"]) > 0.2
     assert line["normal_control"] == "normal"
@@ -259,14 +258,14 @@ def test_every_network_and_part_of_a_source_has_a_table_and_random_ones_join_the
     untrained = other.model_copy(update={"architecture": "timm/resnet18", "training": None})
     backbones = {"a": run, "b": other, "c": random, "d": untrained}
     ours = run.architecture.partition("@")[0]
-    parts = split_conditions(backbones, backbones)
+    parts = split_conditions(backbones)
     expected = {"fsbench/other": ["b", "c"], ours: ["a"]}
     expected[min(expected)].append("d")  # no network of its own
     assert parts == expected
-    assert split_conditions(["c", "d"], backbones) == {"": ["c", "d"]}
+    assert split_conditions({name: backbones[name] for name in "cd"}) == {"": ["c", "d"]}
     before = run.model_copy(update={"training": None, "random_init": 0})
     backbones = {"a": run, "e": few, "r": before}
-    assert split_conditions(backbones, backbones) == {
+    assert split_conditions(backbones) == {
         "": ["a", "r"],
         "2 classes x 5 images": ["e", "r"],
     }

@@ -15,8 +15,8 @@ from support.methods import build_board, facts, name_controls, outcomes, random_
 from fsbench.cli.main import run
 from fsbench.core.plotting import INK, PAPER, render_figure
 from fsbench.core.schema import BackboneFacts
-from leaderboard.methods.figures import count_episodes_needed, draw_figures, write_figures
-from leaderboard.methods.record import Gain, MethodBoard, MethodRow, MethodScore
+from leaderboard.methods.figures import draw_figures, write_figures
+from leaderboard.methods.record import MethodBoard, MethodRow, MethodScore
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.rules.submission import submit_results
 
@@ -88,7 +88,7 @@ def overall(board: MethodBoard, name: str) -> MethodScore:
 def test_every_question_that_the_board_answers_has_a_picture(board: MethodBoard) -> None:
     drawn = draw_figures(board)
     assert list(drawn) == [
-        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread", "episodes",
+        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread",
         "adaptation",
     ]  # fmt: skip
     for name, figure in draw_figures(board).items():
@@ -132,7 +132,6 @@ def test_a_gain_that_holm_takes_back_is_not_coloured(board: MethodBoard) -> None
     for name in ("gains", "cost"):
         (line,) = (line for label, line in points(drawn[name]).items() if "swr" in label)
         assert line.get_color() == INK
-    assert "swr" in row_names(drawn["episodes"])
 
 
 def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
@@ -201,13 +200,6 @@ def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> N
     assert sorted(names) == ["llf", "normal"]
     halves = [getattr(overall(board, n), k) for k in ("ci95", "ci95_seeds") for n in names]
     assert texts(figure) == [f"{100 * half:.2f}" for half in halves]
-
-
-def test_episodes_are_those_of_the_z_test_and_only_for_what_is_open(board: MethodBoard) -> None:
-    gain = Gain(gap=0.01, ci95=0.0196, p=0.3, n=1200, seeds=(0,), covers="episodes")
-    # standard error .01 at 600 episodes a column; 1.960 + .842 standard errors must make one gap
-    assert count_episodes_needed(gain, 2) == pytest.approx(600 * (1.95996 + 0.84162) ** 2, abs=2)
-    assert row_names(draw_figures(board)["episodes"]) == ["swr"]
 
 
 def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ import pytest
 from support.methods import facts, outcomes, random_init, run
 
 from fsbench.core import statistics
-from leaderboard.methods.gains import MatchedControl, adjust_gains, compute_gain_over, make_gain
+from leaderboard.methods.gains import compute_gain, compute_gains
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.seeds import compute_seed_interval
 
 DRAW = np.random.default_rng(0)
+MEANS = {"normal": 0.5, "llf": 0.57, "swr": 0.55, "lw": 0.54}
 VALUES = {name: DRAW.uniform(size=(2, 30)) for name in ("llf", "normal")}
 
 
@@ -20,18 +21,18 @@ def group(name: str, *runs: MethodRun) -> SeedGroup:
     return row
 
 
-def rows(seeds: int) -> tuple[SeedGroup, MatchedControl]:
+def rows(seeds: int) -> tuple[SeedGroup, SeedGroup]:
     """llf and normal in one column a, with so many seeds each."""
     ours, theirs = (
         group(name, *(run(f"{name}{s}", facts(name, s), a=VALUES[name][s]) for s in range(seeds)))
         for name in ("llf", "normal")
     )
-    return ours, MatchedControl(theirs, tuple(range(seeds)))
+    return ours, theirs
 
 
 def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
     ours, control = rows(1)
-    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    gain = compute_gain(ours, "normal", control, ["a"])
     expected = statistics.paired([VALUES["llf"][0]], [VALUES["normal"][0]])
     assert gain is not None
     assert (gain.gap, gain.ci95, gain.p) == pytest.approx((expected.gap, expected.ci95, expected.p))
@@ -40,7 +41,7 @@ def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
 
 def test_two_seeds_on_both_sides_cover_seeds() -> None:
     ours, control = rows(2)
-    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    gain = compute_gain(ours, "normal", control, ["a"])
     gaps = VALUES["llf"] - VALUES["normal"]
     se = gaps.mean(0).std(ddof=1) / np.sqrt(30)
     expected = compute_seed_interval(gaps.mean(), [[[g] for g in gaps]], float(se), ["a"])
@@ -54,7 +55,7 @@ def test_two_seeds_on_both_sides_cover_seeds() -> None:
 def test_seeds_that_only_one_side_has_do_not_enter() -> None:
     ours, _ = rows(2)
     _, control = rows(1)
-    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    gain = compute_gain(ours, "normal", control, ["a"])
     assert gain is not None
     assert gain.gap == pytest.approx((VALUES["llf"][0] - VALUES["normal"][0]).mean())
     assert (gain.covers, gain.by_seed) == ("episodes", (gain.gap,))
@@ -62,7 +63,7 @@ def test_seeds_that_only_one_side_has_do_not_enter() -> None:
 
 def test_a_gap_is_the_mean_of_the_gaps_of_its_seeds() -> None:
     ours, control = rows(2)
-    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    gain = compute_gain(ours, "normal", control, ["a"])
     assert gain is not None
     assert gain.by_seed == pytest.approx((VALUES["llf"] - VALUES["normal"]).mean(axis=1))
     assert np.mean(gain.by_seed) == pytest.approx(gain.gap)
@@ -72,9 +73,7 @@ def test_random_inits_are_not_paired_by_seed() -> None:
     """Both sides vary on their own, and one random init leaves episodes only."""
     ours, _ = rows(2)
     random = [run(f"r{s}", random_init(s), a=VALUES["normal"][s]) for s in (0, 1)]
-    gain = compute_gain_over(
-        ours.runs, "random_init", MatchedControl(group("random init", *random), (0, 1)), ["a"]
-    )
+    gain = compute_gain(ours, "random_init", group("random init", *random), ["a"])
     a, b = VALUES["llf"], VALUES["normal"]
     se = (a.mean(0) - b.mean(0)).std(ddof=1) / np.sqrt(30)
     expected = compute_seed_interval(
@@ -83,9 +82,7 @@ def test_random_inits_are_not_paired_by_seed() -> None:
     assert gain is not None
     assert gain.ci95 == pytest.approx(expected.ci95)
     assert gain.by_seed == ()
-    one = compute_gain_over(
-        ours.runs, "random_init", MatchedControl(group("random init", random[0]), (0, 1)), ["a"]
-    )
+    one = compute_gain(ours, "random_init", group("random init", random[0]), ["a"])
     assert one is not None
     assert one.covers == "episodes"
     assert one.gap == pytest.approx(a.mean() - b[0].mean())
@@ -98,39 +95,50 @@ def test_only_shared_episodes_count() -> None:
 
     ours = group("llf", one("llf", [1, 2, 3], [0.9, 0.5, 0.7]))
     theirs = group("normal", one("normal", [2, 3, 4], [0.1, 0.2, 0.9]))
-    gain = compute_gain_over(ours.runs, "normal", MatchedControl(theirs, (0,)), ["a"])
+    gain = compute_gain(ours, "normal", theirs, ["a"])
     assert gain is not None
     assert gain.gap == pytest.approx((0.4 + 0.5) / 2)
     assert gain.n == 2
     none = group("normal", one("normal", [7], [0.9]))
-    assert compute_gain_over(ours.runs, "normal", MatchedControl(none, (0,)), ["a"]) is None
+    assert compute_gain(ours, "normal", none, ["a"]) is None
 
 
 def test_overall_needs_every_column_on_both_sides() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.1, 0.2], b=[0.4, 0.6]))
-    theirs = group("normal", run("y", facts(), a=[0.0, 0.0]))
-    control = MatchedControl(theirs, (0,))
-    assert compute_gain_over(ours.runs, "normal", control, ["a", "b"]) is None
-    assert compute_gain_over(ours.runs, "normal", control, ["a"]) is not None
-    assert compute_gain_over(ours.runs, "normal", MatchedControl(reason="none"), ["a"]) is None
-    assert compute_gain_over(ours.runs, "normal", control, []) is None
+    control = group("normal", run("y", facts(), a=[0.0, 0.0]))
+    assert compute_gain(ours, "normal", control, ["a", "b"]) is None
+    assert compute_gain(ours, "normal", control, ["a"]) is not None
+    assert compute_gain(ours, "normal", control, []) is None
 
 
 def test_one_episode_has_a_gap_and_no_interval() -> None:
     ours = group("llf", run("x", facts("llf"), a=[0.5]))
-    control = MatchedControl(group("normal", run("y", facts(), a=[0.25])), (0,))
-    gain = compute_gain_over(ours.runs, "normal", control, ["a"])
+    control = group("normal", run("y", facts(), a=[0.25]))
+    gain = compute_gain(ours, "normal", control, ["a"])
     assert gain is not None
     assert (gain.gap, gain.ci95, gain.p) == (0.25, None, 1.0)
 
 
 def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
-    p = {"x": 0.01, "y": 0.02, "z": 0.04}
-    rest = {"n": 9, "seeds": (0,), "covers": "episodes"}
-    gains = {(n, "a", "normal"): make_gain(0.1, 0.1, q, **rest) for n, q in p.items()}
-    gains |= {("x", "b", "normal"): make_gain(0.1, 0.1, 0.03, **rest)}
-    gains |= {("x", "a", "random_init"): make_gain(0.1, 0.1, 0.03, **rest)}
-    adjusted = adjust_gains(gains)  # type: ignore[arg-type]
-    assert [adjusted[n, "a", "normal"].p_holm for n in p] == pytest.approx([0.03, 0.04, 0.04])
-    assert adjusted["x", "b", "normal"].p_holm == adjusted["x", "a", "random_init"].p_holm == 0.03
-    assert all(adjusted[key].p == gain.p for key, gain in gains.items())
+    draw = np.random.default_rng(1)
+    columns = {name: [draw.normal(mean, 0.1, 30) for _ in "ab"] for name, mean in MEANS.items()}
+    named = {n: group(n, run(n, facts(n), a=a, b=b)) for n, (a, b) in columns.items()}
+    plain = named.pop("normal")
+    random = group("random init", run("r", random_init(), a=columns["lw"][0], b=columns["lw"][1]))
+    controls = {name: {"normal": plain} for name in named}
+    controls["swr"] = {"normal": plain, "random_init": random}
+    for part in (["a"], ["b"], ["a", "b"]):
+        gains = compute_gains([*named.values()], controls, part, None)  # type: ignore[arg-type]
+        p = {name: gain.p for name, gain in gains["normal"].items()}
+        assert p.keys() == named.keys()
+        alone = {n: compute_gain(row, "normal", plain, part) for n, row in named.items()}
+        assert p == {name: gain.p for name, gain in alone.items() if gain}
+        least, middle, most = sorted(p, key=lambda name: p[name])
+        adjusted = {name: gain.p_holm for name, gain in gains["normal"].items()}
+        assert adjusted[least] == pytest.approx(min(1, 3 * p[least]))
+        assert adjusted[middle] == pytest.approx(min(1, max(3 * p[least], 2 * p[middle])))
+        assert adjusted[most] == pytest.approx(max(adjusted[middle], p[most]))
+        assert [(n, g.p_holm) for n, g in gains["random_init"].items()] == [
+            ("swr", gains["random_init"]["swr"].p)
+        ]
+        assert not gains["other_schedule"]

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from fsbench.core import statistics
-from leaderboard.methods.gains import estimate_components
 from leaderboard.ranking.gaps import compute_joint_interval, compute_student_interval
 from leaderboard.ranking.seeds import (
     average_columns,
@@ -29,44 +28,27 @@ def table(
     return np.asarray(0.5 + rows + columns + draw.normal(0, r, (seeds, episodes)))
 
 
-def test_components_by_hand() -> None:
-    """Rows 1 2 6 and 3 6 12, in hundredths: means 3, 7 and 2, 4, 9, grand mean 5. Left over:
-    ±(1, 0, -1) in both rows, MS_r = 4 / 2; seeds (8 - 2/3), episodes (13 - 2/2)."""
-    components = estimate_components(np.array([[1, 2, 6], [3, 6, 12]]) / 100)
-    assert components.residual == pytest.approx(2e-4)
-    assert components.seeds == pytest.approx((8 - 2 / 3) * 1e-4)
-    assert components.episodes == pytest.approx((13 - 1) * 1e-4)
-
-
-def test_one_seed_has_no_seed_variance_and_one_episode_none_at_all() -> None:
-    components = estimate_components(np.array([[0.1, 0.5]]))
-    assert (components.seeds, components.residual) == (None, None)
-    assert components.episodes == pytest.approx(0.08)
-    assert estimate_components(np.array([[0.1], [0.2]])).model_dump() == {
-        "seeds": None, "episodes": None, "residual": None,
-    }  # fmt: skip
+def test_the_component_of_the_seeds_by_hand() -> None:
+    """Rows 1 2 6 and 3 6 12, in hundredths: means 3 and 7, grand mean 5. Left over: ±(1, 0, -1)
+    in both rows, MS_r = 4 / 2; seeds 8 - 2/3."""
+    rows = [[row] for row in np.array([[1, 2, 6], [3, 6, 12]]) / 100]
+    assert estimate_seed_variance(rows, ["a"]) == pytest.approx((8 - 2 / 3) * 1e-4)
 
 
 def test_negative_estimates_are_zero() -> None:
-    components = estimate_components(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert (components.seeds, components.episodes) == (0.0, 0.0)
-    assert components.residual == pytest.approx(1.0)
+    rows = [[np.array([0.0, 1.0])], [np.array([1.0, 0.0])]]
+    assert estimate_seed_variance(rows, ["a"]) == 0.0
 
 
-def test_known_variances_are_recovered() -> None:
+def test_a_known_variance_is_recovered() -> None:
     """Means of 400 tables of 5 seeds and 60 episodes."""
-    sds = (0.02, 0.05, 0.1)
-    estimates = [estimate_components(table(5, 60, sds, number)) for number in range(400)]
-    assert np.mean([f.seeds for f in estimates]) == pytest.approx(sds[0] ** 2, rel=0.12)
-    assert np.mean([f.episodes for f in estimates]) == pytest.approx(sds[1] ** 2, rel=0.05)
-    assert np.mean([f.residual for f in estimates]) == pytest.approx(sds[2] ** 2, rel=0.02)
+    tables = (table(5, 60, (0.02, 0.05, 0.1), number) for number in range(400))
+    estimates = [estimate_seed_variance([[row] for row in rows], ["a"]) for rows in tables]
+    assert np.mean(estimates) == pytest.approx(0.02**2, rel=0.12)
 
 
 def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
-    """One column is the component; the same seed effect in two columns stays, its noise halves."""
-    y = table(4, 30, (0.05, 0.05, 0.1), 3)
-    one = [[row] for row in y]
-    assert estimate_seed_variance(one, ["a"]) == pytest.approx(estimate_components(y).seeds)
+    """The same seed effect in two columns stays, its noise halves."""
     draw = np.random.default_rng(0)
     effects = draw.normal(0, 0.03, (3000, 1))
     parts = [effects + draw.normal(0, 0.1, (3000, 20)) for _ in range(2)]

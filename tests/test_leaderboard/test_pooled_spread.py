@@ -8,7 +8,7 @@ from support.methods import build_board, facts, run
 
 from leaderboard.methods.gains import pool_seed_variance
 from leaderboard.methods.record import MethodBoard
-from leaderboard.methods.runs import MethodRun
+from leaderboard.methods.runs import MethodRun, group_rows
 from leaderboard.methods.tables import format_gain
 
 SPREAD = 0.004
@@ -51,13 +51,14 @@ def test_the_pooled_spread_is_that_of_the_runs() -> None:
     variances = []
     for seed in range(100):
         runs = simulate(seed)
-        sides = [[r for r in runs if r.entry.startswith(name)] for name in ROWS]
-        pooled = pool_seed_variance(sides, ["a"])
+        sides = {name: [r for r in runs if r.entry.startswith(name)] for name in ROWS}
+        rows, _ = group_rows(sides, {})
+        pooled = pool_seed_variance(rows, ["a"])
         assert pooled is not None
         assert 1 < pooled.freedom < 8
         assert pooled.variance > pooled.least, "what one seed hides may be wider than the mean"
         variances.append(pooled.least)
-        assert pool_seed_variance(sides[:2], ["a"]) is None
+        assert pool_seed_variance(rows[:2], ["a"]) is None
     assert np.sqrt(np.mean(variances)) == pytest.approx(SPREAD, rel=0.1)
 
 

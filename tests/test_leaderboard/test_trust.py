@@ -182,9 +182,7 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
     badges = {entry.name: entry.verification.words for entry in opened.entries()}
     standings = {}
     rows = {
-        (made.columns, row.entries[0]): row
-        for made in read_method_boards(board)
-        for row in made.rows
+        (made.columns, row.entry): row for made in read_method_boards(board) for row in made.rows
     }
     names = {(columns, row.name): entry for (columns, entry), row in rows.items()}
     for table in rank_board(board):
@@ -204,9 +202,8 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
                 len(table.members[entry.name]),
                 badges[entry.name],
                 {
-                    kind: names.get((columns, control.row), control.row)
+                    kind: names.get((columns, control), control)
                     for kind, control in (row.controls.items() if row else ())
-                    if control.row
                 },
                 {key: (g.gap, g.ci95, g.covers) for key, g in gains.items()},
             )

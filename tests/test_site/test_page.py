@@ -153,7 +153,7 @@ def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
     assert any(name in made["tracks"][0]["finding"] for name in runs)
     assert len(made["methods"]) == 2
     for methods in made["methods"]:
-        others = set(runs) - {entry for row in methods["rows"] for entry in row["entries"]}
+        others = set(runs) - {row["entry"] for row in methods["rows"]}
         assert others
         assert not [name for name in others if name in methods["finding"]]
 

@@ -48,24 +48,23 @@ function methodRows(page, row, ranges, on) {
   const key = `${page.track} ${row.name}`;
   const open = openMethods.has(key);
   const several = row.seeds.length > 1;
-  const only = row.entries[0];
   const dots = several ? "●".repeat(row.seeds.length) : "○";
   const line = el("tr", { class: several ? null : "single" },
     el("th", { scope: "row" },
-      only ? el("a", { href: on.address(only), class: "name" }, breakable(row.name)) : breakable(row.name),
+      el("a", { href: on.address(row.entry), class: "name" }, breakable(row.name)),
       el("span", { class: "dots narrow-only" }, ` ${dots}`),
       row.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null,
       several ? el("button", {
         type: "button", class: "expander", "aria-expanded": String(open), "data-expand": key,
         "aria-label": `${row.seeds.length} seeds of ${row.name}`,
       }, open ? "▾ seeds" : "▸ seeds") : null,
-      only ? shortLinks(board.entries[only]?.link) : null),
+      shortLinks(board.entries[row.entry]?.link)),
     el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, el("span", { class: "wide-only" }, dots)),
     el("td", {}, row.overall === null ? "–" : `${percent(row.overall)}${plusMinus(row.ci95)}`, row.self_reported && row.overall !== null ? selfMark({ self_reported: [0] }, -1) : null),
     page.kinds.map(([kind]) => gainCell(row.gains[kind], ranges.get(kind))),
     el("td", {}, percent(row.source)),
     el("td", {}, row.flops ? shortNumber(row.flops / 1e12) : "–"));
-  const entry = board.tracks[page.track].rows.find((other) => other.name === row.entries[0]);
+  const entry = board.tracks[page.track].rows.find((other) => other.name === row.entry);
   const seeds = open ? (entry?.seeds ?? []).map((one) => el("tr", { class: "seed single" },
     el("th", { scope: "row" }, el("a", { href: on.address(one.name), class: "name" }, `seed ${one.seed}`)),
     el("td", { class: "dots" }, el("span", { class: "wide-only" }, "○")),
