@@ -12,9 +12,9 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -48,18 +48,15 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 
 
 @contextmanager
-def replacing(path: Path, *, shared: bool = True) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside `path` that replaces it if the block ends without an error.
 
-    shared: several processes may write `path`, so each has its own temporary file, and those that
-    killed processes left in the folder are deleted; else a process overwrites the one of a killed
-    process.
+    Several processes may write `path`: each has its own temporary file, and those that killed
+    processes left in the folder are deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    if shared:
-        delete_abandoned(path.parent)
-        temporary = path.with_name(f".{path.name}.fsbench-{_machine()}-{os.getpid()}.tmp")
+    delete_abandoned(path.parent)
+    temporary = path.with_name(f".{path.name}.fsbench-{_machine()}-{os.getpid()}.tmp")
     try:
         yield temporary
         temporary.replace(path)
@@ -107,8 +104,8 @@ def _is_running(process: int) -> bool:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Replace a file of one writer; a reader sees the old content or the new one, never a part."""
-    with replacing(path, shared=False) as temporary:
+    """Replace a file; a reader sees the old content or the new one, never a part."""
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
@@ -223,25 +220,12 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
-def refuse_constant(constant: str) -> NoReturn:
-    """Raise ValueError for NaN and infinity."""
-    raise ValueError(f"the number {constant} is not finite")
-
-
-def parse_integer(digits: str) -> int:
+def parse_number(kind: type[int | float], digits: str) -> int | float:
     """Return the number. Raise ValueError if sums and plots of such numbers could overflow."""
-    number = int(digits)
+    number = kind(digits)
     if -MAX_NUMBER <= number <= MAX_NUMBER:
         return number
-    raise ValueError(f"a number is larger than {MAX_NUMBER:g}")
-
-
-def parse_fraction(digits: str) -> float:
-    """Return the number. Raise ValueError as `parse_integer`."""
-    number = float(digits)
-    if -MAX_NUMBER <= number <= MAX_NUMBER:
-        return number
-    raise ValueError(f"a number is larger than {MAX_NUMBER:g}")
+    raise ValueError(f"the number {digits[:40]} is not finite, or larger than {MAX_NUMBER:g}")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -253,9 +237,9 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(
-    parse_constant=refuse_constant,
-    parse_int=parse_integer,
-    parse_float=parse_fraction,
+    parse_constant=partial(parse_number, float),
+    parse_int=partial(parse_number, int),
+    parse_float=partial(parse_number, float),
     object_pairs_hook=unique_keys,
 )
 

@@ -27,11 +27,8 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.abc import InspectLoader
-from importlib.machinery import ModuleSpec
-from importlib.util import module_from_spec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
@@ -243,34 +240,23 @@ def load_custom_code(reference: str) -> CustomCode:
     return CustomCode(snake, path, hashlib.sha256(content).hexdigest(), vars(module)[name])
 
 
-class _TextLoader(InspectLoader):
-    """Loads exactly the text whose digest is recorded: byte code of an older one may lie about."""
-
-    def __init__(self, path: Path, content: bytes) -> None:
-        self.path, self.content = path, content
-
-    def get_source(self, fullname: str) -> str:
-        return self.content.decode()
-
-    def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.content, str(self.path))
-
-
 def module_name(digest: str) -> str:
     """Return the name under which a file of this digest is imported."""
     return f"fsbench_custom_code_{digest[:16]}"
 
 
 def import_file(path: Path, content: bytes) -> ModuleType:
-    """Import the content of a file once per process. Raise FsbenchError for code that fails."""
+    """Import the content of a file once per process. Raise FsbenchError for code that fails.
+
+    It is the text whose digest is recorded: a loader may find byte code of an older one.
+    """
     name = module_name(hashlib.sha256(content).hexdigest())
     if name in sys.modules:
         return sys.modules[name]
-    module = module_from_spec(ModuleSpec(name, loader := _TextLoader(path, content)))
+    sys.modules[name] = module = ModuleType(name)  # pydantic resolves annotations of classes there
     module.__file__ = str(path)
-    sys.modules[name] = module  # pydantic resolves annotations of classes there
     try:
-        loader.exec_module(module)
+        exec(compile(content, str(path), "exec"), vars(module))
     except Exception as error:  # a user's code may raise anything
         del sys.modules[name]
         raise FsbenchError(

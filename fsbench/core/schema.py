@@ -421,29 +421,30 @@ class ClassScores(Frozen):
     )
 
 
-class ScoredFields(Frozen):
-    """What follows from the outcomes of a result; recomputed on every reading."""
+class Summary(Frozen):
+    """What follows from the outcomes of a result alone; recomputed on every reading."""
 
-    flags: tuple[Flag, ...] = Field((), exclude_if=lambda value: not value)
-    manifest_hash: Sha256 | None = Field(
-        None,
-        exclude_if=lambda value: value is None,
-        description="of the episodes; null for a probe",
-    )
     score: ScoreRecord
     collapsed: int = Field(
         0, ge=0, description="episodes at chance because every query got the same class"
     )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
     details: dict[str, float | int | str] = omitted({}, description="probe: per learning rate")
-    feature_norm: float | None = omitted(
-        None, ge=0, description="mean L2 norm of the data set's features; null where none are used"
-    )
     dense: ScoreRecord | None = omitted(
         None, description="over all images of an episode's classes that could have been a query"
     )
     by_class: ClassScores | None = omitted(
         None, description="of a probe, where the test images of each class are known"
+    )
+
+
+class ScoredFields(Summary):
+    """What a result states beside its backbone, data set, spec and provenance."""
+
+    flags: tuple[Flag, ...] = omitted(())
+    manifest_hash: Sha256 | None = omitted(None, description="of the episodes; null for a probe")
+    feature_norm: float | None = omitted(
+        None, ge=0, description="mean L2 norm of the data set's features; null where none are used"
     )
 
 

@@ -48,7 +48,6 @@ def build_result(
     feature_norm: float | None = None,
 ) -> Result:
     """Return the result of records. Raise UsageError if there are none."""
-    summary = summarize(records, spec, dataset.test_counts)
     if not provenance.plugins:
         plugins = result_plugins(facts, dataset, spec)
         provenance = provenance.model_copy(update={"plugins": plugins})
@@ -62,14 +61,9 @@ def build_result(
         spec=spec,
         manifest_hash=manifest,
         flags=result_flags(dataset, spec, index, limited),
-        score=summary.score,
-        collapsed=summary.collapsed,
-        non_finite=summary.non_finite,
-        details=summary.details,
         feature_norm=feature_norm,
-        dense=summary.dense,
-        by_class=summary.by_class,
         provenance=provenance,
+        **dict(summarize(records, spec, dataset.test_counts)),
     )
 
 

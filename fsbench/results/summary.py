@@ -9,14 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
-from fsbench.core.records import (
-    Batches,
-    EpisodeRecords,
-    ImageRecords,
-    ProbeRecords,
-    Records,
-)
-from fsbench.core.schema import ClassScores, ScoreRecord
+from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
+from fsbench.core.schema import ClassScores, ScoreRecord, Summary
 from fsbench.core.specs import BALANCED, ProbeSpec, Select, Spec
 
 Details = dict[str, float | int | str]
@@ -103,45 +97,6 @@ def scored_outcomes(records: Records, spec: Spec) -> NDArray[np.float64]:
     return np.asarray(choose_rate(records, rule).right, np.float64)
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Every derived field of a Result."""
-
-    score: ScoreRecord
-    collapsed: int
-    non_finite: int
-    details: dict[str, float | int | str]
-    dense: ScoreRecord | None = None
-    by_class: ClassScores | None = None
-
-
-def summarize_all(
-    parts: Sequence[Records],
-    specs: Sequence[Spec],
-    counts: Sequence[Sequence[int]],
-    batches: Batches,
-) -> list[Summary]:
-    """Return the `summarize` of each result; batches: of those that are of episodes."""
-    summaries: dict[int, Summary] = {}
-    for places, batch in batches:
-        scores, dense = score_batch(batch.accuracy), score_batch(batch.dense_accuracy)
-        collapsed = batch.stack("collapsed").sum(axis=1).tolist()
-        non_finite = (~batch.stack("finite")).sum(axis=1).tolist()
-        for row, place in enumerate(places):
-            summaries[place] = Summary(
-                scores[row], collapsed[row], non_finite[row], {}, dense[row] if dense else None
-            )
-    return [
-        summaries.get(i) or summarize(*part)
-        for i, part in enumerate(zip(parts, specs, counts, strict=True))
-    ]
-
-
-def score_batch(values: NDArray[np.float64] | None) -> list[ScoreRecord]:
-    """Return the score of each row of outcomes (R, n); none for None."""
-    return [] if values is None else [make_record(s) for s in statistics.score_rows([*values])]
-
-
 def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summary:
     """Return all that follows from records. Raise UsageError without any outcome.
 
@@ -149,17 +104,20 @@ def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summa
     """
     values = scored_outcomes(records, spec)
     if isinstance(records, EpisodeRecords):
-        collapsed, non_finite = int(records.collapsed.sum()), int((~records.finite).sum())
         dense = records.dense_accuracy
-        of_dense = None if dense is None else score_outcomes(dense)
-        return Summary(score_outcomes(values), collapsed, non_finite, {}, of_dense)
+        return Summary(
+            score=score_outcomes(values),
+            collapsed=int(records.collapsed.sum()),
+            non_finite=int((~records.finite).sum()),
+            dense=None if dense is None else score_outcomes(dense),
+        )
     right, details = values == 1, Details()
     if sum(counts) != right.size or min(counts) < 0:
         counts = ()  # unknown, or edited
     if isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec):
         details = describe_choices(records, spec, counts)
     by_class = score_classes(right, counts) if counts else None
-    return Summary(score_images(right, spec, counts), 0, 0, details, by_class=by_class)
+    return Summary(score=score_images(right, spec, counts), details=details, by_class=by_class)
 
 
 def score_images(right: NDArray[np.bool_], spec: Spec, counts: Sequence[int]) -> ScoreRecord:

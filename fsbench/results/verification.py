@@ -7,27 +7,21 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.records import (
-    Batches,
-    EpisodeRecords,
-    ProbeRecords,
-    batch_episodes,
-    columns,
-)
+from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.core.schema import Result, ScoreRecord
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
 from fsbench.results.outcomes import SUFFIX
-from fsbench.results.summary import Summary, summarize_all
+from fsbench.results.summary import summarize
 
 HELD_OUT = {"held_out", "held_out_curve", "chosen"}
 """Records of the choice on the held-out part, of which a spec has none, the first or the others."""
@@ -64,26 +58,19 @@ def problem_of(cell: Loaded, code: str, text: str, fix: str = AGAIN) -> Problem:
     return Problem(code, cell.where, text[:600], fix)
 
 
-def check_pool(cell: Loaded) -> Iterator[Problem]:
-    """Check that the data pool is that of the protocol."""
-    spec, pool = cell.result.spec, cell.result.dataset.pool
-    if isinstance(spec, EpisodicSpec) and pool != spec.episode.pool:
-        text = f"its images are the pool {pool}, protocol {spec.protocol} has {spec.episode.pool}"
-        yield problem_of(cell, "pool", text)
-
-
-def check_groups(cell: Loaded) -> Iterator[Problem]:
-    """Check that results of the disjoint track alone state the groups of their images."""
-    spec, groups = cell.result.spec, cell.result.dataset.groups
-    track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
-    if (groups is not None) != (track == "disjoint"):
-        stated = "no groups" if groups is None else "groups"
-        yield problem_of(cell, "groups", f"it states {stated} of images on the track {track}")
-
-
 def check_dataset(cell: Loaded) -> Iterator[Problem]:
-    """Check that class ids, names and counts match, ids increase and counts are positive."""
+    """Check pool and groups against the protocol, and that ids, names and counts of classes match.
+
+    Results of the disjoint track alone state groups; ids increase, and counts are positive.
+    """
     data, spec = cell.result.dataset, cell.result.spec
+    track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
+    if isinstance(spec, EpisodicSpec) and data.pool != spec.episode.pool:
+        text = f"images are the pool {data.pool}, protocol {spec.protocol} has {spec.episode.pool}"
+        yield problem_of(cell, "pool", text)
+    if (data.groups is not None) != (track == "disjoint"):
+        stated = "no groups" if data.groups is None else "groups"
+        yield problem_of(cell, "groups", f"it states {stated} of images on the track {track}")
     ids, counts, tests = list(data.class_ids), data.class_counts, data.test_counts
     if not len(ids) == len(data.class_names) == len(counts) or not ids:
         text = f"{len(ids)} class ids, {len(data.class_names)} names and {len(counts)} counts"
@@ -128,53 +115,43 @@ def check_rates(cell: Loaded) -> Iterator[Problem]:
             yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
 
 
-def check_batches(cells: Sequence[Loaded], batches: Batches) -> Iterator[Problem]:
+def check_episodes(cell: Loaded) -> Iterator[Problem]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
     episode is right for one class and wrong for all others; logits that are never finite do not
-    predict better than one class for all queries. All results of one shape are checked at once.
+    predict better than one class for all queries.
     """
-    for places, batch in batches:
-        n_way, n_query = batch.parts[0].shape[1:]
-        right, index = batch.right, batch.stack("index")
-        hits = np.sort(right, axis=-1)
-        one_class = (hits[..., :-1] == 0).all(axis=-1) & (hits[..., -1] == n_query)
-        is_blind = ~batch.stack("finite").any(axis=1) & (index.shape[1] > 1)
-        wrong = {
-            ("rows", "episodes are unsorted, or one is there twice"): (
-                (index[:, 0] < 0) | (np.diff(index, axis=1) <= 0).any(axis=1)
-            ),
-            ("contradiction", "a collapsed episode is not right for exactly one class"): (
-                (batch.stack("collapsed") & ~one_class).any(axis=1)
-            ),
-            ("contradiction", "no logits are finite, but more are right than by chance"): (
-                is_blind & (batch.accuracy.mean(axis=1) > CHANCE / n_way)
-            ),
-        }
-        if batch.dense_accuracy is not None:
-            others = batch.stack("dense_correct") - right
-            total_others = batch.stack("dense_total") - n_query
-            bad = (others < 0) | (others > total_others)
+    records = cell.records
+    if not isinstance(records, EpisodeRecords):
+        return
+    index, right, (_, n_way, n_query) = records.index, records.right, records.correct.shape
+    if index[0] < 0 or (np.diff(index) <= 0).any():
+        yield problem_of(cell, "rows", "episodes are unsorted, or one is there twice")
+    collapsed = right[records.collapsed]
+    if (collapsed.sum(axis=1) != n_query).any() or (collapsed % n_query).any():
+        text = "a collapsed episode is not right for exactly one class"
+        yield problem_of(cell, "contradiction", text)
+    if index.size > 1 and not records.finite.any() and records.accuracy.mean() > CHANCE / n_way:
+        text = "no logits are finite, but more are right than by chance"
+        yield problem_of(cell, "contradiction", text)
+    if records.dense_correct is not None and records.dense_total is not None:
+        others = records.dense_correct - right
+        if (others < 0).any() or (others > records.dense_total - n_query).any():
             text = "fewer dense queries are right or wrong than queries of a class"
-            wrong["contradiction", text] = bad.any(axis=(1, 2))
-        for (code, text), mask in wrong.items():
-            for row in np.flatnonzero(mask).tolist():
-                yield problem_of(cells[places[row]], code, text)
+            yield problem_of(cell, "contradiction", text)
 
 
-def check_summary(cell: Loaded, expected: Summary) -> Iterator[Problem]:
+def check_summary(cell: Loaded) -> Iterator[Problem]:
     """Check that mean, interval, counts and details equal what the records give."""
-    for name in SUMMARY_FIELDS:
-        stated, given = getattr(cell.result, name), getattr(expected, name)
-        if not is_close(stated, given):
+    result = cell.result
+    for name, given in summarize(cell.records, result.spec, result.dataset.test_counts):
+        stated = getattr(result, name)
+        if stated != given and not is_close(stated, given):
             says, gives = describe_value(stated), describe_value(given)
             what = "" if name == "score" else f" of {name.replace('_', ' ')}"
             text = f"the file says {says}{what}, its outcomes give {gives}"
             yield problem_of(cell, "score", text)
-
-
-SUMMARY_FIELDS = tuple(field.name for field in fields(Summary))
 
 
 def describe_value(value: object) -> str:
@@ -187,11 +164,10 @@ def describe_value(value: object) -> str:
 
 def is_close(a: object, b: object) -> bool:
     """Return whether nested records and mappings are equal up to 1e-9, the rounding of sums."""
-    if isinstance(a, Frozen | dict):
-        if type(a) is not type(b):
-            return False
-        x, y = (dict(part) for part in (a, b))
-        return x.keys() == y.keys() and all(is_close(x[key], y[key]) for key in x)
+    if isinstance(a, Frozen) and isinstance(b, Frozen):
+        a, b = dict(a), dict(b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(is_close(a[key], b[key]) for key in a)
     if isinstance(a, float | int) and isinstance(b, float | int):
         return math.isclose(a, b, rel_tol=0, abs_tol=1e-9)
     return a == b
@@ -207,31 +183,14 @@ def check_flags(cell: Loaded) -> Iterator[Problem]:
         yield problem_of(cell, "flags", f"the flags are {says}, its data need {needs}")
 
 
-SHARED_RULES: tuple[Rule, ...] = (check_pool, check_groups, check_dataset)
-"""Rules about data set and spec, which many results share."""
-RULES: tuple[Rule, ...] = (check_curves, check_rates, check_flags)
+RULES: tuple[Rule, ...] = (
+    *(check_dataset, check_episodes, check_curves, check_rates, check_flags, check_summary),
+)
 
 
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
     """Return everything wrong with these results."""
-    batches = batch_episodes([cell.records for cell in cells])
-    problems, sound = list(check_batches(cells, batches)), set[tuple[int, int, int]]()
-    results = [cell.result for cell in cells]
-    summaries = summarize_all(
-        [cell.records for cell in cells],
-        [result.spec for result in results],
-        [result.dataset.test_counts for result in results],
-        batches,
-    )
-    for cell, expected in zip(cells, summaries, strict=True):
-        shared = (id(cell.result.dataset), id(cell.result.spec), cell.result.score.n)
-        if shared not in sound:
-            wrong = [problem for rule in SHARED_RULES for problem in rule(cell)]
-            problems += wrong
-            sound |= set() if wrong else {shared}
-        problems += [problem for rule in RULES for problem in rule(cell)]
-        problems += check_summary(cell, expected)
-    return problems
+    return [problem for cell in cells for rule in RULES for problem in rule(cell)]
 
 
 def find_entries(path: Path) -> list[Path]:

@@ -66,7 +66,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write a safetensors file that is visible only when it is complete. Raises FsbenchError."""
     on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     try:
-        with replacing(path, shared=False) as part:
+        with replacing(path) as part:
             save_file(on_cpu, part)
     except SafetensorError as error:
         raise FsbenchError(
