@@ -38,7 +38,7 @@ from fsbench.core.specs import (
 from fsbench.core.tasks import SILENT_OPTIONS, USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
-from fsbench.results.verification import ambiguous, match_cells
+from fsbench.results.verification import read_cell
 
 AUTO: Literal["auto"] = "auto"
 NATIVE: Literal["native"] = "native"
@@ -439,10 +439,7 @@ class SpecFile:
 
 def read_result_of(reference: Path) -> Result:
     """Return the result that DIR:TASK names; of several seeds, whose specs are equal, any one."""
-    folder, cells = match_cells(reference)
-    if len({(cell.result.spec_digest, cell.result.score.n) for cell in cells}) != 1:
-        raise ambiguous(reference, folder, cells)
-    return cells[0].result
+    return read_cell(reference, any_seed=True).result
 
 
 class SpecOnly(Frozen):

@@ -1,7 +1,8 @@
 """Build a result from records, add results to a folder, and merge the shards of one evaluation."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from fsbench.results.names import result_flags
 from fsbench.results.outcomes import digest_records
 from fsbench.results.provenance import describe_differences
 from fsbench.results.summary import summarize
-from fsbench.results.verification import find_entries, read_verified
+from fsbench.results.verification import find_entries, read_verified, require_right
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -101,10 +102,28 @@ def key_of(result: Result) -> Key:
 
 
 def read_cells_of(folder: Path) -> dict[Key, Loaded]:
-    """Return the results of a folder, none where it holds no entry. Raises ValidationFailed."""
-    if not (folder / ENTRY_FILE).is_file():
+    """Return the results of a folder, none where it holds no entry. Raises ValidationFailed.
+
+    An entry is read once while its file stays as it is: a run asks for each of its tasks.
+    """
+    path = folder / ENTRY_FILE
+    if not path.is_file():
         return {}
+    stat = path.stat()
+    return dict(_read_once(folder, stat.st_ino, stat.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _read_once(folder: Path, inode: int, time: int) -> dict[Key, Loaded]:
     return {key_of(cell.result): cell for cell in read_entry(folder).cells}
+
+
+def read_result(folder: Path, key: Key) -> Loaded | None:
+    """Return the result of a data set and spec digest in a folder, verified; None without one."""
+    cell = read_cells_of(folder).get(key)
+    if cell is not None:
+        require_right(cell)
+    return cell
 
 
 def put_results(folder: Path, cells: Iterable[tuple[Result, Records]]) -> None:
@@ -221,41 +240,39 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     for folder in (folder for part in parts for folder in find_entries(part)):
         for cell in read_verified(folder).cells:
             groups[folder.resolve().parts[-2:]][key_of(cell.result)].append(cell)  # type: ignore[index]
-    merged = {home: join_results(by_task) for home, by_task in sorted(groups.items())}
+    merged = {
+        home: [join_parts(group) for _, group in sorted(by_task.items())]
+        for home, by_task in sorted(groups.items())
+    }
     for home, cells in merged.items():
         add_results(out.joinpath(*home), cells)
     return [result for cells in merged.values() for result, _ in cells]
 
 
-def join_results(by_task: Mapping[Key, list[Loaded]]) -> list[tuple[Result, Records]]:
-    """Return one result with its records for each task."""
-    return [join_parts(group) for _, group in sorted(by_task.items())]
-
-
 def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
-    """Return one result and its records from parts."""
-    first = group[0]
-    for other in group[1:]:
-        require_alike(first, other)
-    limited = any("limited" in cell.result.flags for cell in group)
-    records = join_records(group)
-    result = build_result(
-        first.result.backbone,
-        first.result.dataset,
-        first.result.spec,
-        records,
-        limited,
-        join_provenance([cell.result.provenance for cell in group]),
-        first.result.feature_norm,
-    )
-    return result, records
+    """Return one result and its records from parts.
 
-
-def require_alike(a: Loaded, b: Loaded) -> None:
+    Its provenance is the first part's, with every command, the earliest start and all seconds.
+    """
+    first, results = group[0], [cell.result for cell in group]
     fix = "merge only parts of one evaluation, made in one environment"
-    require_same(a, b.result.backbone, b.result.dataset, fix)
-    if differ := describe_differences(a.result.provenance, b.result.provenance):
-        raise ValidationFailed(f"{a.where} and {b.where} differ in {differ}", fix=fix)
+    for other in group[1:]:
+        require_same(first, other.result.backbone, other.result.dataset, fix)
+        differ = describe_differences(results[0].provenance, other.result.provenance)
+        if differ:
+            raise ValidationFailed(f"{first.where} and {other.where} differ in {differ}", fix=fix)
+    records, parts = join_records(group), [result.provenance for result in results]
+    provenance = parts[0].model_copy(
+        update={
+            "command": "; ".join(dict.fromkeys(part.command for part in parts)),
+            "started": min(part.started for part in parts),
+            "seconds": sum(part.seconds for part in parts),
+        }
+    )
+    facts = (results[0].backbone, results[0].dataset, results[0].spec)
+    limited = any("limited" in result.flags for result in results)
+    result = build_result(*facts, records, limited, provenance, results[0].feature_norm)
+    return result, records
 
 
 def join_records(group: list[Loaded]) -> Records:
@@ -276,14 +293,3 @@ def join_records(group: list[Loaded]) -> Records:
                 fix="merge results of one environment; keep one of the two",
             )
     return group[0].records
-
-
-def join_provenance(parts: list[Provenance]) -> Provenance:
-    """Return the first part's provenance with every command, the earliest start and all seconds."""
-    return parts[0].model_copy(
-        update={
-            "command": "; ".join(dict.fromkeys(part.command for part in parts)),
-            "started": min(part.started for part in parts),
-            "seconds": sum(part.seconds for part in parts),
-        }
-    )

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import explain_errors, read_bytes, replacing
@@ -42,7 +42,6 @@ ENTRY_FILE = "entry.json"
 MAX_ENTRY = 16 * 2**20
 """Bytes of entry.json; 90 results of five networks take 80 kB."""
 SCORED = tuple(ScoredFields.model_fields)
-M = TypeVar("M", bound=Frozen)
 
 
 class ResultLine(ScoredFields):
@@ -74,6 +73,23 @@ class EntryFile(Frozen):
     environments: tuple[Environment, ...]
     results: tuple[ResultLine, ...] = Field(min_length=1)
     outcomes: Sha256 = Field(description="of the file of outcomes")
+
+    @model_validator(mode="after")
+    def _places_exist(self) -> Self:
+        lengths = {
+            "model": len(self.models),
+            "dataset": len(self.datasets),
+            "spec": len(self.specs),
+            "environment": len(self.environments),
+        }
+        if not all(place < lengths["model"] for place in self.controls):
+            raise ValueError("controls are no models of the entry")
+        for line in self.results:
+            for name, length in lengths.items():
+                if getattr(line, name) >= length:
+                    place = getattr(line, name)
+                    raise ValueError(f"{line.column} names {name} {place} of {length}")
+        return self
 
     @property
     def outcomes_file(self) -> str:
@@ -180,28 +196,12 @@ def read_content(path: Path, most: int) -> bytes:
 def parse_entry(path: Path, content: bytes) -> EntryFile:
     """Return the content of entry.json. Raises ValidationFailed naming every wrong field."""
     try:
-        file = EntryFile.model_validate_json(content)
+        return EntryFile.model_validate_json(content)
     except ValidationError as error:
         raise ValidationFailed(
             f"{path} is no valid entry: {explain_errors(error, EntryFile.model_fields)}",
             fix="restore the file that fsbench wrote instead of editing it",
         ) from error
-    limits = {
-        "model": len(file.models),
-        "dataset": len(file.datasets),
-        "spec": len(file.specs),
-        "environment": len(file.environments),
-    }
-    if not all(0 <= place < limits["model"] for place in file.controls):
-        raise ValidationFailed(f"{path}: controls are no models of the entry", fix=outcomes.FIX)
-    for line in file.results:
-        for name, limit in limits.items():
-            if getattr(line, name) >= limit:
-                raise ValidationFailed(
-                    f"{path}: {line.column} names {name} {getattr(line, name)} of {limit}",
-                    fix=outcomes.FIX,
-                )
-    return file
 
 
 def restore_results(path: Path, file: EntryFile) -> list[Result]:
@@ -210,48 +210,27 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     Raises ValidationFailed for a result that is named like another column.
     """
     digests = [spec.digest() for spec in file.specs]
-    tasks: dict[tuple[int, int], tuple[TaskId, ColumnId]] = {}
-    results = []
+    results, names = [], dict[tuple[int, int], tuple[TaskId, ColumnId]]()
     for line in file.results:
-        dataset, spec = file.datasets[line.dataset], file.specs[line.spec]
-        if (line.dataset, line.spec) not in tasks:
-            task = TaskId.of(dataset.name, spec)
-            tasks[line.dataset, line.spec] = task, ColumnId.of(task, spec)
-        task, column = tasks[line.dataset, line.spec]
+        made = vars(file.environments[line.environment])
+        made = {**made, "started": line.started, "seconds": line.seconds}
+        result = Result.model_construct(
+            backbone=file.models[line.model],
+            dataset=file.datasets[line.dataset],
+            spec=file.specs[line.spec],
+            provenance=Provenance.model_construct(**made),
+            **{name: getattr(line, name) for name in SCORED},
+        )
+        if (line.dataset, line.spec) not in names:
+            names[line.dataset, line.spec] = result.task, result.column
+        task, column = names[line.dataset, line.spec]
         if line.column != str(column):
             raise ValidationFailed(
                 f"{path}: a result of {column} is named '{line.column}'", fix=outcomes.FIX
             )
-        made = vars(file.environments[line.environment])
-        times = {"started": line.started, "seconds": line.seconds}
-        fields = {name: getattr(line, name) for name in SCORED} | {
-            "backbone": file.models[line.model],
-            "dataset": dataset,
-            "spec": spec,
-            "provenance": construct(Provenance, made | times),
-        }
-        result = construct(Result, fields)
         vars(result).update(task=task, column=column, spec_digest=digests[line.spec])
         results.append(result)
     return results
-
-
-def construct(model: type[M], values: dict[str, Any]) -> M:
-    """Return a record of parts that were validated before; `model_construct` takes far longer."""
-    record = model.__new__(model)
-    record.__setstate__(
-        {
-            "__dict__": values,
-            "__pydantic_fields_set__": FIELDS.setdefault(model, set(model.model_fields)),
-            "__pydantic_extra__": None,
-            "__pydantic_private__": None,
-        }
-    )
-    return record
-
-
-FIELDS: dict[type[Frozen], set[str]] = {}
-"""One set for all records of a model."""
 
 
 def write_entry(

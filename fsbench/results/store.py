@@ -34,7 +34,6 @@ from fsbench.results import assembly, outcomes
 from fsbench.results import provenance as environments
 from fsbench.results.entry import ENTRY_FILE, Loaded, write_entry
 from fsbench.results.names import ANALYSES, file_stem, model_name, safe_name
-from fsbench.results.verification import read_result
 
 DIGITS = 16
 OVERWRITE = "give --overwrite to replace it, or another folder with -o"
@@ -48,10 +47,6 @@ class BlockJournal:
 
     def files(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{outcomes.SUFFIX}"))
-
-    def blocks(self) -> set[int]:
-        """Return the numbers of the blocks written."""
-        return {int(file.name.partition("-")[0]) for file in self.files()}
 
     def write(self, block: int, records: EpisodeRecords) -> None:
         content = outcomes.encode([records])
@@ -79,11 +74,6 @@ class BlockJournal:
             self.report.log(f"{file} is damaged: computing its episodes again")
             file.unlink(missing_ok=True)
         return None
-
-    def index(self) -> NDArray[np.int64]:
-        """Return the episode numbers of all blocks, in no order."""
-        numbers = [records.index for records in self.read().values()]
-        return np.concatenate([np.empty(0, np.int64), *numbers])
 
     def remove(self, files: Collection[Path]) -> None:
         """Delete blocks that are part of a result now, and the folder with the last one."""
@@ -145,7 +135,7 @@ class ResultPlace:
 
     def earlier(self) -> Loaded | None:
         """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
-        cell = read_result(self.folder, self.key)
+        cell = assembly.read_result(self.folder, self.key)
         if cell is not None:
             assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
@@ -153,8 +143,9 @@ class ResultPlace:
     def computed(self) -> frozenset[int]:
         """Return the episode numbers in the result and in the journal; read once."""
         if self._computed is None:
-            stored = [episode_numbers(self.earlier()), self.journal.index()]
-            self._computed = frozenset(np.concatenate(stored).tolist())
+            numbers = [episode_numbers(self.earlier())]
+            numbers += [records.index for records in self.journal.read().values()]
+            self._computed = frozenset(np.concatenate(numbers).tolist())
         return self._computed
 
     @property
@@ -176,21 +167,13 @@ class ResultPlace:
             self.require_environment(earlier, self.environment)
         return whole
 
-    def done(self, n_episodes: int) -> bool:
-        """Return whether the result holds episodes 0..n-1."""
-        return self.complete(np.arange(n_episodes))
-
     def holds(self, episodes: ArrayLike) -> bool:
         """Return whether these episodes were computed, in a finished or an unfinished run."""
         return self.computed().issuperset(np.asarray(episodes).tolist())
 
-    def blocks_done(self) -> set[int]:
-        """Return the numbers of the blocks in the journal."""
-        return self.journal.blocks()
-
     def read(self) -> Result:
         """Return the stored result, verified. Raises ValidationFailed if there is none."""
-        if (cell := read_result(self.folder, self.key)) is None:
+        if (cell := assembly.read_result(self.folder, self.key)) is None:
             raise ValidationFailed(f"{self.where} is not there", fix="evaluate the task")
         return cell.result
 
@@ -200,19 +183,14 @@ class ResultPlace:
             return
         with self.lock(self.folder):
             cells = assembly.read_cells_of(self.folder)
-            if cells.pop(self.key, None) is not None:
-                self.replace_results(cells)
+            if cells.pop(self.key, None) and cells:
+                write_entry(self.folder, [(cell.result, cell.records) for cell in cells.values()])
+            elif not cells:
+                for name in (ENTRY_FILE, f"outcomes-*{outcomes.SUFFIX}"):
+                    for file in self.folder.glob(name):
+                        file.unlink()
             self.journal.remove(self.journal.files())
         self._computed = None
-
-    def replace_results(self, cells: Mapping[assembly.Key, Loaded]) -> None:
-        """Write these results alone, or remove the entry if there are none."""
-        if cells:
-            write_entry(self.folder, [(cell.result, cell.records) for cell in cells.values()])
-            return
-        (self.folder / ENTRY_FILE).unlink()
-        for file in self.folder.glob(f"outcomes-*{outcomes.SUFFIX}"):
-            file.unlink()
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         """Write one finished block to the journal."""
@@ -248,13 +226,9 @@ class ResultPlace:
 
     def parts(self, episodes: ArrayLike) -> dict[Path, EpisodeRecords]:
         """Return the requested episodes of every block that has any."""
-        read, blocks = self.journal.read(), {}
-        numbers = [np.empty(0, np.int64), *(records.index for records in read.values())]
-        chosen = np.isin(np.concatenate(numbers), episodes)  # one search for all blocks
-        start = 0
-        for file, records in read.items():
-            rows = chosen[start : start + len(records.index)]
-            start += len(records.index)
+        requested, blocks = set(np.asarray(episodes).tolist()), {}
+        for file, records in self.journal.read().items():
+            rows = np.array([number in requested for number in records.index.tolist()])
             if rows.any():
                 blocks[file] = records.take(rows)
         return blocks

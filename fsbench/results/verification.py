@@ -5,10 +5,8 @@ Reading raises on the first entry with a Problem; a submission collects all of t
 
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,6 @@ from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
-from fsbench.results.outcomes import SUFFIX
 from fsbench.results.summary import summarize
 
 HELD_OUT = {"held_out", "held_out_curve", "chosen"}
@@ -224,73 +221,34 @@ def require_right(*cells: Loaded) -> None:
         raise ValidationFailed("\n  ".join(map(str, problems)))
 
 
-def read_result(folder: Path, key: tuple[str, str]) -> Loaded | None:
-    """Return the result of a data set and spec digest in a folder, verified; None without one."""
-    if not (folder / ENTRY_FILE).is_file():
-        return None
-    for cell in _read_once(folder, stamp_entry(folder)).cells:
-        if (cell.result.dataset.name, cell.result.spec_digest) == key:
-            require_right(cell)
-            return cell
-    return None
-
-
-def stamp_entry(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, size and time of the two files, which change whenever these do."""
-    paths = [folder / ENTRY_FILE, *sorted(folder.glob(f"outcomes-*{SUFFIX}"))]
-    stats = [(path.name, path.stat()) for path in paths if path.is_file()]
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
-
-
-@lru_cache(maxsize=8)
-def _read_once(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Entry:
-    """Read an entry once while its files stay as they are: a run asks for each of its tasks."""
-    return read_entry(folder)
-
-
 def read_cells(path: Path) -> Iterator[Loaded]:
     """Yield all results at or below `path`, verified entry by entry."""
     return (cell for folder in find_entries(path) for cell in read_verified(folder).cells)
 
 
-def read_cell(reference: str | Path) -> Loaded:
+def read_cell(reference: str | Path, any_seed: bool = False) -> Loaded:
     """Return one verified result, named by a folder and a task or column as DIR:TASK.
 
-    The task may leave out what only one result of the folder can mean. Raises UsageError.
+    The task may leave out what only one result of the folder can mean. any_seed: return the first
+    of several results of one spec over as many outcomes. Raises UsageError.
     """
-    folder, cells = match_cells(reference)
-    if len(cells) != 1:
-        raise ambiguous(reference, folder, cells)
-    return cells[0]
-
-
-def match_cells(reference: str | Path) -> tuple[str, Sequence[Loaded]]:
-    """Return the folder in DIR:TASK, and its verified results that the task or column covers."""
     folder, text = split_reference(str(reference))
     cells = list(read_cells(Path(folder)))
-    named = [cell for name, cell in name_cells(cells) if text == name]
-    return folder, named or match_task(cells, text)
-
-
-def name_cells(cells: Sequence[Loaded]) -> list[tuple[str, Loaded]]:
-    """Return results by column; the digest of the spec follows where several have that column."""
-    counts = Counter(cell.result.column for cell in cells)
-    names = (
-        f"{cell.result.column} {cell.result.spec_digest[:8]}" * (counts[cell.result.column] > 1)
-        for cell in cells
-    )
-    return [
-        (name or str(cell.result.column), cell) for name, cell in zip(names, cells, strict=True)
+    columns = [str(cell.result.column) for cell in cells]
+    names = [  # several specs may have one column
+        column if columns.count(column) == 1 else f"{column} {cell.result.spec_digest[:8]}"
+        for column, cell in zip(columns, cells, strict=True)
     ]
-
-
-def ambiguous(reference: str | Path, folder: str, cells: Sequence[Loaded]) -> UsageError:
-    """Return the error that a reference names none or several of the results of a folder."""
-    listed = dict.fromkeys(name for name, _ in name_cells(cells or list(read_cells(Path(folder)))))
-    return UsageError(
-        f"'{reference}' names {len(cells)} results of {folder}",
-        fix=f"name one as DIR:TASK; there are {', '.join(listed)[:500]}",
-    )
+    exact = [cell for name, cell in zip(names, cells, strict=True) if name == text]
+    named = exact or match_task(cells, text)
+    specs = {(cell.result.spec_digest, cell.result.score.n) for cell in named}
+    if not named or len(specs if any_seed else named) > 1:
+        listed = [n for n, cell in zip(names, cells, strict=True) if cell in named or not named]
+        raise UsageError(
+            f"'{reference}' names {len(named)} results of {folder}",
+            fix=f"name one as DIR:TASK; there are {', '.join(dict.fromkeys(listed))[:500]}",
+        )
+    return named[0]
 
 
 def match_task(cells: Sequence[Loaded], text: str) -> Sequence[Loaded]:
