@@ -58,7 +58,8 @@ class RunContext:
 
         from fsbench.backbones.precision import PRECISION
 
-        return provenance.collect_provenance(
+        return Provenance(
+            **provenance.describe_software(),
             command=" ".join(["fsbench", *sys.argv[1:]]),
             device=process.device_model(self.device),
             cpu_capability=torch.backends.cpu.get_cpu_capability(),

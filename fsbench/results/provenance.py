@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from fsbench.core import __version__
 from fsbench.core.schema import Provenance
@@ -17,40 +18,15 @@ UNSTATED = "default"
 """Of a part that an environment leaves out: the batch size, where the suite chooses it."""
 
 
-def collect_provenance(
-    *,
-    command: str,
-    device: str,
-    cpu_capability: str,
-    threads: int,
-    started: str,
-    seconds: float,
-    batch_size: int | None = None,
-    halvings: int = 0,
-    precision: str | None = None,
-) -> Provenance:
-    """Collect versions, commit and platform of this process, beside these facts of the run.
-
-    command: as typed, paths untouched; device: cpu or the GPU's name; started: UTC, ISO 8601;
-    batch_size: where one was asked for; halvings: of what shares a forward pass;
-    precision: of float32.
-    """
-    return Provenance(
-        command=command,
-        fsbench=__version__,
-        git_commit=git_commit(),
-        python=platform.python_version(),
-        packages={name: v for name in PACKAGES if (v := installed_version(name))},
-        platform=f"{platform.system()} {platform.machine()}",
-        device=device,
-        cpu_capability=cpu_capability,
-        threads=threads,
-        batch_size=batch_size,
-        halvings=halvings,
-        precision=precision,
-        started=started,
-        seconds=seconds,
-    )
+def describe_software() -> dict[str, Any]:
+    """Return versions, commit and platform of this process, as fields of a Provenance."""
+    return {
+        "fsbench": __version__,
+        "git_commit": git_commit(),
+        "python": platform.python_version(),
+        "packages": {name: v for name in PACKAGES if (v := installed_version(name))},
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
 
 
 def environment_of(provenance: Provenance) -> dict[str, str]:

@@ -112,7 +112,7 @@ def check_rates(cell: Loaded) -> Iterator[Problem]:
             yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
 
 
-def check_episodes(cell: Loaded) -> Iterator[Problem]:
+def check_contradictions(cell: Loaded) -> Iterator[Problem]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
@@ -181,7 +181,7 @@ def check_flags(cell: Loaded) -> Iterator[Problem]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(check_dataset, check_episodes, check_curves, check_rates, check_flags, check_summary),
+    *(check_dataset, check_contradictions, check_curves, check_rates, check_flags, check_summary),
 )
 
 

@@ -4,7 +4,6 @@ A board of a thousand entries has tens of thousands of results; their outcomes s
 records on disk.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -167,7 +166,7 @@ def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
         return loaded.held_out if held_out and loaded.held_out else loaded.outcomes
     records, result = loaded.records, loaded.result
     if isinstance(records, EpisodeRecords):
-        out_of = math.prod(records.correct.shape[1:])
+        out_of = int(np.prod(records.correct.shape[1:]))
         right = records.hits.astype(np.min_scalar_type(out_of))
         return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
     if held_out and isinstance(records, ProbeRecords) and records.held_out is not None:

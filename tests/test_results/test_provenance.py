@@ -7,17 +7,19 @@ import sys
 from support import fakes
 
 from fsbench import __version__
+from fsbench.core.schema import Provenance
 from fsbench.results.provenance import (
-    collect_provenance,
     describe_differences,
+    describe_software,
     environment_of,
     git_commit,
     installed_version,
 )
 
 
-def test_collect_states_versions_and_what_it_was_given() -> None:
-    provenance = collect_provenance(
+def test_the_software_is_stated_beside_what_a_run_states() -> None:
+    provenance = Provenance(
+        **describe_software(),
         command="fsbench probe -m timm/resnet18 --data ~/data",
         device="cpu",
         cpu_capability="AVX2",
