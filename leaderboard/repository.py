@@ -9,16 +9,15 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import safe_name
@@ -28,7 +27,6 @@ from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
 from leaderboard.reports.render import escape_markdown, make_overview_table, render_table
 from leaderboard.rules.changes import check_changes, compare_with_base, run_git
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
@@ -43,6 +41,15 @@ ABOUT = (
 BEGIN, END = "<!-- tables: fsbench leaderboard readme -->", "<!-- end -->"
 NO_ENTRIES = "No entries yet."
 README_FILE, CHECK_FILE = "README.md", ".github/workflows/check.yml"
+FILES = {
+    README_FILE: "README.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    CHECK_FILE: "check.yml",
+    ".github/workflows/tables.yml": "tables.yml",
+    ".gitignore": "gitignore",
+    ".gitattributes": "gitattributes",
+}
+"""Files of a board's repository, and their templates with facts as `%(name)s`."""
 
 
 def init_board(
@@ -66,21 +73,22 @@ def init_board(
     free = BoardFile(name=safe_name(folder.resolve().name), about=ABOUT)
     file = free if name is None else find_official_board(name, version)
     write_record(folder / BOARD_FILE, file)
-    for path, content in repository_files(file, source or find_source()).items():
+    facts = collect_facts(file, source or find_source())
+    for path, template in FILES.items():
         if not (folder / path).exists():
+            text = (TEMPLATES / template).read_text(encoding="utf8") % facts
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(folder / path, content.encode())
+            write_atomic(folder / path, text.encode())
     if BEGIN in (folder / README_FILE).read_text(encoding="utf8"):
         render_readme(folder)
     return file
 
 
-def repository_files(file: BoardFile, source: str | None) -> dict[str, str]:
-    """Return the files of a board's repository by path. source: what the workflows install."""
-    install = json.dumps(source) if source else VARIABLE
+def collect_facts(file: BoardFile, source: str | None) -> dict[str, str]:
+    """Return what the templates say of a board by name. source: what the workflows install."""
     datasets = dict.fromkeys(column.name.task.dataset for column in file.columns or ())
-    facts = {
-        "source": install,
+    return {
+        "source": json.dumps(source) if source else VARIABLE,
         "title": escape_markdown(file.title),
         "about": escape_markdown(file.about or ABOUT),
         "begin": BEGIN,
@@ -88,19 +96,6 @@ def repository_files(file: BoardFile, source: str | None) -> dict[str, str]:
         "install": f": `pip install {shlex.quote(source)}`" if source else "",
         "columns": f" on {', '.join(datasets)}" if datasets else "",
     }
-    return {
-        CHECK_FILE: read_template("check.yml") % facts,
-        ".github/workflows/tables.yml": read_template("tables.yml") % facts,
-        ".gitignore": ".lock\n.staging-*\n",
-        ".gitattributes": "* -text\n",  # entries are compared byte by byte
-        README_FILE: read_template(README_FILE) % facts,
-        "CONTRIBUTING.md": read_template("CONTRIBUTING.md") % facts,
-    }
-
-
-def read_template(name: str) -> str:
-    """Return a file of a board's repository, with places for facts as `%(name)s`."""
-    return (TEMPLATES / name).read_text(encoding="utf8")
 
 
 def find_source() -> str | None:
@@ -163,40 +158,32 @@ class Proposal:
     commands: tuple[str, ...]
 
 
-def propose_entries(
-    results: Path,
-    to: str,
-    declaration: Mapping[str, Any],
-    *,
-    file: Path | None = None,
-    models: Sequence[str] = (),
-    controls: Sequence[str] = (),
-    replace: bool = False,
-    sign_with: Path | None = None,
-) -> Proposal:
-    """Check results and commit their entries to a new branch of the board's repository `to`.
+def propose_entries(to: str, submit: Callable[[Path], Sequence[Submission]]) -> Proposal:
+    """Commit entries to a new branch of the board's repository `to`, as a pull request needs it.
 
-    to: a folder of a clone, or an address, which is cloned into the working directory. The branch
-    starts at the default branch of origin; what is checked out in the clone stays as it is. Other
-    arguments as for `submit_results`. Raises UsageError, ValidationFailed; nothing is left then.
+    to: a folder of a clone, or an address, which is cloned into the working directory; submit: adds
+    the entries to a board in a folder and returns them. The branch starts at the default branch of
+    origin; what is checked out in the clone stays as it is. Raises UsageError, and ValidationFailed
+    where the check of pull requests would refuse the entries; nothing is left then.
     """
     with open_clone(to) as (board, base), TemporaryDirectory(prefix="fsbench-") as temporary:
         root = Path(run_git(board, "rev-parse", "--show-toplevel").rstrip("\n"))
-        home = board.resolve().relative_to(root.resolve())
-        tree = Path(temporary) / "tree"
+        home, tree = board.resolve().relative_to(root.resolve()), Path(temporary) / "tree"
         run_git(root, "worktree", "add", "-q", "--detach", str(tree), base)
         try:
-            entries = submit_results(
-                results,
-                tree / home,
-                declaration,
-                file=file,
-                models=models,
-                controls=controls,
-                replace=replace,
-                sign_with=sign_with,
-            )
-            branch = commit_entries(tree, home, [entry.name for entry in entries], base)
+            entries = submit(tree / home)
+            names = [entry.name for entry in entries]
+            branch = f"submit-{names[0]}"
+            run_git(tree, "add", "-f", "--", *(str(home / name) for name in names))
+            fix = "git config --global user.name NAME, and user.email ADDRESS"
+            run_git(tree, "commit", "-q", "-m", f"Add {', '.join(names)}", fix=fix)
+            for words in (("checkout", "-q", "--", "."), ("clean", "-q", "-fd")):
+                run_git(tree, *words)  # what only a maintainer records
+            if problems := list(check_changes(compare_with_base(tree / home, base))):
+                listed = "\n  ".join(map(str, problems))
+                raise ValidationFailed(f"the board would refuse the pull request\n  {listed}")
+            fix = f"git branch -D {branch} removes an older branch; or choose another name"
+            run_git(tree, "branch", branch, "HEAD", fix=fix)
         finally:
             run_git(root, "worktree", "remove", "--force", str(tree))
     return Proposal(board, branch, tuple(entries), tuple(list_commands(board, branch, base)))
@@ -208,9 +195,13 @@ def open_clone(to: str) -> Iterator[tuple[Path, str]]:
 
     A clone that is made here is removed if the block fails.
     """
-    folder, cloned = Path(to), False
-    if not folder.is_dir() or is_bare(folder):
-        folder, cloned = Path(Path(to.rstrip("/")).name.removesuffix(".git")), True
+    folder, is_new = Path(to), True
+    if folder.is_dir():
+        fix = "give a clone of the board's repository, or its address"
+        answer = run_git(folder, "rev-parse", "--is-bare-repository", fix=fix)
+        is_new = answer.strip() == "true"
+    if is_new:
+        folder = Path(folder.name.removesuffix(".git"))
         if folder.exists():
             raise UsageError(
                 f"{folder} exists, so {to} cannot be cloned there",
@@ -225,64 +216,32 @@ def open_clone(to: str) -> Iterator[tuple[Path, str]]:
             )
         yield folder, find_base(folder)
     except BaseException:
-        if cloned:
+        if is_new:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def is_bare(folder: Path) -> bool:
-    """Return whether a folder is a git repository without a working tree."""
-    fix = "give a clone of the board's repository, or its address"
-    return run_git(folder, "rev-parse", "--is-bare-repository", fix=fix).strip() == "true"
-
-
 def find_base(clone: Path) -> str:
     """Return the default branch of origin as last fetched, else what is checked out."""
-    fix = "commit the board first"
-    for name in ("origin/HEAD", "HEAD"):
-        with suppress(UsageError):
-            return run_git(clone, "rev-parse", "--verify", "--quiet", name, fix=fix).strip()
-    raise UsageError(f"{clone} has no commit", fix=fix)
-
-
-def commit_entries(tree: Path, home: Path, names: Sequence[str], base: str) -> str:
-    """Commit entries to a new branch of a working tree, and return its name.
-
-    Raises ValidationFailed where the check of pull requests would refuse them.
-    """
-    branch, subject = f"submit-{names[0]}", f"Add {', '.join(names)}"
-    fix = f"git branch -D {branch} removes an older branch; or choose another name"
-    run_git(tree, "switch", "-q", "-c", branch, fix=fix)
-    try:
-        run_git(tree, "add", "-f", "--", *(str(home / name) for name in names))
-        fix = "git config --global user.name NAME, and user.email ADDRESS"
-        run_git(tree, "commit", "-q", "-m", subject, fix=fix)
-        for words in (("checkout", "-q", "--", "."), ("clean", "-q", "-fd")):
-            run_git(tree, *words)  # what only a maintainer records
-        if problems := list(check_changes(compare_with_base(tree / home, base))):
-            listed = "\n  ".join(map(str, problems))
-            raise ValidationFailed(f"the board would refuse the pull request\n  {listed}")
-    except FsbenchError:
-        run_git(tree, "switch", "-q", "--detach", base)
-        run_git(tree, "branch", "-q", "-D", branch)
-        raise
-    return branch
+    verify = ("rev-parse", "--verify", "--quiet")
+    with suppress(UsageError):
+        return run_git(clone, *verify, "origin/HEAD").strip()
+    return run_git(clone, *verify, "HEAD", fix="commit the board first").strip()
 
 
 def list_commands(clone: Path, branch: str, base: str) -> Iterator[str]:
     """Yield the commands that publish a branch and open its pull request."""
-    git = f"git -C {shlex.quote(str(clone))}"
+    git, quoted = f"git -C {shlex.quote(str(clone))}", shlex.quote(branch)
     try:
         address = run_git(clone, "remote", "get-url", "origin").strip()
     except UsageError:  # the maintainer's own copy
-        yield f"{git} merge --no-ff {shlex.quote(branch)}"
+        yield f"{git} merge --no-ff {quoted}"
         return
-    yield f"{git} push origin {shlex.quote(branch)}"
+    yield f"{git} push origin {quoted}"
     public = to_public_address(address)
     parts = urlsplit(public or "")
     if parts.hostname == "github.com":
-        repository = parts.path.strip("/").removesuffix(".git")
-        yield f"gh pr create --repo {shlex.quote(repository)} --head {shlex.quote(branch)} --fill"
+        repository = shlex.quote(parts.path.strip("/").removesuffix(".git"))
+        yield f"gh pr create --repo {repository} --head {quoted} --fill"
     else:
-        shown = shlex.quote(public or address)
-        yield f"{git} request-pull {base[:12]} {shown} {shlex.quote(branch)}"
+        yield f"{git} request-pull {base[:12]} {shlex.quote(public or address)} {quoted}"

@@ -74,16 +74,20 @@ def submit(
     fields["pretraining_data"] = options.split(pretraining_data) or None
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries
+        from leaderboard.rules.submission import submit_results
 
         proposal = propose_entries(
-            results,
             to,
-            fields,
-            file=declaration,
-            models=models,
-            controls=options.split(control),
-            replace=replace,
-            sign_with=sign_with,
+            lambda folder: submit_results(
+                results,
+                folder,
+                fields,
+                file=declaration,
+                models=models,
+                controls=options.split(control),
+                replace=replace,
+                sign_with=sign_with,
+            ),
         )
         names = ", ".join(entry.name for entry in proposal.entries)
         console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}; publish it by")
@@ -94,9 +98,9 @@ def submit(
             "submit needs one place for the entries",
             fix="give --board DIR (with --dry-run to check only), --to REPOSITORY, or --init",
         )
-    from fsbench.api.submit import submit as submit_results
+    from fsbench.api.submit import submit as submit_to_board
 
-    entries = submit_results(
+    entries = submit_to_board(
         results,
         board,
         **fields,
