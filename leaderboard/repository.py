@@ -22,7 +22,6 @@ from fsbench.core.io import write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import safe_name
 from fsbench.results.provenance import git_commit
-from leaderboard.intake.submission import Submission
 from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
 from leaderboard.reports.render import escape_markdown, make_overview_table, render_table
@@ -150,29 +149,28 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A branch that adds entries to a board's repository; commands: push and pull request."""
+    """A branch that adds entries `names`; commands: that push it and open the pull request."""
 
     folder: Path
     branch: str
-    entries: tuple[Submission, ...]
+    names: tuple[str, ...]
     commands: tuple[str, ...]
 
 
-def propose_entries(to: str, submit: Callable[[Path], Sequence[Submission]]) -> Proposal:
+def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposal:
     """Commit entries to a new branch of the board's repository `to`, as a pull request needs it.
 
     to: a folder of a clone, or an address, which is cloned into the working directory; submit: adds
-    the entries to a board in a folder and returns them. The branch starts at the default branch of
-    origin; what is checked out in the clone stays as it is. Raises UsageError, and ValidationFailed
-    where the check of pull requests would refuse the entries; nothing is left then.
+    entries to the board in a folder and returns their names. The branch starts at the default
+    branch of origin; what is checked out in the clone stays as it is. Raises UsageError, and
+    ValidationFailed where the check of pull requests would refuse it; nothing is left then.
     """
     with open_clone(to) as (board, base), TemporaryDirectory(prefix="fsbench-") as temporary:
         root = Path(run_git(board, "rev-parse", "--show-toplevel").rstrip("\n"))
         home, tree = board.resolve().relative_to(root.resolve()), Path(temporary) / "tree"
         run_git(root, "worktree", "add", "-q", "--detach", str(tree), base)
         try:
-            entries = submit(tree / home)
-            names = [entry.name for entry in entries]
+            names = submit(tree / home)
             branch = f"submit-{names[0]}"
             run_git(tree, "add", "-f", "--", *(str(home / name) for name in names))
             fix = "git config --global user.name NAME, and user.email ADDRESS"
@@ -186,7 +184,7 @@ def propose_entries(to: str, submit: Callable[[Path], Sequence[Submission]]) -> 
             run_git(tree, "branch", branch, "HEAD", fix=fix)
         finally:
             run_git(root, "worktree", "remove", "--force", str(tree))
-    return Proposal(board, branch, tuple(entries), tuple(list_commands(board, branch, base)))
+    return Proposal(board, branch, tuple(names), tuple(list_commands(board, branch, base)))
 
 
 @contextmanager

@@ -58,6 +58,8 @@ def submit(
     --to commits the entries to a new branch of the board's repository and prints the commands that
     open the pull request.
     """
+    from fsbench.api.submit import AddedEntry
+    from fsbench.api.submit import submit as submit_results
     from fsbench.core.errors import UsageError
 
     models = options.split(model)
@@ -72,24 +74,26 @@ def submit(
     fields: dict[str, Any] = {"name": name, "authors": authors, "link": link, "license": license}
     fields |= {"statement": statement, "targets_seen": options.split(targets_seen) or None}
     fields["pretraining_data"] = options.split(pretraining_data) or None
+
+    def add(folder: Path) -> list[AddedEntry]:
+        return submit_results(
+            results,
+            folder,
+            **fields,
+            declaration=declaration,
+            models=models,
+            controls=options.split(control),
+            dry_run=dry_run,
+            replace=replace,
+            sign_with=sign_with,
+            progress=console.reporter(),
+        )
+
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries
-        from leaderboard.rules.submission import submit_results
 
-        proposal = propose_entries(
-            to,
-            lambda folder: submit_results(
-                results,
-                folder,
-                fields,
-                file=declaration,
-                models=models,
-                controls=options.split(control),
-                replace=replace,
-                sign_with=sign_with,
-            ),
-        )
-        names = ", ".join(entry.name for entry in proposal.entries)
+        proposal = propose_entries(to, lambda folder: [entry.name for entry in add(folder)])
+        names = ", ".join(proposal.names)
         console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}; publish it by")
         typer.echo("\n".join(proposal.commands))
         return
@@ -98,20 +102,7 @@ def submit(
             "submit needs one place for the entries",
             fix="give --board DIR (with --dry-run to check only), --to REPOSITORY, or --init",
         )
-    from fsbench.api.submit import submit as submit_to_board
-
-    entries = submit_to_board(
-        results,
-        board,
-        **fields,
-        declaration=declaration,
-        models=models,
-        controls=options.split(control),
-        dry_run=dry_run,
-        replace=replace,
-        sign_with=sign_with,
-        progress=console.reporter(),
-    )
+    entries = add(board)
     for entry in entries:
         if entry.left_out:
             columns = ", ".join(entry.left_out)

@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 27_313,
+    "fsbench": 27_308,
     "pretrain": 7_310,
     "protocols": 3_984,
-    "leaderboard": 9_756,
+    "leaderboard": 9_713,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
