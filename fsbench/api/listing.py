@@ -333,7 +333,7 @@ def heads() -> list[Row]:
 def backbones() -> list[Row]:
     """References of backbones: sources, and architectures of fsbench."""
     from fsbench.backbones import SOURCES
-    from fsbench.backbones.architectures import ARCHITECTURES
+    from fsbench.backbones.architectures.presets import PRESETS
     from fsbench.core.registry import SUITE
 
     def describe(name: str, file: Any) -> Row:
@@ -341,7 +341,7 @@ def backbones() -> list[Row]:
 
     return list_registry(SOURCES, "reference", "what", describe) + [
         {"reference": f"fsbench/{name}", "from": SUITE, "kind": "architecture", "what": a.summary}
-        for name, a in ARCHITECTURES.items()
+        for name, a in sorted(PRESETS.items())
     ]
 
 

@@ -167,13 +167,9 @@ class Backbone:
         )
         if missing := [field for field in NEEDED if field not in preprocessing.values()]:
             raise unknown_error(name, missing, preprocessing, keywords=True)
-        mark = source_code_mark(module)
-        loaded = LoadedNetwork(
-            module=copy.deepcopy(module).cpu(),
-            architecture=type(module).__name__,
-            features=f"as the module returns them{mark}",
-            preprocessing=preprocessing,
-        )
+        described = f"as the module returns them{source_code_mark(module)}"
+        network, kind = copy.deepcopy(module).cpu(), type(module).__name__
+        loaded = LoadedNetwork(network, kind, described, preprocessing)
         spec = feature_spec(pool, layers, features)
         made = cls.of(loaded, f"{IN_MEMORY}:{name}", IN_MEMORY, spec)
         with torch.no_grad():
@@ -203,9 +199,7 @@ class Backbone:
         size = loaded.preprocessing.input_size or test_size or loaded.test_size
         if not spec.is_native:
             module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
-            features = (
-                f"{module.words}{features[features.find(' (') :] if ' (' in features else ''}"
-            )
+            features = "".join((module.words, *features.partition(" (")[1:]))
         dim = count_features(module, size, ref)
         if spec.is_native and (source == IN_MEMORY or loaded.architecture.startswith("py:")):
             check_head(module, size, dim, ref, spec.head)
@@ -328,27 +322,13 @@ def count_features(module: nn.Module, size: int, ref: str) -> int:
         )
     tolerance = REPEATABLE * float(out.abs().max())
     if not all(torch.allclose(out, o, rtol=0, atol=tolerance, equal_nan=True) for o in others):
-        raise random_features_error(module, images, ref)
+        raise CheckpointError(
+            f"{ref} gives other features for the same images each time: random numbers enter its "
+            "forward pass (masking, dropout or stochastic depth that eval() leaves on)",
+            fix="load the form of it that is meant for features, e.g. with mask ratio 0, or switch "
+            "the draws off in the function that makes it",
+        )
     return int(out.shape[1])
-
-
-def random_features_error(module: nn.Module, images: Tensor, ref: str) -> CheckpointError:
-    """Return the error for a network whose two runs differ, naming the first module that does."""
-    names = [name for name, part in module.named_modules() if name and not list(part.children())]
-    runs = []
-    with torch.no_grad(), stream("repeatable"):
-        for _ in range(2):
-            with record_outputs(module, names, lambda output: output) as outputs:
-                module(images)
-            runs.append({n: o for n, o in outputs.items() if isinstance(o, Tensor)})
-    differ = (n for n in runs[0] if not torch.equal(runs[0][n], runs[1][n]))
-    first = next(differ, "its forward pass")
-    return CheckpointError(
-        f"{ref} gives other features for the same images each time: random numbers "
-        f"enter in or before {first} (masking, dropout or stochastic depth that eval() leaves on)",
-        fix="load the form of it that is meant for features, e.g. with mask ratio 0, or switch the "
-        "draws off in the function that makes it",
-    )
 
 
 def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) -> None:

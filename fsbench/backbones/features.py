@@ -17,7 +17,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -62,30 +62,25 @@ def blocks(
     small images would wait for each other. Raises DataError naming a corrupt image.
     """
     n, ahead = len(dataset), max(AHEAD, workers)
-    starts = range(first * size, n, size)
+    starts, side = range(first * size, n, size), image.input_size
+
+    def decode(start: int) -> Pixels:
+        indices = range(start, min(start + size, n))
+        if view is None:
+            return crop_centres(map(dataset.image, indices), image, size)
+        pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
+        for row, index in zip(pixels, indices, strict=False):
+            name = dataset.canonical_ids[index]
+            row[:] = view.pixels(dataset.image(index), image, dataset.name, name)
+        return pixels
+
     with ThreadPoolExecutor(max(1, workers)) as pool:
-
-        def submit(start: int) -> Future[Pixels]:
-            indices = range(start, min(start + size, n))
-            return pool.submit(_block, dataset, image, size, indices, view)
-
-        waiting = deque(map(submit, starts[:ahead]))
+        waiting = deque(pool.submit(decode, start) for start in starts[:ahead])
         for i, start in enumerate(starts):
-            waiting.extend(map(submit, starts[i + ahead : i + ahead + 1]))
+            waiting.extend(
+                pool.submit(decode, later) for later in starts[i + ahead : i + ahead + 1]
+            )
             yield start, min(size, n - start), waiting.popleft().result()
-
-
-def _block(
-    dataset: TargetDataset, image: ImageSpec, size: int, indices: range, view: RandomView | None
-) -> Pixels:
-    if view is None:
-        return crop_centres(map(dataset.image, indices), image, size)
-    side = image.input_size
-    pixels = np.zeros((size, side, side, 3), dtype=np.uint8).transpose(0, 3, 1, 2)
-    for row, index in zip(pixels, indices, strict=False):
-        name = dataset.canonical_ids[index]
-        row[:] = view.pixels(dataset.image(index), image, dataset.name, name)
-    return pixels
 
 
 Features = NDArray[np.float32]
@@ -133,25 +128,19 @@ class FeatureWriter:
         self.rows, self.hash, self.marked = 0, hashlib.sha256(), time.monotonic()
         self.array: np.memmap
         if (self.partial / DONE).is_file():  # else it was killed before the first mark
-            if self.resume(shape):
-                return
+            try:
+                mark = json.loads((self.partial / DONE).read_text())
+                self.array = np.load(self.partial / ARRAY, mmap_mode="r+")
+                done = hashlib.sha256(np.ascontiguousarray(self.array[: mark["rows"]]).data)
+                if self.array.shape == shape and done.hexdigest() == mark["sha256"]:
+                    self.rows, self.hash = mark["rows"], done
+                    return
+            except (OSError, ValueError, LookupError, TypeError):
+                pass
             report.log(f"{self.partial} is damaged: extracting its features from the start")
         shutil.rmtree(self.partial, ignore_errors=True)
         self.partial.mkdir(parents=True)
         self.array = io.create_array(self.partial / ARRAY, np.float32, shape)
-
-    def resume(self, shape: tuple[int, int]) -> bool:
-        """Continue behind the rows of an earlier run; return whether they are intact."""
-        try:
-            mark = json.loads((self.partial / DONE).read_text())
-            self.array = np.load(self.partial / ARRAY, mmap_mode="r+")
-            done = hashlib.sha256(np.ascontiguousarray(self.array[: mark["rows"]]).data)
-            intact: bool = self.array.shape == shape and done.hexdigest() == mark["sha256"]
-        except (OSError, ValueError, LookupError, TypeError):
-            return False
-        if intact:
-            self.rows, self.hash = mark["rows"], done
-        return intact
 
     def write(self, start: int, rows: Features) -> None:
         """Store the next block, whose first row is `start`, and mark progress once a second."""

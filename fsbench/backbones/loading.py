@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from fsbench.backbones import sources
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
 from fsbench.backbones.checkpoint import FileReference
@@ -63,7 +64,7 @@ def suggest_reference(ref: str) -> str:
         import timm
 
         names = [f"timm/{n}" for n in timm.list_models()]
-        names += [f"fsbench/{n}" for n in ARCHITECTURES.names()]
+        names += [f"fsbench/{n}" for n in PRESETS]
     return suggest_name(ref, names) or "start it with one of the schemes"
 
 
@@ -127,7 +128,7 @@ def load_backbone(
     values = {"input_size": facts.input_size, "mean": mean, "std": std}
     statistics = ("mean", "std") if facts.problems or random_init is not None else ()
     if missing := [n for n in values if n in {*needs, *statistics} and values[n] is None]:
-        raise unknown_error(ref, missing, facts, loaded.examples, loaded.also)
+        raise unknown_error(ref, missing, facts, loaded.hint)
     if random_init is not None and mean and std:  # as the network states, whatever the user's flags
         side = facts.input_size or loaded.test_size
         calibration = calibrate(loaded.module, side, facts.mean or mean, facts.std or std)

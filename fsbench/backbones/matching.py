@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -103,29 +102,17 @@ class WeightMatch:
         renamed = f", {self.renamed}" if self.renamed else ""
         kinds = {"missing": self.missing, "unexpected": self.unexpected}
         kinds["wrong shape or type"] = self.misfit
-        return [
-            f"matched {len(self.matched)} tensors{part}{prefix}{renamed}",
-            *(f"{twin} fits too; its authors evaluate the part above" for twin in self.twins),
-            *(
-                f"dropped {kind} {len(names)}: "
-                f"{(join_modules if kind in GROUPED else join_names)(names)} ({REASONS[kind]})"
-                for kind, names in self.dropped.items()
-            ),
-            *(
-                f"{kind} {len(names)}: {join_names(names)}"
-                for kind, names in kinds.items()
-                if names
-            ),
-        ]
+        lines = [f"matched {len(self.matched)} tensors{part}{prefix}{renamed}"]
+        lines += [f"{twin} fits too; its authors evaluate the part above" for twin in self.twins]
+        for kind, names in self.dropped.items():
+            text = (join_modules if kind in GROUPED else join_names)(names)
+            lines.append(f"dropped {kind} {len(names)}: {text} ({REASONS[kind]})")
+        return lines + [f"{kind} {len(n)}: {join_names(n)}" for kind, n in kinds.items() if n]
 
 
 def join_modules(names: list[str]) -> str:
-    """Return the modules that names are below, with the number of names where it is not one."""
-    parts = [name.split(".") for name in names]
-    first, last = min(parts)[:-1], max(parts)[:-1]
-    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    depth = 1 + len(list(shared))
-    counts = Counter(".".join(part[:depth]) for part in parts)
+    """Return the outer two modules of names, with the number of names where it is not one."""
+    counts = Counter(".".join(name.split(".")[:2]) for name in names)
     return join_names([f"{name} ({n})" if n > 1 else name for name, n in counts.items()])
 
 
@@ -175,16 +162,16 @@ def match_weights(
     Raises CheckpointError if the file has no tensors or not the part that was named, or if several
     parts fit.
     """
-    chosen = tree if file.part in {"", ROOT} else select_part(tree, file.part)
-    if chosen is None:
+    states = find_states(tree, file.part)
+    names = join_names([str(name) for name in tree])
+    if not states and file.part:
         raise CheckpointError(
-            f"{file} has no part '{file.part}'; it contains {shorten(tree)}",
+            f"{file} has no part '{file.part}'; it contains {names}",
             fix=f"name one of its parts, or none: {replace(file, part='')}",
         )
-    states = dict(iterate_states(chosen))
     if not states:
         raise CheckpointError(
-            f"{file} has no weights where they are looked for; it holds {shorten(chosen)}",
+            f"{file} has no weights where they are looked for; it holds {names}",
             fix="save the state dict of the network, or name the file that holds it",
         )
     target = module.state_dict()
@@ -225,18 +212,22 @@ def part_of(file: FileReference, part: str) -> FileReference:
     return replace(file, part=".".join(names) or ROOT)
 
 
-def select_part(tree: Tree, key: str) -> Tree | None:
-    """Return the part called `key`: nested, dotted, or a prefix of flat names."""
-    named = {str(n): v for n, v in tree.items()}
-    if isinstance(named.get(key), Mapping):
-        part: Tree = named[key]
-        return part
-    flat = {n.removeprefix(key + "."): v for n, v in named.items() if n.startswith(key + ".")}
-    if flat:
-        return flat
-    outer = (n for n, v in named.items() if key.startswith(f"{n}.") and isinstance(v, Mapping))
-    parts = (select_part(named[n], key.removeprefix(f"{n}.")) for n in outer)
-    return next((part for part in parts if part is not None), None)
+def find_states(tree: Tree, part: str) -> dict[str, dict[str, Any]]:
+    """Return the mappings with tensors of a part by their dotted path in it; {} without the part.
+
+    part: nested, dotted, or a prefix of flat names.
+    """
+    states = dict(iterate_states(tree))
+    if part in {"", ROOT}:
+        return states
+    below_part = {f"{where}.".removeprefix(f"{part}.").rstrip("."): state
+                  for where, state in states.items() if below(where, (part,))}  # fmt: skip
+    for where, state in states.items():
+        prefix = f"{part}.".removeprefix(f"{where}." if where else "")
+        if not below_part and (not where or below(part, (where,))):
+            flat = {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}
+            below_part = dict(iterate_states(flat))
+    return below_part
 
 
 def iterate_states(
@@ -253,11 +244,6 @@ def iterate_states(
             yield from iterate_states(value, (*path, name), (*outer, id(tree)))
 
 
-def shorten(tree: Tree) -> str:
-    """Return the first names of a mapping, for messages."""
-    return join_names([str(name) for name in tree])
-
-
 def match_state(
     where: str,
     state: dict[str, Any],
@@ -271,10 +257,12 @@ def match_state(
     """
     needed = {name for name in target if not name.endswith(COUNTER)}
     nearest: list[WeightMatch] = []
+    tried: list[dict[str, str]] = []
     for renamed, names in spellings(state, module, target, layouts):
         spelled = {new: state[old] for old, new in names.items()}
-        if len(spelled) < len(state):  # two names became one
+        if names in tried or len(spelled) < len(state):  # two names became one
             continue
+        tried.append(names)
         counts = count_prefixes(spelled, needed)
         full = [prefix for prefix, count in counts.items() if count == len(needed)]
         matches = []
@@ -334,21 +322,16 @@ def spellings(
     """
     modules = {part for name in target for part in name.split(".")}
     plain = {name: drop_wrappers(name, modules) for name in state}
-    others = [("", {name: name for name in state}), ("wrappers dropped from names", plain)]
+    yield "", {name: name for name in state}
+    yield "wrappers dropped from names", plain
     for layout in layouts:
         renames = layout.rename(plain.values(), target)
-        others.append(
-            (f"names of {layout.name} renamed", {n: renames[p] for n, p in plain.items()})
-        )
-    children = [name for name, child in module.named_children() if child.state_dict()]
-    others += number_children(plain, children)
-    chunks = {n: re.sub(r"(^|\.)blocks\.\d+\.(\d+\.)", r"\1blocks.\2", p) for n, p in plain.items()}
-    others.append(("blocks of chunks joined", chunks))
-    tried: list[dict[str, str]] = []
-    for renamed, names in others:
-        if names not in tried:
-            tried.append(names)
-            yield renamed, names
+        yield f"names of {layout.name} renamed", {n: renames[p] for n, p in plain.items()}
+    yield from number_children(
+        plain, [name for name, child in module.named_children() if child.state_dict()]
+    )
+    chunk = re.compile(r"(^|\.)blocks\.\d+\.(\d+\.)")
+    yield "blocks of chunks joined", {n: chunk.sub(r"\1blocks.\2", p) for n, p in plain.items()}
 
 
 def number_children(
@@ -517,10 +500,9 @@ def removal_command(match: WeightMatch, file: FileReference) -> str:
 
 def read_part(path: str, part: str, without: Iterable[str] = ()) -> dict[str, Tensor]:
     """Return the tensors of a part of a file, except those of the modules `without`."""
-    tree = read_checkpoint(Path(path))
-    state = tree if part == ROOT else select_part(tree, part)
+    state = find_states(read_checkpoint(Path(path)), part).get("", {})
     return {
-        str(name): value
-        for name, value in (state or {}).items()
-        if isinstance(value, Tensor) and not below(str(name), without)
+        name: value
+        for name, value in state.items()
+        if isinstance(value, Tensor) and not below(name, without)
     }

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import (
-    ARCHITECTURES,
     Architecture,
     RoleMap,
     below,
@@ -28,8 +27,8 @@ from fsbench.backbones.architectures import (
     record_outputs,
     weighted_names,
 )
-from fsbench.backbones.architectures.presets import CIFAR_RESNETS
-from fsbench.core.errors import UsageError
+from fsbench.backbones.architectures.presets import CIFAR_RESNETS, PRESETS
+from fsbench.core.errors import UnknownName, UsageError
 
 PREFIX = "timm/"
 TIMM_NAME = "fsbench_"
@@ -48,7 +47,9 @@ def load_architecture(name: str) -> Architecture:
     """
     if name.startswith(PREFIX):
         return timm_architecture(name.removeprefix(PREFIX))
-    return CIFAR_RESNETS.get(name) or ARCHITECTURES.load(name)
+    if name not in PRESETS | CIFAR_RESNETS:
+        raise UnknownName("architecture", name, PRESETS)
+    return (PRESETS | CIFAR_RESNETS)[name]
 
 
 def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) -> RoleMap:
@@ -247,7 +248,7 @@ def register_in_timm() -> None:
     import timm
     from timm.models import register_model
 
-    for name in ARCHITECTURES.names():
+    for name in PRESETS:
         if not timm.is_model(TIMM_NAME + name):
             register_model(_make_entrypoint(name))
 

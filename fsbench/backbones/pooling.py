@@ -35,10 +35,13 @@ LAST_BLOCKS = f"last{N_BLOCKS}"
 
 
 class LayerOutput(NamedTuple):
-    """Output of a layer: its cls token (B, D), if any, and its positions (B, N, D)."""
+    """Output of a layer: its cls token (B, D), if any, and its positions (B, N, D).
+
+    A layer that gives one vector per image has no positions: the vector is its token.
+    """
 
     token: Tensor | None
-    positions: Tensor
+    positions: Tensor | None
 
 
 class FeatureReader(nn.Module):
@@ -72,15 +75,13 @@ class FeatureReader(nn.Module):
         return pool if self.layers == "last" else f"{pool} of {where}"
 
     def forward(self, images: Tensor) -> Tensor:
-        outputs = self.outputs(images)
-        if self.pool == "native":
-            vectors = [output for output in outputs if isinstance(output, Tensor)]
-        else:
-            vectors = [self.normalise(vector) for vector in self.pooled(outputs)]
+        vectors = self.pooled(self.outputs(images))
+        if self.pool != "native":
+            vectors = [self.normalise(vector) for vector in vectors]
         return torch.cat(vectors, dim=1)
 
-    def outputs(self, images: Tensor) -> list[LayerOutput | Tensor]:
-        """Return the outputs of the layers; Tensor: one vector (B, D) per image."""
+    def outputs(self, images: Tensor) -> list[LayerOutput]:
+        """Return the outputs of the layers."""
         if self.layers == LAST_BLOCKS and hasattr(self.module, "forward_intermediates"):
             return [self.split(output) for output in self.intermediates(images)]
         if self.layers != "last":
@@ -124,10 +125,10 @@ class FeatureReader(nn.Module):
                 fix=f"name one module, e.g. --layers {list_layers(self.module)[-1]}",
             )
 
-        def copy(output: Any) -> Any:
+        def clone(output: Any) -> Any:
             return output.clone() if isinstance(output, Tensor) else output
 
-        with record_outputs(self.module, self.blocks, copy) as outputs:
+        with record_outputs(self.module, self.blocks, clone) as outputs:
             self.module(images)
         if unused := [name for name in self.blocks if name not in outputs]:
             raise UsageError(
@@ -136,14 +137,14 @@ class FeatureReader(nn.Module):
             )
         return [outputs[name] for name in self.blocks]
 
-    def split(self, output: Any) -> LayerOutput | Tensor:
+    def split(self, output: Any) -> LayerOutput:
         """Separate cls token and positions of an output. Raise UsageError for unusable ones."""
         if isinstance(output, tuple) and len(output) == 2 and output[0].ndim == 4:
             maps, prefix = output
             token = prefix[:, 0] if self.has_token and prefix.shape[1] else None
             return LayerOutput(token, maps.flatten(2).transpose(1, 2))
         if isinstance(output, Tensor) and output.ndim == 2:
-            return output
+            return LayerOutput(output, None)
         if isinstance(output, Tensor) and output.ndim == 4:
             last = getattr(self.module, "output_fmt", "NCHW") == "NHWC"
             if last and self.layers != LAST_BLOCKS:
@@ -167,9 +168,9 @@ class FeatureReader(nn.Module):
         names = ("cls_token", "class_token", "class_embedding")
         return any(getattr(self.module, name, None) is not None for name in names)
 
-    def resolve_pool(self, pool: Pooling, outputs: Sequence[LayerOutput | Tensor]) -> Pooling:
+    def resolve_pool(self, pool: Pooling, outputs: Sequence[LayerOutput]) -> Pooling:
         """Return the pooling that `native` stands for; native: vectors that need none."""
-        if not all(isinstance(output, LayerOutput) for output in outputs):
+        if any(output.positions is None for output in outputs):
             if pool != "native":
                 raise UsageError(
                     f"--pool {pool}: {self.ref} gives one vector per image, nothing to pool",
@@ -177,7 +178,7 @@ class FeatureReader(nn.Module):
                     f"{', '.join(list_layers(self.module)[-3:]) or 'NAME'}",
                 )
             return "native"
-        tokens = [output.token for output in outputs if isinstance(output, LayerOutput)]
+        tokens = [output.token for output in outputs]
         if pool == "native":
             pool = native_pool(self.module, tokens[-1] is None, self.ref)
         if "cls" in pool and any(token is None for token in tokens):
@@ -186,25 +187,22 @@ class FeatureReader(nn.Module):
             )
         return pool
 
-    def pooled(self, outputs: Sequence[LayerOutput | Tensor]) -> list[Tensor]:
+    def pooled(self, outputs: Sequence[LayerOutput]) -> list[Tensor]:
         """Return the vectors (B, D) to concatenate."""
-        split = [output for output in outputs if isinstance(output, LayerOutput)]
-        tokens = [output.token for output in split if output.token is not None]
-        positions = [output.positions for output in split]
+        tokens = [output.token for output in outputs if output.token is not None]
+        positions = [output.positions for output in outputs if output.positions is not None]
         if self.pool == "cls+avg":
             return [*tokens, positions[-1].mean(1)]
-        if self.pool == "cls":
+        if self.pool in {"cls", "native"}:
             return tokens
         return [x.amax(1) if self.pool == "max" else x.mean(1) for x in positions]
 
     def normalise(self, vector: Tensor) -> Tensor:
         """Apply the norm that a network of timm has between its pooling and its classifier."""
         norm, head = getattr(self.module, "fc_norm", None), getattr(self.module, "head", None)
-        if self.layers not in {"last", LAST_BLOCKS}:
-            return vector
         if norm is None and self.layers == "last" and hasattr(head, "global_pool"):
             norm = getattr(head, "norm", None)
-        if not isinstance(norm, nn.Module):
+        if not isinstance(norm, nn.Module) or self.layers not in {"last", LAST_BLOCKS}:
             return vector
         shaped = vector[..., None, None] if has_channels_first(norm) else vector
         normalised: Tensor = norm(shaped)
@@ -231,11 +229,9 @@ def native_pool(module: nn.Module, no_token: bool, ref: str) -> Pooling:
 
 def timm_pool(module: nn.Module) -> str:
     """Return what timm calls the pooling of a network: token, avg, map, ...; '' for none."""
-    head = getattr(module, "head", None)
-    pool = next(
-        (p for owner in (module, head) if (p := getattr(owner, "global_pool", None)) is not None),
-        "",
-    )
+    owners = (module, getattr(module, "head", None))
+    pools = (getattr(owner, "global_pool", None) for owner in owners)
+    pool = next((pool for pool in pools if pool is not None), "")
     return str(getattr(pool, "pool_type", pool if isinstance(pool, str) else ""))
 
 

@@ -181,15 +181,13 @@ def unknown_error(
     ref: str,
     missing: Sequence[str],
     preprocessing: Preprocessing,
-    examples: str = "",
-    also: str = "",
+    hint: str = "",
     *,
     keywords: bool = False,
 ) -> UsageError:
     """Return the error that lists all that is unknown, with what to add.
 
-    examples: values that are common for the architecture; also: another way to state them;
-    keywords: of Python, not of the command line.
+    hint: another way to state them; keywords: of Python, not of the command line.
     """
     values = {"input_size": 64, "mean": "imagenet", "std": "imagenet"}
     if keywords:
@@ -201,5 +199,5 @@ def unknown_error(
     return UsageError(
         f"{ref}: nothing states the {names} of its training{reasons}",
         fix=f"add what it was trained with, e.g. {added} (mean and std: {', '.join(STATISTICS)} or "
-        f"numbers{examples}){also}",
+        f"numbers){hint}",
     )

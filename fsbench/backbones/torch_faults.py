@@ -1,24 +1,10 @@
-"""Faults of torch's processor code that fsbench avoids, and the memory layout that avoids one."""
+"""The memory layout that avoids a fault of torch's processor code, and support of bfloat16."""
 
 import torch
 from torch import nn
 
 VECTOR = 8
 """Numbers in a vector register of AVX2."""
-
-
-def known_faults() -> dict[str, bool]:
-    """Return fault, condition and what fsbench does -> whether this processor has it."""
-    has_avx512 = torch.cpu._is_avx512_supported() and has_bfloat16_kernels()
-    return {
-        f"a 1x1 convolution with a stride and fewer than {VECTOR} channels, channels last, writes "
-        "its gradient past its memory (torch 2.14, CPU without AVX-512): such networks are trained "
-        "and evaluated in contiguous layout, on every processor": (
-            torch.cpu._is_avx2_supported() and not has_avx512
-        ),
-        "convolutions in bfloat16 raise RuntimeError (CPU without AVX-512 or AVX-VNNI-2): "
-        "affine.dtype=bfloat16 is refused": not has_bfloat16_kernels(),
-    }
 
 
 def has_bfloat16_kernels() -> bool:

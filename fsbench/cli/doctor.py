@@ -55,16 +55,12 @@ def package_rows() -> list[tuple[str, str, str]]:
 def device_rows() -> list[tuple[str, str, str]]:
     import torch
 
-    from fsbench.backbones.torch_faults import known_faults
-
     capability = torch.backends.cpu.get_cpu_capability()
     cpu = f"{processor_name()}, {capability}, {torch.get_num_threads()} threads"
     count = torch.cuda.device_count()
     gpus = [(f"cuda:{i}", "ok", torch.cuda.get_device_name(i)) for i in range(count)]
     mps = [("mps", "ok", "Apple GPU")] if torch.backends.mps.is_available() else []
-    states = {True: "avoided", False: "absent"}
-    faults = [("torch fault", states[here], fault) for fault, here in known_faults().items()]
-    return [("cpu", "ok", cpu), *gpus, *mps, *faults]
+    return [("cpu", "ok", cpu), *gpus, *mps]
 
 
 def processor_name() -> str:

@@ -5,13 +5,15 @@ import torch
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap, below
+from fsbench.backbones.architectures import RoleMap, below
+from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import SOURCES, parse_reference
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import FsbenchError
 from fsbench.core.seeding import stream
 
-architectures = pytest.mark.parametrize("name", ARCHITECTURES.names())
+architectures = pytest.mark.parametrize("name", sorted(PRESETS))
 sources = pytest.mark.parametrize("name", SOURCES.names())
 
 WIDTH = 8
@@ -19,12 +21,12 @@ WIDTH = 8
 
 def build(name: str, classes: int = 3, width: int = WIDTH) -> nn.Module:
     with stream("contract", name):
-        return ARCHITECTURES.load(name).build(classes, width)
+        return load_architecture(name).build(classes, width)
 
 
 @architectures
 def test_the_file_name_is_the_public_name(name: str) -> None:
-    architecture = ARCHITECTURES.load(name)
+    architecture = load_architecture(name)
     assert architecture.name == name
     assert architecture.summary
     assert architecture.features
@@ -32,7 +34,7 @@ def test_the_file_name_is_the_public_name(name: str) -> None:
 
 @architectures
 def test_features_without_a_head_and_logits_with_one(name: str) -> None:
-    size = ARCHITECTURES.load(name).input_size
+    size = load_architecture(name).input_size
     trunk, whole = build(name, 0).eval(), build(name, 5).eval()
     images = torch.linspace(-1, 1, 2 * 3 * size * size).view(2, 3, size, size)
     with torch.no_grad():
@@ -40,7 +42,7 @@ def test_features_without_a_head_and_logits_with_one(name: str) -> None:
     assert features.ndim == 2
     assert logits.shape == (2, 5)
     assert features.std() > 0
-    head = ARCHITECTURES.load(name).roles(whole).head
+    head = load_architecture(name).roles(whole).head
     below_head = {n for n in whole.state_dict() if below(n, (head,))}
     assert whole.state_dict().keys() - trunk.state_dict().keys() == below_head
     assert not trunk.state_dict().keys() - whole.state_dict().keys()
@@ -55,7 +57,7 @@ def test_a_width_scales_the_network(name: str) -> None:
 @architectures
 def test_roles_cover_the_network_once(name: str) -> None:
     model = build(name)
-    roles = ARCHITECTURES.load(name).roles(model)
+    roles = load_architecture(name).roles(model)
     modules = dict(model.named_modules())
     kernels = {n for n, m in modules.items() if isinstance(m, nn.Conv2d | nn.Linear)}
     assert set(roles.layers) == kernels
@@ -75,12 +77,12 @@ def test_roles_cover_the_network_once(name: str) -> None:
 def test_layers_stand_in_forward_order(name: str) -> None:
     """Between units: the order in which layers run; inside one, downsample comes last."""
     model = build(name).eval()
-    roles = ARCHITECTURES.load(name).roles(model)
+    roles = load_architecture(name).roles(model)
     ran: list[str] = []
     for layer in roles.layers:
         module = model.get_submodule(layer)
         module.register_forward_hook(lambda _m, _i, _o, layer=layer: ran.append(layer))
-    size = ARCHITECTURES.load(name).input_size
+    size = load_architecture(name).input_size
     with torch.no_grad():
         model(torch.zeros(1, 3, size, size))
     main = [layer for layer in ran if "downsample" not in layer]
@@ -90,7 +92,7 @@ def test_layers_stand_in_forward_order(name: str) -> None:
 @architectures
 def test_every_stage_splits_the_parameters(name: str) -> None:
     model = build(name)
-    for stage in ARCHITECTURES.load(name).roles(model).stages:
+    for stage in load_architecture(name).roles(model).stages:
         early, late = RoleMap.from_threshold(model, stage)
         assert early + late == tuple(n for n, _ in model.named_parameters())
         assert below(late[0], (stage,))
@@ -112,7 +114,7 @@ def test_a_seed_decides_all_weights_and_touches_nothing_else(name: str) -> None:
 @architectures
 def test_the_hash_of_a_network_is_that_of_its_trunk(name: str) -> None:
     whole, trunk = build(name), build(name, 0)
-    head = ARCHITECTURES.load(name).roles(whole).head
+    head = load_architecture(name).roles(whole).head
     state = whole.state_dict()
     trunk.load_state_dict({n: t for n, t in state.items() if not below(n, (head,))})
     assert weights_hash(state, (head,)) == weights_hash(trunk.state_dict())

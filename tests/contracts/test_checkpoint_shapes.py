@@ -22,8 +22,8 @@ from support import nets
 from torch import Tensor, nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import weights_hash
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 from fsbench.cli.main import run
 from fsbench.core.seeding import stream
@@ -38,7 +38,7 @@ RESNET, VIT = "py:support.nets:resnet", "test_vit"
 CLIP = "py:support.nets:clip_vit"
 REGISTERS, SQUEEZENET = "py:support.nets:register_vit", "torchvision/squeezenet1_1"
 MAKERS: dict[str, Callable[[int], nn.Module]] = {
-    TOY: ARCHITECTURES.load("toy_resnet").build,
+    TOY: load_architecture("toy_resnet").build,
     RESNET: nets.resnet,
     VIT: nets.vit,
     CLIP: nets.clip_vit,

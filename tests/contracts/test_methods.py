@@ -12,7 +12,6 @@ from torch import Tensor
 
 from fsbench import backbones
 from fsbench.backbones import architectures
-from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.networks import load_architecture
 from pretrain import METHODS
 from pretrain.method import hooks_of
@@ -126,7 +125,7 @@ def test_the_export_is_the_plain_architecture_and_loads(
     name: str, trained: Callable[[Recipe], Path]
 ) -> None:
     run = trained(tiny(name))
-    plain = ARCHITECTURES.load("toy_resnet").build(source().n_classes, 8)
+    plain = load_architecture("toy_resnet").build(source().n_classes, 8)
     inserted = json.loads((run / "run.json").read_text())["normalizers"]
     assert weights(run).keys() == plain.state_dict().keys() | normaliser_names(inserted)
     backbone = backbones.load_backbone(f"run:{run}")

@@ -9,7 +9,8 @@ import pytest
 import torch
 from support.pretrain import SIDE, source, tiny, weights
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.architectures.presets import PRESETS
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT
 from fsbench.data import SourceDataset, Split
@@ -26,7 +27,7 @@ def least_side(name: str) -> int:
     """The smallest side (px), of a few, for which the architecture builds."""
     for side in (SIDE, 10, 16):
         try:
-            ARCHITECTURES.load(name).at(side).build(2, 2)
+            load_architecture(name).at(side).build(2, 2)
         except UsageError:
             continue
         return side
@@ -59,7 +60,7 @@ def settings(method: str) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES.names())
+@pytest.mark.parametrize("architecture", sorted(PRESETS))
 @pytest.mark.parametrize("method", METHODS.names())
 def test_it_trains_or_is_refused_before_training(
     method: str, architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

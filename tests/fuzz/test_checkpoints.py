@@ -15,7 +15,7 @@ from safetensors.torch import save, save_file
 from support.checkpoints import PREFIXES, WRAPPERS
 
 from fsbench.backbones import load_backbone
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import CheckpointError
 
 ARCH = "toy_resnet"
@@ -27,11 +27,11 @@ State = dict[Any, Any]
 @pytest.fixture(scope="module")
 def state() -> State:
     torch.manual_seed(5)
-    return ARCHITECTURES.load(ARCH).build(0).state_dict()
+    return load_architecture(ARCH).build(0).state_dict()
 
 
 def other_architecture(s: State) -> State:
-    return ARCHITECTURES.load("cnn").build(10).state_dict()
+    return load_architecture("cnn").build(10).state_dict()
 
 
 def changed(change: Callable[[torch.Tensor], object]) -> Callable[[State], State]:

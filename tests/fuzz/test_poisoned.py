@@ -10,7 +10,7 @@ from fuzz.poison import N_RAW, WAYS, Poison, dumped, raw, trees
 from hypothesis import strategies as st
 
 from fsbench.backbones import load_backbone
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError
 
@@ -77,7 +77,7 @@ def test_weights_beside_a_poison_are_read(
     way: str, how: str, protocol: int, tmp_path: Path, canary: Path
 ) -> None:
     path, clean = tmp_path / "a.pth", tmp_path / "clean.pth"
-    state = ARCHITECTURES.load("toy_resnet").build(0).state_dict()
+    state = load_architecture("toy_resnet").build(0).state_dict()
     torch.save(state, clean)
     poison = Poison(way, canary)
     write(path, {"args": [poison], "model": state, "last": {1: poison}}, how, protocol)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from fsbench.backbones import load_backbone
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources.run import WEIGHTS
 from fsbench.core.errors import CheckpointError, FsbenchError
 
@@ -51,7 +51,7 @@ VALUES = st.one_of(
 
 @pytest.mark.parametrize("sizes", [[10**9], [2**63], [2**31, 2**31]])
 def test_normalizers_larger_than_the_file(sizes: list[int], tmp_path: Path) -> None:
-    save_file(ARCHITECTURES.load("toy_resnet").build(5, 4).state_dict(), tmp_path / WEIGHTS)
+    save_file(load_architecture("toy_resnet").build(5, 4).state_dict(), tmp_path / WEIGHTS)
     (tmp_path / "run.json").write_text(json.dumps({**RECORD, "normalizers": {"layer1": sizes}}))
     with pytest.raises(CheckpointError, match=r"more than model\.safetensors has bytes"):
         load_backbone(f"run:{tmp_path}")
@@ -62,7 +62,7 @@ def test_normalizers_larger_than_the_file(sizes: list[int], tmp_path: Path) -> N
 def test_changed_records(size: int, tmp_path: Path, tally: Tally) -> None:
     """What is taken has the weights of the file."""
     torch.manual_seed(1)
-    state = ARCHITECTURES.load("toy_resnet").build(5, 4).state_dict()
+    state = load_architecture("toy_resnet").build(5, 4).state_dict()
     save_file(state, tmp_path / "model.safetensors")
     path, ref = tmp_path / "run.json", f"run:{tmp_path}"
     path.write_text(json.dumps(RECORD))

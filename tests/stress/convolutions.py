@@ -20,8 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import ARCHITECTURES
-from fsbench.backbones.architectures.presets import CIFAR_RESNETS
+from fsbench.backbones.architectures.presets import CIFAR_RESNETS, PRESETS
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError
@@ -60,7 +59,7 @@ def networks() -> Iterator[tuple[str, int | None, int]]:
     for name in RECIPES.names():
         recipe = RECIPES.load(name)
         yield recipe.architecture, recipe.width, recipe.input_size
-    for name in (*ARCHITECTURES.names(), *CIFAR_RESNETS):
+    for name in (*sorted(PRESETS), *CIFAR_RESNETS):
         for side in {*SIDES, load_architecture(name).input_size}:
             yield from ((name, width, side) for width in WIDTHS)
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fsbench import data
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.specs import SourceSubset
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -82,5 +82,5 @@ def train(
 if __name__ == "__main__":
     folder, cache, seed, fraction = sys.argv[1:5]
     torch.manual_seed(int(seed))
-    network = ARCHITECTURES.load("scnn").at(SIDE).build(PART.classes, WIDTH)
+    network = load_architecture("scnn").at(SIDE).build(PART.classes, WIDTH)
     train(network, load_images(folder, Path(cache)), int(seed), float(fraction))

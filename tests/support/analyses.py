@@ -10,7 +10,8 @@ from support.pretrain import CLASSES, SIDE, source
 from torch import Tensor, nn
 
 from fsbench.backbones import Backbone, Classifier
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources.run import RunRecord
 from fsbench.core.seeding import torch_generator
 from protocols.analyses.inputs import AnalysisInput
@@ -91,6 +92,6 @@ def normalised_images(
 
 def classifier(name: str) -> Classifier:
     """An architecture of ours that was never trained."""
-    architecture = ARCHITECTURES.load(name)
+    architecture = load_architecture(name)
     model = architecture.build(CLASSES)
     return Classifier(model, name, architecture.roles(model), FACTS, record())

@@ -6,7 +6,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.seeding import stream
 from pretrain.training.context import Context
 
@@ -15,7 +16,7 @@ def build(name: str, side: int = 16, width: int = 4) -> tuple[nn.Module, RoleMap
     """A small network of ours with 3 classes in float64, biases and norm layers far from zero and
     one, norm layers with next to no epsilon; two calls give the same numbers.
     """
-    architecture = ARCHITECTURES.load(name).at(side)
+    architecture = load_architecture(name).at(side)
     with stream("rules", name):
         model = architecture.build(3, width).double()
         for module in model.modules():

@@ -12,7 +12,7 @@ from torch import nn
 
 import fsbench
 from fsbench.api.recompute import recompute
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import TaskId
@@ -24,7 +24,7 @@ TASK = "toy_tiles:5w1s"
 
 def network(seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
-    return ARCHITECTURES.load("toy_resnet").build(0)
+    return load_architecture("toy_resnet").build(0)
 
 
 def backbone(name: str = "mine") -> fsbench.Backbone:

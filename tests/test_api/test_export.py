@@ -14,7 +14,7 @@ from support import fakes
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.loading import load_backbone
 from fsbench.backbones.networks import load_architecture, register_in_timm
 from fsbench.cli.main import run
@@ -114,7 +114,7 @@ def test_a_network_of_timm_needs_no_fsbench_and_another_says_so(tmp_path: Path) 
 def test_every_network_has_a_name_in_timm_once() -> None:
     register_in_timm()
     register_in_timm()
-    names = {f"fsbench_{name}" for name in ARCHITECTURES.names()}
+    names = {f"fsbench_{name}" for name in PRESETS}
     assert names <= set(timm.list_models())
 
 

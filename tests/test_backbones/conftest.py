@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from safetensors.torch import save_file
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import stream, words
 from fsbench.data.base import TargetDataset
@@ -86,7 +86,7 @@ def run_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "toy-normal-s0"
     folder.mkdir()
     with stream("test run"):
-        model = ARCHITECTURES.load("toy_resnet").build(5, 4)
+        model = load_architecture("toy_resnet").build(5, 4)
     save_file(model.state_dict(), folder / "model.safetensors")
     record = {
         "recipe": "toy/normal",

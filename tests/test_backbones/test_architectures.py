@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
@@ -13,7 +13,7 @@ from fsbench.core.seeding import stream
 @pytest.fixture(scope="module")
 def seal() -> nn.Module:
     with stream("seal"):
-        return ARCHITECTURES.load("seal_resnet50").build(200)
+        return load_architecture("seal_resnet50").build(200)
 
 
 def test_seal_resnet50_has_the_names_and_shapes_of_torchvision(seal: nn.Module) -> None:
@@ -77,7 +77,7 @@ def test_initial_weights_are_kaiming_normal_with_fan_in(seal: nn.Module) -> None
 
 
 def test_seal_resnet50_has_16_blocks_and_the_stem_is_in_the_first(seal: nn.Module) -> None:
-    roles = ARCHITECTURES.load("seal_resnet50").roles(seal)
+    roles = load_architecture("seal_resnet50").roles(seal)
     assert len(roles.blocks) == 16
     assert roles.blocks[0] == ("conv1", "bn1", "layer1.0")
     assert roles.stages == ("layer1", "layer2", "layer3", "layer4")
@@ -92,7 +92,7 @@ def test_seal_resnet50_has_16_blocks_and_the_stem_is_in_the_first(seal: nn.Modul
 
 
 def test_the_stem_of_the_pilot_net_halves_the_image() -> None:
-    model = ARCHITECTURES.load("pilot_resnet").build(0).eval()
+    model = load_architecture("pilot_resnet").build(0).eval()
     maps = []
     model.get_submodule("layer1").register_forward_hook(lambda _m, _i, out: maps.append(out.shape))
     with torch.no_grad():
@@ -102,7 +102,7 @@ def test_the_stem_of_the_pilot_net_halves_the_image() -> None:
 
 
 def test_a_threshold_at_the_first_layer_leaves_nothing_before_it() -> None:
-    model = ARCHITECTURES.load("toy_resnet").build(3)
+    model = load_architecture("toy_resnet").build(3)
     early, late = RoleMap.from_threshold(model, "conv1")
     assert early == ()
     assert len(late) == len(list(model.parameters()))
@@ -110,7 +110,7 @@ def test_a_threshold_at_the_first_layer_leaves_nothing_before_it() -> None:
 
 
 def test_an_unknown_threshold_is_refused_with_the_nearest_name() -> None:
-    model = ARCHITECTURES.load("toy_resnet").build(3)
+    model = load_architecture("toy_resnet").build(3)
     with pytest.raises(UnknownName, match="did you mean 'layer3'"):
         RoleMap.from_threshold(model, "layr3")
     with pytest.raises(UnknownName):
@@ -120,13 +120,11 @@ def test_an_unknown_threshold_is_refused_with_the_nearest_name() -> None:
 @pytest.mark.parametrize(("classes", "width"), [(-1, 8), (3, 0)])
 def test_impossible_sizes_are_refused(classes: int, width: int) -> None:
     with pytest.raises(UsageError, match="toy_resnet"):
-        ARCHITECTURES.load("toy_resnet").build(classes, width)
+        load_architecture("toy_resnet").build(classes, width)
 
 
 def test_wc_resnet50_is_kaiming_uniform_and_otherwise_seals() -> None:
-    ours, seals = (
-        ARCHITECTURES.load(name).build(5, 8) for name in ("wc_resnet50", "seal_resnet50")
-    )
+    ours, seals = (load_architecture(name).build(5, 8) for name in ("wc_resnet50", "seal_resnet50"))
     assert {n: t.shape for n, t in ours.state_dict().items()} == {
         n: t.shape for n, t in seals.state_dict().items()
     }

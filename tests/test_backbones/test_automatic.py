@@ -10,7 +10,7 @@ from support.pretrain import lines, source, tiny
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES, Architecture, RoleMap, below
+from fsbench.backbones.architectures import Architecture, RoleMap, below
 from fsbench.backbones.networks import find_roles, load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.data.source import SourceDataset, Split
@@ -55,7 +55,7 @@ def test_blocks_of_known_networks(name: str, blocks: int, head: str) -> None:
 
 
 def test_a_resnets_roles_are_those_of_our_own() -> None:
-    ours = ARCHITECTURES.load("resnet50")
+    ours = load_architecture("resnet50")
     with torch.device("meta"):
         whole = ours.roles(ours.build(5))
     roles = find_roles(made("resnet50"))

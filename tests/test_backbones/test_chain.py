@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, NORMS
+from fsbench.backbones.architectures import NORMS
+from fsbench.backbones.architectures.presets import PRESETS
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 
@@ -12,7 +14,7 @@ CHAINS = ("cnn", "cnn_bn", "mlp", "swr_vgg16")
 
 
 def shapes(name: str, classes: int, side: int | None = None) -> dict[str, tuple[int, ...]]:
-    architecture = ARCHITECTURES.load(name)
+    architecture = load_architecture(name)
     with torch.device("meta"):
         model = architecture.at(side or architecture.input_size).build(classes)
     return {n: tuple(p.shape) for n, p in model.named_parameters()}
@@ -60,7 +62,7 @@ def test_vgg16_has_the_13_convolutions_of_configuration_d() -> None:
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_logits_features_and_roles(name: str) -> None:
-    architecture = ARCHITECTURES.load(name).at(32)
+    architecture = load_architecture(name).at(32)
     model, trunk = architecture.build(5, 4).eval(), architecture.build(0, 4).eval()
     images = torch.zeros(2, 3, 32, 32)
     with torch.no_grad():
@@ -74,7 +76,7 @@ def test_logits_features_and_roles(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_registration_order_is_forward_order(name: str) -> None:
-    architecture = ARCHITECTURES.load(name).at(32)
+    architecture = load_architecture(name).at(32)
     model = architecture.build(3, 4).eval()
     order: list[str] = []
     for layer in architecture.roles(model).weighted:
@@ -84,9 +86,9 @@ def test_registration_order_is_forward_order(name: str) -> None:
     assert tuple(order) == architecture.roles(model).weighted
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES.names())
+@pytest.mark.parametrize("name", sorted(PRESETS))
 def test_every_architecture_names_its_norms(name: str) -> None:
-    architecture = ARCHITECTURES.load(name)
+    architecture = load_architecture(name)
     with torch.device("meta"):
         model = architecture.build(3, 4)
     roles = architecture.roles(model)
@@ -97,7 +99,7 @@ def test_every_architecture_names_its_norms(name: str) -> None:
 
 def test_initial_weights_are_pytorchs_defaults() -> None:
     with stream("x"):
-        model = ARCHITECTURES.load("mlp").build(10)
+        model = load_architecture("mlp").build(10)
     with stream("x"):
         theirs = [nn.Linear(3 * 784, 100), nn.Linear(100, 100), nn.Linear(100, 10)]
     ours = list(model.parameters())
@@ -109,7 +111,7 @@ def test_initial_weights_are_pytorchs_defaults() -> None:
 
 @pytest.mark.parametrize(("name", "least"), [("cnn", 10), ("cnn_bn", 10), ("swr_vgg16", 32)])
 def test_images_that_pooling_would_consume_are_refused(name: str, least: int) -> None:
-    architecture = ARCHITECTURES.load(name)
+    architecture = load_architecture(name)
     smallest = architecture.at(least).build(3, 2).eval()
     assert smallest(torch.zeros(1, 3, least, least)).shape == (1, 3)
     with pytest.raises(UsageError, match=f"at least {least} px, not {least - 1}"):
@@ -118,5 +120,5 @@ def test_images_that_pooling_would_consume_are_refused(name: str, least: int) ->
 
 def test_images_of_another_size_are_refused_with_the_right_one() -> None:
     with pytest.raises(UsageError, match="built for 28 px, the images have 32 x 32") as caught:
-        ARCHITECTURES.load("mlp").build(3)(torch.zeros(1, 3, 32, 32))
+        load_architecture("mlp").build(3)(torch.zeros(1, 3, 32, 32))
     assert "--input-size 28" in caught.value.fix

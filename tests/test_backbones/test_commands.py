@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import run
 
 Fsbench = Callable[..., tuple[int, str]]
@@ -31,7 +31,7 @@ def fsbench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fsbench:
 
 @pytest.fixture
 def weights() -> dict[str, torch.Tensor]:
-    return ARCHITECTURES.load("toy_resnet").build(3).state_dict()
+    return load_architecture("toy_resnet").build(3).state_dict()
 
 
 def check_refusal(result: tuple[int, str], code: int, *words: str) -> None:

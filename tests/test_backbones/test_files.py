@@ -11,9 +11,9 @@ from support.checkpoints import PREFIXES, WRAPPERS
 from torch import Tensor
 
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.matching import HEADS
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
@@ -25,7 +25,7 @@ ARCH = "fsbench/toy_resnet"
 
 def make(name: str) -> Weights:
     with stream("file", name):
-        return ARCHITECTURES.load("toy_resnet").build(7).state_dict()
+        return load_architecture("toy_resnet").build(7).state_dict()
 
 
 @pytest.fixture

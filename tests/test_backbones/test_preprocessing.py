@@ -14,8 +14,8 @@ from safetensors.torch import save_file
 
 import fsbench
 from fsbench import backbones
-from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import feature_spec
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec, ImageSpec, KnnSpec, ProbeSpec, choose_resolution
@@ -41,7 +41,7 @@ def weights(tmp_path: Path) -> Path:
 
 def save_weights(path: Path) -> Path:
     torch.manual_seed(0)
-    save_file(ARCHITECTURES.load("toy_resnet").build(0).state_dict(), path)
+    save_file(load_architecture("toy_resnet").build(0).state_dict(), path)
     return path
 
 

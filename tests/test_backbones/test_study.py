@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 
@@ -14,7 +15,7 @@ networks = pytest.mark.parametrize("name", STUDY)
 
 def built(name: str, side: int = 64, width: int | None = None) -> tuple[nn.Module, RoleMap]:
     """On the meta device at full width, else with weights."""
-    architecture = ARCHITECTURES.load(name).at(side)
+    architecture = load_architecture(name).at(side)
     with torch.device("meta" if width is None else "cpu"), stream("study", name):
         model = architecture.build(7, width)
     return model, architecture.roles(model)
@@ -49,7 +50,7 @@ def test_the_layers_of_mobilenet() -> None:
 
 def test_the_layers_of_resnet50_are_those_of_seals() -> None:
     with torch.device("meta"):
-        seal = ARCHITECTURES.load("seal_resnet50").build(7)
+        seal = load_architecture("seal_resnet50").build(7)
     ours, _ = built("resnet50")
     trained = {n: p.shape for n, p in ours.named_parameters()}
     assert trained == {n: p.shape for n, p in seal.named_parameters()}
@@ -61,7 +62,7 @@ def test_parameters_with_a_head_of_1000_classes_are_as_published(
 ) -> None:
     """Howard et al. 2017, Table 5; ResNet-50 has 25.557 million."""
     with torch.device("meta"):
-        model = ARCHITECTURES.load(name).build(1000)
+        model = load_architecture(name).build(1000)
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
 
 

@@ -1,9 +1,5 @@
 """Networks that meet a fault of torch's kernels run in the layout that has none."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +9,10 @@ from stress import convolutions
 from support.pretrain import source, tiny
 from torch import nn
 
-from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import compute_features
 from fsbench.backbones.loading import load_backbone
+from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.progress import SILENT
 from pretrain.training import loop
@@ -127,28 +123,11 @@ def test_kernels_of_affine_tuning_are_packed_in_channels_last_alone(channels: in
 
 def test_layouts_agree_on_the_features() -> None:
     """The layout changes the speed, not the function."""
-    model = ARCHITECTURES.load("toy_resnet").build(0, 4).eval()
+    model = load_architecture("toy_resnet").build(0, 4).eval()
     x = torch.randn(3, 3, 16, 16)
     plain = model(x)
     last = model.to(memory_format=torch.channels_last)(x)
     torch.testing.assert_close(plain, last)
-
-
-@pytest.mark.parametrize("isa", ["AVX2", None])
-def test_doctor_says_which_faults_this_processor_has(isa: str | None) -> None:
-    """oneDNN is told once per process what it may use."""
-    environment = {k: v for k, v in os.environ.items() if k != "ONEDNN_MAX_CPU_ISA"}
-    environment |= {"ONEDNN_MAX_CPU_ISA": isa} if isa else {}
-    command = [sys.executable, "-m", "fsbench", "doctor", "--json"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    report = json.loads(done.stdout)
-    (processor,) = [row["found"] for row in report if row["what"] == "cpu"]
-    assert torch.backends.cpu.get_cpu_capability() in processor
-    rows = [row for row in report if row["what"] == "torch fault"]
-    lacks = isa == "AVX2" or not torch.cpu._is_avx512_supported()
-    assert [row["state"] for row in rows] == ["avoided" if lacks else "absent"] * 2
-    assert "contiguous layout" in rows[0]["found"]
-    assert "affine.dtype=bfloat16 is refused" in rows[1]["found"]
 
 
 @checked

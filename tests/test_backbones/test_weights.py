@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fsbench.backbones.architectures import ARCHITECTURES
 from fsbench.backbones.base import check_finite, weights_hash
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import CheckpointError
 from fsbench.core.seeding import stream
 
@@ -17,7 +17,7 @@ Weights = dict[str, Tensor]
 @pytest.fixture
 def weights() -> Weights:
     with stream("weights"):
-        return ARCHITECTURES.load("toy_resnet").build(5, 2).state_dict()
+        return load_architecture("toy_resnet").build(5, 2).state_dict()
 
 
 def test_the_definition_by_hand() -> None:

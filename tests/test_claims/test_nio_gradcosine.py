@@ -6,7 +6,7 @@ import pytest
 import torch
 from support.claims import judge_planted, list_verdicts
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.claims import nio_gradcosine
 from fsbench.claims.engine import ClaimJob
 from fsbench.claims.nio_gradcosine import CLAIM, JUDGED, SETTINGS, has_valid_factors
@@ -111,7 +111,7 @@ def test_a_real_run_is_measured_before_training(kind: str, monkeypatch: pytest.M
     effect = nio_gradcosine.measure(job)
     bn = kind == "with BN"
     with seeding.stream(*nio_gradcosine.build_nio_recipe(job).stream("init")):
-        model = ARCHITECTURES.load(SETTINGS[kind][0]).at(16).build(10)
+        model = load_architecture(SETTINGS[kind][0]).at(16).build(10)
     zero = {n for n, p in model.named_parameters() if not p.any()}
     assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
     assert set(effect["factors"]) == {n for n, _ in model.named_parameters()} - zero

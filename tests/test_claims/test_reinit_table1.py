@@ -8,7 +8,7 @@ import torch
 from support.claims import judge_planted
 from torch.nn import functional
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.claims import _synthetic, reinit_table1
 from fsbench.claims.engine import ClaimJob
 from fsbench.claims.reinit_table1 import CLAIM, LAWS, PUBLISHED, TABLE
@@ -52,7 +52,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
     recipe, source = _synthetic.build_column_recipe("BL", 5), _synthetic.draw_source(1.0, 5)
     weights = load_file(train_recipe(recipe, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*recipe.stream("init")):
-        model = ARCHITECTURES.load("study_mlp").build(8)
+        model = load_architecture("study_mlp").build(8)
     w = [p.detach().double() for p in model.parameters()]
     assert [tuple(p.shape) for p in w] == [(32, 128), (32,), (32, 32), (32,), (8, 32), (8,)]
     assert all(not b.any() for b in w[1::2])
@@ -80,7 +80,7 @@ def test_a_run_is_gradient_descent_from_glorot_weights(
 )
 def test_the_distributions_of_initial_weights(name: str, std: float) -> None:
     with seeding.stream("laws"):
-        first = next(ARCHITECTURES.load(name).build(8).parameters())
+        first = next(load_architecture(name).build(8).parameters())
     assert first.std().item() == pytest.approx(std, rel=0.05)
 
 

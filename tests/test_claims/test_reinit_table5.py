@@ -9,7 +9,7 @@ import torch
 from support.claims import judge_planted
 from torch.nn import functional
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.claims import _synthetic, reinit_table5
 from fsbench.claims.engine import ClaimJob
 from fsbench.claims.reinit_table5 import CLAIM, PENALTIES, PUBLISHED, TABLE, build_table5_recipe
@@ -43,7 +43,7 @@ def test_the_penalty_is_l2_sum_of_squared_kernels(
     )
     weights = load_file(train_recipe(chosen, source, tmp_path / "run") / "model.safetensors")
     with seeding.stream(*chosen.stream("init")):
-        model = ARCHITECTURES.load("study_mlp").build(8)
+        model = load_architecture("study_mlp").build(8)
     w = [p.detach().double() for p in model.parameters()]
     sizes = [float(p.norm()) for p in w]
     x = torch.from_numpy(source.train.images.reshape(256, -1)[:, :128]).double()

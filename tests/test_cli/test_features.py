@@ -15,7 +15,7 @@ from fsbench.api.machine import Machine
 from fsbench.api.recompute import recompute
 from fsbench.api.request import Models
 from fsbench.api.verify import Check, verify
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
@@ -86,7 +86,7 @@ def test_a_resolution_far_from_that_of_training_is_warned_of(
     warns: bool,
 ) -> None:
     weights = tmp_path / "net.safetensors"
-    save_file(ARCHITECTURES.load("toy_resnet").build(0).state_dict(), weights)
+    save_file(load_architecture("toy_resnet").build(0).state_dict(), weights)
     stated = {"input_size": 32, "mean": "imagenet", "std": "imagenet"}
     (tmp_path / "net.json").write_text(json.dumps(stated))
     model = ("-m", f"{weights}@fsbench/toy_resnet")

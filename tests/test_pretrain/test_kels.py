@@ -8,7 +8,8 @@ from support.events import at_event, changed, finish_epoch, kernel_names, open_r
 from support.pretrain import tiny
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from pretrain.methods.kels import (
     SlimSizes,
@@ -57,7 +58,7 @@ def test_slim_sizes_are_rounded_up_exactly() -> None:
 
 @pytest.mark.parametrize("name", ["toy_resnet", "seal_resnet50", "cnn_bn"])
 def test_the_slim_part_alone_gives_the_outputs_of_the_dense_network(name: str) -> None:
-    architecture = ARCHITECTURES.load(name).at(32)
+    architecture = load_architecture(name).at(32)
     dense, small = architecture.build(4, 8).double(), architecture.build(4, 4).double()
     for value in dense.state_dict().values():
         if value.ndim == 1:  # norms that are not at their initial values

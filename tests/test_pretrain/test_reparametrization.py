@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.loop import Trainer
 from pretrain.weights import surgery
@@ -67,7 +67,7 @@ def recipe(case: str, *assignments: str) -> Recipe:
 
 def plain_copy(made: Trainer) -> nn.Module:
     """The network with the effective tensors, plain."""
-    plain = ARCHITECTURES.load("toy_resnet").build(4, 2)
+    plain = load_architecture("toy_resnet").build(4, 2)
     state = {n: surgery.get_weight(made.ctx.model, n).detach().clone() for n in plain.state_dict()}
     plain.load_state_dict(state)
     return plain
@@ -197,7 +197,7 @@ def test_fusing_keeps_the_outputs_and_leaves_the_plain_network(case: str, tmp_pa
         made.ctx.call("finalize")
         after = model(images)
     assert torch.equal(before, after)
-    plain = ARCHITECTURES.load("toy_resnet").build(4, 2)
+    plain = load_architecture("toy_resnet").build(4, 2)
     assert model.state_dict().keys() == plain.state_dict().keys()
     assert {n: type(m) for n, m in model.named_modules()} == {
         n: type(m) for n, m in plain.named_modules()

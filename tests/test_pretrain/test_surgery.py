@@ -9,7 +9,7 @@ from scipy.stats import kstest
 from support.pretrain import source, tiny
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import ARCHITECTURES, RoleMap
+from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
@@ -17,7 +17,7 @@ from pretrain.recipes import registry
 from pretrain.training.loop import train_recipe
 from pretrain.weights import surgery
 
-TOY = ARCHITECTURES.load("toy_resnet")
+TOY = load_architecture("toy_resnet")
 
 
 class Doubled(nn.Module):

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from support.fakes import Heard
 from support.sweep import ENTRY, place, read, sweep
 
-from fsbench.backbones.architectures import ARCHITECTURES
+from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.evaluation import EvaluationJob
@@ -153,7 +153,7 @@ def test_a_backbone_whose_preprocessing_is_unknown_is_refused_with_the_plan(
     tmp_path: Path, features: dict[str, Any], missing: str
 ) -> None:
     weights = tmp_path / "net.safetensors"
-    save_file(ARCHITECTURES.load("toy_resnet").build(0).state_dict(), weights)
+    save_file(load_architecture("toy_resnet").build(0).state_dict(), weights)
     backbone = {"model": f"{weights}@fsbench/toy_resnet", "features": features}
     with pytest.raises(UsageError, match=f"states the {missing} of its training"):
         graph(tmp_path, backbones=[backbone])

@@ -18,14 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.registry import Registry
 
 
 def layer_names(model: nn.Module) -> tuple[str, ...]:
@@ -180,28 +178,6 @@ class Architecture:
             )
         side = (self.input_size,) if self.fixed_input else ()
         return self.factory(num_classes, chosen, *side)
-
-
-class Presets(Registry[Architecture]):
-    """The networks of one module, by name."""
-
-    def suite_names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.presets))
-
-    def load(self, name: str) -> Architecture:
-        if name not in self.presets:
-            raise UnknownName(self.kind, name, self.presets)
-        return self.presets[name]
-
-    @property
-    def presets(self) -> dict[str, Architecture]:
-        """All of them; the module is imported when it is needed."""
-        module = import_module("fsbench.backbones.architectures.presets")  # which imports this one
-        presets: dict[str, Architecture] = module.PRESETS
-        return presets
-
-
-ARCHITECTURES = Presets("architecture", f"{__name__}.presets", lambda module: module.PRESETS)
 
 
 TIMM = "timm.layers.norm"

@@ -6,6 +6,7 @@ SEAL (models/resnet.py): convolutions and head kaiming-normal with fan-in, norm 
 zero-init of the last norm. torchvision's class has a fixed stem width and fan-out initialisation.
 """
 
+from collections.abc import Callable
 from typing import Literal, cast
 
 from torch import Tensor, nn
@@ -30,7 +31,9 @@ class Residual(nn.Module):
     to four times the width.
     """
 
-    def __init__(self, n_in: int, width: int, stride: int, bottleneck: bool) -> None:
+    def __init__(
+        self, n_in: int, width: int, stride: int, bottleneck: bool, norm: Callable[[int], nn.Module]
+    ) -> None:
         super().__init__()
         shapes = [(width, 3, stride), (width, 3, 1)]
         if bottleneck:
@@ -38,11 +41,11 @@ class Residual(nn.Module):
         self.depth, channels = len(shapes), n_in
         for i, (n_out, kernel, step) in enumerate(shapes, 1):
             self.add_module(f"conv{i}", conv(channels, n_out, kernel, step))
-            self.add_module(f"bn{i}", nn.BatchNorm2d(n_out))
+            self.add_module(f"bn{i}", norm(n_out))
             channels = n_out
         self.relu = nn.ReLU(inplace=True)
         self.downsample = (
-            nn.Sequential(conv(n_in, channels, 1, stride), nn.BatchNorm2d(channels))
+            nn.Sequential(conv(n_in, channels, 1, stride), norm(channels))
             if stride != 1 or n_in != channels
             else None
         )
@@ -67,11 +70,12 @@ class ResNet(nn.Sequential):
         stem: Stem,
         kernels: Kernels = "normal",
         bottleneck: bool = False,
+        norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
     ) -> None:
         super().__init__()
         imagenet = stem == "imagenet"
         self.conv1 = conv(3, width, 7 if imagenet else 3, 1 if stem == "small" else 2)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = norm(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if imagenet else nn.Identity()
         n_in = width
@@ -79,7 +83,7 @@ class ResNet(nn.Sequential):
             units = []
             for j in range(depth):
                 stride = 2 if i > 0 and j == 0 else 1
-                units.append(Residual(n_in, width << i, stride, bottleneck))
+                units.append(Residual(n_in, width << i, stride, bottleneck, norm))
                 n_in = (width << i) * (4 if bottleneck else 1)
             self.add_module(f"layer{i + 1}", nn.Sequential(*units))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
@@ -113,8 +117,7 @@ def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:
 
     It has the ImageNet stem and torchvision's names, so `bn1` is a layer norm here.
     """
-    model = ResNet(num_classes, width, (3, 4, 6, 3), "imagenet", bottleneck=True)
-    norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
-    for name, norm in norms.items():
-        model.set_submodule(name, _chains.layer_norm(norm.num_features))
-    return _chains.initialize(model)
+    depths, norm = (3, 4, 6, 3), _chains.layer_norm
+    return _chains.initialize(
+        ResNet(num_classes, width, depths, "imagenet", bottleneck=True, norm=norm)
+    )

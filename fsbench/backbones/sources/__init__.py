@@ -42,7 +42,7 @@ class LoadedNetwork:
     features: how they are computed; preprocessing: what is known of it; test_size: side (px) of
     images that the network takes, to test it with; more: further fields of BackboneFacts (recipe,
     steps, ...); blocks: names of the modules that end its blocks, where the source has them and the
-    module has no `forward_intermediates`; examples, also: for the error where something is unknown.
+    module has no `forward_intermediates`; hint: how else to state what is unknown, for its error.
     """
 
     module: nn.Module
@@ -52,8 +52,7 @@ class LoadedNetwork:
     test_size: int = 224
     more: dict[str, Any] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
-    examples: str = ""
-    also: str = ""
+    hint: str = ""
 
 
 class BackboneSource(Protocol):

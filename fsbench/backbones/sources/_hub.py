@@ -18,10 +18,11 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @contextmanager
-def hub_access() -> Iterator[None]:
+def hub_access(name: str) -> Iterator[None]:
     """Restrict files to tensors inside, and use the cache alone if the hub cannot be reached.
 
-    The client of the hub would try for minutes.
+    The client of the hub would try for minutes. Raises CheckpointError for weights that are neither
+    cached nor reachable.
     """
     from huggingface_hub import constants
 
@@ -30,6 +31,8 @@ def hub_access() -> Iterator[None]:
     try:
         with only_tensors():
             yield
+    except OSError as error:
+        raise unreachable_error(name, error) from error
     finally:
         constants.HF_HUB_OFFLINE = before
 

@@ -76,7 +76,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     return replace(
         loaded,
         preprocessing=stated.over(loaded.preprocessing.of_weights()),
-        also=f'; or write {beside}: {{"input_size": 64, "mean": "imagenet", "std": "imagenet"}}',
+        hint=f'; or write {beside}: {{"input_size": 64, "mean": "imagenet", "std": "imagenet"}}',
     )
 
 

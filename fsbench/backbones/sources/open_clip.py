@@ -68,15 +68,13 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
     pretrained = tag if request.random_init is None else None
     try:
-        with hub_access(), silence():
+        with hub_access(request.ref), silence():
             model = open_clip.create_model(
                 name,
                 pretrained=pretrained or None,
                 force_quick_gelu=bool(arguments.get("quick_gelu", stated.get("quick_gelu"))),
                 pretrained_image=False,
             )
-    except OSError as error:
-        raise unreachable_error(request.ref, error) from error
     except (RuntimeError, pickle.UnpicklingError) as error:
         if "ailed to download" in str(error):
             raise unreachable_error(request.ref, error) from error

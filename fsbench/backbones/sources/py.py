@@ -64,7 +64,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
         architecture=request.ref,
         features=f"as the function's network gives them (source {source})",
         preprocessing=stated_attributes(network, request.ref),
-        also="; or set the attributes input_size, mean and std of the network",
+        hint="; or set the attributes input_size, mean and std of the network",
     )
 
 

@@ -13,9 +13,9 @@ from torch import nn
 
 from fsbench.backbones import preprocessing
 from fsbench.backbones.pooling import timm_pool
-from fsbench.backbones.preprocessing import DEFAULT, STATISTICS, Preprocessing
+from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_arguments
-from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
+from fsbench.backbones.sources._hub import commit_of, hub_access
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 
 HUB = "hf-hub:"
@@ -29,19 +29,13 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     removed afterwards. Raises CheckpointError if they are unavailable, UsageError for an unknown
     tag.
     """
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from timm.data.config import resolve_model_data_config
 
     name, arguments = split_arguments(text)
     try:
-        with hub_access() if pretrained or name.startswith(HUB) else nullcontext():
-            model = (
-                create_timm_network(name, pretrained=True, **arguments)
-                if pretrained
-                else create_timm_network(name, num_classes=0, **arguments)
-            )
-    except (OSError, HfHubHTTPError, OfflineModeIsEnabled) as error:
-        raise unreachable_error(name, error) from error
+        with hub_access(name) if pretrained or name.startswith(HUB) else nullcontext():
+            chosen = {"pretrained": True} if pretrained else {"num_classes": 0}
+            model = create_timm_network(name, **chosen, **arguments)
     except (RuntimeError, pickle.UnpicklingError) as error:
         raise refusal_error(name, error) from error
     except TypeError as error:
@@ -68,7 +62,6 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
         preprocessing=side.over(stated),
         test_size=int(arguments.get("img_size", size)),
         more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
-        examples="" if name.startswith(HUB) else describe_common(architecture),
     )
 
 
@@ -79,22 +72,6 @@ def hub_preprocessing(repository: str) -> Preprocessing:
     name, _, revision = repository.partition("@")
     path = hf_hub_download(name, "config.json", revision=revision or None, local_files_only=True)
     return preprocessing.parse_stated(preprocessing.read_json_beside(Path(path)), Path(path))
-
-
-def describe_common(architecture: str) -> str:
-    """Return the preprocessing of timm's own weights of an architecture, for an error."""
-    import timm
-
-    tags: dict[str, list[str]] = {}
-    for name in timm.list_pretrained(f"{architecture}.*"):
-        config: Any = timm.get_pretrained_cfg(name)
-        pair = (tuple(config.mean), tuple(config.std))
-        words = next(
-            (n for n, values in STATISTICS.items() if values == pair), "{}, {}".format(*pair)
-        )
-        tags.setdefault(f"{config.input_size[-1]} px, {words}", []).append(str(config.tag))
-    listed = (f"{words} ({', '.join(names[:2])})" for words, names in tags.items())
-    return f"; timm's own weights of {architecture}: {'; '.join(listed)}" if tags else ""
 
 
 def create_timm_network(name: str, **options: Any) -> Any:

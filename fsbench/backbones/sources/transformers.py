@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from fsbench.backbones.preprocessing import Preprocessing, parse_stated, read_json_beside
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
-from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
+from fsbench.backbones.sources._hub import commit_of, hub_access
 from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "transformers:ORG/NAME"
@@ -259,10 +259,8 @@ def quiet_hub(ref: str) -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with hub_access():
+        with hub_access(ref):
             yield
-    except OSError as error:
-        raise unreachable_error(ref, error) from error
     except (ValueError, KeyError, RuntimeError, ImportError) as error:
         raise CheckpointError(
             f"{ref}: {' '.join(str(error).split())[:300]}",
