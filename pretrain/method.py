@@ -121,7 +121,6 @@ class RoundMethod(Method):
     """Base of methods that act at the start of every round but the first."""
 
     RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
 
     def check(self, recipe: "Recipe") -> None:
         require_rounds(self, recipe)
@@ -134,7 +133,6 @@ class StageMethod(Method):
     """
 
     RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     TOY: ClassVar = scenario_fields("warm-start")
     FULL: ClassVar = {**TOY, "plan.epoch_images": 50_000}
     PILOT: ClassVar = {**TOY, "plan.epoch_images": 13_500}

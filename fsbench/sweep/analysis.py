@@ -9,7 +9,7 @@ from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
 from fsbench.core.schema import Analysis
 from fsbench.results.names import ANALYSES
-from fsbench.sweep.evaluation import SweepBackbone
+from fsbench.sweep.backbones import SweepBackbone
 from fsbench.sweep.file import AnalysesBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
 from protocols.analyses import ANALYSES as REGISTRY

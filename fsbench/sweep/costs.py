@@ -17,16 +17,11 @@ from fsbench.core import process
 from fsbench.core.progress import SILENT, WorkEstimate, format_duration, require_consent
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.sweep.evaluation import (
-    EvaluationJob,
-    SweepBackbone,
-    TrainedBackbone,
-    models_of,
-)
+from fsbench.sweep.backbones import SweepBackbone, TrainingJob, models_of
+from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, Workplace
-from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.cost import FlopCounter, estimate_training
@@ -56,11 +51,8 @@ class CostModel:
     extracted: set[tuple[str, str, int]] = field(default_factory=set)
 
     def of(self, job: Job) -> WorkEstimate:
-        if isinstance(job, RoundZeroJob):
-            return self.training(job.recipe).times(1 / job.recipe.plan.total_rounds)
         if isinstance(job, TrainingJob):
-            part = 1 / job.recipe.plan.total_rounds if job.trunk else 0.0
-            return self.training(job.recipe).times(1 - part)
+            return self.training(job.recipe)
         return self.evaluating(job) if isinstance(job, EvaluationJob) else WorkEstimate()
 
     def training(self, recipe: Recipe) -> WorkEstimate:
@@ -79,10 +71,9 @@ class CostModel:
         return self.passes[backbone.identity]
 
     def _forward(self, backbone: SweepBackbone) -> WorkEstimate:
-        if isinstance(backbone, TrainedBackbone):
-            recipe = backbone.training.recipe
-            run = self.training(recipe)
-            images = run.steps * recipe.batch_size * PASSES
+        if isinstance(backbone, TrainingJob):
+            run = self.training(backbone.recipe)
+            images = run.steps * backbone.recipe.batch_size * PASSES
             return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
         block, device = backbone.block, process.resolve_device(self.place.device)
         loaded = models_of(block).load(0, device, SILENT)

@@ -1,58 +1,30 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.evaluate import run_request
-from fsbench.api.request import EvaluationRequest, Models
+from fsbench.api.request import EvaluationRequest
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.progress import SILENT
-from fsbench.core.schema import BackboneFacts, DatasetRecord
-from fsbench.core.specs import Frozen, Spec
+from fsbench.core.schema import DatasetRecord, Result
+from fsbench.core.specs import Spec
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import ResultStore
-from fsbench.sweep.file import BackboneBlock, EvaluationBlock, JobKind
+from fsbench.sweep.backbones import SweepBackbone
+from fsbench.sweep.file import EvaluationBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
-from fsbench.sweep.training import TrainingJob
 from leaderboard.store import Board
-from pretrain.recipes.registry import RECIPES
-from protocols.analyses import AnalysisFile
-
-
-@dataclass(frozen=True)
-class BoardResult:
-    """One result of an entry."""
-
-    entry: str
-    backbone: BackboneFacts
-    task: TaskId
-    spec: str
-    images: str
-    outcomes: int
 
 
 @cache
-def read_results(board: Path) -> tuple[BoardResult, ...]:
-    """Read all results of the board, verified. Raise ValidationFailed for a damaged entry."""
+def read_results(board: Path) -> tuple[tuple[str, Result], ...]:
+    """Read all results of the board with their entries. Raise ValidationFailed if damaged."""
     entries = Board.open(board).entries() if board.is_dir() else []
-    return tuple(
-        BoardResult(
-            entry.name,
-            cell.result.backbone,
-            cell.result.task,
-            cell.result.spec_digest,
-            cell.result.dataset.identity,
-            cell.result.score.n,
-        )
-        for entry in entries
-        for cell in entry.cells
-    )
+    return tuple((entry.name, result) for entry in entries for result in entry.results)
 
 
 @cache
@@ -66,104 +38,6 @@ def clear_cache() -> None:
     """Forget what was read; boards may have changed."""
     read_results.cache_clear()
     read_board_columns.cache_clear()
-
-
-class TrainedBackbone(Frozen):
-    """Backbone that a job of this sweep trains."""
-
-    training: TrainingJob
-
-    @property
-    def label(self) -> str:
-        return self.training.label
-
-    @property
-    def identity(self) -> str:
-        """Key of the training job."""
-        return self.training.key
-
-    @property
-    def native(self) -> int:
-        return self.training.recipe.input_size
-
-    @property
-    def evaluation_size(self) -> int | None:
-        return RECIPES.evaluation_size(self.training.recipe.name)
-
-    @property
-    def named(self) -> dict[str, str]:
-        """Fields of entry name patterns, e.g. pilot, seal-lr=0.2 and 0 of pilot-seal-lr=0.2-s0."""
-        scale, seed = self.training.recipe.scale, str(self.training.recipe.seed)
-        method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
-        return {"scale": scale, "method": method, "seed": seed}
-
-    def models(self, place: Workplace) -> Models:
-        return Models((f"run:{relative_to_cwd(self.training.folder(place))}",), names=(self.label,))
-
-    def facts(self, place: Workplace) -> BackboneFacts | None:
-        """Return the facts of the backbone; None before it is trained."""
-        if not self.training.done(place):
-            return None
-        return load_facts(BackboneBlock(model=self.models(place).refs[0]))
-
-    def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
-        """Return what the analysis needs and the backbone lacks; empty if nothing."""
-        classifies = self.training.recipe.loader != "episodes"
-        return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
-
-    def is_(self, facts: BackboneFacts) -> bool:
-        """Return whether these are facts of this backbone, by recipe and source."""
-        digest, training = self.training.recipe.digest(), facts.training
-        if facts.recipe_digest != digest or training is None:
-            return False
-        return training.source_fingerprint == self.training.source_fingerprint
-
-
-class GivenBackbone(Frozen):
-    """Backbone that exists already; its identity, input size and the size of its study (px)."""
-
-    block: BackboneBlock
-    label: str
-    identity: str
-    native: int | None
-    evaluation_size: int | None = None
-
-    @property
-    def named(self) -> dict[str, str]:
-        """Fields of entry name patterns; the label replaces the method."""
-        return {"scale": "given", "method": self.label, "seed": str(self.block.random_init or 0)}
-
-    def models(self, place: Workplace) -> Models:
-        return replace(models_of(self.block), names=(self.label,))
-
-    def facts(self, place: Workplace) -> BackboneFacts | None:
-        return load_facts(self.block)
-
-    def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
-        return missing_part(self.block.model, self.models(place), None, analysis)
-
-    def is_(self, facts: BackboneFacts) -> bool:
-        return facts.identity == self.identity
-
-
-SweepBackbone = TrainedBackbone | GivenBackbone
-
-
-def relative_to_cwd(path: Path) -> Path:
-    """Return the path relative to the working directory if it lies below; results record it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-@cache
-def load_facts(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> BackboneFacts:
-    """Load the facts of a backbone, once per process. Raise UsageError if one of `needs` lacks."""
-    return models_of(block).load(0, "cpu", SILENT, needs).facts
-
-
-def models_of(block: BackboneBlock) -> Models:
-    """Return the existing backbone of a block."""
-    return Models((block.model,), block.arch, block.random_init, features=block.features)
 
 
 class EvaluationJob(Job):
@@ -216,10 +90,11 @@ class EvaluationJob(Job):
         spec = self.spec(task).digest()
         images = self.images[self.parsed.index(task)].identity
         required = 1 if task.probe else self.request.n_episodes
-        for cell in read_results(place.board):
-            same = (cell.task, cell.spec, cell.images) == (task.in_results, spec, images)
-            if same and cell.outcomes >= required and self.backbone.is_(cell.backbone):
-                return cell.entry
+        for entry, result in read_results(place.board):
+            stored = result.task, result.spec_digest, result.dataset.identity
+            same = stored == (task.in_results, spec, images)
+            if same and result.score.n >= required and self.backbone.is_(result.backbone):
+                return entry
         return None
 
     def is_on_board(self, place: Workplace) -> bool:
@@ -262,8 +137,8 @@ def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
     """
     if place.board is None:
         return False
-    cells = read_results(place.board)
-    mine = [c.backbone for c in cells if c.entry == entry and backbone.is_(c.backbone)]
+    of_entry = [result.backbone for name, result in read_results(place.board) if name == entry]
+    mine = [facts for facts in of_entry if backbone.is_(facts)]
     now = backbone.facts(place)
     others = {facts.identity for facts in mine} - {now.identity if now else ""}
     if others:

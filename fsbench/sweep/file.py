@@ -12,8 +12,8 @@ from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.schema import Text, names_code
 from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen
 
-JobKind = Literal["round", "pretrain", "evaluate", "analyze", "submit"]
-"""round: a round 0 of several runs; evaluate: one backbone on one data set with one head."""
+JobKind = Literal["pretrain", "evaluate", "analyze", "submit"]
+"""evaluate: one backbone on one data set with one head."""
 
 
 class RunsBlock(Frozen):

@@ -14,21 +14,14 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import RESTARTING, DatasetRecord
 from fsbench.results.names import model_name
 from fsbench.sweep.analysis import analysis_jobs
-from fsbench.sweep.evaluation import (
-    EvaluationJob,
-    GivenBackbone,
-    SweepBackbone,
-    TrainedBackbone,
-    load_facts,
-)
+from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, load_facts
+from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.file import BackboneBlock, EvaluationBlock, RunsBlock, SweepFile
 from fsbench.sweep.job import Job, Workplace
 from fsbench.sweep.submission import SubmissionJob, format_entry_name
-from fsbench.sweep.training import RoundZeroJob, TrainingJob
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
 from pretrain.recipes.recipe import Recipe, Scale, fit_round_steps
-from pretrain.training import first_round
 
 ALL = "all"
 SCALES: tuple[str, ...] = get_args(Scale)
@@ -88,19 +81,16 @@ class JobGraph:
             self.jobs[job.key] = job
             self.needs[job.key] = tuple(need.key for need in needs)
 
-    def needed_by(self, key: str) -> list[str]:
-        return [other for other, needs in self.needs.items() if key in needs]
-
 
 def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> JobGraph:
     """Build all jobs of the sweep; data sets and given backbones are read and checked.
 
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
-    graph, named = JobGraph(), trained_backbones(file, place)
+    graph, runs = JobGraph(), expand_runs(file, place)
     needs = {need for block in file.evaluate for need in block.request().needs}
     existing = [load_given(block, frozenset(needs)) for block in file.backbones]
-    all_backbones: list[SweepBackbone] = [*existing, *named]
+    all_backbones: list[SweepBackbone] = [*existing, *runs]
     require_distinct_labels(all_backbones)
     blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
     by_block = [
@@ -109,7 +99,9 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     ]
     of_entry: dict[str, dict[str, EvaluationJob]] = {}
     for backbone in all_backbones:
-        parents = add_training(graph, backbone)
+        parents = [backbone] if isinstance(backbone, TrainingJob) else []
+        for run in parents:
+            graph.add(run)
         entry = format_entry_name(file.submit, backbone) if file.submit else None
         evaluations = [
             EvaluationJob(
@@ -144,44 +136,15 @@ def select_backbones(
     return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
 
 
-def add_training(graph: JobGraph, backbone: SweepBackbone) -> list[Job]:
-    """Add the job that trains the backbone, if any, after the round 0 that it shares."""
-    if not isinstance(backbone, TrainedBackbone):
-        return []
-    trunk = backbone.training.trunk
-    if trunk:
-        graph.add(trunk)
-    graph.add(backbone.training, [trunk] if trunk else [])
-    return [backbone.training]
-
-
-def trained_backbones(file: SweepFile, place: Workplace) -> list[TrainedBackbone]:
-    """Return the runs of the file, each once; equal first rounds become one shared round 0."""
-    chosen: dict[str, tuple[Recipe, str]] = {}
-    for block in file.pretrain:
-        for recipe in expand_recipes(block):
-            source = place.source(recipe)
-            whole = fit_round_steps(recipe, source)
-            chosen[f"{whole.digest()} {source.fingerprint}"] = whole, source.fingerprint
-    trunks = {key: shared_round_zero(*made) for key, made in chosen.items()}
-    shared = Counter(trunk.key for trunk in trunks.values() if trunk)
-    return [
-        TrainedBackbone(
-            training=TrainingJob(
-                recipe=recipe,
-                source_fingerprint=fingerprint,
-                trunk=trunk if trunk and shared[trunk.key] > 1 else None,
-            )
-        )
-        for (recipe, fingerprint), trunk in zip(chosen.values(), trunks.values(), strict=True)
-    ]
-
-
-def shared_round_zero(recipe: Recipe, fingerprint: str) -> RoundZeroJob | None:
-    """Return the round 0 that a run of the recipe may start from."""
-    if not first_round.can_share_first_round(recipe):
-        return None
-    return RoundZeroJob(recipe=first_round.shared_recipe(recipe), source_fingerprint=fingerprint)
+def expand_runs(file: SweepFile, place: Workplace) -> list[TrainingJob]:
+    """Return the runs of the file, each once."""
+    runs: dict[str, TrainingJob] = {}
+    for recipe in (recipe for block in file.pretrain for recipe in expand_recipes(block)):
+        source = place.source(recipe)
+        fitted = fit_round_steps(recipe, source)
+        run = TrainingJob(recipe=fitted, source_fingerprint=source.fingerprint)
+        runs.setdefault(run.key, run)
+    return list(runs.values())
 
 
 def load_given(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> GivenBackbone:
@@ -190,9 +153,7 @@ def load_given(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> Giv
     return GivenBackbone(
         block=block,
         label=block.name or model_name(facts),
-        identity=facts.identity,
-        native=facts.input_size,
-        evaluation_size=facts.evaluation_size,
+        loaded=facts,
     )
 
 
@@ -238,23 +199,11 @@ def plan_jobs(graph: JobGraph, place: Workplace) -> SweepPlan:
     """Compute which jobs are done from folders and board, from the last job to the first."""
     done: dict[str, str] = {}
     for key, job in reversed(graph.jobs.items()):
-        reason = explain_done(job, graph, place, done)
-        if reason:
-            done[key] = reason
+        users = [other for other, needs in graph.needs.items() if key in needs]
+        if isinstance(job, EvaluationJob) and job.is_on_board(place):
+            done[key] = "on the board"
+        elif job.done(place):
+            done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"
+        elif isinstance(job, TrainingJob) and users and done.keys() >= set(users):
+            done[key] = "not needed any more"
     return SweepPlan(graph, done)
-
-
-def explain_done(job: Job, graph: JobGraph, place: Workplace, later: Mapping[str, str]) -> str:
-    """Return why a job needs no work, or ''; later: the same of the jobs that need it."""
-    users = graph.needed_by(job.key)
-    if isinstance(job, EvaluationJob) and job.is_on_board(place):
-        return "on the board"
-    if job.done(place):
-        return "on the board" if isinstance(job, SubmissionJob) else "done"
-    if isinstance(job, TrainingJob) and users and all(user in later for user in users):
-        return "not needed any more"
-    if isinstance(job, RoundZeroJob):
-        runs = [graph.jobs[user] for user in users]
-        if all(r.key in later or (isinstance(r, TrainingJob) and r.started(place)) for r in runs):
-            return "not needed any more"
-    return ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Workplace:
     """All paths are absolute: jobs may run anywhere that sees them.
 
-    runs/, rounds/, results/ and jobs/ lie in `output`. findings: of analyses, whose records count
+    runs/, results/ and jobs/ lie in `output`. findings: of analyses, whose records count
     as done where the run is gone; by default with the results. roots: as --data; threads: of torch.
     """
 
@@ -50,9 +50,6 @@ class Workplace:
     @property
     def analyses(self) -> Path:
         return self.findings or self.results
-
-    def run(self, label: str) -> Path:
-        return self.output / "runs" / label
 
     def source(self, recipe: "Recipe") -> "SourceDataset":
         """Read the images that the recipe trains on, once per process."""

@@ -4,6 +4,7 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from graphlib import TopologicalSorter
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep import evaluation, graph
@@ -19,7 +20,7 @@ ATTEMPTS = 2
 
 @dataclass
 class Scheduler:
-    """Runs the jobs of a sweep, `jobs` at a time. ended: keys of done jobs; failed: key -> reason.
+    """Runs the jobs of a sweep, `jobs` at a time. failed: key -> reason.
 
     executor: any of `concurrent.futures` whose processes see the folders of `place`.
     """
@@ -30,39 +31,43 @@ class Scheduler:
     jobs: int
     states: StateFiles
     report: Reporter = SILENT
-    ended: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     attempts: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> dict[str, str]:
         """Run all jobs that can be run; return key -> reason of those that failed."""
-        self.ended |= self.plan.done.keys()
-        waiting = {job.key: job for job in self.plan.missing}
-        running: dict[Future[JobOutcome], Job] = {}
-        total, unit = sum(map(self.work, waiting)), "s of work" if self.plan.seconds else "jobs"
+        missing = {job.key: position for position, job in enumerate(self.plan.missing)}
+        total, unit = sum(map(self.work, missing)), "s of work" if self.plan.seconds else "jobs"
+        order: TopologicalSorter[str] = TopologicalSorter()
+        for key in missing:
+            order.add(key, *(need for need in self.plan.graph.needs[key] if need in missing))
+        order.prepare()
+        ready, running = list(order.get_ready()), dict[Future[JobOutcome], Job]()
         try:
             with self.report.task("sweep", total, unit) as advance:
-                self.start_ready(waiting, running)
-                while running:
+                while ready or running:
+                    for key in ready[: self.jobs - len(running)]:
+                        ready.remove(key)
+                        self.start(self.plan.graph.jobs[key], running)
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         job = running.pop(future)
-                        if self.settle(job, read_outcome(future)):
-                            advance(self.work(job.key))
-                        else:
-                            waiting[job.key] = job
-                    self.start_ready(waiting, running)
+                        if not self.settle(job, read_outcome(future)):
+                            ready.append(job.key)
+                            continue
+                        advance(self.work(job.key))
+                        if job.key not in self.failed:
+                            order.done(job.key)
+                    ready = sorted([*ready, *order.get_ready()], key=missing.__getitem__)
         finally:
             self.executor.shutdown(wait=not running, cancel_futures=True)
-        return self.failed | dict.fromkeys(waiting, "a job that it needs failed")
+        unreached = [key for key in missing if not self.attempts[key]]
+        return self.failed | dict.fromkeys(unreached, "a job that it needs failed")
 
-    def start_ready(self, waiting: dict[str, Job], running: dict[Future[JobOutcome], Job]) -> None:
-        """Start ready jobs in the order of the graph while fewer than `jobs` run."""
-        for key in [key for key in self.plan.graph.jobs if key in waiting]:
-            if len(running) < self.jobs and self.ended.issuperset(self.plan.graph.needs[key]):
-                job = waiting.pop(key)
-                self.attempts[key] += 1
-                self.write_state(job)
-                running[self.executor.submit(run_job, job, self.place)] = job
+    def start(self, job: Job, running: dict[Future[JobOutcome], Job]) -> None:
+        """Start an attempt of a job."""
+        self.attempts[job.key] += 1
+        self.write_state(job)
+        running[self.executor.submit(run_job, job, self.place)] = job
 
     def work(self, key: str) -> int:
         """Return the job's share of the progress: its estimated seconds, or 1."""
@@ -72,7 +77,6 @@ class Scheduler:
         """Record how an attempt ended; return whether the job is over (not tried again)."""
         self.write_state(job, outcome)
         if not outcome.reason:
-            self.ended.add(job.key)
             return True
         is_over = outcome.wrong or self.attempts[job.key] == ATTEMPTS
         self.report.log(f"{job.title}: {outcome.reason}{'' if is_over else '; tried again'}")
@@ -82,19 +86,16 @@ class Scheduler:
 
     def write_state(self, job: Job, outcome: JobOutcome | None = None) -> None:
         """Write the state of a job; it is running without an outcome."""
-        how = outcome or JobOutcome()
+        result = outcome or JobOutcome()
         self.states.write(
             JobState(
+                **result._asdict(),
                 key=job.key,
                 kind=job.KIND,
                 title=job.title,
-                state="running" if outcome is None else "failed" if how.reason else "done",
+                state="running" if outcome is None else "failed" if result.reason else "done",
                 attempt=self.attempts[job.key],
                 since=datetime.now(UTC).isoformat(timespec="seconds"),
-                seconds=how.seconds,
-                host=how.host,
-                pid=how.pid,
-                reason=how.reason,
             )
         )
 
@@ -102,9 +103,7 @@ class Scheduler:
 def read_outcome(future: Future[JobOutcome]) -> JobOutcome:
     """Return how a job ended; a process that died, or a fault of the code, is its reason."""
     error = future.exception()
-    if error is None:
-        return future.result()
-    return JobOutcome(f"{type(error).__name__}: {error}")
+    return future.result() if error is None else JobOutcome(f"{type(error).__name__}: {error}")
 
 
 def plan_sweep(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> SweepPlan:

@@ -19,7 +19,9 @@ from fsbench.sweep.job import Workplace
 
 
 class JobState(Frozen):
-    """Last event of a job: running, done or failed. seconds, host, pid: of the work itself."""
+    """Last event of a job: running, done or failed. seconds, host, pid: of the work itself; wrong:
+    the request itself is wrong.
+    """
 
     key: Sha256
     kind: JobKind
@@ -31,6 +33,7 @@ class JobState(Frozen):
     host: str | None = None
     pid: int | None = None
     reason: str = ""
+    wrong: bool = False
 
 
 class StateFiles:

@@ -13,7 +13,8 @@ from fsbench.results import assembly
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_cells
 from fsbench.sweep import evaluation
-from fsbench.sweep.evaluation import EvaluationJob, SweepBackbone, TrainedBackbone, is_entry_of
+from fsbench.sweep.backbones import SweepBackbone, TrainingJob
+from fsbench.sweep.evaluation import EvaluationJob, is_entry_of
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
 from leaderboard.rules.submission import submit_results
@@ -48,8 +49,8 @@ class SubmissionJob(Job):
     def declaration(self) -> Declaration:
         fields = {**dict(self.entries), "name": self.name}
         first = self.backbones[0]
-        if isinstance(first, TrainedBackbone):
-            fields["pretraining_data"] = (first.training.recipe.source,)
+        if isinstance(first, TrainingJob):
+            fields["pretraining_data"] = (first.recipe.source,)
         return Declaration.model_validate(fields)
 
     def done(self, place: Workplace) -> bool:
@@ -82,7 +83,7 @@ class SubmissionJob(Job):
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
     """Fill in the name pattern. Raise UsageError for an unknown field."""
     recipe = re.sub(r"-s\d+$", "", backbone.label)
-    fields = {"recipe": recipe, "label": backbone.label, **backbone.named}
+    fields = {"recipe": recipe, "label": backbone.label, **backbone.name_fields}
     try:
         return safe_name(entries.name.format_map(fields))
     except (KeyError, ValueError, IndexError, AttributeError) as error:

@@ -1,59 +1,59 @@
-"""Worker processes of a sweep, as an executor of `concurrent.futures`.
-
-A slot is a pool of one spawned process: a process that dies fails its own job alone, and every
-process ends when the sweep that started it is gone.
-"""
+"""Worker processes of a sweep, as an executor of `concurrent.futures`."""
 
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from queue import SimpleQueue
 from typing import Any
 
 
-class Workers(Executor):
-    """Executor of `count` processes. gpus: GPUs that they share evenly; each process sees one."""
+class Workers(ThreadPoolExecutor):
+    """Executor of `count` spawned processes, each a pool of its own with a thread that waits.
+
+    A process that dies therefore fails its own job alone, and every process ends when the sweep
+    that started it is gone. gpus: GPUs that the processes share evenly; each sees one.
+    """
 
     def __init__(self, count: int, gpus: Sequence[str] = ()) -> None:
-        self.gpus = gpus
+        super().__init__(count)
         self.other_children = set(multiprocessing.active_children())
-        self.pools = [self.start_pool(slot) for slot in range(count)]
-        self.idle: SimpleQueue[int] = SimpleQueue()
+        self.pools: SimpleQueue[tuple[ProcessPoolExecutor, str | None]] = SimpleQueue()
         for slot in range(count):
-            self.idle.put(slot)
-        self.threads = ThreadPoolExecutor(count)
-
-    def start_pool(self, slot: int) -> ProcessPoolExecutor:
-        """Return a pool of one process, which starts with its first job."""
-        gpu = self.gpus[slot % len(self.gpus)] if self.gpus else None
-        spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(1, spawn, initializer=start_worker, initargs=(gpu,))
+            gpu = gpus[slot % len(gpus)] if gpus else None
+            self.pools.put((start_pool(gpu), gpu))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call the function in an idle process. BrokenProcessPool: the process died."""
-        return self.threads.submit(self._call, fn, *args, **kwargs)
+        return super().submit(self._call, fn, *args, **kwargs)
 
     def _call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        slot = self.idle.get()
+        pool, gpu = self.pools.get()
         try:
-            return self.pools[slot].submit(fn, *args, **kwargs).result()
+            return pool.submit(fn, *args, **kwargs).result()
         except BrokenProcessPool:
-            self.pools[slot] = self.start_pool(slot)
+            pool = start_pool(gpu)
             raise
         finally:
-            self.idle.put(slot)
+            self.pools.put((pool, gpu))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End idle processes cleanly; without `wait`, terminate all at once."""
         if not wait:
             for process in set(multiprocessing.active_children()) - self.other_children:
                 process.terminate()
-        for executor in (self.threads, *self.pools):
-            executor.shutdown(wait=wait, cancel_futures=cancel_futures)
+        super().shutdown(wait=wait, cancel_futures=cancel_futures)
+        while not self.pools.empty():
+            self.pools.get()[0].shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+def start_pool(gpu: str | None) -> ProcessPoolExecutor:
+    """Return a pool of one process, which starts with its first job."""
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, spawn, initializer=start_worker, initargs=(gpu,))
 
 
 def start_worker(gpu: str | None) -> None:

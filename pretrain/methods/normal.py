@@ -34,7 +34,6 @@ class Normal(Method):
 
     SOURCE: ClassVar = "SEAL, section 4.1; code amiiir-sarfi/SEAL, exp_mode=normal"
     RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar = {}
     PAPER: ClassVar = (
         PaperRecipe(

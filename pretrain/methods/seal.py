@@ -65,7 +65,6 @@ class Seal(Method):
 
     SOURCE: ClassVar = "SEAL (CVPR 2023), eq. 3; official code amiiir-sarfi/SEAL"
     RANK: ClassVar = ActingOrder.ROUND
-    PLAIN_ROUND_0: ClassVar = True
     NEUTRAL: ClassVar[Neutral] = {"ascent_share": 0.0}
     PILOT: ClassVar = {"seal.ascent_factor": 0.24}
     REGIME: ClassVar = {"seal.ascent_factor": 3.0}

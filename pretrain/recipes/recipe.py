@@ -90,9 +90,7 @@ class MethodSettings(Frozen):
     PAPER: its rows in papers. FULL, PILOT, REGIME, TOY: overrides of the base recipe of that scale,
     as `field -> value`; FULL is for `regime` as well, before REGIME. NEUTRAL: settings at which it
     equals `normal` bit for bit, or the reason why there are none. RANK: its place among combined
-    methods. SOURCE: paper and official code. PLAIN_ROUND_0: with any settings, round 0 is plain
-    training to the bit and leaves nothing behind that `setup` does not create again; a run may then
-    start from round 0 of its control.
+    methods. SOURCE: paper and official code.
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
@@ -103,7 +101,6 @@ class MethodSettings(Frozen):
     NEUTRAL: ClassVar[Neutral] = "not declared"
     RANK: ClassVar[ActingOrder]
     SOURCE: ClassVar[str]
-    PLAIN_ROUND_0: ClassVar[bool] = False
     NAME: ClassVar[str] = ""
     CODE: ClassVar[str] = ""
 

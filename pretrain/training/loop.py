@@ -129,21 +129,17 @@ class Trainer:
 
     def run(self) -> None:
         """Train from the folder's checkpoint, or from the start, to a finished run."""
-        self.train(self.recipe.plan.total_rounds, f"pretrain {self.recipe.name}")
-        self._finish()
-
-    def train(self, rounds: int, what: str) -> None:
-        """Train from the folder's checkpoint, or from the start, until `rounds` rounds are over."""
         self._start()
-        clock, size, plan = self.ctx.clock, self.recipe.batch_size, self.recipe.plan
-        steps = plan.epochs * sum(self.ctx.loader.steps(r // plan.rounds) for r in range(rounds))
+        clock, size, what = self.ctx.clock, self.recipe.batch_size, f"pretrain {self.recipe.name}"
+        images = self.ctx.loader.total_steps * size
         with (
             deterministic_kernels(self.recipe.deterministic),
-            self.report.task(what, steps * size, "images", clock.step * size) as advance,
+            self.report.task(what, images, "images", clock.step * size) as advance,
             hold_signals() as self.stop,
         ):
-            while clock.round < rounds:
+            while not clock.done:
                 self._epoch(advance)
+        self._finish()
 
     def _start(self) -> None:
         """Set up the methods and restore the checkpoint, if there is one."""

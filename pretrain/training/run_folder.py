@@ -1,9 +1,8 @@
 """The folder of a run: its identity, its logs and the record of the finished run.
 
 recipe.json is written first and names the recipe and the data. log.jsonl has a line per epoch,
-rewrites.jsonl a line per rewrite of weights, shared.jsonl a line for a round that was copied from
-another run (first_round.py). checkpoint.* contain the state. run.json is written last, so its
-presence means that the run is complete; `run:DIR` loads it as a backbone.
+rewrites.jsonl a line per rewrite of weights. checkpoint.* contain the state. run.json is written
+last, so its presence means that the run is complete; `run:DIR` loads it as a backbone.
 """
 
 import json
@@ -40,7 +39,7 @@ from pretrain.training.validation import count_classified
 
 TEST_BLOCK = 1000
 """Test images that are on the device at once."""
-LOG_FILES = ("log.jsonl", "rewrites.jsonl", "shared.jsonl")
+LOG_FILES = ("log.jsonl", "rewrites.jsonl")
 
 
 def is_finished(folder: Path) -> bool:
@@ -138,11 +137,6 @@ class RunLogs:
         lines = (self.folder / name).read_text(encoding="utf8").splitlines()
         return [json.loads(line) for line in lines]
 
-    def shared(self) -> dict[str, Any]:
-        """Return the rounds that were copied from another run, for the run's record; {} if none."""
-        rounds = self.read("shared.jsonl") if (self.folder / "shared.jsonl").exists() else []
-        return {"shared_rounds": rounds} if rounds else {}
-
     def rewind(self, positions: dict[str, int]) -> None:
         """Cut every log to its size in `positions`."""
         for name in LOG_FILES:
@@ -165,7 +159,7 @@ def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str
     write_tensors(folder / "model.safetensors", weights)
     methods = [(registry.METHODS, method["name"]) for method in facts["recipe_fields"]["methods"]]
     plugins = registry.plugin_packages(*methods, (registry.PRETRAINING_DATASETS, facts["source"]))
-    whole = facts | RunLogs(folder).shared() | ({"plugins": plugins} if plugins else {})
+    whole = facts | ({"plugins": plugins} if plugins else {})
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
 
 

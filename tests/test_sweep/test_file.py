@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.sweep.evaluation import TrainedBackbone
+from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.file import read_sweep_file
 from fsbench.sweep.graph import load_given
-from fsbench.sweep.training import TrainingJob
 from pretrain.recipes.registry import load_recipe
 
 GOOD = """
@@ -86,7 +85,7 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     (task,) = [task for task in request.tasks if not task.probe]
     assert request.spec(task, plain.native, plain.evaluation_size).image.input_size == 32
     recipe = load_recipe("paper/seal")
-    trained = TrainedBackbone(training=TrainingJob(recipe=recipe, source_fingerprint="0" * 64))
+    trained = TrainingJob(recipe=recipe, source_fingerprint="0" * 64)
     assert (trained.native, trained.evaluation_size) == (64, 224)
     assert request.spec(task, trained.native, trained.evaluation_size).image.input_size == 224
     with pytest.raises(UsageError, match="pool"):

@@ -13,10 +13,10 @@ from support.sweep import ENTRY, place, read, sweep
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
+from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import JobGraph, build_graph, plan_jobs
 from fsbench.sweep.submission import SubmissionJob
-from fsbench.sweep.training import RoundZeroJob, TrainingJob
 
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
 
@@ -39,25 +39,16 @@ def test_hand_count(tmp_path: Path) -> None:
         backbones=[backbone],
         submit=ENTRY,
     )
-    assert kinds(jobs) == {"round": 2, "pretrain": 10, "evaluate": 11, "submit": 6}
+    assert kinds(jobs) == {"pretrain": 10, "evaluate": 11, "submit": 6}
     order = list(jobs.jobs)
     assert all(order.index(n) < order.index(key) for key in order for n in jobs.needs[key])
     trained = [job for job in jobs.jobs.values() if isinstance(job, TrainingJob)]
-    branched = [job.title for job in trained if job.trunk]
-    assert len(branched) == 6
-    assert not any("swr" in title for title in branched)
-    for job in trained:
-        assert jobs.needs[job.key] == ((job.trunk.key,) if job.trunk else ())
+    assert {jobs.needs[job.key] for job in trained} == {()}
     for key, job in jobs.jobs.items():
         if isinstance(job, SubmissionJob):
             assert jobs.needs[key] == tuple(job_before.key for job_before in job.evaluations)
-        if isinstance(job, RoundZeroJob):
-            assert jobs.needs[key] == ()
-            assert len(jobs.needed_by(key)) == 3
-
-
-def test_a_round_that_one_run_alone_has_is_no_job(tmp_path: Path) -> None:
-    assert kinds(graph(tmp_path, methods=("seal", "swr")))["round"] == 0
+        if isinstance(job, EvaluationJob) and isinstance(job.backbone, TrainingJob):
+            assert jobs.needs[key] == (job.backbone.key,)
 
 
 def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:

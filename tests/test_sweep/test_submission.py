@@ -8,9 +8,10 @@ from support import methods as fakes_methods
 from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.schema import BackboneFacts
+from fsbench.core.schema import BackboneFacts, Result
 from fsbench.sweep import evaluation
-from fsbench.sweep.evaluation import BoardResult, TrainedBackbone, is_entry_of
+from fsbench.sweep.backbones import TrainingJob
+from fsbench.sweep.evaluation import is_entry_of
 from fsbench.sweep.graph import build_graph
 from fsbench.sweep.submission import SubmissionJob
 
@@ -25,10 +26,10 @@ def entry(root: Path) -> SubmissionJob:
 def of(job: SubmissionJob) -> BackboneFacts:
     """Facts of a network that the job's recipe gave somewhere."""
     (backbone,) = job.backbones
-    assert isinstance(backbone, TrainedBackbone)
-    source = {"source_fingerprint": backbone.training.source_fingerprint}
+    assert isinstance(backbone, TrainingJob)
+    source = {"source_fingerprint": backbone.source_fingerprint}
     training = fakes_methods.training().model_copy(update=source)
-    changes = {"training": training, "recipe_digest": backbone.training.recipe.digest()}
+    changes = {"training": training, "recipe_digest": backbone.recipe.digest()}
     return fakes.facts().model_copy(update=changes)
 
 
@@ -37,8 +38,8 @@ def test_results_of_other_weights_are_not_replaced(
 ) -> None:
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     facts = of(job)
-    result = BoardResult(job.name, facts, "x:5w1s", "s" * 64, "i" * 64, 4)
-    monkeypatch.setattr(evaluation, "read_results", lambda board: (result,))
+    result = Result.model_construct(backbone=facts)
+    monkeypatch.setattr(evaluation, "read_results", lambda board: ((job.name, result),))
     with pytest.raises(ValidationFailed, match="results of other weights") as error:
         is_entry_of(job.name, job.backbones[0], here)
     assert facts.weights_hash[:12] in str(error.value)
@@ -52,9 +53,7 @@ def test_an_entry_of_another_recipe_or_name_is_not_ours(
 ) -> None:
     job, here = entry(tmp_path), place(tmp_path, board=tmp_path / "board")
     other = of(job).model_copy(update={"recipe_digest": "0" * 64})
-    for result in (
-        BoardResult(job.name, other, "x:5w1s", "s" * 64, "i" * 64, 4),
-        BoardResult("another", of(job), "x:5w1s", "s" * 64, "i" * 64, 4),
-    ):
+    for name, facts in ((job.name, other), ("another", of(job))):
+        result = name, Result.model_construct(backbone=facts)
         monkeypatch.setattr(evaluation, "read_results", lambda board, result=result: (result,))
         assert is_entry_of(job.name, job.backbones[0], here) is False

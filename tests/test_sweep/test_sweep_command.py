@@ -40,9 +40,9 @@ def children(pid: int) -> list[int]:
 
 
 def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
-    """SIGKILL the workers of a sweep as soon as a round 0 has written a checkpoint."""
+    """SIGKILL the workers of a sweep as soon as a run has written a checkpoint."""
     until = time.monotonic() + 120
-    while not list(output.glob("r*/*/checkpoint.json")):
+    while not list(output.glob("runs/*/checkpoint.json")):
         assert time.monotonic() < until, "no checkpoint was written"
         assert sweeping.poll() is None, sweeping.stderr and sweeping.stderr.read()
         time.sleep(0.01)
@@ -81,35 +81,22 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     assert all(row["seconds"] == 0 for row in table(capfd.readouterr().out))
 
 
-def test_a_board_a_plan_and_what_is_shared(
+def test_a_plan_and_a_board_that_needs_no_run_again(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     data = sweep(tmp_path, submit=SUBMIT)
     file = write(tmp_path / "sweep.yaml", data)
     assert call(str(file), *where(tmp_path, "new"), "--dry-run", "--json") == 0
     rows = table(capfd.readouterr().out)
-    assert [row["kind"] for row in rows] == [
-        *("round", *["pretrain", "evaluate"] * 2),
-        *["submit"] * 2,
-    ]
+    assert [row["kind"] for row in rows] == [*["pretrain", "evaluate"] * 2, *["submit"] * 2]
     assert {row["state"] for row in rows} == {"missing"}
     assert rows[0]["flops"] > 0
-    assert rows[0]["flops"] == pytest.approx(rows[1]["flops"])
+    assert rows[0]["flops"] == pytest.approx(rows[2]["flops"])
     assert not (tmp_path / "new").exists()
 
     assert call(str(file), *where(tmp_path, "one"), "--board", str(tmp_path / "board")) == 0
     names = {path.parent.name for path in (tmp_path / "board").glob("*/entry.json")}
     assert {name.partition("-fields")[0] for name in names} == {"tiny-seal", "tiny-llf"}
-    runs = [read_json(path) for path in (tmp_path / "one").glob("runs/*/run.json")]
-    assert [len(run["shared_rounds"]) for run in runs] == [1, 1]
-
-    alone = {**data, "pretrain": [{**data["pretrain"][0], "methods": ["seal"]}]}
-    alone_file = write(tmp_path / "alone.yaml", alone)
-    assert call(str(alone_file), *where(tmp_path, "alone")) == 0
-    shared, whole = hashes(tmp_path / "one"), hashes(tmp_path / "alone")
-    assert whole.items() <= shared.items()
-    (record,) = (tmp_path / "alone").glob("runs/*/run.json")
-    assert "shared_rounds" not in read_json(record)
 
     capfd.readouterr()
     board = ["--board", str(tmp_path / "board")]
@@ -118,8 +105,8 @@ def test_a_board_a_plan_and_what_is_shared(
     assert call("status", str(file), *where(tmp_path, "elsewhere"), *board, "--json") == 0
     rows = table(capfd.readouterr().out)
     states = {(row["kind"], row["state"]) for row in rows}
-    idle = {("round", "not needed any more"), ("pretrain", "not needed any more")}
-    assert states == {*idle, ("evaluate", "on the board"), ("submit", "on the board")}
+    idle = ("pretrain", "not needed any more")
+    assert states == {idle, ("evaluate", "on the board"), ("submit", "on the board")}
 
 
 def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(tmp_path: Path) -> None:
@@ -163,7 +150,7 @@ def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
     assert call(str(file), *where(tmp_path, "elsewhere"), *options, "--dry-run", "--json") == 0
     rows = table(capfd.readouterr().out)
     missing = [row["kind"] for row in rows if row["state"] == "missing"]
-    assert missing == ["round", "pretrain", "analyze"]
+    assert missing == ["pretrain", "analyze"]
 
 
 def test_a_failure_is_listed_and_the_rest_is_done(

@@ -27,7 +27,7 @@ def kill_when(path: Path) -> None:
 
 def schedule(graph: JobGraph, here: Workplace, workers: Workers) -> dict[str, str]:
     states = StateFiles(here.output)
-    failed = Scheduler(SweepPlan(graph, {}), here, workers, len(workers.pools), states).run()
+    failed = Scheduler(SweepPlan(graph, {}), here, workers, workers.pools.qsize(), states).run()
     return {graph.jobs[key].title: reason for key, reason in failed.items()}
 
 
