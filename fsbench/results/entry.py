@@ -14,6 +14,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -96,10 +97,11 @@ class EntryFile(Frozen):
         return f"outcomes-{self.outcomes[:12]}{outcomes.SUFFIX}"
 
     def to_text(self) -> str:
-        """Return the JSON: one line per result."""
+        """Return the JSON: one line per result, keys sorted so that no order of fields counts."""
         fields = self.model_dump(mode="json")
-        lines = [json.dumps(line, ensure_ascii=False) for line in fields.pop("results")]
-        head = json.dumps(fields, indent=1, ensure_ascii=False).removesuffix("\n}")
+        dump = partial(json.dumps, ensure_ascii=False, sort_keys=True)
+        lines = [dump(line) for line in fields.pop("results")]
+        head = dump(fields, indent=1).removesuffix("\n}")
         return head + ',\n "results": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
 
 
