@@ -278,13 +278,13 @@ def run_request(
     CheckpointError, UsageError; without `yes` also when the work would take over an hour. Under
     torchrun the processes share the work, and all but the first return no results.
     """
-    from fsbench.core.distributed import several, speaks
+    from fsbench.core.distributed import is_first_process, is_one_of_several
 
     machine = machine or Machine()
-    if several():
+    if is_one_of_several():
         machine = machine_of_rank(machine)
         run_share(models, request, roots, output, machine, yes, report)
-        if not speaks():
+        if not is_first_process():
             return Results((), ())
         request = replace(request, overwrite=False)
     results: list[Result] = []
@@ -607,10 +607,10 @@ def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureSto
 
 def machine_of_rank(machine: Machine) -> Machine:
     """Return the machine with the GPU of this rank, if it has GPUs."""
-    from fsbench.core.distributed import own_device
+    from fsbench.core.distributed import device_of_rank
 
     return replace(
-        machine, device=str(own_device(torch.device(process.resolve_device(machine.device))))
+        machine, device=str(device_of_rank(torch.device(process.resolve_device(machine.device))))
     )
 
 
@@ -631,13 +631,13 @@ def run_share(
     """
     from torch import distributed
 
-    from fsbench.core.distributed import present, together
+    from fsbench.core.distributed import current_ranks, watched_peers
 
     if request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
-    with together():
+    with watched_peers():
         distributed.init_process_group("gloo", timeout=RANKS_TIMEOUT)
-    ranks = present()
+    ranks = current_ranks()
     if request.overwrite and ranks.first:
         for evaluation in start_evaluations(models, request, roots, output, machine, report):
             evaluation.check_cost(yes)

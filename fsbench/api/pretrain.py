@@ -13,7 +13,7 @@ from fsbench import backbones
 from fsbench.api.listing import dotted
 from fsbench.api.machine import Machine, cache_folder, data_texts, progress_reporter
 from fsbench.backbones.base import Backbone
-from fsbench.core.distributed import speaks
+from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.progress import Reporter, require_consent
@@ -187,7 +187,7 @@ def pretrain(
     size, subset = chosen.decoded_size, chosen.source_subset
     source = load_source(chosen.source, roots, machine.cache, size, report, subset)
     folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
-    if speaks():
+    if is_first_process():
         announce(chosen, source, folder, place, yes, report)
     loop.train_recipe(chosen, source, folder, device=place, report=report)
     return Run.load(folder)

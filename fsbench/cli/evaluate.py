@@ -123,7 +123,7 @@ def evaluation_command(
         import fsbench
         from fsbench.cli import console
         from fsbench.cli.show import print_results
-        from fsbench.core.distributed import speaks
+        from fsbench.core.distributed import is_first_process
         from fsbench.core.tasks import integers
 
         del values["config"]
@@ -137,7 +137,7 @@ def evaluation_command(
             spec=values.pop("spec", None) or (),
             **values,
         )
-        if speaks():  # under torchrun the first process alone
+        if is_first_process():  # under torchrun the first process alone
             print_results(results, as_json=as_json, models=results.models)
             folder = values["output"]
             console.log(f"saved to {folder}/; next: fsbench show {folder}")

@@ -63,7 +63,7 @@ def pretrain(
     """
     from fsbench.api.pretrain import pretrain as run_pretraining
     from fsbench.api.pretrain import resolve_recipe, write_recipe
-    from fsbench.core.distributed import speaks
+    from fsbench.core.distributed import is_first_process
 
     flags = [f"source={source}"] if source else []
     flags += [f"seed={seed}"] if seed is not None else []
@@ -85,7 +85,7 @@ def pretrain(
         cache=cache,
         yes=yes,
     )
-    if not speaks():
+    if not is_first_process():
         return
     if as_json:
         console.emit_json({**run.record, "folder": str(run.folder)})

@@ -24,7 +24,7 @@ PATIENCE = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a run, and which of them this one is; alone, nothing here costs anything."""
+    """The processes of a run, and which of them this one is."""
 
     rank: int = 0
     size: int = 1
@@ -58,36 +58,31 @@ class Ranks:
 
     def total(self, number: int, device: torch.device) -> int:
         """Return the sum of a number over the ranks."""
-        if self.size == 1:
-            return number
         tensor = torch.tensor([number], device=device)
         self.sum([tensor])
         return int(tensor)
 
-    def largest(self, number: int, device: torch.device) -> int:
-        """Return the largest of the ranks' numbers."""
+    def largest(self, numbers: Sequence[int], device: torch.device) -> list[int]:
+        """Return the largest of the ranks' numbers at each position."""
         if self.size == 1:
-            return number
-        tensor = torch.tensor([number], device=device)
-        with together():
+            return list(numbers)
+        tensor = torch.tensor(numbers, device=device)
+        with watched_peers():
             distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
-        return int(tensor)
+        largest: list[int] = tensor.tolist()
+        return largest
 
     def wait(self) -> None:
         """Wait until all ranks are here."""
         if self.size > 1:
-            with together():
+            with watched_peers():
                 distributed.barrier()
 
     def agree(self, numbers: Sequence[int], device: torch.device) -> bool:
         """Return whether all ranks gave the same numbers."""
-        if self.size == 1:
-            return True
-        both = torch.tensor([*numbers, *(-number for number in numbers)], device=device)
-        with together():
-            distributed.all_reduce(both, distributed.ReduceOp.MAX)
-        largest, smallest = both[: len(numbers)], -both[len(numbers) :]
-        return bool(largest.equal(smallest))
+        negated = [-number for number in numbers]
+        largest = self.largest([*numbers, *negated], device)
+        return largest[len(numbers) :] == [-number for number in largest[: len(numbers)]]
 
     def facts(self) -> dict[str, Any]:
         """Return facts for the run's record; none for a single process."""
@@ -103,14 +98,14 @@ def in_place(collective: Callable[[Tensor], object], tensors: Sequence[Tensor]) 
     for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
         alike = [tensor for tensor in tensors if tensor.dtype == dtype]
         flat = torch.cat([tensor.reshape(-1) for tensor in alike])
-        with together():
+        with watched_peers():
             collective(flat)
         for tensor, part in zip(alike, torch.split(flat, [t.numel() for t in alike]), strict=True):
             tensor.copy_(part.view(tensor.shape))
 
 
 @contextmanager
-def together() -> Iterator[None]:
+def watched_peers() -> Iterator[None]:
     """Raise FsbenchError where another rank has gone."""
     try:
         yield
@@ -122,41 +117,41 @@ def together() -> Iterator[None]:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[tuple[Ranks, torch.device]]:
+def open_ranks(device: str) -> Iterator[tuple[Ranks, torch.device]]:
     """Yield the ranks and the device of this process: of torchrun or of an open process group.
 
     Under torchrun a GPU is that of the local rank. Raises UsageError where there are too few.
     """
     if distributed.is_available() and distributed.is_initialized():
-        yield present(), torch.device(device)
-    elif several():
-        place = own_device(torch.device(device))
+        yield current_ranks(), torch.device(device)
+    elif is_one_of_several():
+        place = device_of_rank(torch.device(device))
         backend = "nccl" if place.type == "cuda" else "gloo"
-        with together():
+        with watched_peers():
             distributed.init_process_group(backend, timeout=PATIENCE)
-        yield present(), place
+        yield current_ranks(), place
         distributed.destroy_process_group()  # after an error the process ends: others may hang
     else:
         yield ALONE, torch.device(device)
 
 
-def present() -> Ranks:
+def current_ranks() -> Ranks:
     """Return the ranks of the open process group."""
     size = distributed.get_world_size()
     return Ranks(distributed.get_rank(), size, distributed.get_backend()) if size > 1 else ALONE
 
 
-def several() -> bool:
+def is_one_of_several() -> bool:
     """Return whether torchrun started this process as one of several."""
     return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
-def speaks() -> bool:
+def is_first_process() -> bool:
     """Return whether this process reports on its run; known before ranks join."""
-    return not several() or os.environ["RANK"] == "0"
+    return not is_one_of_several() or os.environ["RANK"] == "0"
 
 
-def own_device(device: torch.device) -> torch.device:
+def device_of_rank(device: torch.device) -> torch.device:
     """Return the device of this rank under torchrun. Raise UsageError if it has none."""
     if device.type == "cpu":
         return device

@@ -1,8 +1,6 @@
 """Progress and estimates of work: library code takes a Reporter and never prints.
 
-`console_reporter` draws bars on a terminal and writes plain lines elsewhere; `SILENT` is the
-default of everything below the public functions. Work that is estimated to take over an hour starts
-only with --yes.
+`SILENT` is the default of everything below the public functions.
 """
 
 import sys
@@ -52,10 +50,6 @@ def log_detail(report: Reporter, text: str) -> None:
         report.log(text)
 
 
-LINE_EVERY = {0: 10.0, 1: 1.0}
-"""Seconds between two progress lines of one task where stderr is no terminal, by verbosity."""
-
-
 class Numbered:
     """A Reporter that puts the place of the current work before its tasks, e.g. [3/12]."""
 
@@ -84,7 +78,7 @@ class Lines:
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         started = shown = self.clock()
-        count, pause = done, LINE_EVERY.get(VERBOSITY.get(), LINE_EVERY[0])
+        count, pause = done, 1.0 if VERBOSITY.get() > 0 else 10.0
 
         def advance(n: int) -> None:
             nonlocal count, shown

@@ -34,7 +34,6 @@ Adaptation = str
 """Name of a head: linear and affine train it by SGD, every other one is a file of FITTED."""
 SGD = ("linear", "affine")
 BnMode = Literal["eval", "train"]
-BN_MODES: tuple[BnMode, ...] = get_args(BnMode)
 Split = Literal["official", "derived_80_20"]
 Augmentation = Literal["none", "views", "live"]
 Schedule = Literal["constant", "cosine"]
@@ -46,7 +45,6 @@ Metric = Literal["cosine", "euclidean"]
 Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 Interpolation = Literal["bilinear", "bicubic", "lanczos"]
-INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 PROTOCOL_SIZE, SMALLEST_LARGE = 224, 128
 """Resolution (px) of the published few-shot protocols, and the smallest own resolution of a network
 that is evaluated at it: networks for smaller images lose most of their accuracy there."""

@@ -39,7 +39,7 @@ from torch.nn import functional
 from torch.nn.utils.parametrize import cached
 
 from fsbench.core import seeding
-from fsbench.core.distributed import ALONE, Ranks, joined
+from fsbench.core.distributed import ALONE, Ranks, open_ranks
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, StopRequest, hold_signals
 from fsbench.core.progress import SILENT, Advance, Reporter
@@ -96,7 +96,7 @@ def train_recipe(
     recipe = fit_round_steps(recipe, source)
     if not run_folder.is_finished(out):
         recipe.require_installed()
-    with joined(device) as (ranks, place), run_folder.claim_folder(out, recipe, source, ranks):
+    with open_ranks(device) as (ranks, place), run_folder.claim_folder(out, recipe, source, ranks):
         if not run_folder.is_finished(out):
             Trainer(recipe, source, out, place, report, watch, ranks).run()
     return out
@@ -186,7 +186,7 @@ class Trainer:
             self._step(steps)
             advance(self.recipe.batch_size)
             reads = self._reads_device
-            signal = self.ranks.largest(self.stop.number, self.ctx.device) if reads else 0
+            [signal] = self.ranks.largest([self.stop.number], self.ctx.device) if reads else [0]
             if signal or self.cost.unsaved >= CHECKPOINT_SECONDS:
                 self._save()
             if signal:

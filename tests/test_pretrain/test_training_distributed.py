@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn
 
 from fsbench.core import distributed as ranks
 from fsbench.core import seeding
-from fsbench.core.distributed import ALONE, Ranks, joined
+from fsbench.core.distributed import ALONE, Ranks, open_ranks
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import SILENT
 from pretrain.meta.learner import EpisodeLoader
@@ -71,7 +71,7 @@ def test_a_single_process_tells_nobody_and_records_nothing() -> None:
     ALONE.lead([gradient])
     ALONE.wait()
     assert gradient.tolist() == [1, 1]
-    assert (ALONE.total(3, CPU), ALONE.largest(3, CPU)) == (3, 3)
+    assert (ALONE.total(3, CPU), ALONE.largest([3], CPU)) == (3, [3])
     assert ALONE.agree((1, 2), CPU)
     assert ALONE.facts() == {}
     assert ALONE.names == ()
@@ -240,26 +240,26 @@ def test_a_rank_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(UsageError, match="a GPU for local rank 1; 1 are here"):
-        ranks.own_device(torch.device("cuda:0"))
-    assert ranks.own_device(CPU) == CPU
+        ranks.device_of_rank(torch.device("cuda:0"))
+    assert ranks.device_of_rank(CPU) == CPU
 
 
 def test_the_environment_of_torchrun_makes_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     for size, rank, expected in (("1", "0", (False, True)), ("2", "0", (True, True))):
         monkeypatch.setenv("WORLD_SIZE", size)
         monkeypatch.setenv("RANK", rank)
-        assert (ranks.several(), ranks.speaks()) == expected
+        assert (ranks.is_one_of_several(), ranks.is_first_process()) == expected
     monkeypatch.setenv("RANK", "1")
-    assert not ranks.speaks()
+    assert not ranks.is_first_process()
     monkeypatch.delenv("WORLD_SIZE")
-    assert ranks.speaks()
-    with joined("cpu") as (here, device):
+    assert ranks.is_first_process()
+    with open_ranks("cpu") as (here, device):
         assert here is ALONE
         assert device == CPU
 
 
 def test_a_lost_rank_is_an_error_that_says_so() -> None:
     gone = pytest.raises(FsbenchError, match="another process of this run has ended")
-    with gone as error, ranks.together():
+    with gone as error, ranks.watched_peers():
         raise RuntimeError("Connection closed by peer")
     assert "goes on from the checkpoint" in str(error.value)
