@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -278,11 +279,12 @@ def run_request(
     CheckpointError, UsageError; without `yes` also when the work would take over an hour. Under
     torchrun the processes share the work, and all but the first return no results.
     """
-    from fsbench.core.distributed import is_first_process, is_one_of_several
+    from fsbench.core.distributed import device_of_rank, is_first_process, is_one_of_several
 
     machine = machine or Machine()
     if is_one_of_several():
-        machine = machine_of_rank(machine)
+        gpu = device_of_rank(torch.device(process.resolve_device(machine.device)))
+        machine = replace(machine, device=str(gpu))
         run_share(models, request, roots, output, machine, yes, report)
         if not is_first_process():
             return Results((), ())
@@ -310,34 +312,18 @@ def start_evaluations(
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
     context = machine.start()
-    first = load_first_model(models, request, context.device, report)
+    load = partial(models.load, needs=request.needs, test_size=request.test_size)
+    for i in range(1, len(models.refs)):  # damaged files are errors before hours are spent
+        load(i, "cpu", SILENT)
+    first = load(0, context.device, report)
     targets = TargetSets(request, datasets.DataRoots.parse(roots), machine.cache, report)
     features = feature_store(machine, context.device, report)
     for i in range(len(models.refs)):
-        backbone = first if i == 0 else load_known_model(models, i, request, context.device, report)
+        backbone = first if i == 0 else load(i, context.device, report)
         name = models.names[i] if models.names else None
         evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
         evaluation.introduce()
         yield evaluation
-
-
-def load_first_model(
-    models: Models, request: EvaluationRequest, device: str, report: Reporter
-) -> Backbone:
-    """Return the first model, after each of several was loaded once.
-
-    What is unknown or damaged is an error before data is read and hours are spent.
-    """
-    for i in range(1, len(models.refs)):
-        load_known_model(models, i, request, "cpu", SILENT)
-    return load_known_model(models, 0, request, device, report)
-
-
-def load_known_model(
-    models: Models, index: int, request: EvaluationRequest, device: str, report: Reporter
-) -> Backbone:
-    """Load a model whose preprocessing is known. Raise UsageError, CheckpointError."""
-    return models.load(index, device, report, request.needs, request.test_size)
 
 
 class TargetSets:
@@ -602,15 +588,6 @@ def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureSto
         workers=machine.workers,
         device=device,
         report=report,
-    )
-
-
-def machine_of_rank(machine: Machine) -> Machine:
-    """Return the machine with the GPU of this rank, if it has GPUs."""
-    from fsbench.core.distributed import device_of_rank
-
-    return replace(
-        machine, device=str(device_of_rank(torch.device(process.resolve_device(machine.device))))
     )
 
 

@@ -1,6 +1,7 @@
 """The command line as a whole: exit codes, spelling of options, config files, clean errors."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -206,6 +207,20 @@ def test_garbage_is_collected_in_commands_that_may_make_much(words: str, collect
     code = "import gc; from fsbench.cli.main import run\ntry: run()\nfinally: print(gc.isenabled())"
     command = [sys.executable, "-c", code, *words.split()]
     assert subprocess.check_output(command, cwd=ROOT, text=True).split()[-1] == str(collects)
+
+
+@pytest.mark.parametrize("policy", [None, "ACTIVE"])
+def test_threads_of_torch_wait_passively_unless_the_user_says_else(policy: str | None) -> None:
+    code = (
+        "import os; from fsbench.cli.main import run\ntry: run()\n"
+        "finally: print(os.environ['OMP_WAIT_POLICY'], os.environ['KMP_BLOCKTIME'])"
+    )
+    names = {"OMP_WAIT_POLICY", "KMP_BLOCKTIME"}
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment |= {"OMP_WAIT_POLICY": policy} if policy else {}
+    command = [sys.executable, "-c", code, "ls"]
+    shown = subprocess.check_output(command, cwd=ROOT, text=True, env=environment)
+    assert shown.splitlines()[-1].split() == [policy or "PASSIVE", "0"]
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
