@@ -286,18 +286,6 @@ class SeedErrors:
             has_seeds=has_seeds,
         )
 
-    def widen_halves(self, rows: Sequence[str], errors: Numbers, freedom: float) -> Numbers:
-        """Return the half-widths (N, N) of all gaps from their errors (N, N) over episodes."""
-        from scipy.special import stdtrit
-
-        parts = np.array([self.parts[row] for row in rows])
-        a, b = SeedPart(*parts.T[:, :, None]), SeedPart(*parts.T[:, None])
-        with np.errstate(invalid="ignore"):  # a row against itself
-            se, freedoms = add_seed_variance(a, b, errors, freedom, self.pooled is not None)
-            widened = se * stdtrit(freedoms, 0.975)
-        has_seeds = np.asarray(a.variance + b.variance) > 0
-        return np.asarray(np.where(has_seeds, widened, statistics.Z95 * errors), np.float64)
-
 
 def add_seed_variance(
     a: SeedPart, b: SeedPart, error: Numbers, freedom: Numbers | float, is_pooled: bool

@@ -10,7 +10,7 @@ from fsbench.core import __version__
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Provenance
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.statistics import Z95
+from fsbench.core.statistics import measure_columns
 from fsbench.core.tasks import ColumnId
 from fsbench.data.catalog import all_facts
 from fsbench.results.table import shorten_columns
@@ -40,8 +40,6 @@ from leaderboard.repository import ABOUT
 from leaderboard.site.packing import (
     count_paired_entries,
     encode_pairs,
-    estimate_overall_error,
-    find_scale,
     pack_bytes,
     pack_histograms,
     pack_json,
@@ -335,8 +333,14 @@ def build_ranked_data(
     """Return all of a table but the intervals of ranks."""
     names, columns = table.names, table.ranking.columns
     compared = names[: count_paired_entries(len(names), len(columns))]
-    scale = find_scale(table.contenders, compared, columns)
-    outcomes = [[table.contenders[name].get(c) for c in columns] for name in names]
+    is_probe = [ColumnId.parse(column).task.probe is not None for column in columns]
+    outcomes = [
+        [
+            None if probe else of_row.get(column)
+            for column, probe in zip(columns, is_probe, strict=True)
+        ]
+        for of_row in (table.contenders[name] for name in names)
+    ]
     report = [build_report_table(table)]
     files = {suffix: FORMATS.load(name).make(report) for name, suffix in DOWNLOADS.items()}
     return {
@@ -352,8 +356,7 @@ def build_ranked_data(
         ],
         "rows": [build_row_data(table, entry, badges) for entry in table.ranking.entries],
         "paired": len(compared),
-        **({"pair_scale": scale} if scale > 1 else {}),
-        "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns, scale)),
+        "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(outcomes)),
         "published": [build_published_data(table, entry) for entry in table.published],
         "panels": pack_json(draw_track(table)),
@@ -397,7 +400,8 @@ def build_row_data(table: BoardTable, entry: RankedEntry, badges: Badges) -> Jso
     if entry.tier is not None:
         half = table.seed_errors.scores[name].ci95
     elif entry.overall is not None:
-        half = Z95 * estimate_overall_error(outcomes, columns)
+        of_columns = [outcomes[column] for column in columns]
+        half = measure_columns([o.values for o in of_columns], [o.draws for o in of_columns]).ci95
     data = {
         "name": name,
         "tier": entry.tier and format_tier(entry),

@@ -1,20 +1,18 @@
 """Figures of a whole track, drawn when the site is built."""
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import render_figure
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.statistics import Z95
+from fsbench.core.statistics import measure_columns
 from leaderboard.figures import draw_scatter
 from leaderboard.methods.figures import draw_columns, mark_accuracy
 from leaderboard.methods.record import ControlKind, MethodBoard
-from leaderboard.site import packing
 from leaderboard.summary import draw_averages
 from leaderboard.tables import BoardTable
 
@@ -138,16 +136,15 @@ def build_curve(
     table: BoardTable, name: str, columns_by_shots: dict[int, list[str]], label: str
 ) -> Curve:
     """Return means and 95 % intervals of an entry by shots, in percent."""
-    outcomes, groups = table.contenders[name], columns_by_shots.values()
-    means = [float(np.mean([outcomes[c].values.mean() for c in columns])) for columns in groups]
-    halves = [Z95 * packing.estimate_overall_error(outcomes, columns) for columns in groups]
-    ends = [*zip(means, halves, strict=True)] if not any(np.isnan(halves)) else []
+    outcomes = [[table.contenders[name][c] for c in cs] for cs in columns_by_shots.values()]
+    measured = [measure_columns([o.values for o in os], [o.draws for o in os]) for os in outcomes]
+    has_interval = not any(math.isnan(mean.ci95) for mean in measured)
     return Curve(
         label=label,
         x=tuple(columns_by_shots),
-        y=tuple(100 * m for m in means),
-        low=tuple(100 * (m - half) for m, half in ends),
-        high=tuple(100 * (m + half) for m, half in ends),
+        y=tuple(100 * mean.gap for mean in measured),
+        low=tuple(100 * (mean.gap - mean.ci95) for mean in measured if has_interval),
+        high=tuple(100 * (mean.gap + mean.ci95) for mean in measured if has_interval),
     )
 
 

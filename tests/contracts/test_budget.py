@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 27_044,
     "pretrain": 7_194,
     "protocols": 3_984,
-    "leaderboard": 9_713,
+    "leaderboard": 9_602,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -164,19 +164,6 @@ def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
     assert gap.ci95 > 2.2 * gap.se
 
 
-def test_all_pairs_at_once_are_the_pairs() -> None:
-    sizes = {"a": 3, "b": 2, "c": 5, "d": 1}
-    rows = {name: [seeds_of(n, 0.02, i)] for i, (name, n) in enumerate(sizes.items())}
-    errors, pairs = SeedErrors(rows), PairwiseGaps(rows)
-    values = [column.values for (column,) in rows.values()]
-    plain = np.array([[paired([x], [y]).se for y in values] for x in values])
-    halves = errors.widen_halves([*rows], plain, 199)
-    for i, a in enumerate(rows):
-        for j, b in enumerate(rows):
-            if a != b:
-                assert halves[i, j] == pytest.approx(pairs.behind(a, [b])[b].ci95)
-
-
 def test_seeds_decide_tiers() -> None:
     """Over episodes the second row is worse; its seeds lie as far apart as the rows."""
     rows = {name: {"c": seeds_of(3, 0.02, i)} for i, name in enumerate("abcd")}
@@ -240,8 +227,8 @@ def test_the_method_board_has_the_intervals_of_the_table() -> None:
     (board,) = build_from_table(table)
     (swr,) = (row for row in board.rows if row.name == "swr")
     assert swr.overall is not None
-    assert (swr.entries, swr.seeds) == (("swr",), (0, 1, 2))
-    assert swr.controls["normal"].row == "normal"
+    assert (swr.entry, swr.seeds) == ("swr", (0, 1, 2))
+    assert swr.controls["normal"] == "normal"
     measured = table.seed_errors.scores["swr"]
     assert measured.mean == pytest.approx(swr.overall.mean)
     assert measured.ci95 == pytest.approx(swr.overall.ci95_seeds)

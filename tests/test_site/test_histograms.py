@@ -20,11 +20,6 @@ def test_chance_of_five_ways_begins_a_bin() -> None:
     assert packing.count_accuracies(outcomes([14], 75))[4] == 1
 
 
-def test_right_or_wrong_images_and_missing_cells_have_none() -> None:
-    assert not packing.count_accuracies(outcomes([0, 1, 1], 1)).any()
-    assert not packing.count_accuracies(None).any()
-
-
 def test_table_is_row_by_row_little_endian() -> None:
     many = outcomes([30] * 300, 75)
     data = packing.pack_histograms([[None, many], [many, None]])

@@ -33,7 +33,7 @@ function pairSection(track, bytes, a, b) {
     el("h3", {}, `${a.name} minus ${b.name}`),
     el("p", { class: "verdict" }, verdict(a, b, overall, rows)),
     el("p", { class: "note" },
-      "Gap in points with its paired 95 % interval (its width within 0.7 %); colour where it excludes 0. ",
+      "Gap in points with its paired 95 % interval (its width within 0.5 %); colour where it excludes 0. ",
       apart ? `${plural(apart, "column is", "columns are")} not paired here (a seed of a row, other episodes, or beyond the entries that the page pairs): as independent samples. ` : "",
       [a, b].some((row) => !(row.seeds?.length > 1)) ? "This speaks of these networks: with one seed on a side it says nothing about the methods. " : "",
       "Several columns are several tests: ", el("code", {}, `fsbench compare ${a.name} ${b.name}`), " corrects for that."),

@@ -1,21 +1,21 @@
-// Paired comparison of two rows of a track (leaderboard/site/pairs.py says what a code means).
+// Paired comparison of two rows of a track (leaderboard/site/packing.py says what a code means).
 
 const Z95 = 1.96;
-const LOW = 0.05;
-const STEP = Math.log(Math.SQRT2 / LOW) / 252;
-const UNKNOWN = 255;
+const LEAST = 1e-6;
+const STEP = 0.01;
+const UNKNOWN = 0xffff;
 
-function ratioOf(code, scale) {
+function halfOf(code) {
   if (code === UNKNOWN) return null;
-  return code === 0 ? 0 : scale * LOW * Math.exp(STEP * (code - 1));
+  return code === 0 ? 0 : LEAST * Math.exp(STEP * (code - 1));
 }
 
-// Ratio of the paired to the independent standard error; block 0 is overall, then the columns.
-function pairedRatio(bytes, track, a, b, block) {
+// Half-width of the paired interval; block 0 is overall, then the columns.
+function pairedHalf(bytes, track, a, b, block) {
   const [low, high] = [a, b].map((row) => track.rows.indexOf(row)).sort((i, j) => i - j);
   if (low < 0 || high >= track.paired) return null;
   const place = (block * track.paired * (track.paired - 1)) / 2 + (high * (high - 1)) / 2 + low;
-  return ratioOf(bytes[place], track.pair_scale ?? 1);
+  return halfOf(bytes[place] + 256 * bytes[bytes.length / 2 + place]);
 }
 
 // Gap of row A over row B in a column (or overall, column -1), with its 95 % half-width; `paired`
@@ -23,13 +23,13 @@ function pairedRatio(bytes, track, a, b, block) {
 function gapOf(bytes, track, a, b, column) {
   const [x, y] = [a, b].map((row) => scoreOf(row, column));
   if (!x || !y) return null;
-  const ratio = pairedRatio(bytes, track, a, b, column + 1);
   const gap = x.mean - y.mean;
-  if (x.half === null || y.half === null) return { gap, half: null, p: null, paired: false };
-  const apart = Math.hypot(x.half, y.half);
-  const half = ratio === null ? apart : ratio * apart;
+  const stored = pairedHalf(bytes, track, a, b, column + 1);
+  const paired = stored !== null;
+  if (!paired && (x.half === null || y.half === null)) return { gap, half: null, p: null, paired };
+  const half = paired ? stored : Math.hypot(x.half, y.half);
   const p = half === 0 ? Number(gap === 0) : twoSided((gap / half) * Z95);
-  return { gap, half, p, paired: ratio !== null };
+  return { gap, half, p, paired };
 }
 
 function scoreOf(row, column) {
