@@ -256,15 +256,22 @@ def protocols() -> list[Row]:
 def protocol_specs() -> "dict[str, Spec]":
     """Return the spec of every protocol with its defaults, by name."""
     from fsbench.api.request import ProbeSettings
-    from fsbench.core.specs import FITTED, SGD, EpisodeSpec, EpisodicSpec, KnnSpec, ProbeSpec
-    from fsbench.core.tasks import PROTOCOLS
+    from fsbench.core.specs import (
+        FITTED,
+        SAMPLING,
+        SGD,
+        EpisodeSpec,
+        EpisodicSpec,
+        KnnSpec,
+        ProbeSpec,
+    )
 
     episodic = {
         f"{adaptation}@{protocol}": EpisodicSpec(
-            adaptation=adaptation, episode=EpisodeSpec(protocol=protocol)
+            adaptation=adaptation, episode=EpisodeSpec(pool=pool, track=track)
         )
         for adaptation in sorted([*SGD, *FITTED.usable(SGD)[0]])
-        for protocol in PROTOCOLS
+        for protocol, (pool, track) in SAMPLING.items()
     }
     probe = ProbeSpec.model_validate(ProbeSettings().fields("probe"))
     return {**episodic, "probe": probe, "knn": KnnSpec()}

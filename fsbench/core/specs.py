@@ -179,53 +179,25 @@ def choose_resolution(trained: int) -> int:
 
 
 class EpisodeSpec(Frozen):
-    """Everything that decides which images an episode contains.
-
-    On disk the protocol is written as the two facts that it decides, `pool` and `track`.
-    """
+    """Everything that decides which images an episode contains. pool, track: as in Sampling."""
 
     version: Literal[1] = 1
-    protocol: Protocol = "ibm"
+    pool: Pool = "full"
+    track: Grouping = "classic"
     n_way: int = Field(5, ge=2, le=1000)
     k_shot: int = Field(1, ge=1, le=1000)
     n_query: int = Field(15, ge=1, le=1000, description="queries a class")
     seed: int = Field(0, ge=0)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_sampling(cls, data: Any) -> Any:
-        """Read the protocol from pool and track."""
-        if not isinstance(data, dict) or not data.keys() & {"pool", "track"}:
-            return data
-        facts = {"pool": "full", "track": "classic", **data}
-        sampling = Sampling(facts.pop("pool"), facts.pop("track"))
-        protocol = PROTOCOL_OF.get(sampling)
-        if protocol is None or facts.setdefault("protocol", protocol) != protocol:
-            raise ValueError(
-                f"no protocol draws from pool {sampling.pool} on track {sampling.track}"
-            )
-        return facts
-
-    @model_serializer(mode="wrap")
-    def _write_sampling(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data: dict[str, Any] = dump(self)
-        facts = {"version": data.pop("version"), "pool": self.pool, "track": self.track}
-        return facts | {name: value for name, value in data.items() if name != "protocol"}
-
     @property
-    def pool(self) -> Pool:
-        """The images that episodes are drawn from."""
-        return SAMPLING[self.protocol].pool
-
-    @property
-    def track(self) -> Grouping:
-        """Return whether queries may belong to a group (lesion, patient, leaf) of the support."""
-        return SAMPLING[self.protocol].track
+    def protocol(self) -> Protocol:
+        """The published protocol that draws from this pool on this track."""
+        return PROTOCOL_OF[Sampling(self.pool, self.track)]
 
     @property
     def classic(self) -> Self:
         """The same episodes on the classic track."""
-        return self.model_copy(update={"protocol": PROTOCOL_OF[Sampling(self.pool, "classic")]})
+        return self.model_copy(update={"track": "classic"})
 
     @property
     def stream(self) -> str:
@@ -388,10 +360,15 @@ class EpisodicSpec(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Read the protocol into the episodes, and add the settings of the head."""
+        """Compare the protocol with that of the episodes, and add the settings of the head."""
         if not isinstance(data, dict):
             return data
-        data = _with_protocol(data) if "protocol" in data else data
+        episode = EpisodeSpec.model_validate(data.get("episode", {}))
+        protocol = data.get("protocol", episode.protocol)
+        if protocol != episode.protocol:
+            raise ValueError(f"protocol {protocol} with episodes of {episode.protocol}")
+        data = {name: value for name, value in data.items() if name != "protocol"}
+        data["episode"] = episode
         adaptation = data.get("adaptation", "linear")
         if adaptation == "affine":
             return {"affine": AffineSpec(), **data}
@@ -446,19 +423,6 @@ class EpisodicSpec(Frozen):
         Not for heads trained by SGD: the scale of features acts as their learning rate.
         """
         return self.fitted is not None and (self.fitted.SCALE_FREE or self.fitted.normalize == "l2")
-
-
-def _with_protocol(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the data with the protocol in its episodes. Raise ValueError if they have another."""
-    protocol, episode = data["protocol"], data.get("episode", {})
-    if isinstance(episode, dict) and not episode.keys() & {"pool", "track"}:
-        episode = {"protocol": protocol, **episode}
-    episode = EpisodeSpec.model_validate(episode)
-    if episode.protocol != protocol:
-        raise ValueError(f"protocol {protocol} with episodes of {episode.protocol}")
-    return {name: value for name, value in data.items() if name != "protocol"} | {
-        "episode": episode
-    }
 
 
 def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:

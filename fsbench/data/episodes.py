@@ -27,7 +27,7 @@ from fsbench.core import tasks
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.io import replacing
 from fsbench.core.seeding import words
-from fsbench.core.specs import EpisodeSpec
+from fsbench.core.specs import SAMPLING, EpisodeSpec
 from fsbench.core.tasks import DEFAULT_SHOTS, TaskId
 from fsbench.data.base import Groups, Indices, TargetDataset
 from fsbench.data.catalog import TARGETS, DataRoots, dataset_groups, resolve_alias
@@ -281,8 +281,10 @@ def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
 
 def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
     """Return the EpisodeSpec of an episodic task."""
+    pool, track = SAMPLING[task.protocol or tasks.DEFAULT_PROTOCOL]
     return EpisodeSpec(
-        protocol=task.protocol or tasks.DEFAULT_PROTOCOL,
+        pool=pool,
+        track=track,
         n_way=task.n_way,
         k_shot=task.n_shot or 1,
         n_query=n_query,

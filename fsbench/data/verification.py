@@ -17,7 +17,7 @@ import numpy as np
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetFacts
-from fsbench.core.specs import EpisodeSpec, Frozen, Protocol
+from fsbench.core.specs import EpisodeSpec, Frozen
 from fsbench.core.tasks import FOLDER, HUB
 from fsbench.data.base import Groups, TargetDataset
 from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
@@ -171,8 +171,7 @@ def audit_groups(
 ) -> Audit:
     """Count leaks per number of shots. Raise DataError without groups or if no episode fits."""
     groups = dataset.require_groups()
-    protocol: Protocol = "ibm" if dataset.pool == "full" else "startup"
-    specs = [EpisodeSpec(protocol=protocol, k_shot=k, seed=seed) for k in shots]
+    specs = [EpisodeSpec(pool=dataset.pool, k_shot=k, seed=seed) for k in shots]
     leaks = [measure_leak(dataset, groups, spec, n_episodes) for spec in specs]
     if all(leak.reason for leak in leaks):
         raise DataError(str(leaks[0].reason), fix="lower --shots, or add images to these classes")

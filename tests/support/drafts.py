@@ -50,7 +50,7 @@ def draft_cdfsl() -> BoardFile:
         if SAMPLING[protocol].track == "classic" or all_facts()[dataset].groups:
             spec = EpisodicSpec(
                 adaptation=head,
-                episode=EpisodeSpec(protocol=protocol, k_shot=k_shot),
+                episode=EpisodeSpec(**SAMPLING[protocol]._asdict(), k_shot=k_shot),
                 image=ImageSpec(input_size=size),
             )
             columns.append(draft_column(dataset, spec))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from fsbench.backbones.features import compute_features
 from fsbench.backbones.loading import load_backbone
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.specs import EpisodeSpec
+from fsbench.core.specs import SAMPLING, EpisodeSpec
 from fsbench.data.episodes import draw_manifest
 from fsbench.results.entry import Loaded
 from fsbench.results.summary import scored_outcomes
@@ -121,7 +121,9 @@ COUNTS = {0: 60, 1: 41, 2: 200, 4: 80, 7: 55, 8: 1000, 9: 64}
 """Images of each class of an invented data set."""
 GROUPS = hashlib.sha256(b"groups").hexdigest()
 SPECS = tuple(
-    EpisodeSpec(protocol=protocol, n_way=n_way, k_shot=k_shot, n_query=n_query, seed=seed)
+    EpisodeSpec(
+        **SAMPLING[protocol]._asdict(), n_way=n_way, k_shot=k_shot, n_query=n_query, seed=seed
+    )
     for protocol, n_way, k_shot, n_query, seed in (
         ("ibm", 5, 1, 15, 0),
         ("ibm", 5, 5, 15, 0),

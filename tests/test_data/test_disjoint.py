@@ -21,7 +21,7 @@ from fsbench.data.targets.chestx import get_patient
 from fsbench.data.targets.cropdisease import get_photo
 
 CLASSES = (1, 4, 5, 9)
-SPEC = EpisodeSpec(protocol="ibm-disjoint", n_way=3, k_shot=3, n_query=4)
+SPEC = EpisodeSpec(track="disjoint", n_way=3, k_shot=3, n_query=4)
 
 
 def grouped(codes: dict[int, list[int]]) -> Groups:
@@ -183,7 +183,7 @@ def test_what_surely_remains_is_the_worst_case(k: int) -> None:
 
 def test_a_class_of_few_groups_is_refused_with_what_it_keeps() -> None:
     groups = grouped({0: [0] * 9 + [1] * 9, 1: list(range(2, 20)), 2: list(range(20, 38))})
-    spec = EpisodeSpec(protocol="ibm-disjoint", n_way=2, k_shot=1, n_query=10)
+    spec = EpisodeSpec(track="disjoint", n_way=2, k_shot=1, n_query=10)
     with pytest.raises(DataError, match=r"class 0 may have only 9 .* needed: 10(\n|$)") as error:
         sampler(spec, groups)
     assert error.value.exit_code == 3

@@ -77,7 +77,7 @@ def test_the_hash_depends_on_everything_that_decides_an_episode_and_on_the_set_o
     base = manifest()
     others = [
         manifest(SPEC.model_copy(update={"seed": 1})),
-        manifest(SPEC.model_copy(update={"protocol": "startup"})),
+        manifest(SPEC.model_copy(update={"pool": "labeled_80"})),
         manifest(SPEC.model_copy(update={"n_query": 7})),
         manifest(name="y"),
         manifest(counts=COUNTS | {12: 27}),

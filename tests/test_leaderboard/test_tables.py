@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from support import fakes
 
 from fsbench.core.schema import Flag, Result
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec, Spec
+from fsbench.core.specs import (
+    SAMPLING,
+    EpisodeSpec,
+    EpisodicSpec,
+    ImageSpec,
+    ProbeSpec,
+    Protocol,
+    Spec,
+)
 from fsbench.core.tasks import ColumnId, Data, Track
 from fsbench.data.catalog import all_facts
 from leaderboard.columns import (
@@ -65,8 +73,8 @@ def change(result: Result, **fields: Any) -> Result:
     )
 
 
-def episodic(protocol: str = "ibm", head: str = "linear", size: int = 224, k: int = 1) -> Spec:
-    episode = EpisodeSpec.model_validate({"protocol": protocol, "k_shot": k})
+def episodic(protocol: Protocol = "ibm", head: str = "linear", size: int = 224, k: int = 1) -> Spec:
+    episode = EpisodeSpec(**SAMPLING[protocol]._asdict(), k_shot=k)
     raw = {"protocol": protocol, "adaptation": head, "episode": episode}
     return EpisodicSpec.model_validate(raw | {"image": ImageSpec(input_size=size)})
 

@@ -74,11 +74,11 @@ def head_of(inputs: Inputs, spec: EpisodicSpec, i: int) -> tuple[nn.Linear, NDAr
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize(("protocol", "shots"), [("ibm", 2), ("ibm", 3), ("ibm-disjoint", 2)])
-def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str, shots: int) -> None:
+@pytest.mark.parametrize(("track", "shots"), [("classic", 2), ("classic", 3), ("disjoint", 2)])
+def test_counts_are_those_of_a_plain_loop_over_all_images_left(track: str, shots: int) -> None:
     inputs = blobs()
     dataset = inputs.dataset
-    settings = {"protocol": protocol, "k_shot": shots}
+    settings = {"track": track, "k_shot": shots}
     spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update=settings)})
     block = evaluate_block(inputs, spec, 1)
     right, total = counts(block)
@@ -93,7 +93,7 @@ def test_counts_are_those_of_a_plain_loop_over_all_images_left(protocol: str, sh
             left = [
                 image
                 for image in np.flatnonzero(dataset.labels == c)
-                if image not in support and (protocol == "ibm" or pair[image] not in met)
+                if image not in support and (track == "classic" or pair[image] not in met)
             ]
             assert total[row, label] == len(left)
             assert right[row, label] == (predicted[left] == label).sum()
