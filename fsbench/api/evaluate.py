@@ -2,7 +2,7 @@
 
 `evaluate` is the public function. It builds one `Evaluation` per backbone, which runs task by task:
 
-    evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> ResultPlace.finish
+    evaluate -> Evaluation.run(task) -> FeatureStore.get -> evaluate_block -> ResultStore.finish
 
 Under `torchrun --nproc-per-node N -m fsbench benchmark ...` rank r computes the blocks of shard r/N
 of every episodic task and every Nth probe, all ranks into one results folder, whose locks merge the
@@ -72,7 +72,7 @@ from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_dataset
-from fsbench.results import ResultPlace, ResultStore
+from fsbench.results import ResultStore
 from protocols import EPISODIC, episodes_per_block, needs_features
 from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings
@@ -392,7 +392,7 @@ class Evaluation:
             cell.clear()
         with exact_float32(self.context.device):
             if not isinstance(spec, EpisodicSpec):
-                return cell.read() if cell.complete() else self.run_probe(task, cell, spec)
+                return cell.complete_result() or self.run_probe(task, cell, spec)
             return retry_with_halvings(
                 lambda halvings: self.run_episodes(task, spec, halvings),
                 self.report.log,
@@ -409,8 +409,8 @@ class Evaluation:
         cell = self.cell(task, context)
         blocks = self.block_episodes(spec)
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
-        if cell.complete(episodes):
-            return cell.read()
+        if result := cell.complete_result(episodes):
+            return result
         missing = [block for block in blocks if not self.is_done(cell, blocks[block])]
         inputs = inputs_of(
             self.backbone, task, spec.image, self.targets, self.features, context.device
@@ -427,12 +427,12 @@ class Evaluation:
                 advance(len(blocks[block]))
         return cell.finish(
             episodes,
-            flags=self.request.flags,
+            limited=self.request.limit is not None,
             provenance=context.provenance(),
             feature_norm=inputs.feature_norm,
         )
 
-    def run_probe(self, task: TaskId, cell: ResultPlace, spec: ProbeSpec | KnnSpec) -> Result:
+    def run_probe(self, task: TaskId, cell: ResultStore, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
         device = self.context.device
         inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features, device)
@@ -445,7 +445,7 @@ class Evaluation:
             records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
         return cell.write_probe(
             records,
-            flags=() if isinstance(spec, KnnSpec) else self.request.flags,
+            limited=isinstance(spec, ProbeSpec) and self.request.limit is not None,
             provenance=self.context.provenance(),
             feature_norm=inputs.feature_norm,
         )
@@ -490,19 +490,18 @@ class Evaluation:
                     f"{facts.ref} was trained at; --input-size auto takes {auto_size} px"
                 )
 
-    def cell(self, task: TaskId, context: RunContext | None = None) -> ResultPlace:
-        """Return the place of a task's result; context: one with batch halvings."""
+    def cell(self, task: TaskId, context: RunContext | None = None) -> ResultStore:
+        """Return the store of a task's result; context: one with batch halvings."""
+        facts = self.backbone.facts, self.targets.record(task), self.spec(task)
         environment = (context or self.context).environment
-        store = ResultStore(self.output, environment, self.report)
-        record, spec = self.targets.record(task), self.spec(task)
-        return store.cell(self.backbone.facts, record, spec, self.name)
+        return ResultStore(self.output, *facts, environment, self.report, self.name)
 
     def block_episodes(self, spec: EpisodicSpec) -> dict[int, range]:
         """Return the episodes to compute in each block."""
         size = episodes_per_block(spec, self.backbone.facts.feature_dim)
         return self.request.block_episodes(size)
 
-    def is_done(self, cell: ResultPlace, episodes: range) -> bool:
+    def is_done(self, cell: ResultStore, episodes: range) -> bool:
         """Return whether the episodes of a block are stored and may stay."""
         return not self.request.overwrite and cell.holds(list(episodes))
 
@@ -524,7 +523,7 @@ class Evaluation:
                 missing.append(Extraction(len(dataset), wanted))
         for task in self.request.tasks:
             spec = self.spec(task)
-            if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).complete():
+            if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).earlier():
                 dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
                 part = dataset.take(split_dataset(dataset)[0])
                 stored = spec.augmentation == "views"

@@ -15,7 +15,7 @@ from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
 from fsbench.core.progress import Reporter
 from fsbench.core.registry import CODE
-from fsbench.core.schema import Flag, Result
+from fsbench.core.schema import Result
 from fsbench.core.specs import (
     FITTED,
     NATIVE_FEATURES,
@@ -248,11 +248,6 @@ class EvaluationRequest:
     def n_episodes(self) -> int:
         """Episodes per task."""
         return min(self.episodes, self.limit or self.episodes)
-
-    @property
-    def flags(self) -> tuple[Flag, ...]:
-        """Flags of the results that do not follow from their data."""
-        return () if self.limit is None else ("limited",)
 
     def of_tasks(self, tasks: Iterable[TaskId]) -> "EvaluationRequest":
         """Return the same request of other tasks, without the settings that none of them uses."""

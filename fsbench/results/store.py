@@ -23,7 +23,6 @@ from fsbench.core.schema import (
     Analysis,
     BackboneFacts,
     DatasetRecord,
-    Flag,
     Provenance,
     Question,
     Result,
@@ -84,49 +83,33 @@ class BlockJournal:
 
 
 class ResultStore:
-    """Results below `root`, laid out as fsbench/results/names.py says.
+    """Where the result of one task of a model is kept below `root` (layout: results/names.py).
 
+    Blocks of episodes go to a journal, and `finish` folds them into the model's entry.
     environment: what bits depend on (`environment_of` a provenance); unfinished blocks of another
-    environment are left alone. report: receives a line for every damaged block.
+    environment are left alone. report: receives a line for every damaged block. model: a name in
+    place of the one that the reference gives.
     """
 
     def __init__(
-        self, root: Path, environment: Mapping[str, str] | None = None, report: Reporter = SILENT
-    ) -> None:
-        self.root, self.environment, self.report = root, dict(environment or {}), report
-
-    def cell(
-        self, facts: BackboneFacts, dataset: DatasetRecord, spec: Spec, model: str | None = None
-    ) -> "ResultPlace":
-        """Return the place of one result; `model` replaces the name that the reference gives."""
-        name = safe_name(model) if model else model_name(facts)
-        folder = self.root / name / facts.identity[:12]
-        return ResultPlace(folder, facts, dataset, spec, self.environment, self.report)
-
-
-class ResultPlace:
-    """The place of one result in a folder: blocks go to the journal, `finish` folds them in."""
-
-    def __init__(
         self,
-        folder: Path,
+        root: Path,
         facts: BackboneFacts,
         dataset: DatasetRecord,
         spec: Spec,
-        environment: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
         report: Reporter = SILENT,
+        model: str | None = None,
     ) -> None:
-        self.folder, self.facts, self.dataset, self.spec = folder, facts, dataset, spec
-        self.environment = dict(environment)
-        key = digest({"weights": facts.identity, "images": dataset.identity, **environment})
-        home = folder / f".{dataset.name}-{file_stem(spec)}-{key[:8]}"
-        self.journal = BlockJournal(home, spec, report)
-        self.lock = assembly.lock_results
+        self.facts, self.dataset, self.spec = facts, dataset, spec
+        self.environment = dict(environment or {})
+        name = safe_name(model) if model else model_name(facts)
+        self.folder = root / name / facts.identity[:12]
+        images = {"weights": facts.identity, "images": dataset.identity}
+        blocks = f".{dataset.name}-{file_stem(spec)}-{digest(images | self.environment)[:8]}"
+        self.journal = BlockJournal(self.folder / blocks, spec, report)
+        self.key: assembly.Key = dataset.name, spec.digest()
         self._computed: frozenset[int] | None = None
-
-    @property
-    def key(self) -> assembly.Key:
-        return self.dataset.name, self.spec.digest()
 
     @property
     def where(self) -> str:
@@ -140,48 +123,39 @@ class ResultPlace:
             assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
         return cell
 
-    def computed(self) -> frozenset[int]:
-        """Return the episode numbers in the result and in the journal; read once."""
-        if self._computed is None:
-            numbers = [episode_numbers(self.earlier())]
-            numbers += [records.index for records in self.journal.read().values()]
-            self._computed = frozenset(np.concatenate(numbers).tolist())
-        return self._computed
-
     @property
     def halvings(self) -> int:
         """Batch halvings of the stored result, 0 without one."""
         earlier = self.earlier()
         return earlier.result.provenance.halvings if earlier else 0
 
-    def complete(self, episodes: ArrayLike | None = None) -> bool:
-        """Return whether the result exists and, given episode numbers, holds them all.
+    def complete_result(self, episodes: ArrayLike = ()) -> Result | None:
+        """Return the stored result if it has all of these episode numbers.
 
         Raises ValidationFailed when it would have to grow in another environment.
         """
         earlier = self.earlier()
-        if earlier is None or episodes is None:
-            return earlier is not None
-        whole = bool(np.isin(episodes, episode_numbers(earlier)).all())
-        if not whole and self.environment:
+        if earlier is None:
+            return None
+        if np.isin(episodes, episode_numbers(earlier)).all():
+            return earlier.result
+        if self.environment:
             self.require_environment(earlier, self.environment)
-        return whole
+        return None
 
     def holds(self, episodes: ArrayLike) -> bool:
         """Return whether these episodes were computed, in a finished or an unfinished run."""
-        return self.computed().issuperset(np.asarray(episodes).tolist())
-
-    def read(self) -> Result:
-        """Return the stored result, verified. Raises ValidationFailed if there is none."""
-        if (cell := assembly.read_result(self.folder, self.key)) is None:
-            raise ValidationFailed(f"{self.where} is not there", fix="evaluate the task")
-        return cell.result
+        if self._computed is None:
+            numbers = [episode_numbers(self.earlier())]
+            numbers += [records.index for records in self.journal.read().values()]
+            self._computed = frozenset(np.concatenate(numbers).tolist())
+        return self._computed.issuperset(np.asarray(episodes).tolist())
 
     def clear(self) -> None:
         """Delete the result and the journal (--overwrite)."""
         if not self.folder.is_dir():
             return
-        with self.lock(self.folder):
+        with assembly.lock_results(self.folder):
             cells = assembly.read_cells_of(self.folder)
             if cells.pop(self.key, None) and cells:
                 write_entry(self.folder, [(cell.result, cell.records) for cell in cells.values()])
@@ -194,7 +168,7 @@ class ResultPlace:
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         """Write one finished block to the journal."""
-        with self.lock(self.folder):  # else another process may remove the empty folder
+        with assembly.lock_results(self.folder):  # else another process may remove the empty folder
             self.journal.write(block, records)
         self._computed = None
 
@@ -202,16 +176,16 @@ class ResultPlace:
         self,
         episodes: ArrayLike,
         *,
-        flags: Collection[Flag] = (),
+        limited: bool = False,
         provenance: Provenance,
         feature_norm: float | None = None,
     ) -> Result:
         """Fold journal and earlier result into the entry; all wanted episodes must be there.
 
-        flags: only `limited` is taken; the others follow from the data. Raises ValidationFailed for
-        missing episodes, or overlapping ones that differ.
+        limited: --limit was given. Raises ValidationFailed for missing episodes, or overlapping
+        ones that differ.
         """
-        with self.lock(self.folder):
+        with assembly.lock_results(self.folder):
             earlier, blocks = self.earlier(), self.parts(episodes)
             parts = [(str(file), records) for file, records in blocks.items()]
             if earlier is not None:
@@ -220,42 +194,41 @@ class ResultPlace:
                     parts.insert(0, (self.where, earlier.records))
             records = assembly.union_episodes(parts)
             assembly.require_all(records.index, np.asarray(episodes), self.where)
-            result = self.write(records, "limited" in flags, provenance, feature_norm)
+            result = self._write(records, limited, provenance, feature_norm)
             self.journal.remove(blocks)
         return result
 
     def parts(self, episodes: ArrayLike) -> dict[Path, EpisodeRecords]:
         """Return the requested episodes of every block that has any."""
-        requested, blocks = set(np.asarray(episodes).tolist()), {}
-        for file, records in self.journal.read().items():
-            rows = np.array([number in requested for number in records.index.tolist()])
-            if rows.any():
-                blocks[file] = records.take(rows)
-        return blocks
+        masks = {
+            file: (records, np.isin(records.index, episodes))
+            for file, records in self.journal.read().items()
+        }
+        return {file: records.take(rows) for file, (records, rows) in masks.items() if rows.any()}
 
     def write_probe(
         self,
         records: ProbeRecords | ImageRecords,
         *,
-        flags: Collection[Flag] = (),
+        limited: bool = False,
         provenance: Provenance,
         feature_norm: float | None = None,
     ) -> Result:
-        """Write and return the result of a probe; flags as for `finish`."""
-        with self.lock(self.folder):
-            return self.write(records, "limited" in flags, provenance, feature_norm)
+        """Write and return the result of a probe; arguments as for `finish`."""
+        with assembly.lock_results(self.folder):
+            return self._write(records, limited, provenance, feature_norm)
 
-    def write(
+    def _write(
         self, records: Records, limited: bool, provenance: Provenance, feature_norm: float | None
     ) -> Result:
-        result = assembly.build_result(
-            self.facts, self.dataset, self.spec, records, limited, provenance, feature_norm
-        )
+        facts = self.facts, self.dataset, self.spec
+        result = assembly.build_result(*facts, records, limited, provenance, feature_norm)
         assembly.put_results(self.folder, [(result, records)])
         self._computed = None
         return result
 
     def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
+        """Raise ValidationFailed if new episodes would not have the bits of the earlier ones."""
         before = environments.environment_of(earlier.result.provenance)
         changes = environments.differing_parts(before, now)
         differ = [f"{part} {mine} -> {its}" for part, (mine, its) in changes.items()]

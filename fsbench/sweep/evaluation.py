@@ -64,7 +64,7 @@ class EvaluationJob(Job):
     def settings(self) -> Mapping[str, Any]:
         specs = [self.spec(task).digest() for task in self.parsed]
         images = [record.identity for record in self.images]
-        counts = {"episodes": self.request.n_episodes, "limited": bool(self.request.flags)}
+        counts = {"episodes": self.request.n_episodes, "limited": self.request.limit is not None}
         backbone = self.backbone.identity
         return {"backbone": backbone, "specs": specs, "images": images, **counts}
 
@@ -105,12 +105,12 @@ class EvaluationJob(Job):
         facts = self.backbone.facts(place)
         if facts is None:
             return False
-        store = ResultStore(place.results)
         for task, images in zip(self.parsed, self.images, strict=True):
-            cell = store.cell(facts, images, self.spec(task), self.backbone.label)
-            episodes = None if task.probe else np.arange(self.request.n_episodes)
+            label, spec = self.backbone.label, self.spec(task)
+            cell = ResultStore(place.results, facts, images, spec, model=label)
+            episodes = () if task.probe else np.arange(self.request.n_episodes)
             try:
-                if not cell.complete(episodes):
+                if not cell.complete_result(episodes):
                     return False
             except ValidationFailed:  # of other images or damaged: running the job says so
                 return False

@@ -141,7 +141,7 @@ def write(
 ) -> Result:
     """One episodic result below `root`, in one block; changes go to the provenance."""
     data, spec = data or dataset(), episodic(shots)
-    cell = ResultStore(root).cell(backbone or facts(name), data, spec)
+    cell = ResultStore(root, backbone or facts(name), data, spec)
     numbers = list(index)
     cell.write_block(0, episodes(spec, data, numbers, accuracy, name))
     return cell.finish(numbers, provenance=provenance(**changes))
@@ -150,7 +150,7 @@ def write(
 def write_probe(
     root: Path, accuracy: float = 0.6, *, name: str = "a", data: DatasetRecord | None = None
 ) -> Result:
-    cell = ResultStore(root).cell(facts(name), data or dataset(), probe())
+    cell = ResultStore(root, facts(name), data or dataset(), probe())
     return cell.write_probe(probe_records(accuracy, name), provenance=provenance())
 
 

@@ -43,7 +43,7 @@ def write(root: Path, accuracy: float, data: DatasetRecord, name: str, size: int
     right = uniforms((3, 100), name, data.name, str(size)) < chances[:, None]
     curve = np.repeat(right.mean(axis=1)[:, None], content.epochs, axis=1)
     records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
-    cell = ResultStore(root).cell(fakes.facts(name), data, content)
+    cell = ResultStore(root, fakes.facts(name), data, content)
     return cell.write_probe(records, provenance=fakes.provenance())
 
 

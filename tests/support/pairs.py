@@ -42,7 +42,7 @@ def write(
         None if dense is None else np.repeat(np.array(dense)[:, None], 5, axis=1),
         None if dense is None else np.full((len(dense), 5), COUNT - shots),
     )
-    cell = ResultStore(root).cell(fakes.facts(name), data, spec)
+    cell = ResultStore(root, fakes.facts(name), data, spec)
     cell.write_block(0, records)
     cell.finish(list(numbers), provenance=fakes.provenance())
     return root

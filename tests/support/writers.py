@@ -12,7 +12,7 @@ import filelock  # noqa: F401 - later, nobody may not read the library
 from support import fakes
 
 from fsbench.core.schema import Result
-from fsbench.results import ResultPlace, ResultStore, entry
+from fsbench.results import ResultStore, entry
 
 NOBODY = 65534
 SHARED = 5
@@ -25,8 +25,8 @@ def start(work: Callable[..., object], *arguments: object) -> BaseProcess:
     return process
 
 
-def place(root: Path, shots: int = 1) -> ResultPlace:
-    return ResultStore(root).cell(fakes.facts(), fakes.dataset(), fakes.episodic(shots))
+def place(root: Path, shots: int = 1) -> ResultStore:
+    return ResultStore(root, fakes.facts(), fakes.dataset(), fakes.episodic(shots))
 
 
 def grow(root: Path, shots: int, start: int, stop: int) -> Result:

@@ -87,7 +87,7 @@ def test_tracks_are_never_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[st
     small = fakes.episodic(1)
     large = small.model_copy(update={"image": ImageSpec(input_size=64)})
     for spec in (small, large):
-        cell = ResultStore(tmp_path).cell(fakes.facts(), fakes.dataset(), spec)
+        cell = ResultStore(tmp_path, fakes.facts(), fakes.dataset(), spec)
         numbers = range(fakes.N_EPISODES)
         cell.write_block(0, fakes.episodes(spec, fakes.dataset(), numbers, 0.5))
         cell.finish(list(numbers), provenance=fakes.provenance())

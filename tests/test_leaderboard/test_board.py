@@ -164,7 +164,7 @@ def test_another_spec_or_other_images_of_a_column_are_refused(tmp_path: Path) ->
     with pytest.raises(ValidationFailed, match=f"other images than the board's: {'9' * 64}"):
         submit_results(tmp_path / "images", tmp_path / "board", declared)
     spec = fakes.episodic(n_episodes=30)
-    cell = ResultStore(tmp_path / "spec").cell(fakes.facts("b"), fakes.dataset(), spec)
+    cell = ResultStore(tmp_path / "spec", fakes.facts("b"), fakes.dataset(), spec)
     cell.write_block(0, fakes.episodes(spec, fakes.dataset(), range(30), 0.6))
     cell.finish(range(30), provenance=fakes.provenance())
     with pytest.raises(ValidationFailed, match=f"other spec than the board's: {spec.digest()}"):

@@ -36,7 +36,7 @@ def test_adaptations_share_their_episodes_shots_and_probes_do_not(tmp_path: Path
         n_episodes=linear.n_episodes,
         image=linear.image,
     )
-    cell = ResultStore(tmp_path).cell(fakes.facts(), data, spec)
+    cell = ResultStore(tmp_path, fakes.facts(), data, spec)
     cell.write_block(0, fakes.episodes(spec, data, range(fakes.N_EPISODES), 0.5))
     cell.finish(list(range(fakes.N_EPISODES)), provenance=fakes.provenance())
     fakes.write_probe(tmp_path)

@@ -295,7 +295,7 @@ def test_tasks_without_an_error_are_no_duplicates(tmp_path: Path) -> None:
         correct[7] = name == "perfect"
         for data in ("folder-a", "folder-b"):
             spec = KnnSpec(image=ImageSpec(input_size=32), split="derived_80_20")
-            cell = ResultStore(tmp_path / name).cell(fakes.facts(), fakes.dataset(data), spec)
+            cell = ResultStore(tmp_path / name, fakes.facts(), fakes.dataset(data), spec)
             cell.write_probe(ImageRecords(correct), provenance=fakes.provenance())
     assert codes(tmp_path / "perfect", board(tmp_path)) == set()
     assert codes(tmp_path / "copied", board(tmp_path)) == {"duplicate"}

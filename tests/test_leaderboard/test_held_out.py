@@ -28,7 +28,7 @@ def board(tmp_path: Path) -> Path:
         held_out = np.array([0.5, 0.7, 0.1])
         records = ProbeRecords(np.array(spec.lrs), curve, right, right, held_out)
         data = fakes_official.dataset("dogs")
-        cell = ResultStore(tmp_path / name).cell(fakes.facts(name), data, spec)
+        cell = ResultStore(tmp_path / name, fakes.facts(name), data, spec)
         cell.write_probe(records, provenance=fakes.provenance())
         declared = DECLARATION.model_copy(update={"name": name})
         submit_results(tmp_path / name, tmp_path / "board", declared)

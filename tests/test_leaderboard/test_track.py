@@ -25,7 +25,7 @@ SOFT = "folder-blobs:5w1s/soft_kmeans@ibm 32px transductive n_query=5"
 def write(root: Path, adaptation: str) -> Result:
     fields = fakes.episodic().model_dump(exclude={"head"}) | {"adaptation": adaptation}
     spec, data = EpisodicSpec.model_validate(fields), fakes.dataset()
-    cell = ResultStore(root).cell(fakes.facts(), data, spec)
+    cell = ResultStore(root, fakes.facts(), data, spec)
     cell.write_block(0, fakes.episodes(spec, data, range(fakes.N_EPISODES), 0.5, adaptation))
     return cell.finish(range(fakes.N_EPISODES), provenance=fakes.provenance())
 

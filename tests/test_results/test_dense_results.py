@@ -31,7 +31,7 @@ def dense(records: EpisodeRecords, total: int = TOTAL) -> EpisodeRecords:
 
 def write(root: Path, index: range = range(40), **changes: int) -> Result:
     data, spec = fakes.dataset(), fakes.episodic()
-    cell = ResultStore(root).cell(fakes.facts(), data, spec)
+    cell = ResultStore(root, fakes.facts(), data, spec)
     cell.write_block(0, dense(fakes.episodes(spec, data, index, 0.6), **changes))
     return cell.finish(list(index), provenance=fakes.provenance())
 
@@ -121,7 +121,7 @@ def test_shards_that_differ_in_a_dense_count_are_refused(tmp_path: Path) -> None
     other = dense(fakes.episodes(spec, data, range(41), 0.6))
     assert other.dense_correct is not None
     other.dense_correct[7, 2] -= 1
-    cell = ResultStore(tmp_path).cell(fakes.facts(), data, spec)
+    cell = ResultStore(tmp_path, fakes.facts(), data, spec)
     cell.write_block(0, other)
     with pytest.raises(ValidationFailed, match="episodes 7 differ"):
         cell.finish(range(41), provenance=fakes.provenance())

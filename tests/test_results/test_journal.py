@@ -7,7 +7,7 @@ import pytest
 from support import fakes
 from test_results.test_store import run
 
-from fsbench.results import ResultPlace, ResultStore
+from fsbench.results import ResultStore
 
 
 class Heard:
@@ -22,9 +22,8 @@ class Heard:
     task: Any = None
 
 
-def cell(root: Path, report: Any) -> ResultPlace:
-    store = ResultStore(root, report=report)
-    return store.cell(fakes.facts(), fakes.dataset(), fakes.episodic())
+def cell(root: Path, report: Any) -> ResultStore:
+    return ResultStore(root, fakes.facts(), fakes.dataset(), fakes.episodic(), report=report)
 
 
 @pytest.mark.parametrize("damage", ["outcome", "cut"])

@@ -56,7 +56,7 @@ def write(
     test_counts: tuple[int, ...] = (),
 ) -> Result:
     data = fakes.dataset().model_copy(update={"test_counts": test_counts})
-    cell = ResultStore(root).cell(fakes.facts(), data, spec)
+    cell = ResultStore(root, fakes.facts(), data, spec)
     return cell.write_probe(block, provenance=fakes.provenance())
 
 

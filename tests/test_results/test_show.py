@@ -90,8 +90,8 @@ def test_json_is_a_list_of_records_with_mean(
 ) -> None:
     result = fakes.write(tmp_path)
     assert call("show", tmp_path, "--json") == 0
-    content = json.loads(capsys.readouterr().out)
-    assert content == [{**result.model_dump(mode="json"), "mean": result.score.mean}]
+    [record] = json.loads(capsys.readouterr().out)
+    assert record == record | result.model_dump(mode="json") | {"mean": result.score.mean}
 
 
 def test_merge_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from support import fakes
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.results import ResultPlace, ResultStore, episode_records, read
+from fsbench.results import ResultStore, episode_records, read
 from fsbench.results.entry import read_entry
 from fsbench.results.names import model_name, result_flags
 from fsbench.results.provenance import environment_of
@@ -18,18 +18,18 @@ from fsbench.results.provenance import environment_of
 BLOCK = 8
 
 
-def blocks_done(target: ResultPlace) -> set[int]:
+def blocks_done(target: ResultStore) -> set[int]:
     """Return the numbers of the blocks in the journal."""
     return {int(file.name.partition("-")[0]) for file in target.journal.files()}
 
 
-def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> ResultPlace:
-    store = ResultStore(root, environment or None)
-    return store.cell(fakes.facts(), fakes.dataset(), spec or fakes.episodic())
+def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> ResultStore:
+    facts = fakes.facts(), fakes.dataset(), spec or fakes.episodic()
+    return ResultStore(root, *facts, environment or None)
 
 
 def run(
-    target: ResultPlace, episodes: range, blocks: list[int] | None = None, accuracy: float = 0.6
+    target: ResultStore, episodes: range, blocks: list[int] | None = None, accuracy: float = 0.6
 ) -> None:
     """Write the blocks (all of them by default) that hold the wanted episodes."""
     spec, data = target.spec, target.dataset
@@ -115,7 +115,7 @@ def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
     assert blocks_done(again) == {0, 2}
     assert again.holds(range(8))
     assert not again.holds(range(9))
-    assert not again.complete()
+    assert again.complete_result() is None
     run(again, range(40), [1, 3, 4])
     result = again.finish(range(40), provenance=fakes.provenance())
     assert result == fakes.write(tmp_path / "whole", command=result.provenance.command)
@@ -137,7 +137,7 @@ def test_a_cell_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None
     run(target, range(20))
     small = target.finish(range(20), provenance=fakes.provenance())
     assert small.flags == ("short", "custom")
-    assert [target.complete(range(n)) for n in (1, 20, 21)] == [True, True, False]
+    assert [target.complete_result(range(n)) for n in (1, 20, 21)] == [small, small, None]
     assert target.holds(range(16))
     run(target, range(40), [2, 3, 4])  # block 2 overlaps episodes 16-19
     whole = target.finish(range(40), provenance=fakes.provenance())
@@ -160,7 +160,7 @@ def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
     target.finish(range(16), provenance=fakes.provenance())
     run(target, range(40), [2])
     target.clear()
-    assert not target.complete()
+    assert target.complete_result() is None
     assert not target.holds([0])
     assert blocks_done(target) == set()
 
@@ -173,9 +173,9 @@ def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
     other = cell(tmp_path, **two)
     assert blocks_done(other) == set()
     target.finish(range(16), provenance=fakes.provenance())
-    assert other.complete(range(16)), "a complete result is read in any environment"
+    assert other.complete_result(range(16)), "a complete result is read in any environment"
     with pytest.raises(ValidationFailed, match=r"threads 1 -> 2.*\n.*--overwrite"):
-        other.complete(range(40))
+        other.complete_result(range(40))
     run(other, range(40), [2, 3, 4])
     with pytest.raises(ValidationFailed, match="threads 1 -> 2"):
         other.finish(range(40), provenance=fakes.provenance(threads=2))
@@ -183,13 +183,13 @@ def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
 
 def test_other_images_or_features_are_refused(tmp_path: Path) -> None:
     fakes.write(tmp_path)
-    store, spec = ResultStore(tmp_path), fakes.episodic()
+    spec = fakes.episodic()
     moved = fakes.dataset().model_copy(update={"fingerprint": "f" * 64})
     with pytest.raises(ValidationFailed, match="other images"):
-        store.cell(fakes.facts(), moved, spec).complete()
+        ResultStore(tmp_path, fakes.facts(), moved, spec).earlier()
     other = fakes.facts(features="cls token")
     with pytest.raises(ValidationFailed, match="other features"):
-        store.cell(other, fakes.dataset(), spec).complete()
+        ResultStore(tmp_path, other, fakes.dataset(), spec).earlier()
 
 
 def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:
@@ -206,10 +206,10 @@ def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:
 def test_limited_only_while_episodes_are_missing(tmp_path: Path) -> None:
     target = cell(tmp_path)
     run(target, range(8))
-    few = target.finish(range(8), flags=("limited",), provenance=fakes.provenance())
+    few = target.finish(range(8), limited=True, provenance=fakes.provenance())
     assert few.flags == ("limited", "custom")
     run(target, range(40), [1, 2, 3, 4])
-    whole = target.finish(range(40), flags=("limited",), provenance=fakes.provenance())
+    whole = target.finish(range(40), limited=True, provenance=fakes.provenance())
     assert whole.flags == ("custom",)
 
 

@@ -65,7 +65,7 @@ def write(
         digest = groups if track == "disjoint" else None
         data = fakes.dataset().model_copy(update={"pool": pool, "groups": digest})
         classic = spec.model_copy(update={"episode": spec.episode.classic})
-        cell = ResultStore(root).cell(fakes.facts(name), data, spec)
+        cell = ResultStore(root, fakes.facts(name), data, spec)
         cell.write_block(0, fakes.episodes(classic, data, range(40), accuracy, name + protocol))
         cell.finish(range(40), provenance=fakes.provenance())
     fakes.write_probe(root, accuracy, name=name)
