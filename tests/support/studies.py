@@ -27,6 +27,7 @@ Table = tuple[tuple[str, ...], list[Row]]
 """Columns, and rows by column."""
 STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
 PILOT, REGIME = STUDIES / "pilot", STUDIES / "regime"
+PACKED = "analyses.jsonl.gz"
 PILOT_MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (of 4 blocks)",
     "accuracy behind block 2 (layer2.0)": "5-NN behind block 2",
@@ -59,7 +60,7 @@ def pilot_gains() -> str:
 
 def read_analyses(study: Path) -> Iterator[Analysis]:
     """Yield the records of a study's analyses, by run and question."""
-    with gzip.open(study / "analyses.jsonl.gz", "rt", encoding="utf8") as lines:
+    with gzip.open(study / PACKED, "rt", encoding="utf8") as lines:
         yield from map(Analysis.model_validate_json, lines)
 
 
