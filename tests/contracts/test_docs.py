@@ -293,3 +293,21 @@ def test_commit_hooks_run_ruff_and_mypy() -> None:
     hooks = load_yaml(".pre-commit-config.yaml")["repos"][0]["hooks"]
     programs = [hook["entry"].split()[0] for hook in hooks]
     assert programs == [".venv/bin/ruff", ".venv/bin/ruff", ".venv/bin/mypy"]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*.yml")), ids=lambda p: p.stem)
+def test_workflows_call_targets_that_exist(path: Path) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    jobs = yaml.safe_load(path.read_text())["jobs"].values()
+    commands = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+    assert {line.split()[1] for line in commands if line.startswith("make ")} <= targets
+
+
+def test_only_a_tag_of_the_stated_version_is_published() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert (publish["needs"], publish["if"]) == ("build", "github.ref_type == 'tag'")
+    (script,) = [step["run"] for step in build["steps"] if "tag" in step.get("name", "")]
+    for version, returncode in ((__version__, 0), ("9.9.9", 1)):
+        env = os.environ | {"GITHUB_REF_NAME": f"v{version}"}
+        assert subprocess.run(["bash", "-c", script], cwd=ROOT, env=env).returncode == returncode

@@ -2,8 +2,9 @@
 
     python tests/support/wheel.py [ENVIRONMENT]
 
-ENVIRONMENT is a folder that does not exist yet; a temporary one when left out. The standard library
-is enough, so that this runs before anything is installed.
+The source distribution and the wheel that is built from it are left in dist/. ENVIRONMENT is a
+folder that does not exist yet; a temporary one when left out. The standard library is enough, so
+that this runs before anything is installed.
 """
 
 import json
@@ -14,7 +15,9 @@ import sys
 import tempfile
 import venv
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"fsbench", "pretrain", "protocols", "leaderboard"}
@@ -30,18 +33,26 @@ EPISODES = """episodic -m fsbench/toy_resnet --random-init 0 -t toy --shots 1 --
 def main(environment: Path, work: Path) -> None:
     if environment.exists():
         raise SystemExit(f"{environment} is there already: name a folder that does not exist")
-    venv.create(environment, with_pip=True)
-    python = environment / "bin" / "python"
-    wheel = build(python, work)
+    wheel = build(work)
     require_packages(wheel)
-    call(python, "-m", "pip", "install", "--quiet", wheel, cwd=work)
+    install(environment, wheel)
     require_use(environment, work)
 
 
-def build(python: Path, work: Path) -> Path:
-    shutil.rmtree(ROOT / "build", ignore_errors=True)  # it would be packed, too
-    call(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", work, ROOT, cwd=work)
-    return next(work.glob("fsbench-*.whl"))
+def build(work: Path) -> Path:
+    """Build both distributions into dist/, with a tool that users do not need."""
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    python = install(work / "tools", "build")
+    call(python, "-m", "build", "--outdir", ROOT / "dist", ROOT, cwd=work)
+    return next(ROOT.glob("dist/fsbench-*.whl"))
+
+
+def install(environment: Path, package: str | Path) -> Path:
+    """Make an environment that holds one package and what it needs. Return its interpreter."""
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    call(python, "-m", "pip", "install", "--quiet", package, cwd=ROOT.parent)
+    return python
 
 
 def require_packages(wheel: Path) -> None:
@@ -61,8 +72,7 @@ def require_packages(wheel: Path) -> None:
 
 def require_use(environment: Path, work: Path) -> None:
     """Require that the installed commands evaluate, show results and rank the clone's entries."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    env |= {"FSBENCH_CACHE": str(work / "cache"), "HF_HUB_OFFLINE": "1"}
+    env = {"FSBENCH_CACHE": str(work / "cache"), "HF_HUB_OFFLINE": "1"}
     where = "import fsbench; print(fsbench.__file__)"
     result = call(environment / "bin" / "python", "-c", where, cwd=work, env=env)
     require(str(environment) in result, f"fsbench comes from {result}")
@@ -78,10 +88,14 @@ def require_use(environment: Path, work: Path) -> None:
     call(fsbench, "leaderboard", "check", *board, cwd=work, env=env)
 
 
-def call(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """What the command prints. Raises SystemExit with all that it said when it fails."""
+def call(*command: str | Path, cwd: Path, env: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What the command prints; `env` is added to this environment without Python's own settings.
+
+    Raises SystemExit with all that it said when it fails.
+    """
     words = [str(part) for part in command]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=env)
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=plain | dict(env))
     require(done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}")
     return done.stdout
 
