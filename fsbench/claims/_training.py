@@ -27,8 +27,8 @@ import numpy as np
 from fsbench.claims.engine import ClaimJob
 from fsbench.core import seeding
 from fsbench.core.io import cache_folder
-from fsbench.core.schema import DatasetFacts
 from fsbench.data.base import hash_lines
+from fsbench.data.cards import DatasetFacts
 from fsbench.data.loading import list_source
 from fsbench.data.source import SourceDataset, SourceImage, SourceListing, Split, decode_source
 from fsbench.data.sources import tinyimagenet

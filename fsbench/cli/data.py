@@ -11,6 +11,8 @@ from fsbench.core.errors import DataError
 
 Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
 TaskText = Annotated[str, Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
+SHOWN_OTHERWISE = {"classes", "pre_resize", "counts", "archives", "steps", "startup"}
+"""Facts that `data show` gives in another form, or leaves out."""
 Episodes = Annotated[
     int, Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
 ]
@@ -75,20 +77,19 @@ def show(name: Name, data: options.Data = None, as_json: options.Json = False) -
     """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
     from fsbench.cli.console import emit
     from fsbench.data import DataRoots, resolve_alias
-    from fsbench.data.catalog import all_facts, archives_of, dataset_module
+    from fsbench.data.catalog import all_facts
 
     facts = all_facts()[resolve_alias(name)]
     folder = None if facts.domain == "toy" else DataRoots.parse(data or []).find(facts)
-    archives = archives_of(dataset_module(facts.name))
     row = {
-        **facts.model_dump(mode="json", exclude={"classes", "pre_resize"}),
+        **facts.model_dump(mode="json", exclude=SHOWN_OTHERWISE),
         "classes": len(facts.classes),
         "images": facts.n_images,
         "images_per_class": dict(zip(facts.classes, facts.images_per_class, strict=False)),
         "split": dict(zip(("train", "test"), facts.split or (), strict=False)),
         "groups": facts.groups or "not known",
-        "addresses": [address for file in archives for address in (file.url, *file.mirrors)],
-        "hashes": [file.known_hash or "none stated" for file in archives],
+        "addresses": [address for file in facts.archives for address in (file.url, *file.mirrors)],
+        "hashes": [file.known_hash or "none stated" for file in facts.archives],
         "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
     table = [(fact, format_fact(value)) for fact, value in row.items()]
@@ -199,7 +200,7 @@ def download(
             state = outcome.note or "the official images"
             log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")
         if outcome.folder is None or outcome.note:
-            log(outcome.steps)
+            log(outcome.facts.steps or outcome.facts.download)
         if outcome.folder is None:
             missing.append(outcome.facts)
     if missing:

@@ -23,7 +23,6 @@ from fsbench.core.specs import (
     Frozen,
     SourceSubset,
     Spec,
-    TestScore,
     digest,
     omitted,
     shorten_triple,
@@ -169,45 +168,6 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 
 MAX_BATCH = 2**14
 MAX_IMAGES = 10**9
-
-
-class DatasetFacts(Frozen):
-    """Facts of a data set that are known before it is read."""
-
-    name: str
-    title: str
-    domain: Literal["source", "target", "toy"]
-    classes: tuple[str, ...]
-    images_per_class: tuple[int, ...] = Field(
-        description="official counts, in class id order; () where only `split` is stated"
-    )
-    split: tuple[int, int] | None = Field(
-        None, description="images of the official train and test part, where there are such"
-    )
-    label_rule: str = Field(description="how raw labels became class ids, in words")
-    dropped: str = Field("nothing", description="what is left out, with counts")
-    metric: TestScore = Field("accuracy", description="of the official test: what a probe reports")
-    pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
-    groups: str = Field("", description="what images of one group share and where it is read")
-    layout: str = Field(description="files and folders expected below the data set folder")
-    folders: tuple[str, ...] = Field(description="accepted folder names below --data ROOT")
-    aliases: tuple[str, ...] = ()
-    download: str = Field(description="where to get it; a command where one fetches it")
-    license: str
-    citation: str
-    homepage: str
-
-    @property
-    def n_images(self) -> int:
-        """Official images of all classes, of a split both parts."""
-        return sum(self.images_per_class or self.split or ())
-
-    def complete(self, counts: Mapping[int, int]) -> bool:
-        """Return whether so many images of each class id are the official ones."""
-        if self.images_per_class:
-            return counts == dict(enumerate(self.images_per_class))
-        every = list(counts) == list(range(len(self.classes)))
-        return every and sum(counts.values()) == self.n_images
 
 
 class DatasetRecord(Frozen):

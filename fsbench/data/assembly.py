@@ -8,57 +8,16 @@ per list, column `img_path`; see fsbench/data/README.md). It is never mixed with
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.files import ClassTree, find_class_tree, find_path, match_names, read_csv_columns
-
-SPLITS = "startup_splits"
-"""Name of the lists in --data: a folder below a root, or startup_splits=DIR."""
-
-
-@dataclass(frozen=True)
-class StartupLists:
-    """STARTUP's two lists of a data set: `<prefix>_labeled_80.csv`, `<prefix>_unlabeled_20.csv`.
-
-    labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line;
-    full_hash: the same over the ids of both lists, which name every image of the data set.
-    suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
-    """
-
-    prefix: str
-    labeled_80_hash: str
-    full_hash: str
-    suffixed: bool
-
-    def ids(
-        self, part: Literal["labeled_80", "unlabeled_20"], splits: Path | None, name: str
-    ) -> frozenset[str]:
-        """Return the canonical ids of a list. Raise DataError naming a missing folder or file."""
-        file = f"{self.prefix}_{part}.csv"
-        path = splits and find_path(splits, file)
-        if path is None:
-            where = f"{splits} lacks {file}" if splits else f"no folder with {file} was given"
-            raise DataError(
-                f"the {part} pool of {name} needs STARTUP's list: {where}",
-                fix=f"get datasets/split_seed_1 of github.com/cpphoo/STARTUP and give it as "
-                f"--data {SPLITS}=DIR, or as a folder {SPLITS} below --data",
-            )
-        names = [value for (value,) in read_csv_columns(path, ["img_path"])]
-        return frozenset(names if self.suffixed else (without_suffix(name) for name in names))
-
-
-def without_suffix(name: str) -> str:
-    """Return the image id of a file name: 00000001_000.png -> 00000001_000; ids are unchanged."""
-    stem, dot, suffix = name.rpartition(".")
-    return stem if dot and suffix.lower() in {"png", "jpg", "jpeg"} else name
+from fsbench.data.cards import DatasetFacts
+from fsbench.data.files import ClassTree, find_class_tree, list_images, match_names, without_suffix
 
 
 class ImageRow(NamedTuple):
@@ -107,32 +66,27 @@ def tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[Ima
     ]
 
 
-def index_images(paths: Iterable[str]) -> dict[str, str]:
-    """Map image ids to relative paths of flat images. Raise DataError for two files of one id."""
-    paths_by_id: dict[str, str] = {}
-    for path in paths:
-        other = paths_by_id.setdefault(without_suffix(Path(path).name), path)
-        if other != path:
-            raise DataError(
-                f"{other} and {path} are both called {without_suffix(Path(path).name)}",
-                fix="keep one of the two",
-            )
-    return paths_by_id
-
-
-def match_labels(
-    table: Path, labels: Sequence[tuple[str, int]], images: dict[str, str]
+def locate_images(
+    folder: Path, trees: Iterable[Path], table: Path, rows: Sequence[ImageRow]
 ) -> tuple[list[ImageRow], tuple[str, ...]]:
-    """Return the rows of flat images with a label file, and notes on missing images.
+    """Return the rows of a label file with the paths of their images, and notes on missing ones.
 
-    labels: (canonical id, label) from `table`; images: canonical id -> relative path. Label rows
-    without a file are skipped and counted in a note: users often have parts of large archives.
+    The images lie in `trees` below `folder`, named by their id. Rows without a file are skipped and
+    counted in a note: users often have parts of large archives. Raises DataError for two files of
+    one id, and for an image that the label file lists more than once.
     """
-    require_listed_once(table, [i for i, _ in labels])
-    rows = [ImageRow(label, i, images[i]) for i, label in labels if i in images]
-    absent = len(labels) - len(rows)
-    note = f"{absent} of {len(labels)} images named in {table.name} are missing"
-    return rows, (note,) if absent else ()
+    require_listed_once(table, [row.canonical_id for row in rows])
+    paths: dict[str, str] = {}
+    for path in (tree / name for tree in trees for name in list_images(tree)):
+        relative, image_id = path.relative_to(folder).as_posix(), without_suffix(path.name)
+        if (other := paths.setdefault(image_id, relative)) != relative:
+            raise DataError(
+                f"{other} and {relative} are both called {image_id}", fix="keep one of the two"
+            )
+    present = [r._replace(path=paths[r.canonical_id]) for r in rows if r.canonical_id in paths]
+    absent = len(rows) - len(present)
+    note = f"{absent} of {len(rows)} images named in {table.name} are missing"
+    return present, (note,) if absent else ()
 
 
 def require_listed_once(table: Path, ids: Iterable[str]) -> None:
@@ -151,7 +105,6 @@ def assemble(
     rows: Sequence[ImageRow],
     *,
     pool: Pool = "full",
-    lists: StartupLists | None = None,
     splits: Path | None = None,
     notes: tuple[str, ...] = (),
 ) -> TargetDataset:
@@ -160,9 +113,7 @@ def assemble(
     Raises DataError if no image is left, or if the list of the pool is missing.
     """
     if pool == "labeled_80":
-        if lists is None:
-            raise DataError(f"{facts.name} has no pool labeled_80", fix="use @ibm (the full pool)")
-        listed_ids = lists.ids(pool, splits, facts.name)
+        listed_ids = facts.listed_ids(pool, splits)
         rows = [row for row in rows if row.canonical_id in listed_ids]
         notes += (f"{len(rows)} of the {len(listed_ids)} images of {pool} are present",)
     rows = sorted(rows)
@@ -183,6 +134,6 @@ def assemble(
         notes=notes,
     )
     official = facts.complete(dataset.class_counts)
-    if pool == "labeled_80" and lists is not None:
-        official = dataset.images_hash == lists.labeled_80_hash
+    if pool == "labeled_80" and facts.startup:
+        official = dataset.images_hash == facts.startup.labeled_80_hash
     return dataset if official else dataset.with_flags("subset")

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.schema import Flag
 from fsbench.core.specs import Pool
+from fsbench.data.cards import DatasetFacts
 
 Indices = NDArray[np.int64]
 

@@ -1,20 +1,24 @@
-"""Cards of data sets: what is known of one before it is read, in cards/NAME.yaml.
+"""Facts of data sets that are known before one is read; those of the suite are in cards/NAME.yaml.
 
-A card has the fields of DatasetFacts but the name, besides those of Card. `classes` are names, or
-names with the official numbers of images, in class id order; `images_per_class` is one number.
+A card has the fields of DatasetFacts but the name. Its `classes` are names, or names with the
+official numbers of images, in class id order; its `images_per_class` is one number.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from fsbench.core import io
-from fsbench.core.schema import DatasetFacts
-from fsbench.core.specs import Frozen
-from fsbench.data.assembly import StartupLists
+from fsbench.core.errors import DataError
+from fsbench.core.specs import Frozen, TestScore
+from fsbench.data.files import find_path, read_csv_columns, without_suffix
+
+SPLITS = "startup_splits"
+"""Name of STARTUP's lists in --data: a folder below a root, or startup_splits=DIR."""
 
 
 @dataclass(frozen=True)
@@ -43,30 +47,94 @@ class Archive:
         return self.saved_as or self.url.rpartition("/")[2]
 
 
-class Card(Frozen):
-    """A card: facts, and how the files are obtained."""
+@dataclass(frozen=True)
+class StartupLists:
+    """STARTUP's two lists of a data set: `<prefix>_labeled_80.csv`, `<prefix>_unlabeled_20.csv`.
 
-    facts: DatasetFacts
-    counts: Mapping[str, int] = Field({}, description="images by class, where `classes` has them")
+    labeled_80_hash: sha-256 over the sorted canonical ids of the official list, one a line;
+    full_hash: the same over the ids of both lists, which name every image of the data set.
+    suffixed: the ids keep their file suffix (`Class/file`), as opposed to flat image ids.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    prefix: str
+    labeled_80_hash: str
+    full_hash: str
+    suffixed: bool
+
+
+class DatasetFacts(Frozen):
+    """Facts of a data set that are known before it is read, and how its files are obtained."""
+
+    name: str
+    title: str
+    domain: Literal["source", "target", "toy"]
+    classes: tuple[str, ...]
+    images_per_class: tuple[int, ...] = Field(
+        description="official counts, in class id order; () where only `split` is stated"
+    )
+    split: tuple[int, int] | None = Field(
+        None, description="images of the official train and test part, where there are such"
+    )
+    label_rule: str = Field(description="how raw labels became class ids, in words")
+    dropped: str = Field("nothing", description="what is left out, with counts")
+    metric: TestScore = Field("accuracy", description="of the official test: what a probe reports")
+    pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
+    groups: str = Field("", description="what images of one group share and where it is read")
+    layout: str = Field(description="files and folders expected below the data set folder")
+    folders: tuple[str, ...] = Field(description="accepted folder names below --data ROOT")
+    aliases: tuple[str, ...] = ()
+    download: str = Field(description="where to get it; a command where one fetches it")
+    license: str
+    citation: str
+    homepage: str
+    counts: Mapping[str, int] = Field({}, description="images by class, where a card has them")
     archives: tuple[Archive, ...] = Field((), description="what `fsbench data download` fetches")
-    steps: str = Field("", description="what users do by hand, as lines")
+    steps: str = Field("", description="what users do by hand to get the images, as lines")
     startup: StartupLists | None = Field(None, description="STARTUP's lists of the data set")
 
     @property
-    def lists(self) -> StartupLists:
-        """STARTUP's lists. Raises LookupError for a card without them."""
+    def n_images(self) -> int:
+        """Official images of all classes, of a split both parts."""
+        return sum(self.images_per_class or self.split or ())
+
+    def complete(self, counts: Mapping[int, int]) -> bool:
+        """Return whether so many images of each class id are the official ones."""
+        if self.images_per_class:
+            return counts == dict(enumerate(self.images_per_class))
+        every = list(counts) == list(range(len(self.classes)))
+        return every and sum(counts.values()) == self.n_images
+
+    def listed_ids(
+        self, part: Literal["labeled_80", "unlabeled_20"], splits: Path | None
+    ) -> set[str]:
+        """Return the canonical ids of one of STARTUP's lists; splits: the folder of all lists.
+
+        Raises DataError for a data set without lists, and naming a missing folder or file.
+        """
         if self.startup is None:
-            raise LookupError(f"{self.facts.name} has no lists of STARTUP")
-        return self.startup
+            raise DataError(f"{self.name} has no pool {part}", fix="use @ibm (the full pool)")
+        file = f"{self.startup.prefix}_{part}.csv"
+        path = splits and find_path(splits, file)
+        if path is None:
+            where = f"{splits} lacks {file}" if splits else f"no folder with {file} was given"
+            raise DataError(
+                f"the {part} pool of {self.name} needs STARTUP's list: {where}",
+                fix=f"get datasets/split_seed_1 of github.com/cpphoo/STARTUP and give it as "
+                f"--data {SPLITS}=DIR, or as a folder {SPLITS} below --data",
+            )
+        names = [value for (value,) in read_csv_columns(path, ["img_path"])]
+        return set(names if self.startup.suffixed else map(without_suffix, names))
 
 
 @cache
-def read_card(name: str) -> Card:
+def read_card(name: str) -> DatasetFacts:
     """Read the card of a data set of the suite. Raise ValueError for a field that is wrong."""
     fields = io.read_table(Path(__file__).parent / "cards" / f"{name}.yaml")
-    parts = {part: fields.pop(part) for part in Card.model_fields if part in fields}
-    classes, count = fields["classes"], fields.pop("images_per_class", None)
+    classes, per_class = fields.pop("classes"), fields.pop("images_per_class", None)
     counts = classes if isinstance(classes, dict) else {}
-    official = counts.values() if count is None else (count,) * len(classes)
-    facts = {**fields, "name": name, "classes": tuple(classes), "images_per_class": tuple(official)}
-    return Card(facts=DatasetFacts(**facts), counts=counts, **parts)
+    official = counts.values() if per_class is None else (per_class,) * len(classes)
+    return DatasetFacts(
+        name=name, classes=tuple(classes), images_per_class=tuple(official), counts=counts, **fields
+    )

@@ -10,9 +10,7 @@ from typing import Any, Protocol
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
-from fsbench.core.schema import DatasetFacts
-from fsbench.data.assembly import SPLITS
-from fsbench.data.cards import Archive
+from fsbench.data.cards import SPLITS, DatasetFacts
 from fsbench.data.files import find_first
 
 
@@ -51,11 +49,6 @@ def all_facts() -> dict[str, DatasetFacts]:
 def dataset_module(name: str) -> DatasetModule:
     """Return the file of a target or source."""
     return (TARGETS if name in TARGETS.names() else SOURCES).load(name)
-
-
-def archives_of(module: DatasetModule) -> tuple[Archive, ...]:
-    """Return what `fsbench data download` fetches."""
-    return tuple(getattr(module, "ARCHIVES", ()))
 
 
 def resolve_alias(name: str, *, plugins: bool = True) -> str:

@@ -1,21 +1,19 @@
-"""Downloads of data sets: checked by hash, resumed, unpacked, put in place and verified."""
+"""Downloads of data sets: checked by hash, resumed, unpacked and verified."""
 
 import hashlib
 import re
-import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from http.client import HTTPException
 from pathlib import Path
-from tempfile import mkdtemp
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetFacts
 from fsbench.data import catalog
-from fsbench.data.cards import Archive
-from fsbench.data.catalog import DataRoots, DatasetModule, archives_of
+from fsbench.data.cards import Archive, DatasetFacts
+from fsbench.data.catalog import DataRoots, DatasetModule
 from fsbench.data.verification import verify_dataset
 
 CHUNK = 1 << 20
@@ -23,39 +21,103 @@ TIMEOUT = 60.0
 """Seconds without data before a connection is considered lost."""
 PACKED = (".zip", ".tar", ".tgz", ".tar.gz")
 """Suffixes of archives to unpack; other files are kept as they are."""
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, ValueError)
-"""Exceptions of zipfile and tarfile for truncated, encrypted or foreign files."""
+NO_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, EOFError)
+"""Exceptions of zipfile and tarfile for a file of the right hash that is no sound archive."""
 
 
-def download_dataset(
-    facts: DatasetFacts,
-    archives: Sequence[Archive],
-    folder: Path,
-    sha256: Sequence[str] = (),
-    report: Reporter = SILENT,
+@dataclass(frozen=True)
+class Acquisition:
+    """Outcome for one data set: its folder, None if the steps of its card are to be done by hand.
+
+    note: what a user must know about images that are not the official ones.
+    """
+
+    facts: DatasetFacts
+    folder: Path | None
+    note: str = ""
+
+
+def acquire_datasets(
+    name: str, roots: DataRoots, cache: Path, sha256: Sequence[str] = (), report: Reporter = SILENT
+) -> Iterator[Acquisition]:
+    """Yield the outcome for a data set, or for each of a group (cdfsl, cdfsl-small, transfer).
+
+    sha256: hashes of archives for which none is known, of a single data set only. Complete images
+    are not fetched again. Raises UsageError for missing hashes or a missing --data ROOT, DataError
+    for a failed download and for images that are not as expected.
+    """
+    group = catalog.dataset_groups().get(name, ())
+    if group and sha256:
+        raise UsageError(f"--sha256 for the group {name}", fix="download its data sets one by one")
+    for member in group or (catalog.resolve_alias(name),):
+        module = catalog.dataset_module(member)
+        facts = module.FACTS
+        unhashed = [archive for archive in facts.archives if archive.known_hash is None]
+        if not facts.archives or (unhashed and (group or (facts.steps and not sha256))):
+            complete = roots.find(facts) is not None and is_complete(member, roots, cache)
+            yield Acquisition(facts, roots.find(facts) if complete else None)
+        else:
+            yield acquire_dataset(module, roots, cache, sha256, report)
+
+
+def acquire_dataset(
+    module: DatasetModule, roots: DataRoots, cache: Path, sha256: Sequence[str], report: Reporter
+) -> Acquisition:
+    """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
+    facts = module.FACTS
+    folder = roots.destination(facts)
+    placed = replace(roots, named={**roots.named, facts.name: folder})
+    packed = [folder / archive.file for archive in facts.archives if archive.file.endswith(PACKED)]
+    interrupted = any(path.exists() for path in packed)  # they are removed once unpacked
+    if folder.is_dir() and not interrupted and is_complete(facts.name, placed, cache):
+        report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
+        return Acquisition(facts, folder)
+    download_archives(facts, folder, sha256, report)
+    if arrange := getattr(module, "arrange", None):
+        arrange(folder)
+    check = verify_dataset(facts.name, placed, cache, report)
+    problem = check.problem()
+    if problem is None:
+        return Acquisition(facts, folder)
+    if check.corrupt or all(archive.official for archive in facts.archives):
+        raise problem
+    note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
+    return Acquisition(facts, folder, note)
+
+
+def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
+    """Return whether the official images are there, by name; none is opened."""
+    try:
+        return verify_dataset(name, roots, cache, decode=False).problem() is None
+    except DataError:
+        return False
+
+
+def download_archives(
+    facts: DatasetFacts, folder: Path, sha256: Sequence[str] = (), report: Reporter = SILENT
 ) -> None:
     """Fetch all archives of a data set into `folder`, then unpack those that are packed.
 
     sha256: hashes from the user for archives without a known hash, in the order of the archives.
     Raises DataError if a connection or a hash check fails, UsageError if a hash is missing.
     """
-    hashes = _hashes(facts, archives, sha256)
+    hashes = _complete_hashes(facts, sha256)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [
         fetch_archive(archive, known_hash, folder, report)
-        for archive, known_hash in zip(archives, hashes, strict=True)
+        for archive, known_hash in zip(facts.archives, hashes, strict=True)
     ]
-    for archive, path in zip(archives, paths, strict=True):
+    for archive, path in zip(facts.archives, paths, strict=True):
         for packed in (path, *(folder / name for name in archive.inner)):
             if packed.name.endswith(PACKED):
-                extract_archive(packed, folder, report)
+                report.log(f"unpacking {packed.name}")
+                extract_archive(packed, folder)
                 packed.unlink()
 
 
-def _hashes(
-    facts: DatasetFacts, archives: Sequence[Archive], user_hashes: Sequence[str]
-) -> list[str]:
-    unhashed = [archive for archive in archives if archive.known_hash is None]
+def _complete_hashes(facts: DatasetFacts, user_hashes: Sequence[str]) -> list[str]:
+    """Return the hash of every archive, those of the user in place of unknown ones."""
+    unhashed = [archive for archive in facts.archives if archive.known_hash is None]
     if len(user_hashes) != len(unhashed):
         addresses = ", ".join(archive.url for archive in unhashed) or "none"
         raise UsageError(
@@ -69,17 +131,20 @@ def _hashes(
             fix="pass 64 hexadecimal digits, as printed by sha256sum",
         )
     remaining = iter(user_hashes)
-    return [archive.known_hash or f"sha256:{next(remaining).lower()}" for archive in archives]
+    return [archive.known_hash or f"sha256:{next(remaining)}" for archive in facts.archives]
 
 
-def fetch_archive(archive: Archive, known_hash: str, folder: Path, report: Reporter) -> Path:
-    """Download an archive to `folder` from the first address that has it.
+def fetch_archive(
+    archive: Archive, known_hash: str, folder: Path, report: Reporter = SILENT
+) -> Path:
+    """Download an archive to `folder` from the first address that has it, and check its hash.
 
-    A broken transfer is resumed as long as that gives more bytes. Raises DataError if no address
-    gives a file of this hash.
+    A broken transfer leaves NAME.part; it is resumed as long as that gives more bytes, and by the
+    next call. Raises DataError if no address gives a file of this hash.
     """
-    part = folder / f"{archive.file}.part"
-    errors: list[DataError] = []
+    path, part = folder / archive.file, folder / f"{archive.file}.part"
+    if path.is_file() and has_hash(path, known_hash):
+        return path
     if archive.hash_source:
         report.log(f"{archive.file}: its hash is stated by {archive.hash_source}")
     for url in (archive.url, *archive.mirrors):
@@ -87,41 +152,20 @@ def fetch_archive(archive: Archive, known_hash: str, folder: Path, report: Repor
         while (size := part.stat().st_size if part.exists() else 0) > done:
             done = size
             try:
-                return fetch_file(url, known_hash, folder, report, archive.file)
-            except DataError as error:
-                report.log(error.message)
-                errors.append(error)
-    raise errors[-1]
-
-
-def fetch_file(
-    url: str, known_hash: str, folder: Path, report: Reporter = SILENT, name: str = ""
-) -> Path:
-    """Download a file to `folder` and check its hash (`md5:...`, `sha1:...` or `sha256:...`).
-
-    name: of the file, by default the end of the address. An interrupted transfer leaves NAME.part,
-    which the next call continues. Raises DataError if the transfer or the check fails.
-    """
-    from http.client import HTTPException
-
-    path = folder / (name or url.rpartition("/")[2])
-    part = path.with_name(f"{path.name}.part")
-    if path.is_file() and has_hash(path, known_hash):
-        return path
-    try:
-        append_rest(url, part, report)
-    except (OSError, HTTPException) as error:
-        raise DataError(
-            f"cannot fetch {url}: {error}",
-            fix="check the network and run the same command again, which resumes the download",
-        ) from error
-    if not has_hash(part, known_hash):
-        part.unlink()
-        raise DataError(
-            f"{url} does not have the hash {known_hash}",
-            fix="run the command again; if it fails twice, the file has changed: report it",
-        )
-    return part.replace(path)
+                append_rest(url, part, report)
+            except (OSError, HTTPException) as error:
+                fault = f"cannot fetch {url}: {error}"
+            else:
+                if has_hash(part, known_hash):
+                    return part.replace(path)
+                part.unlink()
+                fault = f"{url} does not have the hash {known_hash}"
+            report.log(fault)
+    raise DataError(
+        fault,
+        fix="check the network and run the same command again, which resumes the download; if a "
+        "hash is wrong twice, the file has changed: report it",
+    )
 
 
 def has_hash(path: Path, known_hash: str) -> bool:
@@ -160,100 +204,17 @@ def append_rest(url: str, part: Path, report: Reporter) -> None:
         raise OSError(f"the connection closed after {done} of {total} bytes")
 
 
-def extract_archive(archive: Path, folder: Path, report: Reporter = SILENT) -> None:
-    """Unpack an archive, whose hash was checked, and move its entries to `folder`.
+def extract_archive(archive: Path, folder: Path) -> None:
+    """Unpack an archive, whose hash was checked, into `folder`; nothing is written elsewhere.
 
-    Nothing is written outside of the folder. Raises DataError for a damaged archive.
+    Raises DataError for a file that is no archive.
     """
-    report.log(f"unpacking {archive.name}")
-    partial = Path(mkdtemp(prefix=".partial-", dir=folder))
     try:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as zipped:
-                zipped.extractall(partial)
+                zipped.extractall(folder)
         else:
             with tarfile.open(archive) as tarred:
-                tarred.extractall(partial, filter="data")
-        for entry in sorted(partial.iterdir()):
-            merge_entry(entry, folder / entry.name)
-    except DAMAGED as error:
+                tarred.extractall(folder, filter="data")
+    except NO_ARCHIVE as error:
         raise DataError(f"{archive} is damaged: {error}", fix="remove it, fetch again") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def merge_entry(entry: Path, place: Path) -> None:
-    """Move an entry into place; existing folders receive the new files."""
-    if entry.is_dir() and place.is_dir():
-        for below in sorted(entry.iterdir()):
-            merge_entry(below, place / below.name)
-    else:
-        entry.replace(place)
-
-
-@dataclass(frozen=True)
-class Acquisition:
-    """Outcome for one data set: its folder if the images are there, else the steps to do by hand.
-
-    note: what a user must know about images that are not the official ones.
-    """
-
-    facts: DatasetFacts
-    folder: Path | None
-    steps: str = ""
-    note: str = ""
-
-
-def acquire_datasets(
-    name: str, roots: DataRoots, cache: Path, sha256: Sequence[str] = (), report: Reporter = SILENT
-) -> Iterator[Acquisition]:
-    """Yield the outcome for a data set, or for each of a group (cdfsl, cdfsl-small, transfer).
-
-    sha256: hashes of archives for which none is known, of a single data set only. Complete images
-    are not fetched again. Raises UsageError for missing hashes or a missing --data ROOT, DataError
-    for a failed download and for images that are not as expected.
-    """
-    group = catalog.dataset_groups().get(name, ())
-    if group and sha256:
-        raise UsageError(f"--sha256 for the group {name}", fix="download its data sets one by one")
-    for member in group or (catalog.resolve_alias(name),):
-        module = catalog.dataset_module(member)
-        facts, archives, steps = module.FACTS, archives_of(module), getattr(module, "STEPS", "")
-        unhashed = [archive for archive in archives if archive.known_hash is None]
-        if not archives or (unhashed and (group or (steps and not sha256))):
-            present = roots.find(facts) is not None and is_complete(member, roots, cache)
-            folder = roots.find(facts) if present else None
-            yield Acquisition(facts, folder, steps or facts.download)
-        else:
-            yield acquire_dataset(module, roots, cache, sha256, report)
-
-
-def acquire_dataset(
-    module: DatasetModule, roots: DataRoots, cache: Path, sha256: Sequence[str], report: Reporter
-) -> Acquisition:
-    """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
-    facts, archives = module.FACTS, archives_of(module)
-    folder = roots.destination(facts)
-    placed = replace(roots, named={**roots.named, facts.name: folder})
-    if folder.is_dir() and is_complete(facts.name, placed, cache):
-        report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
-        return Acquisition(facts, folder)
-    download_dataset(facts, archives, folder, sha256, report)
-    if arrange := getattr(module, "arrange", None):
-        arrange(folder)
-    check = verify_dataset(facts.name, placed, cache, report)
-    problem = check.problem()
-    if problem is None:
-        return Acquisition(facts, folder)
-    if check.corrupt or all(archive.official for archive in archives):
-        raise problem
-    note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
-    return Acquisition(facts, folder, getattr(module, "STEPS", ""), note)
-
-
-def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
-    """Return whether the official images are there, by name; none is opened."""
-    try:
-        return verify_dataset(name, roots, cache, decode=False).problem() is None
-    except DataError:
-        return False

@@ -280,6 +280,12 @@ def identify_stand_in(head: bytes) -> tuple[str, str]:
     return next(((what, run) for mark, what, run in STAND_INS if mark in start), ("", ""))
 
 
+def without_suffix(name: str) -> str:
+    """Return the image id of a file name: 00000001_000.png -> 00000001_000; ids are unchanged."""
+    stem, dot, suffix = name.rpartition(".")
+    return stem if dot and suffix.lower() in {"png", "jpg", "jpeg"} else name
+
+
 def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the named columns of every row of a CSV file, stripped of outer spaces.
 

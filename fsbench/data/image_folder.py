@@ -12,11 +12,12 @@ from itertools import chain
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.schema import Flag
 from fsbench.core.tasks import FOLDER, short_name, split_folder, user_data_name
 from fsbench.data import files
 from fsbench.data.assembly import assemble, tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
+from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import ClassTree, match_names, read_name
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing

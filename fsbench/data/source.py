@@ -23,10 +23,11 @@ from PIL import Image
 from fsbench.core import io
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.schema import Flag
 from fsbench.core.seeding import Name, seed_for
 from fsbench.core.specs import SourceSubset
 from fsbench.data.base import hash_lines
+from fsbench.data.cards import DatasetFacts
 from fsbench.data.images import DIM, resize_square, to_channels_first
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import seed_for
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
-from fsbench.data.cards import Archive, read_card
+from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, is_inside, require_content
 
 Indices = NDArray[np.int64]
@@ -57,26 +56,25 @@ class ListedImage(NamedTuple):
 
 
 def official_target(
-    card: str,
+    facts: DatasetFacts,
     images: str,
-    read_list: Callable[[Path, str, DatasetFacts], Iterable[ListedImage]],
+    read_list: Callable[[Path, str], Iterable[ListedImage]],
     base: str = "",
-) -> tuple[DatasetFacts, tuple[Archive, ...], Callable[..., TargetDataset]]:
-    """Return FACTS, ARCHIVES and `load` of a target with official train and test lists.
+) -> Callable[..., TargetDataset]:
+    """Return the `load` of a target with official train and test lists.
 
-    images: the image folder; read_list: (folder, part, facts) -> its images, or DataError; base:
-    the folder that an archive unpacks to and that holds all, the data set's own by default.
+    images: the image folder; read_list: (folder, part) -> its images, or DataError; base: the
+    folder that an archive unpacks to and that holds all, the data set's own by default.
     """
-    facts, archives = read_card(card).facts, read_card(card).archives
 
     def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
         """Load both parts below `folder`. Raises DataError for missing and for other files."""
         root = find_inner_folder(folder, base, images, facts) if base else folder
         tree = require_path(root, images, facts)
-        parts = [list(read_list(root, part, facts)) for part in PARTS]
+        parts = [list(read_list(root, part)) for part in PARTS]
         return assemble_official(facts, folder, tree, parts, pool)
 
-    return facts, archives, load
+    return load
 
 
 def assemble_official(

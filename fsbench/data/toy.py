@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
+from fsbench.data.cards import DatasetFacts
 
 Array = NDArray[np.float64]
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.specs import EpisodeSpec, Frozen
 from fsbench.core.tasks import FOLDER, HUB
 from fsbench.data.base import Groups, TargetDataset
+from fsbench.data.cards import DatasetFacts
 from fsbench.data.catalog import SOURCES, DataRoots, resolve_alias
 from fsbench.data.content import hash_contents
 from fsbench.data.episodes import Episode, EpisodeSampler

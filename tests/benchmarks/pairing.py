@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fsbench.core.schema import DatasetFacts
+from fsbench.data.cards import DatasetFacts
 
 OURS, AGAIN, PLAIN = "ours", "again", "plain"
 Round = Mapping[str, float]

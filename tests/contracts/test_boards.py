@@ -10,7 +10,7 @@ from fsbench.api.listing import protocol_spec
 from fsbench.api.request import ProbeSettings
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
-from fsbench.data.catalog import TARGETS, all_facts
+from fsbench.data.catalog import all_facts
 from leaderboard.official import BOARDS, find_official_board, load_official_boards
 from leaderboard.record import BoardFile, Column
 
@@ -127,7 +127,7 @@ def test_what_is_known_of_the_images() -> None:
     for title, column in COLUMNS:
         dataset = column.name.task.dataset
         startup = Track.of(column.name).pool == "labeled_80"
-        lists = getattr(TARGETS.load(dataset), "LISTS", None)
+        lists = all_facts()[dataset].startup
         hashes = (None, lists.labeled_80_hash) if startup and lists else (IMAGES[dataset], None)
         if title == "cdfsl-2" and not startup:
             hashes = (IMAGES[dataset], lists.full_hash)

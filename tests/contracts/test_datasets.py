@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from fsbench.core.schema import DatasetFacts
 from fsbench.data import SOURCES, TARGETS, dataset_groups, resolve_alias
-from fsbench.data.catalog import all_facts, archives_of, dataset_module
+from fsbench.data.cards import DatasetFacts
+from fsbench.data.catalog import all_facts
 from fsbench.data.download import PACKED
 
 ALL = all_facts()
@@ -44,7 +44,8 @@ def test_cdfsl_counts_are_the_official_ones(name: str) -> None:
     facts = ALL[name]
     assert sum(facts.images_per_class) == CDFSL_TOTALS[name]
     assert min(facts.images_per_class) >= 65, "50 shots and 15 queries"
-    lists = TARGETS.load(name).LISTS  # type: ignore[attr-defined]
+    lists = facts.startup
+    assert lists is not None
     assert re.fullmatch("[0-9a-f]{64}", lists.labeled_80_hash)
     assert re.fullmatch("[0-9a-f]{64}", lists.full_hash)
 
@@ -92,7 +93,7 @@ def test_groups_name_targets() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_archives_are_https_or_lack_a_hash(name: str) -> None:
-    for archive in archives_of(dataset_module(name)):
+    for archive in ALL[name].archives:
         assert archive.file.endswith((*PACKED, ".txt", ".mat", "-ubyte.gz"))
         assert archive.known_hash is None or archive.url.startswith("https:")
         if archive.known_hash is not None:

@@ -95,8 +95,9 @@ def startup_table(root: Path, name: str) -> Table:
     if labels:
         labels.file.parent.mkdir(parents=True, exist_ok=True)
         labels.write(clean(labels.rows))
-    prefix = TARGETS.load(name).LISTS.prefix  # type: ignore[attr-defined]
-    file = root / "startup_splits" / f"{prefix}_labeled_80.csv"
+    lists = TARGETS.load(name).FACTS.startup
+    assert lists is not None
+    file = root / "startup_splits" / f"{lists.prefix}_labeled_80.csv"
     rows = [["img_path", "x"], *([i, "1"] for i in ids[: len(ids) - 1])]
     return table(root, name, file, rows, "img_path", "labeled_80")
 

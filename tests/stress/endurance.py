@@ -88,7 +88,7 @@ class Memory:
 
 
 def facts(name: str, classes: int) -> Any:
-    from fsbench.core.schema import DatasetFacts
+    from fsbench.data.cards import DatasetFacts
 
     words = dict.fromkeys(("label_rule", "layout", "download", "license", "citation"), "none")
     return DatasetFacts(

@@ -91,12 +91,10 @@ def draft_transfer() -> BoardFile:
 
 def draft_column(dataset: str, spec: Spec) -> Column:
     """Return a column with the number of official images and the hash of their ids, if known."""
-    from fsbench.data.assembly import StartupLists
-    from fsbench.data.catalog import TARGETS, all_facts
+    from fsbench.data.catalog import all_facts
 
     startup = isinstance(spec, EpisodicSpec) and spec.episode.pool == "labeled_80"
-    named = getattr(TARGETS.load(dataset), "LISTS", None)
-    lists = named if isinstance(named, StartupLists) else None
+    lists = all_facts()[dataset].startup
     return Column(
         name=ColumnId.of(TaskId.of(dataset, spec), spec),
         spec_digest=spec.digest(),

@@ -13,9 +13,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from fsbench.core.progress import SILENT
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
+from fsbench.data.cards import DatasetFacts
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import loop

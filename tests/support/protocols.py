@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import uniforms
 from fsbench.data.base import TargetDataset
+from fsbench.data.cards import DatasetFacts
 
 COUNTS = (30, 44, 27, 33, 61, 25, 38)
 

@@ -12,9 +12,9 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from fsbench.backbones.networks import load_architecture
-from fsbench.core.schema import DatasetFacts
 from fsbench.core.seeding import stream, words
 from fsbench.data.base import TargetDataset
+from fsbench.data.cards import DatasetFacts
 
 
 class Remembering:

@@ -43,17 +43,23 @@ def download(
 def publish(server: Server, monkeypatch: pytest.MonkeyPatch) -> Publish:
     """Serve an archive as that of a data set, which has the images of `counts` by class."""
 
-    def publish(module: ModuleType, archive: Archive, body: bytes, counts: dict[str, int]) -> None:
+    def publish(
+        module: ModuleType,
+        archive: Archive,
+        body: bytes,
+        counts: dict[str, int],
+        present: dict[str, int] | None = None,
+    ) -> None:
         server.files[f"/{archive.url}"] = body
-        changes = {"classes": tuple(counts), "images_per_class": tuple(counts.values())}
-        monkeypatch.setattr(module, "FACTS", module.FACTS.model_copy(update=changes))
         placed = replace(
             archive,
             url=f"{server.url}/{archive.url}",
             mirrors=tuple(f"{server.url}/{name}" for name in archive.mirrors),
             known_hash=archive.known_hash or f"md5:{hashlib.md5(body).hexdigest()}",
         )
-        monkeypatch.setattr(module, "ARCHIVES", (placed,))
+        changes = {"classes": tuple(counts), "images_per_class": tuple(counts.values())}
+        changes |= {"counts": present or counts, "archives": (placed,)}
+        monkeypatch.setattr(module, "FACTS", module.FACTS.model_copy(update=changes))
 
     return publish
 
@@ -132,12 +138,11 @@ def test_archives_in_an_archive_and_their_layout(
                 entry = tarfile.TarInfo(f"101_ObjectCategories/{name}/image_{n:04d}.jpg")
                 entry.size = len(jpeg(n))
                 archive.addfile(entry, BytesIO(jpeg(n)))
-    name = caltech101.ARCHIVES[0].inner[0]
+    name = caltech101.FACTS.archives[0].inner[0]
     body = zipped({name: inner.getvalue(), "caltech-101/show_annotation.m": b""})
-    publish(caltech101, Archive("caltech-101.zip", inner=(name,)), body, dict.fromkeys(counts, 30))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(caltech101, "COUNTS", counts)
-        code, text = download(capsys, tmp_path, "caltech101")
+    used = dict.fromkeys(counts, 30)
+    publish(caltech101, Archive("caltech-101.zip", inner=(name,)), body, used, counts)
+    code, text = download(capsys, tmp_path, "caltech101")
     assert code == 0, text
     tree = tmp_path / "caltech101" / "101_ObjectCategories"
     assert len(list((tree / "crab").iterdir())) == 31

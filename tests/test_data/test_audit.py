@@ -131,7 +131,7 @@ def test_groups_of_the_official_lists(packs: Path) -> None:
     """Exact counts over all official file names: photographs of CropDisease, patients of ChestX."""
     splits = packs / "startup_splits"
     crop, chest = (
-        [m.LISTS.ids(part, splits, "x") for part in ("labeled_80", "unlabeled_20")]
+        [m.FACTS.listed_ids(part, splits) for part in ("labeled_80", "unlabeled_20")]
         for m in (cropdisease, chestx)
     )
     photos = Counter(map(cropdisease.get_photo, crop[0] | crop[1]))

@@ -8,7 +8,9 @@ from PIL import Image
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.data.sources import caltech101
-from fsbench.data.sources.caltech101 import BACKGROUND, COUNTS, FACTS, TREE
+from fsbench.data.sources.caltech101 import BACKGROUND, FACTS, TREE
+
+COUNTS = FACTS.counts
 
 SIZES = {"Faces": 40, "accordion": 33, "yin_yang": 31}
 
@@ -74,7 +76,8 @@ def test_the_official_counts_are_not_a_subset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, dict.fromkeys(COUNTS, 2))
-    monkeypatch.setattr(caltech101, "COUNTS", dict.fromkeys(COUNTS, 2))
+    twice = FACTS.model_copy(update={"counts": dict.fromkeys(COUNTS, 2)})
+    monkeypatch.setattr(caltech101, "FACTS", twice)
     assert caltech101.load(tmp_path, tmp_path).flags == {"derived"}
     (tmp_path / "caltech101" / TREE / "ant" / "image_0002.jpg").unlink()
     assert caltech101.load(tmp_path, tmp_path).flags == {"derived", "subset"}

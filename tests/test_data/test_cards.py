@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from fsbench.core.errors import DataError
 from fsbench.data import cards
-from fsbench.data.cards import Archive, Card, read_card
+from fsbench.data.cards import Archive, DatasetFacts, read_card
 from fsbench.data.catalog import SOURCES, TARGETS
 
 CARD = """\
@@ -22,7 +23,7 @@ citation: none
 homepage: none
 """
 
-Write = Callable[[str], Card]
+Write = Callable[[str], DatasetFacts]
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Read a card of the common fields and some more, as that of the set `birds`."""
     monkeypatch.setattr(cards, "__file__", str(tmp_path / "cards.py"))
 
-    def read(more: str) -> Card:
+    def read(more: str) -> DatasetFacts:
         (tmp_path / "cards").mkdir(exist_ok=True)
         (tmp_path / "cards" / "birds.yaml").write_text(CARD + more)
         return read_card("birds")
@@ -42,24 +43,24 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
 
 def test_class_counts_are_the_official_numbers(write: Write) -> None:
     card = write("classes: {owl: 3, wren: 2}")
-    assert (card.facts.name, card.facts.classes) == ("birds", ("owl", "wren"))
-    assert card.facts.images_per_class == (3, 2)
+    assert (card.name, card.classes) == ("birds", ("owl", "wren"))
+    assert card.images_per_class == (3, 2)
     assert (card.counts, card.archives, card.steps) == ({"owl": 3, "wren": 2}, (), "")
-    with pytest.raises(LookupError, match="birds has no lists of STARTUP"):
-        card.lists  # noqa: B018
+    with pytest.raises(DataError, match="birds has no pool labeled_80"):
+        card.listed_ids("labeled_80", None)
 
 
 def test_one_number_of_images_holds_for_every_class(write: Write) -> None:
-    assert write("classes: [owl, wren]\nimages_per_class: 7").facts.images_per_class == (7, 7)
+    assert write("classes: [owl, wren]\nimages_per_class: 7").images_per_class == (7, 7)
 
 
 def test_classes_without_counts_state_none(write: Write) -> None:
-    assert write("classes: [owl, wren]\nsplit: [3, 4]").facts.images_per_class == ()
+    assert write("classes: [owl, wren]\nsplit: [3, 4]").images_per_class == ()
 
 
 def test_fewer_images_than_there_are_may_be_used(write: Write) -> None:
     card = write("classes: {owl: 30, wren: 20}\nimages_per_class: 5")
-    assert (card.facts.images_per_class, card.counts) == ((5, 5), {"owl": 30, "wren": 20})
+    assert (card.images_per_class, card.counts) == ((5, 5), {"owl": 30, "wren": 20})
 
 
 def test_archives_are_as_in_python(write: Write) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import stat
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -13,9 +14,7 @@ from support.downloads import Server, zipped
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data.cards import Archive
 from fsbench.data.catalog import all_facts
-from fsbench.data.download import download_dataset, extract_archive, fetch_file
-
-FACTS = all_facts()["eurosat"]
+from fsbench.data.download import download_archives, extract_archive, fetch_archive
 
 
 def sha(data: bytes) -> str:
@@ -25,47 +24,42 @@ def sha(data: bytes) -> str:
 BODY = bytes(range(256)) * 40
 
 
+def fetch(server: Server, folder: Path, name: str = "a.zip", known_hash: str = "") -> Path:
+    archive = Archive(f"{server.url}/{name}")
+    return fetch_archive(archive, known_hash or f"sha256:{sha(BODY)}", folder)
+
+
 def test_a_broken_transfer_goes_on_where_it_stopped(server: Server, tmp_path: Path) -> None:
     server.files["/a.zip"], server.cut = BODY, 1000
-    with pytest.raises(DataError, match="run the same command again"):
-        fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
-    assert (tmp_path / "a.zip.part").read_bytes() == BODY[:1000]
-    assert not (tmp_path / "a.zip").exists()
-    downloaded = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
-    assert downloaded.read_bytes() == BODY
+    assert fetch(server, tmp_path).read_bytes() == BODY
     assert server.asked == [None, "bytes=1000-"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
 
-def test_a_server_without_ranges_starts_over(server: Server, tmp_path: Path) -> None:
-    server.files["/a.zip"], server.ranges = BODY, False
-    (tmp_path / "a.zip.part").write_bytes(b"old")
-    path = fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path)
-    assert path.read_bytes() == BODY
-
-
-def test_a_whole_part_is_taken(server: Server, tmp_path: Path) -> None:
-    server.files["/a.zip"] = BODY
-    (tmp_path / "a.zip.part").write_bytes(BODY)
-    assert fetch_file(f"{server.url}/a.zip", f"sha256:{sha(BODY)}", tmp_path).read_bytes() == BODY
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("start", [b"", BODY[:7], BODY])
+def test_a_part_of_an_earlier_run_is_continued(
+    server: Server, tmp_path: Path, start: bytes, ranges: bool
+) -> None:
+    server.files["/a.zip"], server.ranges = BODY, ranges
+    (tmp_path / "a.zip.part").write_bytes(start)
+    assert fetch(server, tmp_path).read_bytes() == BODY
 
 
 def test_a_file_that_is_there_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(BODY)
-    fetch_file(f"{server.url}/a.zip", f"md5:{hashlib.md5(BODY).hexdigest()}", tmp_path)
+    fetch(server, tmp_path, known_hash=f"md5:{hashlib.md5(BODY).hexdigest()}")
     assert server.asked == []
-
-
-def test_a_wrong_hash_leaves_nothing(server: Server, tmp_path: Path) -> None:
-    server.files["/a.zip"] = BODY
-    with pytest.raises(DataError, match="does not have the hash"):
-        fetch_file(f"{server.url}/a.zip", f"sha256:{'0' * 64}", tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_file_is_named(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot fetch http://127.0.0.1:\d+/gone.zip.*404"):
-        fetch_file(f"{server.url}/gone.zip", f"sha256:{'0' * 64}", tmp_path)
+        fetch(server, tmp_path, "gone.zip")
+
+
+def download(archives: Sequence[Archive], folder: Path, hashes: Sequence[str] = ()) -> None:
+    facts = all_facts()["eurosat"].model_copy(update={"archives": tuple(archives)})
+    download_archives(facts, folder, hashes)
 
 
 def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None:
@@ -75,7 +69,7 @@ def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None
         Archive(f"{server.url}/1.zip", f"sha256:{sha(first)}"),
         Archive(f"{server.url}/2.zip"),
     ]
-    download_dataset(FACTS, archives, tmp_path / "new" / "set", [sha(second).upper()])
+    download(archives, tmp_path / "new" / "set", [sha(second).upper()])
     files = sorted(p.relative_to(tmp_path / "new" / "set") for p in tmp_path.rglob("*.*"))
     assert [path.as_posix() for path in files] == ["c.txt", "x/a.txt", "x/b.txt"]
 
@@ -84,7 +78,7 @@ def test_two_archives_land_in_one_folder(server: Server, tmp_path: Path) -> None
 def test_no_download_without_the_hashes(server: Server, tmp_path: Path, hashes: list[str]) -> None:
     archives = [Archive(f"{server.url}/1.zip", "md5:x"), Archive(f"{server.url}/2.zip")]
     with pytest.raises(UsageError, match=r"1 needed.*/2.zip(.|\n)*--sha256"):
-        download_dataset(FACTS, archives, tmp_path / "set", hashes)
+        download(archives, tmp_path / "set", hashes)
     assert server.asked == []
 
 
@@ -92,7 +86,7 @@ def test_no_download_without_the_hashes(server: Server, tmp_path: Path, hashes: 
 def test_a_hash_that_is_none_is_refused_before_the_download(tmp_path: Path, text: str) -> None:
     archive = Archive("http://127.0.0.1:9/a.zip")
     with pytest.raises(UsageError, match=f"'{text}' is not a sha-256"):
-        download_dataset(FACTS, [archive], tmp_path / "set", [text])
+        download([archive], tmp_path / "set", [text])
     assert not list(tmp_path.iterdir())
 
 
@@ -124,37 +118,24 @@ def test_tars_are_unpacked_and_single_files_kept(
     packed, plain = tarred({"./x/a.txt": b"1"}, mode), b"1 2\n"
     server.files |= {f"/{name}": packed, "/list.txt": plain}
     archives = [Archive(f"{server.url}/{name}"), Archive(f"{server.url}/list.txt")]
-    download_dataset(FACTS, archives, tmp_path / "set", [sha(packed), sha(plain)])
+    download(archives, tmp_path / "set", [sha(packed), sha(plain)])
     files = {p.relative_to(tmp_path / "set").as_posix() for p in tmp_path.rglob("*.*")}
     assert files == {"x/a.txt", "list.txt"}
 
 
-@pytest.mark.parametrize("name", ["../out.txt", "a/../../out.txt"])
-def test_a_tar_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("../out.txt", ""), ("a/../../out.txt", ""), ("link", "/etc/hosts"), ("link", "../../x")],
+)
+def test_a_tar_that_leaves_the_folder_is_refused(tmp_path: Path, name: str, link: str) -> None:
     (tmp_path / "set").mkdir()
-    (tmp_path / "bad.tar").write_bytes(tarred({"fine.txt": b"", name: b"x"}))
-    with pytest.raises(DataError, match="outside the destination"):
-        extract_archive(tmp_path / "bad.tar", tmp_path / "set")
-    assert not list((tmp_path / "set").iterdir())
-
-
-@pytest.mark.parametrize("target", ["/etc/hosts", "../../elsewhere"])
-def test_a_tar_with_a_link_out_of_the_folder_is_refused(tmp_path: Path, target: str) -> None:
     with tarfile.open(tmp_path / "bad.tar", "w") as archive:
-        entry = tarfile.TarInfo("link")
-        entry.type, entry.linkname = tarfile.SYMTYPE, target
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname = (tarfile.SYMTYPE, link) if link else (tarfile.REGTYPE, "")
         archive.addfile(entry)
-    with pytest.raises(DataError, match="damaged: 'link'"):
-        extract_archive(tmp_path / "bad.tar", tmp_path)
-
-
-@pytest.mark.parametrize("cut", [0, 30, 600])
-def test_a_damaged_tar_is_named(tmp_path: Path, cut: int) -> None:
-    whole = tarred({"a": b"".join(hashlib.sha256(bytes([n])).digest() for n in range(99))}, "w:gz")
-    (tmp_path / "a.tgz").write_bytes(whole[:cut] if cut else b"no tar")
-    with pytest.raises(DataError, match=r"a.tgz is damaged"):
-        extract_archive(tmp_path / "a.tgz", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
+    with pytest.raises(DataError, match=r"bad.tar is damaged: .*outside the destination|'link'"):
+        extract_archive(tmp_path / "bad.tar", tmp_path / "set")
+    assert {path.name for path in tmp_path.rglob("*")} == {"bad.tar", "set"}
 
 
 def test_a_link_in_a_zip_becomes_a_file(tmp_path: Path) -> None:
@@ -166,11 +147,8 @@ def test_a_link_in_a_zip_becomes_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "link").is_symlink()
 
 
-def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
-    whole = bytearray(zipped({"a": b"1" * 50}))
-    whole[40] ^= 255
-    for data in (b"no zip", bytes(whole)):
-        (tmp_path / "a.zip").write_bytes(data)
-        with pytest.raises(DataError, match=r"a.zip is damaged"):
-            extract_archive(tmp_path / "a.zip", tmp_path)
-        assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+@pytest.mark.parametrize("name", ["a.zip", "a.tgz"])
+def test_a_file_that_is_no_archive_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"a web page in its place")
+    with pytest.raises(DataError, match=f"{name} is damaged"):
+        extract_archive(tmp_path / name, tmp_path)

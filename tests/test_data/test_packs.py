@@ -48,9 +48,9 @@ def test_a_real_class_folder_is_a_target_of_ones_own(packs: Path) -> None:
 @pytest.mark.parametrize("module", [chestx, cropdisease, eurosat, isic])
 def test_lists_have_the_pinned_hash_and_the_official_counts(packs: Path, module: Any) -> None:
     splits = packs / "startup_splits"
-    ids = [module.LISTS.ids(part, splits, "x") for part in ("labeled_80", "unlabeled_20")]
-    assert hash_lines(sorted(ids[0])) == module.LISTS.labeled_80_hash
-    assert hash_lines(sorted(ids[0] | ids[1])) == module.LISTS.full_hash
+    ids = [module.FACTS.listed_ids(part, splits) for part in ("labeled_80", "unlabeled_20")]
+    assert hash_lines(sorted(ids[0])) == module.FACTS.startup.labeled_80_hash
+    assert hash_lines(sorted(ids[0] | ids[1])) == module.FACTS.startup.full_hash
     assert not ids[0] & ids[1]
     assert len(ids[0] | ids[1]) == sum(module.FACTS.images_per_class)
     if "/" in next(iter(ids[0])):

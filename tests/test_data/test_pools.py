@@ -8,8 +8,8 @@ import pytest
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_target
-from fsbench.data.assembly import without_suffix
 from fsbench.data.base import hash_lines
+from fsbench.data.files import without_suffix
 from fsbench.data.targets import chestx as chestx_module
 
 
@@ -31,9 +31,10 @@ def test_the_official_list_with_all_its_images_is_complete(
     chestx: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = ["00000001_000", "00000003_000"]
-    lists = chestx_module.LISTS
-    official = replace(lists, labeled_80_hash=hash_lines(ids))
-    monkeypatch.setattr(chestx_module, "LISTS", official)
+    facts = chestx_module.FACTS
+    assert facts.startup is not None
+    official = replace(facts.startup, labeled_80_hash=hash_lines(ids))
+    monkeypatch.setattr(chestx_module, "FACTS", facts.model_copy(update={"startup": official}))
     write_list(chestx.parent / "mine", "img_path\n00000003_000.png\n00000001_000.png\n")
     roots = DataRoots.parse([str(chestx.parent), f"startup_splits={chestx.parent / 'mine'}"])
     assert load_target("chestx", roots, "labeled_80").flags == set()

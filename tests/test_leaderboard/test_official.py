@@ -192,8 +192,8 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
     spec = EpisodicSpec(image=ImageSpec(input_size=64))
     outcomes = fakes.episodes(spec, fakes.official("eurosat"), range(600), 0.5)
     for name, ids, images in (
-        ("forged", eurosat.LISTS.full_hash, "f"),
-        ("honest", eurosat.LISTS.full_hash, "e"),
+        ("forged", eurosat.FACTS.startup.full_hash, "f"),
+        ("honest", eurosat.FACTS.startup.full_hash, "e"),
         ("renamed", "d" * 64, "e"),
     ):
         data = fakes.official("eurosat").model_copy(

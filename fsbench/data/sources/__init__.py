@@ -2,10 +2,10 @@
 
 A file defines
 
-    FACTS     DatasetFacts: classes, official counts, layout, licence, citation; from a card
-              (fsbench/data/cards/NAME.yaml) for the sets of the suite
+    FACTS     DatasetFacts: classes, official counts, layout, licence, citation, archives; from a
+              card (fsbench/data/cards/NAME.yaml) for the sets of the suite
     load      (folder, cache) -> SourceListing: the training and validation images below `folder`
-    ARCHIVES  optional: archives that `fsbench data download` fetches
+    arrange   optional, (folder): moves unpacked files to where `load` expects them
 
 All files share these names because the registry reads them.
 """

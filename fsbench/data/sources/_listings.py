@@ -1,6 +1,6 @@
 """Listings of several sources: files of fixed-size records, and a derived validation part."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts, Flag
+from fsbench.core.schema import Flag
+from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path
 from fsbench.data.image_folder import stamp_files
 from fsbench.data.images import open_rgb
@@ -34,27 +35,27 @@ def read_fixed_records(path: Path, size: int, skip: int = 0) -> Pixels:
     return data.reshape(-1, size)
 
 
-def list_cifar(
-    facts: DatasetFacts, folder: Path, base: str, names: tuple[Sequence[str], Sequence[str]]
-) -> SourceListing:
-    """List CIFAR-10 or -100 in its binary version; names: files of the train and test images.
+def cifar_source(
+    facts: DatasetFacts, base: str, train: Sequence[str], test: Sequence[str]
+) -> Callable[[Path, Path], SourceListing]:
+    """Return the `load` of CIFAR-10 or -100 in its binary version; train, test: file names.
 
     A record is one label (CIFAR-100: the coarse and the fine one), then the pixels (3, 32, 32).
     """
     n_labels = len(facts.classes) // 100 + 1
-    folder = find_path(folder, base) or folder
-    paths = [[require_path(folder, name, facts) for name in part] for part in names]
-    parts = [
-        np.concatenate([read_fixed_records(path, n_labels + 3072) for path in p]) for p in paths
-    ]
-    train, test = (
-        (
-            part[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1),
-            part[:, n_labels - 1].astype(np.int64),
-        )
-        for part in parts
-    )
-    return list_parts(facts, train, test, [path for part in paths for path in part])
+
+    def read_part(paths: Sequence[Path]) -> Part:
+        records = np.concatenate([read_fixed_records(path, n_labels + 3072) for path in paths])
+        pixels = records[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return pixels, records[:, n_labels - 1].astype(np.int64)
+
+    def load(folder: Path, cache: Path) -> SourceListing:
+        """Load CIFAR below `folder`. Raises DataError for missing or damaged files."""
+        folder = find_path(folder, base) or folder
+        paths = [[require_path(folder, name, facts) for name in part] for part in (train, test)]
+        return list_parts(facts, read_part(paths[0]), read_part(paths[1]), [*paths[0], *paths[1]])
+
+    return load
 
 
 def list_parts(facts: DatasetFacts, train: Part, test: Part, files: list[Path]) -> SourceListing:

@@ -23,27 +23,25 @@ TREE = "101_ObjectCategories"
 BASE = "caltech101"
 """The folder that holds all, as torchvision names it."""
 
-CARD = read_card("caltech101")
-FACTS, ARCHIVES = CARD.facts, CARD.archives
-COUNTS = CARD.counts
-"""Number of images by class, 8,677 in all."""
+FACTS = read_card("caltech101")
 
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load 30 images of every class, and test on the others. Raises DataError for wrong classes."""
-    images = _read_tree(folder).labelled(tuple(COUNTS))
+    images = _read_tree(folder).labelled(FACTS.classes)
     labels = [label for label, _ in images]
     ids = [f"{path.parent.name}/{path.name}" for _, path in images]
     selected = select_by_hash(labels, ids, PER_CLASS, FACTS.name, "train")
     others = sorted({*range(len(images))} - {*selected})
     used, test = ([images[i] for i in part] for part in (selected, others))
-    return split_validation(FACTS, used, Counter(labels) == dict(enumerate(COUNTS.values())), test)
+    complete = Counter(labels) == dict(enumerate(FACTS.counts.values()))
+    return split_validation(FACTS, used, complete, test)
 
 
 def _read_tree(folder: Path) -> ClassTree:
     """Return the class folders in the folder caltech101: `folder` or the one in it."""
     tree = ClassTree.read(find_inner_folder(folder.absolute(), BASE, TREE, FACTS) / TREE)
-    wrong = sorted(tree.images.keys() - {*COUNTS, BACKGROUND})
+    wrong = sorted(tree.images.keys() - {*FACTS.classes, BACKGROUND})
     if wrong or BACKGROUND not in tree.images or len(tree.images) < 3:
         raise DataError(
             f"{tree.root} is not Caltech-101: "

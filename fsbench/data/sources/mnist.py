@@ -16,8 +16,7 @@ from fsbench.data.sources._listings import Part, list_parts, read_fixed_records
 from fsbench.data.splits import require_path
 
 SIDE, IMAGE_HEADER, LABEL_HEADER = 28, 16, 8
-CARD = read_card("mnist")
-FACTS, ARCHIVES = CARD.facts, CARD.archives
+FACTS = read_card("mnist")
 
 
 def arrange(folder: Path) -> None:

@@ -18,8 +18,7 @@ from fsbench.data.splits import ListedImage, find_inner_folder, read_lines
 BASE = "oxford-iiit-pet"
 """The folder name that torchvision expects."""
 
-CARD = read_card("pets")
-FACTS, ARCHIVES = CARD.facts, CARD.archives
+FACTS = read_card("pets")
 
 
 def load(folder: Path, cache: Path) -> SourceListing:

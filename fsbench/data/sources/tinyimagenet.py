@@ -24,8 +24,7 @@ from fsbench.data.splits import read_lines
 TRAIN, VAL = 500, 50
 """Images per class."""
 
-CARD = read_card("tinyimagenet")
-FACTS, ARCHIVES = CARD.facts, CARD.archives
+FACTS = read_card("tinyimagenet")
 
 
 def load(folder: Path, cache: Path) -> SourceListing:

@@ -6,8 +6,6 @@ A file defines
                 is stated and not computed comes from a card, fsbench/data/cards/NAME.yaml
     load        (folder, pool, splits) -> TargetDataset: the images below `folder`
     load_names  optional, the same from the label file alone: images that need not be there
-    ARCHIVES    optional: archives that `fsbench data download` fetches
-    STEPS       optional: what users do by hand to get the images
     arrange     optional, (folder): moves unpacked files to where `load` expects them
 
 All files share these names because the registry reads them.

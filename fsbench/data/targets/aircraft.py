@@ -7,17 +7,17 @@ torchvision's default split is `trainval` (6,667).
 from collections.abc import Iterator
 from pathlib import Path
 
-from fsbench.core.schema import DatasetFacts
+from fsbench.data.cards import read_card
 from fsbench.data.splits import ListedImage, official_target, read_lines, require_path
 
+FACTS = read_card("aircraft")
 
-def _read_list(base: Path, part: str, facts: DatasetFacts) -> Iterator[ListedImage]:
-    table = require_path(base, f"data/images_variant_{part}.txt", facts)
+
+def _read_list(base: Path, part: str) -> Iterator[ListedImage]:
+    table = require_path(base, f"data/images_variant_{part}.txt", FACTS)
     for line in read_lines(table):
         number, _, variant = line.partition(" ")
-        yield ListedImage.of(facts, table, f"{number}.jpg", variant)
+        yield ListedImage.of(FACTS, table, f"{number}.jpg", variant)
 
 
-FACTS, ARCHIVES, load = official_target(
-    "aircraft", "data/images", _read_list, base="fgvc-aircraft-2013b"
-)
+load = official_target(FACTS, "data/images", _read_list, base="fgvc-aircraft-2013b")

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
-from fsbench.data import assembly
-from fsbench.data.assembly import ImageRow, assemble, without_suffix
+from fsbench.data.assembly import ImageRow, assemble, locate_images, require_listed_once
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
-from fsbench.data.files import find_first, list_folders, list_images, read_csv_columns
+from fsbench.data.files import find_first, list_folders, read_csv_columns, without_suffix
 from fsbench.data.splits import require_path
 
-CARD = read_card("chestx")
-FACTS, STEPS, LISTS = CARD.facts, CARD.steps, CARD.lists
+FACTS = read_card("chestx")
 OTHER_LABELS = (
     "No Finding", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Hernia", "Pleural_Thickening",
     "Pneumonia",
@@ -31,20 +29,15 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     """
     table = _find_table(folder)
     trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
-    files = (tree / path for tree in trees or [folder] for path in list_images(tree))
-    images = assembly.index_images(path.relative_to(folder).as_posix() for path in files)
-    rows, notes = assembly.match_labels(table, _read_findings(table), images)
-    dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    rows, notes = locate_images(folder, trees or [folder], table, _read_findings(table))
+    dataset = assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes)
     return dataset.with_groups(get_patient)
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """List all images of the label file, present on disk or not; raises like `load`."""
-    findings = _read_findings(_find_table(folder))
-    rows = [ImageRow(label, name, f"images/{name}.png") for name, label in findings]
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).with_groups(
-        get_patient
-    )
+    rows = _read_findings(_find_table(folder))
+    return assemble(FACTS, folder, rows, pool=pool, splits=splits).with_groups(get_patient)
 
 
 def _find_table(folder: Path) -> Path:
@@ -56,13 +49,13 @@ def get_patient(image: str) -> str:
     return image.partition("_")[0]
 
 
-def _read_findings(table: Path) -> list[tuple[str, int]]:
-    """Return (image id, class id) of the images whose only finding is one of the seven."""
-    labels = []
+def _read_findings(table: Path) -> list[ImageRow]:
+    """Return the images whose only finding is one of the seven."""
+    images = []
     all_findings = {*FACTS.classes, *OTHER_LABELS}
     rows = read_csv_columns(table, ["Image Index", "Finding Labels"])
     # also where one of two rows is left out, such as a.png with Mass and with Mass|Nodule
-    assembly.require_listed_once(table, [without_suffix(name) for name, _ in rows])
+    require_listed_once(table, [without_suffix(name) for name, _ in rows])
     for name, findings in rows:
         if unknown := set(findings.split("|")) - all_findings:
             raise DataError(
@@ -70,5 +63,7 @@ def _read_findings(table: Path) -> list[tuple[str, int]]:
                 fix=f"use the official file; its findings are {', '.join(sorted(all_findings))}",
             )
         if findings in FACTS.classes:
-            labels.append((without_suffix(name), FACTS.classes.index(findings)))
-    return labels
+            image_id = without_suffix(name)
+            label = FACTS.classes.index(findings)
+            images.append(ImageRow(label, image_id, f"images/{image_id}.png"))
+    return images

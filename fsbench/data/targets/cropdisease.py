@@ -14,11 +14,9 @@ from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
-from fsbench.data.download import merge_entry
 from fsbench.data.files import list_folders
 
-CARD = read_card("cropdisease")
-FACTS, ARCHIVES, STEPS, LISTS = CARD.facts, CARD.archives, CARD.steps, CARD.lists
+FACTS = read_card("cropdisease")
 COPY = re.compile(r" *copy *\d* *$")
 MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
 """Folder of the republished PlantVillage, which has renamed files and shorter class names."""
@@ -35,7 +33,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     if pool == "full" and len(rows) > sum(FACTS.images_per_class):
         rows, selection = _kaggle_part(rows, splits)
         notes += selection
-    dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    dataset = assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes)
     return dataset.with_groups(get_photo)
 
 
@@ -46,8 +44,7 @@ def arrange(folder: Path) -> None:
         name = entry.name.replace("Cherry___", "Cherry_(including_sour)___")
         name = name.replace("Corn___", "Corn_(maize)___").replace("Common_rust", "Common_rust_")
         if name in FACTS.classes:
-            (folder / "color").mkdir(exist_ok=True)
-            merge_entry(entry, folder / "color" / name)
+            shutil.copytree(entry, folder / "color" / name, dirs_exist_ok=True)
     shutil.rmtree(tree, ignore_errors=True)
 
 
@@ -60,9 +57,7 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
             fix="use the official lists",
         )
     rows = [ImageRow(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits).with_groups(
-        get_photo
-    )
+    return assemble(FACTS, folder, rows, pool=pool, splits=splits).with_groups(get_photo)
 
 
 def get_photo(image: str) -> str:
@@ -91,8 +86,6 @@ def _kaggle_part(
     return selected, (f"{len(selected)} of {len(rows)} images are named by STARTUP's lists",)
 
 
-def _listed_ids(splits: Path | None) -> frozenset[str]:
+def _listed_ids(splits: Path | None) -> set[str]:
     """Return the ids in both of STARTUP's lists: all files of the Kaggle train folder."""
-    return LISTS.ids("labeled_80", splits, FACTS.name) | LISTS.ids(
-        "unlabeled_20", splits, FACTS.name
-    )
+    return FACTS.listed_ids("labeled_80", splits) | FACTS.listed_ids("unlabeled_20", splits)

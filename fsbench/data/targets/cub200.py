@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.schema import DatasetFacts
+from fsbench.data.cards import read_card
 from fsbench.data.splits import ListedImage, official_target, read_lines
 
+FACTS = read_card("cub200")
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
 """One line per image: its number, then its path, its label, or 1 for train."""
 
 
-def _read_list(base: Path, part: str, facts: DatasetFacts) -> Iterator[ListedImage]:
+def _read_list(base: Path, part: str) -> Iterator[ListedImage]:
     paths, labels, trained = (_read_table(base / name) for name in TABLES)
     if not paths.keys() == labels.keys() == trained.keys():
         raise DataError(
@@ -27,7 +28,7 @@ def _read_list(base: Path, part: str, facts: DatasetFacts) -> Iterator[ListedIma
     for number, path in paths.items():
         if (trained[number] == "1") == (part == "train"):
             name = path.partition("/")[0]
-            yield ListedImage.of(facts, base / TABLES[1], path, name, labels[number])
+            yield ListedImage.of(FACTS, base / TABLES[1], path, name, labels[number])
 
 
 def _read_table(path: Path) -> dict[str, str]:
@@ -40,4 +41,4 @@ def _read_table(path: Path) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-FACTS, ARCHIVES, load = official_target("cub200", "images", _read_list, base="CUB_200_2011")
+load = official_target(FACTS, "images", _read_list, base="CUB_200_2011")

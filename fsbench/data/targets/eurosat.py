@@ -12,8 +12,7 @@ from fsbench.data.images import open_rgb
 BANDS = ("EuroSAT_MS", "EuroSATallBands")
 """Folders of the archive of all 13 bands, which is another data set."""
 
-CARD = read_card("eurosat")
-FACTS, ARCHIVES, LISTS = CARD.facts, CARD.archives, CARD.lists
+FACTS = read_card("eurosat")
 TIF = "ds/images/remote_sensing/otherDatasets/sentinel_2/tif"
 TREES = ("2750", "EuroSAT_RGB", "EuroSAT", ".", *BANDS, TIF)
 
@@ -30,4 +29,4 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
                 "EuroSATallBands), not to EuroSAT (RGB)",
                 fix=f"fetch EuroSAT.zip or EuroSAT_RGB.zip: {FACTS.download}",
             ) from error
-    return assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
+    return assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes)

@@ -7,20 +7,22 @@ per class; the validation part is left out, as in the linear probe of SEAL (CVPR
 from collections.abc import Iterator
 from pathlib import Path
 
-from fsbench.core.schema import DatasetFacts
+from fsbench.data.cards import read_card
 from fsbench.data.splits import UNREADABLE, ListedImage, missing_error, official_target
 
+FACTS = read_card("flowers102")
 
-def _read_list(base: Path, part: str, facts: DatasetFacts) -> Iterator[ListedImage]:
+
+def _read_list(base: Path, part: str) -> Iterator[ListedImage]:
     from scipy.io.matlab import MatReadError
     from torchvision.datasets import Flowers102
 
     try:
         dataset = Flowers102(base.parent, split=part, download=False)
     except (MatReadError, *UNREADABLE) as error:
-        raise missing_error(base, "the official imagelabels.mat and setid.mat", facts) from error
+        raise missing_error(base, "the official imagelabels.mat and setid.mat", FACTS) from error
     for label, path in zip(dataset._labels, dataset._image_files, strict=True):
         yield ListedImage(label, path.name)
 
 
-FACTS, ARCHIVES, load = official_target("flowers102", "jpg", _read_list, base="flowers-102")
+load = official_target(FACTS, "jpg", _read_list, base="flowers-102")

@@ -4,10 +4,16 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import ImageRow, assemble, index_images, match_labels, without_suffix
+from fsbench.data.assembly import ImageRow, assemble, locate_images
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
-from fsbench.data.files import find_inside, find_path, list_folders, list_images, read_csv_columns
+from fsbench.data.files import (
+    find_inside,
+    find_path,
+    list_folders,
+    read_csv_columns,
+    without_suffix,
+)
 from fsbench.data.splits import require_path
 
 IMAGES = "ISIC2018_Task3_Training_Input"
@@ -16,8 +22,7 @@ TABLE = "ISIC2018_Task3_Training_GroundTruth"
 METADATA = ("HAM10000_metadata.csv", "HAM10000_metadata", "HAM10000_metadata.tab")
 """File names of the table of Kaggle and Dataverse: image_id, lesion_id, dx (the diagnosis)."""
 
-CARD = read_card("isic")
-FACTS, ARCHIVES, STEPS, LISTS = CARD.facts, CARD.archives, CARD.steps, CARD.lists
+FACTS = read_card("isic")
 LESIONS = (
     ("ISIC2018_Task3_Training_LesionGroupings.csv", "image"),
     *((name, "image_id") for name in METADATA),
@@ -33,18 +38,14 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     table = _find_table(folder)
     bases = (folder, *list_folders(folder))
     trees = [tree for base in bases for name in FOLDERS if (tree := find_path(base, name))]
-    paths = (tree / path for tree in trees or [folder] for path in list_images(tree))
-    images = index_images(path.relative_to(folder).as_posix() for path in paths)
-    rows, notes = match_labels(table, _read_classes(table), images)
-    dataset = assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits, notes=notes)
-    return _with_lesions(dataset)
+    rows, notes = locate_images(folder, trees or [folder], table, _read_rows(table))
+    return _with_lesions(assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes))
 
 
 def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
     """List all images of the label file, present on disk or not; raises like `load`."""
-    labels = _read_classes(_find_table(folder))
-    rows = [ImageRow(label, name, f"{IMAGES}/{name}.jpg") for name, label in labels]
-    return _with_lesions(assemble(FACTS, folder, rows, pool=pool, lists=LISTS, splits=splits))
+    rows = _read_rows(_find_table(folder))
+    return _with_lesions(assemble(FACTS, folder, rows, pool=pool, splits=splits))
 
 
 def _find_table(folder: Path) -> Path:
@@ -76,10 +77,16 @@ def _read_lesions(folder: Path) -> dict[str, str]:
     return {}
 
 
-def _read_classes(table: Path) -> list[tuple[str, int]]:
-    """Return (image id, class id) of every row; by column name, because re-sorted copies exist."""
-    if table.name.lower().startswith("ham10000"):
-        return _read_diagnoses(table)
+def _read_rows(table: Path) -> list[ImageRow]:
+    """Return the images that a label file of the challenge, Kaggle or Dataverse names."""
+    is_metadata = table.name.lower().startswith("ham10000")
+    labels = (_read_diagnoses if is_metadata else _read_marks)(table)
+    ids = [(without_suffix(name), label) for name, label in labels]
+    return [ImageRow(label, i, f"{IMAGES}/{i}.jpg") for i, label in ids]
+
+
+def _read_marks(table: Path) -> list[tuple[str, int]]:
+    """Return (image, class id) of every row; by column name, because re-sorted copies exist."""
     labels = []
     for name, *values in read_csv_columns(table, ["image", *FACTS.classes]):
         try:
@@ -89,20 +96,18 @@ def _read_classes(table: Path) -> list[tuple[str, int]]:
                 f"{table}, row of {name}: {', '.join(values)} are not 0 and 1",
                 fix="use the official file",
             ) from error
-        marked = [place for place, mark in enumerate(marks) if mark]
-        if len(marked) != 1:
+        if sum(marks) != 1:
             raise DataError(
-                f"{table}: {name} has {len(marked)} labels, one is expected",
+                f"{table}: {name} has {sum(marks)} labels, one is expected",
                 fix="use the official file",
             )
-        labels.append((without_suffix(name), marked[0]))
+        labels.append((name, marks.index(1)))
     return labels
 
 
 def _read_diagnoses(table: Path) -> list[tuple[str, int]]:
-    """Return (image id, class id) of every row of HAM10000_metadata.csv."""
-    columns = read_csv_columns(table, ["image_id", "dx"])
-    rows = [(without_suffix(name), dx.upper()) for name, dx in columns]
+    """Return (image, class id) of every row of HAM10000_metadata.csv."""
+    rows = [(name, dx.upper()) for name, dx in read_csv_columns(table, ["image_id", "dx"])]
     if unknown := sorted({dx for _, dx in rows} - set(FACTS.classes)):
         raise DataError(
             f"{table} has the unknown diagnosis '{unknown[0].lower()}'", fix="use the official file"

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fsbench.core.schema import DatasetFacts
+from fsbench.data.cards import read_card
 from fsbench.data.splits import ListedImage, official_target, read_lines, require_path
 
+FACTS = read_card("mit67")
 
-def _read_list(folder: Path, part: str, facts: DatasetFacts) -> Iterator[ListedImage]:
-    table = require_path(folder, f"{part.title()}Images.txt", facts)
+
+def _read_list(folder: Path, part: str) -> Iterator[ListedImage]:
+    table = require_path(folder, f"{part.title()}Images.txt", FACTS)
     for line in read_lines(table):
-        yield ListedImage.of(facts, table, line, line.partition("/")[0])
+        yield ListedImage.of(FACTS, table, line, line.partition("/")[0])
 
 
-FACTS, ARCHIVES, load = official_target("mit67", "Images/", _read_list)
+load = official_target(FACTS, "Images/", _read_list)
