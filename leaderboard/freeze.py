@@ -25,7 +25,7 @@ def freeze_board(
     Raises UsageError if there is no board, if it is frozen or named like an official board, and if
     its columns are missing or ambiguous; ValidationFailed for entries that break a rule.
     """
-    board = Board.existing(folder)
+    board = Board.open(folder)
     with board.lock():
         file = board.file
         if file.version is not None:

@@ -129,7 +129,7 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
     The history of the board is brought up to date. Raises UsageError for a README without the two
     marks between which the tables stand.
     """
-    board, path = Board.existing(folder), folder / README_FILE
+    board, path = Board.open(folder), folder / README_FILE
     text = path.read_text(encoding="utf8") if path.is_file() else ""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -33,7 +33,6 @@ from fsbench.results.entry import (
     ENTRY_FILE,
     MAX_ENTRY,
     Entry,
-    EntryFile,
     Loaded,
     parse_entry,
     read_content,
@@ -81,27 +80,15 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class BoardEntry:
-    """An entry with its results, each checked, and what counts of its badges."""
+class BoardEntry(Entry):
+    """An entry of a board, and what counts of its badges."""
 
-    entry: Entry
     verification: Verification = field(default_factory=Verification)
 
-    @property
-    def name(self) -> str:
-        return self.entry.name
-
-    @property
-    def file(self) -> EntryFile:
-        return self.entry.file
-
-    @property
-    def digest(self) -> str:
-        return self.entry.digest
-
-    @property
-    def cells(self) -> tuple[Loaded, ...]:
-        return self.entry.cells
+    @classmethod
+    def of(cls, entry: Entry, verification: Verification | None = None) -> "BoardEntry":
+        parts = (entry.folder, entry.file, entry.digest, entry.cells)
+        return cls(*parts, verification or Verification())
 
     @property
     def results(self) -> list[Result]:
@@ -110,7 +97,22 @@ class BoardEntry:
     @cached_property
     def networks(self) -> tuple[Network, ...]:
         """All models, the seeds of the row first, by seed."""
-        return list_networks(self.entry)
+        controls = {self.file.models[i].identity for i in self.file.controls}
+        cells: dict[str, list[Loaded]] = {}
+        for cell in self.cells:
+            cells.setdefault(cell.result.backbone.identity, []).append(cell)
+        networks = []
+        for is_control in (False, True):
+            part = [c for identity, c in cells.items() if (identity in controls) == is_control]
+            seeds = [seed_of(own[0].result.backbone) for own in part]
+            if len(set(seeds)) < len(seeds):
+                seeds = list(range(len(seeds)))
+            word = "control" if is_control else "seed"
+            for seed, own in sorted(zip(seeds, part, strict=True), key=lambda pair: pair[0]):
+                alone = len(part) == 1 and not is_control
+                name = self.name if alone else f"{self.name} {word} {seed}"
+                networks.append(Network(name, own[0].result.backbone, tuple(own), seed, is_control))
+        return tuple(networks)
 
     @property
     def seeds(self) -> tuple[Network, ...]:
@@ -127,26 +129,6 @@ def complete_file(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:
     return file.model_copy(update={"pooled": several})
 
 
-def list_networks(entry: Entry) -> tuple[Network, ...]:
-    """Return the models of an entry, the seeds of the row first, by seed."""
-    controls = {entry.file.models[i].identity for i in entry.file.controls}
-    cells: dict[str, list[Loaded]] = {}
-    for cell in entry.cells:
-        cells.setdefault(cell.result.backbone.identity, []).append(cell)
-    networks = []
-    for is_control in (False, True):
-        part = [c for identity, c in cells.items() if (identity in controls) == is_control]
-        seeds = [seed_of(own[0].result.backbone) for own in part]
-        if len(set(seeds)) < len(seeds):
-            seeds = list(range(len(seeds)))
-        word = "control" if is_control else "seed"
-        for seed, own in sorted(zip(seeds, part, strict=True), key=lambda pair: pair[0]):
-            alone = len(part) == 1 and not is_control
-            name = entry.name if alone else f"{entry.name} {word} {seed}"
-            networks.append(Network(name, own[0].result.backbone, tuple(own), seed, is_control))
-    return tuple(networks)
-
-
 def is_control(facts: BackboneFacts) -> bool:
     """Return whether a network is random, or trained without any method."""
     return facts.random_init is not None or bool(facts.training and facts.training.plain)
@@ -159,6 +141,10 @@ def seed_of(facts: BackboneFacts) -> int:
     return facts.random_init or 0
 
 
+DEFAULT = BoardFile(name="board")
+"""Settings of a folder without board.json."""
+
+
 @dataclass(frozen=True)
 class Board:
     """A board folder and its settings."""
@@ -167,22 +153,24 @@ class Board:
     file: BoardFile
 
     @classmethod
-    def open(cls, folder: Path) -> "Board":
-        """Open the board at `folder`, which may not exist. Raises ValidationFailed, UsageError."""
+    def open(cls, folder: Path, *, new: bool = False) -> "Board":
+        """Open the board in a folder. Raises ValidationFailed for a damaged one, and UsageError.
+
+        new: whether it may hold no board yet, but for one in a folder inside it.
+        """
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--board {folder} is a file", fix="give a folder")
         path = folder / BOARD_FILE
-        default = BoardFile(name="board")
-        return cls(folder, official.read_board_file(path) if path.is_file() else default)
-
-    @classmethod
-    def existing(cls, folder: Path) -> "Board":
-        """Open the board at `folder`, which must exist. Raises ValidationFailed, UsageError."""
-        if not folder.exists():
-            raise UsageError(
-                f"there is no board at {folder}", fix="fsbench submit RESULTS --board DIR makes one"
-            )
-        return cls.open(folder)
+        board = cls(folder, official.read_board_file(path) if path.is_file() else DEFAULT)
+        if not path.is_file() and not board.names():
+            for inside in sorted(folder.glob(f"*/{BOARD_FILE}")):
+                raise UsageError(
+                    f"{folder} is no board, but contains one", fix=f"give --board {inside.parent}"
+                )
+            if not new:
+                fix = "fsbench leaderboard init --board DIR starts one, as does the first submit"
+                raise UsageError(f"there is no board at {folder}", fix=fix)
+        return board
 
     @cached_property
     def history(self) -> History:
@@ -229,7 +217,7 @@ class Board:
         results = [(c.result.backbone.identity, str(c.result.column)) for c in entry.cells]
         signers, history, verdicts = self.file.signers, self.history, self.verdicts
         verification = read_verification(folder, entry.digest, results, signers, history, verdicts)
-        return BoardEntry(entry, verification)
+        return BoardEntry.of(entry, verification)
 
     def network(self, name: str) -> tuple[BoardEntry, Network]:
         """Return a network by its name: an entry, or a seed of one, e.g. `lw seed 1`.
@@ -283,7 +271,7 @@ class Board:
 
     def name_controls(self, names: Sequence[str]) -> None:
         """Add those of these entries that others can be compared with to the board's controls."""
-        file = Board.open(self.folder).file
+        file = Board.open(self.folder, new=True).file
         plain = [name for name in names if is_control(self.entry(name).seeds[0].facts)]
         if fresh := tuple(name for name in plain if name not in file.controls):
             file = file.model_copy(update={"controls": (*file.controls, *fresh)})
@@ -315,15 +303,15 @@ class Board:
         Returns what changed if it replaces one.
         """
         name, replaced = submission.name, self.taken(submission.name)
-        before = self.entry(replaced).entry if replaced else None
+        before = self.entry(replaced) if replaced else None
 
-        def write(new: Path) -> Entry:
+        def write(new: Path) -> None:
             if (badges := self.folder / name / BADGES).is_dir():  # a failed one is not lost
                 shutil.copytree(badges, new / BADGES)
-            return write_submission(new, submission, sign_with)
+            write_submission(new, submission, sign_with)
 
-        after = place_entry(self.folder, name, replaced, write)
-        return describe_replacement(before, after) if before else ""
+        place_entry(self.folder, name, replaced, write)
+        return describe_replacement(before, self.entry(name)) if before else ""
 
     def remove(self, name: str, reason: str) -> None:
         """Take an entry from the board; its digest and outcomes do not come back.
@@ -336,7 +324,7 @@ class Board:
             self.settle()
             if name not in self.names():
                 raise UnknownName("entry", name, self.names())
-            event = Board.open(self.folder).history.current[name]
+            event = Board.open(self.folder, new=True).history.current[name]
             gone = event.model_copy(update={"date": now(), "event": "removed", "reason": reason})
             append_lines(self.folder / HISTORY_FILE, [gone])
             shutil.rmtree(self.folder / name)
@@ -347,7 +335,7 @@ class Board:
         What the first entries decide is written to board.json: the columns of a new track, and the
         rows whose spread between seeds is pooled. The caller holds the lock.
         """
-        board = Board.open(self.folder)
+        board = Board.open(self.folder, new=True)
         events = board.history.list_changes([board.identify(name) for name in board.names()])
         append_lines(self.folder / HISTORY_FILE, events)
         known, signers = set(board.verdicts), board.file.signers
@@ -379,12 +367,12 @@ class Board:
             yield
 
 
-def write_submission(folder: Path, submission: "Submission", sign_with: Path | None) -> Entry:
+def write_submission(folder: Path, submission: "Submission", sign_with: Path | None) -> None:
     """Write an entry folder from parsed records; no submitted file is copied.
 
     sign_with: the SSH key that signs entry.json, which names the digest of the outcomes.
     """
-    entry = write_entry(
+    write_entry(
         folder,
         [(cell.result, cell.records) for cell in submission.cells],
         submission.controls,
@@ -396,49 +384,36 @@ def write_submission(folder: Path, submission: "Submission", sign_with: Path | N
     )
     if sign_with is not None:
         signatures.sign_file(folder / ENTRY_FILE, sign_with, signatures.ENTRY_NAMESPACE)
-    return entry
 
 
-def describe_replacement(before: Entry, after: Entry) -> str:
+def describe_replacement(before: BoardEntry, after: BoardEntry) -> str:
     """Return which columns and seeds came and went, in one sentence."""
+    columns = ({str(result.column) for result in entry.results} for entry in (before, after))
+    seeds = ({str(network.seed) for network in entry.seeds} for entry in (before, after))
     parts = []
-    for what, old, new in (
-        ("column", columns_of(before), columns_of(after)),
-        ("seed", seeds_of(before), seeds_of(after)),
-    ):
+    for what, (old, new) in (("column", columns), ("seed", seeds)):
         for verb, some in (("came", new - old), ("went", old - new)):
             if some:
                 parts.append(f"{verb}: {what}{'s' * (len(some) > 1)} {', '.join(sorted(some))}")
-    same = "the same columns and seeds"
-    return f"{after.name} replaced; {'; '.join(parts) or same}"
-
-
-def columns_of(entry: Entry) -> set[str]:
-    return {str(cell.result.column) for cell in entry.cells}
-
-
-def seeds_of(entry: Entry) -> set[str]:
-    networks = [network for network in list_networks(entry) if not network.is_control]
-    return {str(network.seed) for network in networks}
+    return f"{after.name} replaced; {'; '.join(parts) or 'the same columns and seeds'}"
 
 
 def place_entry(
-    board: Path, name: str, replaced: str | None, write: Callable[[Path], Entry]
-) -> Entry:
+    board: Path, name: str, replaced: str | None, write: Callable[[Path], None]
+) -> None:
     """Write an entry, then move it to BOARD/name and remove the entry `replaced`.
 
     Readers see only the two renames. The caller holds the board's lock.
     """
     staging = Path(mkdtemp(prefix=STAGING_PREFIX, dir=board))
     try:
-        entry = write(staging / NEW / name)
+        write(staging / NEW / name)
         if replaced is not None:
             (staging / OLD).mkdir()
             (board / replaced).rename(staging / OLD / replaced)
         (staging / NEW / name).rename(board / name)
     finally:
         settle_staging(board, staging)
-    return entry
 
 
 def recover_entries(board: Path) -> None:

@@ -317,7 +317,7 @@ def find_backbone(network: Network) -> BackboneFacts:
 def declaration_of(entry: BoardEntry) -> Declaration:
     """Return what the submitter declares. Raises ValidationFailed for a results folder."""
     if entry.file.declaration is None:
-        raise ValidationFailed(f"{entry.entry.folder} declares nothing", fix="submit the results")
+        raise ValidationFailed(f"{entry.folder} declares nothing", fix="submit the results")
     return entry.file.declaration
 
 

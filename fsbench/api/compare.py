@@ -541,7 +541,7 @@ def results_of(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Col
     elif board is None:
         raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
     else:
-        entry, network = Board.existing(Path(board)).network(str(source))
+        entry, network = Board.open(Path(board)).network(str(source))
         loaded = network.cells
         keys_of_results = ((c.result.backbone.identity, str(c.result.column)) for c in loaded)
         reported = {key[1] for key in keys_of_results if key not in entry.verification.verdicts}

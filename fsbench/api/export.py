@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.io import read_mapping, write_atomic
+from fsbench.core.io import write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
@@ -22,7 +22,7 @@ from fsbench.results.entry import Loaded
 from fsbench.results.names import model_name
 from fsbench.results.verification import read_cells
 from leaderboard.badges import SELF_REPORTED
-from leaderboard.intake.submission import KEYS, find_declaration, rename_keys
+from leaderboard.intake.submission import find_declaration, read_fields
 from leaderboard.reports.render import escape_markdown, to_percent
 from leaderboard.reports.table import DATASET_TITLES
 from leaderboard.store import Board
@@ -103,7 +103,7 @@ def read_numbers(results: Path, model: str | None) -> ModelNumbers:
             fix=f"name one with -m: {listed}",
         )
     file = find_declaration(results) if results.is_dir() else None
-    stated = rename_keys(file, read_mapping(file, ", ".join(KEYS))) if file else {}
+    stated = read_fields(file) if file else {}
     link, license_id = (str(stated.get(key) or "") or None for key in ("link", "license"))
     return ModelNumbers(order_results(loaded), (), link, license_id)
 
@@ -118,7 +118,6 @@ def order_results(cells: Iterable[Loaded]) -> tuple[Result, ...]:
 
 def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
     """Return the numbers of the entry of these weights. Raises UsageError if there is none."""
-    Board.existing(board)
     views = rank_board(board, report=report)
     names = [n for view in views for n, f in view.backbones.items() if f.identity == identity]
     if not names:

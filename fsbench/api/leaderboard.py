@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import TextTable, draw_html, draw_table
 from leaderboard.reports import render
-from leaderboard.store import Board
 from leaderboard.tables import BoardTable, rank_board
 
 if TYPE_CHECKING:
@@ -120,7 +119,6 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     >>> board.to_frame()[["track", "entry", "tier"]].values.tolist()
     [['linear ibm 32px', 'entry', 1], ['affine ibm 32px', 'entry', 1]]
     """
-    Board.existing(Path(folder))
     if isinstance(progress, bool):
         progress = console_reporter() if progress else SILENT
     return RankedBoard(rank_board(Path(folder), progress))

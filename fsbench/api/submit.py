@@ -1,34 +1,30 @@
 """Submit results to a leaderboard: `fsbench.submit`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from fsbench.api.results import Results
+from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
-from leaderboard.rules.submission import submit_results
-
-
-@dataclass(frozen=True)
-class AddedEntry:
-    """An entry that was added to a board, or would be in a dry run.
-
-    left_out: results that belong to no column of the board.
-    """
-
-    name: str
-    model: str
-    weights_hash: str
-    n_results: int
-    left_out: tuple[str, ...] = ()
+from leaderboard.intake.archive import open_submission
+from leaderboard.intake.submission import (
+    Submission,
+    find_declaration,
+    read_declaration,
+    read_submissions,
+)
+from leaderboard.rules.submission import check_submission
+from leaderboard.store import Board
 
 
 def submit(
     results: str | Path | Results,
     board: str | Path,
+    declaration: str | Path | Declaration | None = None,
     *,
     name: str | None = None,
     authors: str | None = None,
@@ -37,14 +33,13 @@ def submit(
     pretraining_data: Sequence[str] | str | None = None,
     targets_seen: Sequence[str] | str | None = None,
     statement: str | None = None,
-    declaration: str | Path | Declaration | None = None,
     models: Sequence[str] = (),
     controls: Sequence[str] = (),
     dry_run: bool = False,
     replace: bool = False,
     sign_with: str | Path | None = None,
     progress: Reporter = SILENT,
-) -> list[AddedEntry]:
+) -> list[Submission]:
     """Check results and add one entry per recipe, with all of its seeds, to a board.
 
     Every rule is checked before anything is written; if one is broken, nothing is.
@@ -55,13 +50,14 @@ def submit(
         A results folder, a .zip or .tar.gz of one, or the results of `fsbench.evaluate`.
     board : str or Path
         The folder of the board; it is made if it does not exist.
+    declaration : str, Path or Declaration, optional
+        What an entry declares, or a JSON, TOML or YAML file with these fields; by default the one
+        that lies in `results`.
     name, authors, link, license, statement : str, optional
         The declaration: name of the entry, who made it, code or paper, license of the weights, how
         the numbers were obtained. Each beats the same field of `declaration`.
     pretraining_data, targets_seen : sequence of str, or "none", optional
         Data sets of the pretraining, and targets that were seen in it.
-    declaration : str, Path or Declaration, optional
-        A JSON, TOML or YAML file with these fields; by default the one that lies in `results`.
     models : sequence of str
         Submit only these models of the folder; all if empty.
     controls : sequence of str
@@ -77,8 +73,9 @@ def submit(
 
     Returns
     -------
-    list of AddedEntry
-        What was added, or would be in a dry run.
+    list of Submission
+        The entries that were added, or would be in a dry run: `name`, `model`, its `facts`, the
+        results (`cells`), and `left_out`, the names of results that the board has no column for.
 
     Raises
     ------
@@ -98,7 +95,7 @@ def submit(
     >>> entry.name
     'seal'
     """
-    fields = {
+    options: dict[str, Any] = {
         "name": name,
         "authors": authors,
         "link": link,
@@ -107,30 +104,24 @@ def submit(
         "targets_seen": targets_seen,
         "statement": statement,
     }
-    stated: Mapping[str, Any] | Declaration = fields
-    file: Path | None = None
-    if isinstance(declaration, Declaration):
-        changes = {field: value for field, value in fields.items() if value is not None}
-        stated = Declaration.model_validate({**declaration.model_dump(), **changes})
-    elif declaration is not None:
-        file = Path(declaration)
     with TemporaryDirectory() as temporary:
-        if not isinstance(results, str | Path):
+        if isinstance(results, Results):
             results.save(temporary)
             results = temporary
-        added = submit_results(
-            Path(results),
-            Path(board),
-            stated,
-            file=file,
-            models=models,
-            controls=controls,
-            dry_run=dry_run,
-            replace=replace,
-            sign_with=None if sign_with is None else Path(sign_with),
-            report=progress,
-        )
-    return [
-        AddedEntry(c.name, c.model, c.facts.weights_hash, len(c.cells), tuple(c.left_out))
-        for c in added
-    ]
+        with open_submission(Path(results)) as folder:
+            stated = read_declaration(declaration or find_declaration(folder), options)
+            target = Board.open(Path(board), new=True)
+            submissions = [
+                target.select_columns(submission)
+                for submission in read_submissions(folder, stated, models, controls)
+            ]
+        checked = (check_submission(submission, target, replace) for submission in submissions)
+        if problems := list(dict.fromkeys(chain.from_iterable(checked))):
+            listed = "\n  ".join(map(str, problems))
+            count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
+            raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
+        if not dry_run:
+            key = None if sign_with is None else Path(sign_with)
+            for sentence in target.add(submissions, replace, key):
+                progress.log(sentence)
+    return submissions

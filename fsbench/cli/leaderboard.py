@@ -81,9 +81,7 @@ def check(
         compare_folders,
         compare_with_base,
     )
-    from leaderboard.store import Board
 
-    Board.existing(board)
     if allow_maintainer and base is None and base_folder is None:
         raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT")
     if base is not None and base_folder is not None:
@@ -147,7 +145,7 @@ def remove(
     """Take an entry from a board; the same outcomes are refused later."""
     from leaderboard.store import Board
 
-    Board.existing(board).remove(entry, reason)
+    Board.open(board).remove(entry, reason)
     typer.echo(f"{board}: {entry} removed")
 
 
@@ -196,9 +194,7 @@ def methods(
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
     from leaderboard.methods import tables
     from leaderboard.methods.board import read_method_boards
-    from leaderboard.store import Board
 
-    Board.existing(board)
     tracks = read_method_boards(board, console.reporter())
     if figures is not None:
         from leaderboard.methods.figures import write_figures
@@ -221,11 +217,9 @@ def stats(
     figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
 ) -> None:
     """Print rank intervals; draw average ranks with the critical difference."""
-    from leaderboard.store import Board
     from leaderboard.summary import summarize_board, write_averages
     from leaderboard.tables import rank_board
 
-    Board.existing(board)
     tracks = rank_board(board, console.reporter())
     statistics = [summarize_board(track) for track in tracks]
     if figures is not None:
@@ -318,7 +312,6 @@ def verify(
     from fsbench.api.verify import verify as verify_entry
     from leaderboard.store import Board
 
-    Board.existing(board)
     names = tuple(options.split(tasks))
     badge = verify_entry(
         board,
@@ -400,7 +393,7 @@ def recompute(
     from fsbench.api.recompute import recompute as recompute_entry
     from leaderboard.store import Board
 
-    recomputations = recompute_entry(Board.existing(board).entry(entry), str(board))
+    recomputations = recompute_entry(Board.open(board).entry(entry), str(board))
     if shape == "json":
         machines = [asdict(recomputation) for recomputation in recomputations]
         console.emit_json({"entry": entry, "machines": machines})

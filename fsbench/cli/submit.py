@@ -1,7 +1,8 @@
 """`fsbench submit` and `fsbench export`: hand results to a board, to the hub and to timm."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -58,7 +59,6 @@ def submit(
     --to commits the entries to a new branch of the board's repository and prints the commands that
     open the pull request.
     """
-    from fsbench.api.submit import AddedEntry
     from fsbench.api.submit import submit as submit_results
     from fsbench.core.errors import UsageError
 
@@ -71,28 +71,28 @@ def submit(
         option = f" --declaration {declaration}" if declaration else ""
         console.log(f"fill in its empty keys, then: fsbench submit {results} --board DIR{option}")
         return
-    fields: dict[str, Any] = {"name": name, "authors": authors, "link": link, "license": license}
-    fields |= {"statement": statement, "targets_seen": options.split(targets_seen) or None}
-    fields["pretraining_data"] = options.split(pretraining_data) or None
-
-    def add(folder: Path) -> list[AddedEntry]:
-        return submit_results(
-            results,
-            folder,
-            **fields,
-            declaration=declaration,
-            models=models,
-            controls=options.split(control),
-            dry_run=dry_run,
-            replace=replace,
-            sign_with=sign_with,
-            progress=console.reporter(),
-        )
-
+    add = partial(
+        submit_results,
+        results,
+        declaration=declaration,
+        name=name,
+        authors=authors,
+        link=link,
+        license=license,
+        pretraining_data=options.split(pretraining_data) or None,
+        targets_seen=options.split(targets_seen) or None,
+        statement=statement,
+        models=models,
+        controls=options.split(control),
+        dry_run=dry_run,
+        replace=replace,
+        sign_with=sign_with,
+        progress=console.reporter(),
+    )
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries
 
-        proposal = propose_entries(to, lambda folder: [entry.name for entry in add(folder)])
+        proposal = propose_entries(to, lambda folder: [entry.name for entry in add(board=folder)])
         names = ", ".join(proposal.names)
         console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}; publish it by")
         typer.echo("\n".join(proposal.commands))
@@ -102,14 +102,14 @@ def submit(
             "submit needs one place for the entries",
             fix="give --board DIR (with --dry-run to check only), --to REPOSITORY, or --init",
         )
-    entries = add(board)
+    entries = add(board=board)
     for entry in entries:
         if entry.left_out:
             columns = ", ".join(entry.left_out)
             console.log(f"{entry.name}: left out, no column of the board: {columns}")
     status = "ok, not written" if dry_run else "added"
     rows = [
-        (entry.name, entry.model, entry.weights_hash[:12], str(entry.n_results), status)
+        (entry.name, entry.model, entry.facts.weights_hash[:12], str(len(entry.cells)), status)
         for entry in entries
     ]
     console.table(str(board), ("entry", "model", "weights", "results", "status"), rows)

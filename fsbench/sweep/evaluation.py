@@ -23,14 +23,14 @@ from leaderboard.store import Board
 @cache
 def read_results(board: Path) -> tuple[tuple[str, Result], ...]:
     """Read all results of the board with their entries. Raise ValidationFailed if damaged."""
-    entries = Board.open(board).entries() if board.is_dir() else []
+    entries = Board.open(board, new=True).entries()
     return tuple((entry.name, result) for entry in entries for result in entry.results)
 
 
 @cache
 def read_board_columns(board: Path) -> frozenset[ColumnId] | None:
     """Return the columns that a board takes; None for all."""
-    file = Board.open(board).file
+    file = Board.open(board, new=True).file
     return None if file.has_extra else frozenset(file.named)
 
 

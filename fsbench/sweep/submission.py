@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from fsbench.api.submit import submit
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Declaration
 from fsbench.results import assembly
@@ -17,7 +18,6 @@ from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob, is_entry_of
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
-from leaderboard.rules.submission import submit_results
 
 
 class SubmissionJob(Job):
@@ -75,9 +75,7 @@ class SubmissionJob(Job):
             for backbone in seeds:
                 copy_missing_results(place.board / self.name, place.results, backbone)
         models = [backbone.label for backbone in seeds]
-        submit_results(
-            place.results, place.board, self.declaration, models=models, replace=replaces
-        )
+        submit(place.results, place.board, self.declaration, models=models, replace=replaces)
 
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:

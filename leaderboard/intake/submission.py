@@ -38,22 +38,28 @@ def find_declaration(folder: Path) -> Path | None:
     return next((f / n for f in places for n in DECLARATION_FILES if (f / n).is_file()), None)
 
 
-def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declaration:
-    """Return the declaration; options replace the values of the file unless they are None.
+def read_declaration(
+    source: str | Path | Declaration | None, options: Mapping[str, Any]
+) -> Declaration:
+    """Return the declaration; options replace the values of `source` unless they are None.
 
-    A key without a value counts as missing. Raises UsageError naming missing keys, ValidationFailed
-    for a file that cannot be read and for unknown, repeated or invalid keys.
+    source: a file, or a declaration. A key without a value counts as missing. Raises UsageError
+    naming missing keys, ValidationFailed for a file that cannot be read and for wrong keys.
     """
-    where = file or Path("the declaration")
-    values = rename_keys(where, read_mapping(file, ", ".join(KEYS))) if file else {}
+    where = "the declaration"
+    values: dict[str, Any] = {}
+    if isinstance(source, Declaration):
+        values = source.model_dump()
+    elif source is not None:
+        where, values = str(source), read_fields(Path(source))
     values |= {name: value for name, value in options.items() if value is not None}
     missing = [key for key in KEYS if values.get(key) in (None, "")]
     if missing:
         raise UsageError(
             f"{where} lacks {', '.join(missing)}",
-            fix="fill in these keys; 'none' stands for no data set"
-            if file
-            else f"fsbench submit RESULTS --init writes a {TEMPLATE_FILE} to fill in",
+            fix=f"fsbench submit RESULTS --init writes a {TEMPLATE_FILE} to fill in"
+            if source is None
+            else "fill in these keys; 'none' stands for no data set",
         )
     for key in NAME_LISTS:  # the single word none is the empty list
         names = [values[key]] if isinstance(values[key], str) else values[key]
@@ -66,8 +72,12 @@ def read_declaration(file: Path | None, options: Mapping[str, Any]) -> Declarati
         ) from error
 
 
-def rename_keys(file: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values under the keys of a declaration. Raises ValidationFailed for others."""
+def read_fields(file: Path) -> dict[str, Any]:
+    """Return what a declaration file states, by key.
+
+    Raises ValidationFailed for a file that cannot be read, and for unknown and repeated keys.
+    """
+    values = read_mapping(file, ", ".join(KEYS))
     renamed = {}
     for key, value in values.items():
         name = SPELLINGS.get(key, key)

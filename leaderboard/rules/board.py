@@ -30,7 +30,7 @@ from leaderboard.rules.submission import (
     find_bad_text,
 )
 from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
-from leaderboard.store import STAGING_PREFIX, Board, list_leftovers, list_networks
+from leaderboard.store import STAGING_PREFIX, Board, BoardEntry, list_leftovers
 
 BOARD_FILES = (
     *("board.json", HISTORY_FILE, VERIFICATIONS_FILE, "README.md", "CONTRIBUTING.md"),
@@ -93,12 +93,11 @@ class EntryComparison:
 
 def inspect_board(folder: Path) -> Inspection:
     """Read and check a whole board. Raises UsageError if there is none."""
-    inspection = Inspection(list(find_stray_files(folder)))
     try:
         board = Board.open(folder)
     except ValidationFailed as error:
-        inspection.problems.append(make_error_problem("board", folder, error))
-        return inspection
+        return Inspection([*find_stray_files(folder), make_error_problem("board", folder, error)])
+    inspection = Inspection(list(find_stray_files(folder)))
     across = EntryComparison()
     names = board.names()
     folded = Counter(name.casefold() for name in names)
@@ -185,7 +184,7 @@ def inspect_entry(
         yield from find_bad_text(str(badge_file), badge)
         yield from find_badge_problems(badge_file, badge, entry)
     inspection.count(submission, len(entry_badges))
-    for network in list_networks(compact(entry)):
+    for network in BoardEntry.of(compact(entry)).networks:
         for loaded in network.cells:
             across.add(name, network.name, loaded)
 

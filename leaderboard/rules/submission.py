@@ -1,31 +1,27 @@
 """Rules that a submission must satisfy before it is added to a board; each yields Problems.
 
-`submit_results` reads results and a declaration, checks them and adds the entries. A submission is
-hostile input. Everything derivable is recomputed from the records, all problems are listed at once,
-and nothing in it is ever executed. The rules for single results are those of
+A submission is hostile input. Everything derivable is recomputed from the records, all problems are
+listed at once, and nothing in it is ever executed. The rules for single results are those of
 fsbench/results/verification.py.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from unicodedata import category
 
 import numpy as np
 
 from fsbench.core import __version__
-from fsbench.core.errors import DataError, ValidationFailed
+from fsbench.core.errors import DataError
 from fsbench.core.io import MAX_NUMBER
-from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, columns
 from fsbench.core.schema import (
     OF_ITS_MACHINE,
     BackboneFacts,
     DatasetRecord,
-    Declaration,
     Result,
 )
 from fsbench.core.specs import FITTED, EpisodicSpec, Frozen
@@ -46,12 +42,8 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import AGAIN, Problem
 from leaderboard.columns import match_column, track_key
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
-from leaderboard.intake.archive import open_submission
 from leaderboard.intake.submission import (
     Submission,
-    find_declaration,
-    read_declaration,
-    read_submissions,
     recipe_key,
     resolve_dataset,
 )
@@ -596,45 +588,3 @@ def check_submission(submission: Submission, board: Board, replace: bool = False
     """Return every Problem of a submission; none if it may be added to the board."""
     rules_to_check = [rule for rule in RULES if not (replace and rule is check_name_free)]
     return [problem for rule in rules_to_check for problem in rule(submission, board)]
-
-
-def submit_results(
-    results: Path,
-    board: Path,
-    declaration: Declaration | Mapping[str, Any],
-    *,
-    file: Path | None = None,
-    models: Sequence[str] = (),
-    controls: Sequence[str] = (),
-    dry_run: bool = False,
-    replace: bool = False,
-    sign_with: Path | None = None,
-    report: Reporter = SILENT,
-) -> list[Submission]:
-    """Check results and add one entry per recipe; return the entries added.
-
-    declaration: complete, or some fields, completed from `file` or from a declaration file in the
-    results; models: those to take; controls: models that every entry takes along as its own
-    control. Results of no column of a board with a version are left out; with dry_run nothing is
-    written. report: receives what came and went of a replaced entry. Raises ValidationFailed
-    listing every problem; nothing is written then.
-    """
-    with open_submission(results) as folder:
-        if not isinstance(declaration, Declaration):
-            declaration = read_declaration(file or find_declaration(folder), declaration)
-        target = Board.open(board)
-        submissions = [
-            target.select_columns(submission)
-            for submission in read_submissions(folder, declaration, models, controls)
-        ]
-        problems = dict.fromkeys(
-            p for s in submissions for p in check_submission(s, target, replace)
-        )
-        if problems:
-            listed = "\n  ".join(map(str, problems))
-            count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-            raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
-        if not dry_run:
-            for sentence in target.add(submissions, replace, sign_with):
-                report.log(sentence)
-    return submissions

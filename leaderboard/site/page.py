@@ -88,7 +88,7 @@ def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
     A build that fails or is killed leaves the old page whole. Raises UsageError for a board or a
     site that is no folder, ValidationFailed for an entry that breaks a rule.
     """
-    opened = Board.existing(board)
+    opened = Board.open(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
     with paused_collection():

@@ -15,7 +15,7 @@ from fsbench.core.schema import BackboneFacts, Result, ScoreRecord
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.core.statistics import score
 from fsbench.results import assembly
-from fsbench.results.entry import Entry, Loaded, in_order, make_file
+from fsbench.results.entry import Loaded, in_order, make_file
 from leaderboard.record import BoardFile
 from leaderboard.store import BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks
@@ -82,7 +82,7 @@ def pack(name: str, cells: Sequence[Loaded], controls: Sequence[str] = ()) -> Bo
     file = file.model_copy(update={"declaration": declaration})
     digest = hashlib.sha256(file.to_text().encode()).hexdigest()
     loaded = tuple(Loaded(Path(name), result, records) for result, records in pairs)
-    return BoardEntry(Entry(Path(name), file, digest, loaded))
+    return BoardEntry(Path(name), file, digest, loaded)
 
 
 def cell(

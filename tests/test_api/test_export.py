@@ -14,6 +14,7 @@ from support import fakes
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
 
+from fsbench.api.submit import submit
 from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.loading import load_backbone
 from fsbench.backbones.networks import load_architecture, register_in_timm
@@ -21,7 +22,6 @@ from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.seeding import stream
 from fsbench.results import read
-from leaderboard.rules.submission import submit_results
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "seal_resnet50": {"architecture": "resnet50", "model_args": {}},
@@ -167,7 +167,7 @@ def trained(tmp_path: Path) -> Path:
     fakes.write(tmp_path / "both", 0.4, name="b", data=fakes.official("eurosat"))
     declared = fakes.DECLARATION.model_dump() | {"license": "MIT", "name": "mine"}
     declaration = Declaration.model_validate(declared | {"pretraining_data": ("toy_source",)})
-    submit_results(tmp_path / "both", tmp_path / "board", declaration)
+    submit(tmp_path / "both", tmp_path / "board", declaration)
     return run_folder
 
 

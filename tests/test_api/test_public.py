@@ -12,8 +12,8 @@ import pytest
 from support.fakes import DECLARATION
 
 import fsbench
+from fsbench.api.submit import submit
 from fsbench.results.entry import write_entry
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ def test_examples_of_docstrings_run(
     if module == "api.leaderboard":
         (tmp_path / "board").mkdir()
         shutil.copy(PILOT / "board.json", tmp_path / "board")  # short results count there
-        submit_results(tmp_path / "results" / "seal", tmp_path / "board", DECLARATION)
+        submit(tmp_path / "results" / "seal", tmp_path / "board", DECLARATION)
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     done = doctest.testmod(importlib.import_module(name), optionflags=flags)

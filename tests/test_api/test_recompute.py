@@ -25,6 +25,7 @@ from fsbench.api.request import (
     parse_tasks,
     request_of_specs,
 )
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords, ProbeRecords, Records
@@ -35,7 +36,6 @@ from fsbench.results import ResultStore
 from fsbench.results.assembly import build_result
 from fsbench.results.entry import Loaded, write_entry
 from fsbench.results.verification import read_cells, read_verified
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
 from pretrain.recipes import registry
@@ -128,7 +128,7 @@ def board_with_entry(folder: Path, **facts: object) -> Path:
     cell = ResultStore(folder / "r", backbone, data, spec, "model")
     cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
     cell.finish(range(40), provenance=fakes.provenance(git_commit="a" * 40))
-    submit_results(folder / "r", folder / "board", DECLARATION)
+    submit(folder / "r", folder / "board", DECLARATION)
     return folder / "board"
 
 
@@ -247,7 +247,7 @@ def entry_of(facts: Mapping[str, object] | None = None, **made: object) -> Board
 
 
 def with_cells(entry: BoardEntry, *cells: Loaded) -> BoardEntry:
-    return BoardEntry(replace(entry.entry, cells=cells))
+    return replace(entry, cells=cells)
 
 
 def same_provenance(**made: object) -> BoardEntry:
@@ -377,4 +377,4 @@ def test_a_name_that_passes_for_an_option_is_refused() -> None:
     declaration = entry.file.declaration.model_copy(update={"name": "-rf"})
     file = entry.file.model_copy(update={"declaration": declaration})
     with pytest.raises(ValidationFailed, match="pass for an option"):
-        recompute(BoardEntry(replace(entry.entry, file=file)), "board")
+        recompute(replace(entry, file=file), "board")

@@ -15,6 +15,7 @@ from fsbench.api.evaluate import TargetSets, run_request
 from fsbench.api.machine import Machine
 from fsbench.api.recompute import recompute
 from fsbench.api.request import EvaluationRequest, Models, parse_tasks
+from fsbench.api.submit import submit
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
@@ -23,7 +24,6 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
 from leaderboard.badges import Badge, read_badges
 from leaderboard.rules.board import inspect_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 
 MODEL = Models(("fsbench/toy_resnet",), random_init=0)
@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     request = EvaluationRequest(parse_tasks(TASKS), input_size=32, episodes=40)
     machine = Machine(threads=1, cache=root / "cache")
     run_request(MODEL, request, output=root / "results", machine=machine)
-    submit_results(root / "results", root / "board", DECLARATION)
+    submit(root / "results", root / "board", DECLARATION)
     return root
 
 
@@ -77,7 +77,7 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     request = EvaluationRequest(parse_tasks(TASKS[1:]), input_size=32, episodes=4)
     machine = Machine(threads=1, cache=made / "cache", batch_size=7)
     run_request(MODEL, request, output=tmp_path / "results", machine=machine)
-    submit_results(tmp_path / "results", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
     badge = check(tmp_path / "board", made)
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
     other = verify(

@@ -12,9 +12,9 @@ from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
 from fsbench.api.compare import Gap, compare, describe_needed, format_p, format_points
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, episodes_needed
-from leaderboard.rules.submission import submit_results
 
 
 def call(*arguments: str) -> int:
@@ -230,7 +230,7 @@ def test_entries_of_a_board_and_only_shared_episodes(
 ) -> None:
     board = tmp_path / "board"
     for path in pair:
-        submit_results(
+        submit(
             Path(path),
             board,
             fakes.DECLARATION.model_copy(update={"name": f"of-{Path(path).name}"}),

@@ -14,13 +14,13 @@ import fsbench
 from fsbench.api.machine import Machine
 from fsbench.api.recompute import recompute
 from fsbench.api.request import Models
+from fsbench.api.submit import submit
 from fsbench.api.verify import Check, verify
 from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
 from fsbench.results import read
-from leaderboard.rules.submission import submit_results
 from leaderboard.site.data import build_network_data
 from leaderboard.store import Board
 
@@ -129,7 +129,7 @@ def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
     place: Path, tmp_path: Path
 ) -> None:
     evaluate(place, *CHOICES)
-    submit_results(place, tmp_path / "board", DECLARATION)
+    submit(place, tmp_path / "board", DECLARATION)
     board = Board.open(tmp_path / "board")
     (again,) = recompute(board.entry("entry"), str(tmp_path / "board"))
     arguments = shlex.split(again.script().replace("# note:", ""))

@@ -10,9 +10,9 @@ from support import fakes
 from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, standard_errors
-from leaderboard.rules.submission import submit_results
 
 
 def call(*arguments: str) -> int:
@@ -127,7 +127,7 @@ def test_entries_of_a_board_and_only_shared_episodes(
     board = tmp_path / "board"
     for path in pair:
         name = f"of-{Path(path).name}"
-        submit_results(Path(path), board, fakes.DECLARATION.model_copy(update={"name": name}))
+        submit(Path(path), board, fakes.DECLARATION.model_copy(update={"name": name}))
     needed = plan(capsys, "--like", "of-a", "of-b", "--board", str(board))
     assert needed["cells"][0]["needed"] == 1160
     behind = [ahead(i) - 1 for i in range(10, 60)]
@@ -155,7 +155,7 @@ def test_what_cannot_be_paired_is_refused(
     fakes.write_probe(tmp_path / "probe")
     several = write(write(tmp_path / "two", [5] * 30, "a"), [5] * 30, "b")
     a, board = pair[0], tmp_path / "board"
-    submit_results(Path(a), board, fakes.DECLARATION)
+    submit(Path(a), board, fakes.DECLARATION)
     cases: list[tuple[tuple[str, ...], str]] = [
         ((a, str(late)), "0 of them shared"),
         ((a, str(other)), "share no few-shot task"),

@@ -9,12 +9,12 @@ import pytest
 from support import fakes
 from support.forged import edit
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.store import ResultStore
 from fsbench.results.verification import find_entries, read
-from leaderboard.rules.submission import submit_results
 
 
 def call(*arguments: str | Path) -> int:
@@ -103,7 +103,7 @@ def test_a_board_reports_as_its_results_do(
     board = tmp_path / "board"
     for name in ("weak", "strong"):
         declaration: Declaration = fakes.DECLARATION.model_copy(update={"name": name})
-        submit_results(results, board, declaration.model_dump(), models=[name])
+        submit(results, board, declaration, models=[name])
     assert call("report", "--board", board, "--format", "csv", "--control", "weak") == 0
     shown = capsys.readouterr().out
     assert call("report", results, "--format", "csv", "--control", "weak") == 0

@@ -15,13 +15,13 @@ from support.tables import WIDTHS, call, printed
 from fsbench.api.compare import compare
 from fsbench.api.leaderboard import leaderboard
 from fsbench.api.listing import LISTINGS
+from fsbench.api.submit import submit
 from fsbench.cli.console import show_tables
 from fsbench.core.tables import TextTable, fit_table, wrap
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.tables import make_tables
-from leaderboard.rules.submission import submit_results
 
 ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "studies" / "pilot" / "entries"
@@ -65,7 +65,7 @@ def make_board(folder: Path) -> Path:
     for method in dict.fromkeys(method for method, *_ in RUNS):
         recipe = f"toy-{method}-schedule=single_cycle"
         entry = fakes.DECLARATION.model_copy(update={"name": recipe})
-        submit_results(folder / recipe, folder / "board", entry)
+        submit(folder / recipe, folder / "board", entry)
     return folder / "board"
 
 

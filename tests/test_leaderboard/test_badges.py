@@ -12,6 +12,7 @@ from support.fakes import DECLARATION
 from support.forged import edit, flipped, forge
 
 from fsbench.api.leaderboard import leaderboard
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from fsbench.core.io import write_record
@@ -24,7 +25,6 @@ from leaderboard.reports.render import SELF_MARK, SELF_NOTE, TRUST_NOTE
 from leaderboard.reports.report import report_board
 from leaderboard.repository import init_board
 from leaderboard.rules.board import inspect_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.site.page import build_site
 from leaderboard.store import Board
 from leaderboard.trust import Verification
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
     for shots in (1, 5):
         fakes.write(root / "results", shots=shots, data=fakes.official("toy_tiles"))
-    submit_results(root / "results", root / "board", DECLARATION)
+    submit(root / "results", root / "board", DECLARATION)
     if shutil.which("ssh-keygen"):
         for name in ("trusted", "stranger"):
             make_key(root, name)
@@ -195,7 +195,7 @@ def test_a_badge_is_of_one_state_of_an_entry(board: Path, made: Path) -> None:
     add_badge(board, "entry", key=made / "trusted")
     assert read(board).verdict == "verified"
     stated = DECLARATION.model_copy(update={"statement": "Please look again."})
-    submit_results(made / "results", board, stated, replace=True)
+    submit(made / "results", board, stated, replace=True)
     assert read(board) == Verification(2)
     assert len(list((board / "entry" / "badges").glob("*.json"))) == 1
     assert inspect_board(board).problems == []
@@ -211,7 +211,7 @@ def test_a_failed_badge_is_not_washed_off(settled: bool, board: Path, made: Path
             Board.open(board).settle()
         shutil.rmtree(board / "entry" / "badges")
         stated = DECLARATION.model_copy(update={"statement": "Please look again."})
-        submit_results(made / "results", board, stated, replace=True)
+        submit(made / "results", board, stated, replace=True)
         assert read(board).words.startswith("failed 1 of 2 results")
     forge(board / "entry", "5w1s", flipped(1))
     assert read(board).words.startswith("failed 1 of 2 results")

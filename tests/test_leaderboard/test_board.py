@@ -10,13 +10,14 @@ from support import fakes, methods
 from support.fakes import DECLARATION, Heard
 from support.forged import edit
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results import ResultStore, read
+from fsbench.results.entry import EntryFile
 from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.rules.submission import submit_results
-from leaderboard.store import Board, EntryFile
+from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None:
     results = [fakes.write(tmp_path / "r"), fakes.write_probe(tmp_path / "r")]
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     folder = tmp_path / "board" / "entry"
     assert sorted(read(folder), key=lambda r: str(r.task)) == sorted(
         results, key=lambda r: str(r.task)
@@ -39,18 +40,18 @@ def test_an_entry_is_a_results_folder_with_a_declaration(tmp_path: Path) -> None
 def test_only_what_was_checked_is_written(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
     (tmp_path / "r" / "evil.py").write_text("boom")
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert not list((tmp_path / "board").rglob("*.py"))
 
 
 def test_replace_leaves_nothing_of_the_old_entry(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
     fakes.write_probe(tmp_path / "r")
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     fakes.write(tmp_path / "new", 0.9)
     with pytest.raises(ValidationFailed, match="expected a free name"):
-        submit_results(tmp_path / "new", tmp_path / "board", DECLARATION)
-    submit_results(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
+        submit(tmp_path / "new", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "new", tmp_path / "board", DECLARATION, replace=True)
     assert [str(r.task) for r in read(tmp_path / "board")] == ["folder-blobs:5w1s/linear@ibm"]
     assert not list((tmp_path / "board").glob(".staging-*"))
 
@@ -58,7 +59,7 @@ def test_replace_leaves_nothing_of_the_old_entry(tmp_path: Path) -> None:
 def test_a_race_for_one_name_has_one_winner(tmp_path: Path) -> None:
     """Both passed the checks before either wrote."""
     fakes.write(tmp_path / "r")
-    board = Board.open(tmp_path / "board")
+    board = Board.open(tmp_path / "board", new=True)
     first, second = (read_submissions(tmp_path / "r", DECLARATION) for _ in range(2))
     board.add(first)
     with pytest.raises(ValidationFailed, match="already has an entry 'entry'"):
@@ -67,7 +68,7 @@ def test_a_race_for_one_name_has_one_winner(tmp_path: Path) -> None:
 
 def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    board = Board.open(tmp_path / "board")
+    board = Board.open(tmp_path / "board", new=True)
     entrants = read_submissions(tmp_path / "r", DECLARATION)
     with board.lock():
         waiting = Thread(target=board.add, args=(entrants,))
@@ -82,9 +83,9 @@ def test_a_submitter_waits_for_another(tmp_path: Path) -> None:
 def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from leaderboard.rules.submission import submit_results\n"
+        "from fsbench.api.submit import submit\n"
         "from support.fakes import DECLARATION as d\n"
-        "for i in range(4): submit_results(Path(sys.argv[1]), Path(sys.argv[2]),"
+        "for i in range(4): submit(Path(sys.argv[1]), Path(sys.argv[2]),"
         " d.model_copy(update={'name': f'{sys.argv[3]}{i}'}))"
     )
     runs = []
@@ -106,14 +107,13 @@ def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("leaderboard.store.write_entry", full)
     with pytest.raises(OSError, match="disk full"):
-        submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
-    assert Board.open(tmp_path / "board").names() == []
+        submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert {p.name for p in (tmp_path / "board").iterdir()} <= {".lock"}
 
 
 def test_an_entry_edited_on_the_board_is_named(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     home = tmp_path / "board" / "entry"
     edit(home, lambda content: content["results"][0]["score"].update(mean=0.99))
     with pytest.raises(ValidationFailed, match=f"{home}:folder-blobs.*the file says 99.00"):
@@ -122,7 +122,7 @@ def test_an_entry_edited_on_the_board_is_named(tmp_path: Path) -> None:
 
 def test_an_entry_under_another_name_is_refused(tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     (tmp_path / "board" / "entry").rename(tmp_path / "board" / "other")
     with pytest.raises(ValidationFailed, match="declares the name 'entry'"):
         rank_board(tmp_path / "board")[0]
@@ -138,7 +138,7 @@ def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     one = fakes.write(tmp_path / "r")
     fakes.write(tmp_path / "r", shots=5)
     named(tmp_path / "board", (identify_column(one),))
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     view, extra = rank_board(tmp_path / "board")
     assert view.ranking.columns == (str(one.column),)
     assert view.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
@@ -151,24 +151,24 @@ def test_official_boards_leave_out_what_is_no_column(tmp_path: Path) -> None:
     one = fakes.write(tmp_path / "r", data=fakes.official())
     fakes.write_probe(tmp_path / "r", data=fakes.official())
     named(tmp_path / "board", (identify_column(one),), official=True)
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     assert [r.task for r in read(tmp_path / "board")] == [one.task]
 
 
 def test_another_spec_or_other_images_of_a_column_are_refused(tmp_path: Path) -> None:
     fakes.write(tmp_path / "a")
-    submit_results(tmp_path / "a", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "a", tmp_path / "board", DECLARATION)
     moved = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
     fakes.write(tmp_path / "images", name="b", data=moved)
     declared = DECLARATION.model_copy(update={"name": "b"})
     with pytest.raises(ValidationFailed, match=f"other images than the board's: {'9' * 64}"):
-        submit_results(tmp_path / "images", tmp_path / "board", declared)
+        submit(tmp_path / "images", tmp_path / "board", declared)
     spec = fakes.episodic(n_episodes=30)
     cell = ResultStore(tmp_path / "spec", fakes.facts("b"), fakes.dataset(), spec)
     cell.write_block(0, fakes.episodes(spec, fakes.dataset(), range(30), 0.6))
     cell.finish(range(30), provenance=fakes.provenance())
     with pytest.raises(ValidationFailed, match=f"other spec than the board's: {spec.digest()}"):
-        submit_results(tmp_path / "spec", tmp_path / "board", declared)
+        submit(tmp_path / "spec", tmp_path / "board", declared)
 
 
 def test_bad_boards_are_named(tmp_path: Path) -> None:
@@ -177,6 +177,28 @@ def test_bad_boards_are_named(tmp_path: Path) -> None:
         Board.open(tmp_path)
     with pytest.raises(UsageError, match="is a file"):
         Board.open(tmp_path / "board.json")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="there is no board at"):
+        Board.open(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("words", [("show",), ("check",), ("methods",), ("submit",)])
+def test_a_folder_around_a_board_is_no_board(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fakes.write(tmp_path / "r")
+    study, inside = tmp_path / "study", tmp_path / "study" / "entries"
+    submit(tmp_path / "r", inside, DECLARATION)
+    if words == ("submit",):
+        with pytest.raises(UsageError, match="contains one") as error:
+            submit(tmp_path / "r", study, DECLARATION)
+        assert error.value.fix == f"give --board {inside}"
+    else:
+        with pytest.raises(SystemExit) as stop:
+            run(["leaderboard", *words, "--board", str(study)])
+        assert stop.value.code == 2
+        assert f"give --board {inside}" in capsys.readouterr().err
+    assert [path.name for path in study.iterdir()] == ["entries"]
 
 
 def seeds(results: Path, *numbers: int, shots: tuple[int, ...] = (1,)) -> Path:
@@ -189,12 +211,12 @@ def seeds(results: Path, *numbers: int, shots: tuple[int, ...] = (1,)) -> Path:
 
 def test_a_replaced_entry_says_what_came_and_went(tmp_path: Path) -> None:
     board = tmp_path / "board"
-    submit_results(seeds(tmp_path / "a", 0, 1), board, DECLARATION)
+    submit(seeds(tmp_path / "a", 0, 1), board, DECLARATION)
     (before,) = Board.open(board).entries()
     assert [network.name for network in before.networks] == ["entry seed 0", "entry seed 1"]
     heard = Heard()
     more = seeds(tmp_path / "b", 1, 2, 3, shots=(1, 5))
-    submit_results(more, board, DECLARATION, replace=True, report=heard)
+    submit(more, board, DECLARATION, replace=True, progress=heard)
     five = "folder-blobs:5w5s/linear@ibm 32px n_query=5"
     came = f"entry replaced; came: column {five}; came: seeds 2, 3; went: seed 0"
     assert heard.said == [came]
@@ -206,14 +228,14 @@ def test_seeds_of_one_entry_have_the_same_columns(tmp_path: Path) -> None:
     results = seeds(tmp_path / "a", 0, shots=(1, 5))
     seeds(results, 1)
     with pytest.raises(ValidationFailed, match="seed 1 lacks folder-blobs:5w5s/linear@ibm 32px"):
-        submit_results(results, tmp_path / "board", DECLARATION)
+        submit(results, tmp_path / "board", DECLARATION)
 
 
 def test_a_removed_entry_is_gone_and_does_not_come_back(tmp_path: Path) -> None:
     board = tmp_path / "board"
     for name in "ab":
         fakes.write(tmp_path / name, name=name)
-        submit_results(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
+        submit(tmp_path / name, board, DECLARATION.model_copy(update={"name": name}))
 
     def call(*words: object) -> int:
         with pytest.raises(SystemExit) as stop:
@@ -229,7 +251,7 @@ def test_a_removed_entry_is_gone_and_does_not_come_back(tmp_path: Path) -> None:
     assert (last.event, last.entry, last.reason) == ("removed", "a", "copied from a paper")
     again = DECLARATION.model_copy(update={"name": "new-name"})
     with pytest.raises(ValidationFailed, match="removed these outcomes as 'a': copied from"):
-        submit_results(tmp_path / "a", board, again)
+        submit(tmp_path / "a", board, again)
     fakes.write(tmp_path / "a", shots=5)
-    submit_results(tmp_path / "a", board, again)
+    submit(tmp_path / "a", board, again)
     assert Board.open(board).names() == ["b", "new-name"]

@@ -11,6 +11,7 @@ from support import methods as fakes_methods
 from support.fakes import DECLARATION
 from support.forged import edit, flipped, rewrite
 
+from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords
 from fsbench.core.specs import ImageSpec, KnnSpec
@@ -21,7 +22,6 @@ from leaderboard.rules.submission import (
     RULES,
     check_submission,
     resolve_dataset,
-    submit_results,
 )
 from leaderboard.store import Board
 
@@ -238,7 +238,7 @@ def test_board_columns_need_their_spec_and_images(tmp_path: Path) -> None:
 
 def test_a_taken_name_in_any_case(tmp_path: Path) -> None:
     fakes.write(tmp_path / "results")
-    submit_results(tmp_path / "results", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
     on = Board.open(tmp_path / "board")
     assert codes(tmp_path / "results", on, name="ENTRY") == {"taken"}
     again = read_submissions(tmp_path / "results", DECLARATION)[0]
@@ -253,7 +253,7 @@ def test_all_problems_are_listed_and_nothing_is_written(tmp_path: Path) -> None:
     lost = home(tmp_path / "lost").rename(home(results).with_name("0" * 12))
     next(lost.glob("outcomes-*")).unlink()
     with pytest.raises(ValidationFailed) as caught:
-        submit_results(results, tmp_path / "board", DECLARATION)
+        submit(results, tmp_path / "board", DECLARATION)
     text = str(caught.value)
     for words in (
         "cannot be read: No such file",

@@ -9,10 +9,10 @@ from support import fakes
 from support import official as fakes_official
 from support.fakes import DECLARATION
 
+from fsbench.api.submit import submit
 from fsbench.core.records import ProbeRecords
 from fsbench.results import ResultStore
 from leaderboard.reports.render import build_board_json, make_measured_table, render_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.tables import rank_board
 
 N = 100
@@ -31,7 +31,7 @@ def board(tmp_path: Path) -> Path:
         cell = ResultStore(tmp_path / name, fakes.facts(name), data, spec)
         cell.write_probe(records, provenance=fakes.provenance())
         declared = DECLARATION.model_copy(update={"name": name})
-        submit_results(tmp_path / name, tmp_path / "board", declared)
+        submit(tmp_path / name, tmp_path / "board", declared)
     return tmp_path / "board"
 
 

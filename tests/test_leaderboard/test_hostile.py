@@ -20,6 +20,7 @@ from support import fakes
 from support.fakes import DECLARATION
 from support.forged import edit, rewrite
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import printable, run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
@@ -27,7 +28,6 @@ from fsbench.core.schema import Result
 from fsbench.results.entry import Loaded
 from leaderboard.intake import archive
 from leaderboard.intake.submission import read_declaration, read_submissions
-from leaderboard.rules.submission import submit_results
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
                 suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_hundred_thousand_episodes_are_refused_quickly(tmp_path: Path) -> None
     fakes.write(tmp_path / "r")
     rewrite(next((tmp_path / "r").rglob("entry.json")).parent, multiply)
     with pytest.raises(ValidationFailed, match="100000 episodes over 180 images"):
-        submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+        submit(tmp_path / "r", tmp_path / "board", DECLARATION)
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -212,7 +212,7 @@ def attempt(folder: Path, number: int, value: Any) -> None:
     file.write_text(json.dumps(spoiled(record, spots[number % len(spots)], value)))
     try:
         with suppress(FsbenchError):
-            submit_results(folder / "r", folder / "board", DECLARATION, dry_run=True)
+            submit(folder / "r", folder / "board", DECLARATION, dry_run=True)
     finally:
         file.write_text(text)
     assert not (folder / "board").exists()

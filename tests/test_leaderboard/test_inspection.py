@@ -12,6 +12,7 @@ from support.badges import make_badge
 from support.fakes import DECLARATION
 from support.forged import edit, forge, rewrite
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords, Records
 from fsbench.core.schema import Result
@@ -19,7 +20,6 @@ from fsbench.results.entry import Loaded, read_entry, write_entry
 from leaderboard import badges
 from leaderboard.badges import FlipCount
 from leaderboard.rules.board import inspect_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 
 STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
     for name in "ab":
         fakes.write(root / name, name=name)
-        submit_results(root / name, root / "board", DECLARATION.model_copy(update={"name": name}))
+        submit(root / name, root / "board", DECLARATION.model_copy(update={"name": name}))
     return root / "board"
 
 

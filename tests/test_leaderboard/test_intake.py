@@ -13,9 +13,9 @@ from support import fakes
 from support.fakes import DECLARATION
 from support.forged import edit
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 
 GIVEN = (
@@ -83,7 +83,7 @@ def test_several_models_become_several_entries(results: Path, tmp_path: Path) ->
 
 def test_models_of_one_name_are_told_apart_by_weights(results: Path, tmp_path: Path) -> None:
     fakes.write(results, backbone=fakes.facts(weights_hash="0" * 64))
-    added = submit_results(results, tmp_path / "board", DECLARATION)
+    added = submit(results, tmp_path / "board", DECLARATION)
     assert sorted(result.name for result in added) == [
         "entry-a-000000",
         f"entry-a-{fakes.facts().weights_hash[:6]}",
@@ -93,7 +93,7 @@ def test_models_of_one_name_are_told_apart_by_weights(results: Path, tmp_path: P
 def test_an_unknown_model_has_its_nearest_name(results: Path, tmp_path: Path) -> None:
     fakes.write(results, name="pilot-seal-s0")
     with pytest.raises(UnknownName, match="did you mean 'pilot-seal-s0'"):
-        submit_results(results, tmp_path / "board", DECLARATION, models=["pilot-seal-s1"])
+        submit(results, tmp_path / "board", DECLARATION, models=["pilot-seal-s1"])
 
 
 def test_exit_codes_and_messages(
@@ -143,7 +143,7 @@ HEAVY = {
 
 
 def test_showing_a_board_imports_nothing_heavy(results: Path, tmp_path: Path) -> None:
-    submit_results(results, tmp_path / "board", DECLARATION)
+    submit(results, tmp_path / "board", DECLARATION)
     arguments = ("leaderboard", "show", "--board", "board")
     script = (
         "import sys; from fsbench.cli.main import run\ntry: run()\nfinally: print(*sys.modules)"

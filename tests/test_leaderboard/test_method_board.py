@@ -14,6 +14,7 @@ import pytest
 from support import fakes
 from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core import statistics
 from fsbench.results.verification import read_cells
@@ -24,7 +25,6 @@ from leaderboard.methods.board import (
 )
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
-from leaderboard.rules.submission import submit_results
 
 COLUMN = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
 Call = Callable[..., str]
@@ -48,7 +48,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name = facts_of_run.ref.removeprefix("run:runs/")
         right = accuracy.get(facts_of_run.recipe or "", 0.3)
         fakes.write(root / "results", right, name=name, backbone=facts_of_run)
-    submitted = submit_results(root / "results", root / "board", fakes.DECLARATION)
+    submitted = submit(root / "results", root / "board", fakes.DECLARATION)
     name_controls(root / "board", submitted)
     return root / "board"
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from support import fakes
 from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.plotting import INK, PAPER, render_figure
 from fsbench.core.schema import BackboneFacts
 from leaderboard.methods.figures import draw_figures, write_figures
 from leaderboard.methods.record import MethodBoard, MethodRow, MethodScore
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.rules.submission import submit_results
 
 LINEAR, AFFINE = "x:5w1s/linear@ibm 32px n_query=5", "x:5w1s/affine@ibm 32px n_query=5"
 N = 200
@@ -214,7 +214,7 @@ def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Pa
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, right in (("normal", 0.5), ("llf", 0.8)):
         fakes.write(tmp_path / "results", right, name=name, backbone=facts(name))
-    submitted = submit_results(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
+    submitted = submit(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
     name_controls(tmp_path / "board", submitted)
     command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
     with pytest.raises(SystemExit) as stop:

@@ -11,6 +11,7 @@ from support import official as fakes_official
 from support.fakes import DECLARATION
 from support.official import SETS
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.specs import EpisodicSpec, ImageSpec
@@ -21,7 +22,6 @@ from fsbench.results.verification import read_cells
 from leaderboard import official
 from leaderboard.record import BoardFile
 from leaderboard.repository import ABOUT, init_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
@@ -123,7 +123,7 @@ def test_an_older_version_renders_under_its_own_file(
     board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = fakes_official.write_all(tmp_path / "r", 0.8, "a")
-    submit_results(results, board, named("old"))
+    submit(results, board, named("old"))
     before = rank_board(board)
     old = official.find_official_board("transfer", 2)
     fields = old.model_dump(exclude={"frozen", "schema_version"})
@@ -136,15 +136,15 @@ def test_an_older_version_renders_under_its_own_file(
 
 
 def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) -> None:
-    submit_results(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("whole"))
-    submit_results(fakes_official.write_all(tmp_path / "b", 0.6, "b"), board, named("worse"))
+    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("whole"))
+    submit(fakes_official.write_all(tmp_path / "b", 0.6, "b"), board, named("worse"))
     mixed = fakes_official.write_all(tmp_path / "c", 0.9, "c")
     fakes_official.write(mixed, 0.9, fakes_official.dataset("dogs"), "c", size=64)
     part = tmp_path / "d"
     fakes_official.write(part, 0.99, fakes_official.dataset("dogs", subset=True), "d")
     fakes_official.write(part, 0.99, fakes_official.dataset("cub200"), "d")
-    submit_results(part, board, named("part"))
-    submit_results(mixed, board, named("wide"))
+    submit(part, board, named("part"))
+    submit(mixed, board, named("wide"))
     views = {view.track.label: view for view in rank_board(board) if view.track}
     assert list(views) == [
         "probe 224px official",
@@ -174,16 +174,15 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
 
 
 def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: Path) -> None:
-    submit_results(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("first"))
+    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("first"))
     other = fakes_official.write(
         tmp_path / "b", 0.7, fakes_official.dataset("dogs", images="f"), "b"
     )
     with pytest.raises(ValidationFailed, match="as of the entries on the board"):
-        submit_results(tmp_path / "b", board, named("second"))
+        submit(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
-    images_board = Board.open(tmp_path / "free")
-    assert submit_results(tmp_path / "b", images_board.folder, named("second"))
-    (first, *_) = submit_results(tmp_path / "b", board, named("first"), replace=True)
+    assert submit(tmp_path / "b", tmp_path / "free", named("second"))
+    (first, *_) = submit(tmp_path / "b", board, named("first"), replace=True)
     assert first.cells[0].result == other
 
 
@@ -204,10 +203,10 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
         cell.finish(range(600), provenance=fakes.provenance())
     board = tmp_path / "cdfsl"
     init_board(board, "cdfsl")
-    submit_results(tmp_path / "forged", board, named("forged"))
+    submit(tmp_path / "forged", board, named("forged"))
     with pytest.raises(ValidationFailed, match="other images"):
-        submit_results(tmp_path / "renamed", board, named("renamed"))
-    submit_results(tmp_path / "honest", board, named("honest"))
+        submit(tmp_path / "renamed", board, named("renamed"))
+    submit(tmp_path / "honest", board, named("honest"))
     assert Board.open(board).names() == ["forged", "honest"]
 
 
@@ -215,9 +214,9 @@ def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> 
     for name, images in (("a", "1"), ("z", "2")):
         part = fakes_official.dataset("dogs", subset=True, images=images)
         fakes_official.write(tmp_path / name, 0.7, part, name)
-    submit_results(tmp_path / "a", board, named("a-subset"))
-    submit_results(fakes_official.write_all(tmp_path / "o", 0.8, "o"), board, named("official"))
-    submit_results(tmp_path / "z", board, named("z-subset"))
+    submit(tmp_path / "a", board, named("a-subset"))
+    submit(fakes_official.write_all(tmp_path / "o", 0.8, "o"), board, named("official"))
+    submit(tmp_path / "z", board, named("z-subset"))
     assert Board.open(board).names() == ["a-subset", "official", "z-subset"]
 
 
@@ -225,7 +224,7 @@ def test_wrong_counts_without_a_flag_are_refused(board: Path, tmp_path: Path) ->
     data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": ()})
     fakes_official.write(tmp_path / "r", 0.7, data, "a")
     with pytest.raises(ValidationFailed, match="other images"):
-        submit_results(tmp_path / "r", board, named("liar"))
+        submit(tmp_path / "r", board, named("liar"))
 
 
 def test_what_is_no_column_is_left_out_or_refused(
@@ -234,7 +233,7 @@ def test_what_is_no_column_is_left_out_or_refused(
     toys = tmp_path / "toys"
     fakes.write(toys, data=fakes.official())
     with pytest.raises(ValidationFailed, match=r"no column of transfer-2.*flowers102:probe 224px"):
-        submit_results(toys, board, named("toys"))
+        submit(toys, board, named("toys"))
     fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
     (toys / "declaration.json").write_text(DECLARATION.model_dump_json())
     with pytest.raises(SystemExit) as code:
@@ -255,13 +254,13 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
     cell.write_probe(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match="other spec"):
-        submit_results(tmp_path / "s", board, named("seeded"))
+        submit(tmp_path / "s", board, named("seeded"))
 
 
 def test_targets_seen_stay_off_even_the_subset_track(board: Path, tmp_path: Path) -> None:
     fakes_official.write(tmp_path / "r", 0.7, fakes_official.dataset("dogs", subset=True), "a")
     with pytest.raises(ValidationFailed, match="expected targets unseen in pretraining"):
-        submit_results(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
+        submit(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
 
 
 def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
@@ -293,7 +292,7 @@ def test_the_command_line_from_list_to_table(
         assert (code, out.startswith(f"{board}: {columns} columns, 2026-11-2")) == (0, True)
     code, _, err = call(capsys, "init", "--board", board)
     assert (code, "already has a board.json" in err) == (2, True)
-    submit_results(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
+    submit(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
     code, out, _ = call(capsys, "show", "--board", board, "--format", "json")
     (shown,) = json.loads(out)
     assert code == 0
@@ -320,7 +319,7 @@ def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
         init_board(tmp_path / "x", version=1)
     assert not (tmp_path / "x").exists()
     fakes.write(tmp_path / "r")
-    submit_results(tmp_path / "r", tmp_path / "held", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "held", DECLARATION)
     (tmp_path / "held" / "board.json").unlink()
     with pytest.raises(UsageError, match="already holds entries"):
         init_board(tmp_path / "held", "cdfsl")

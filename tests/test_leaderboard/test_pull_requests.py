@@ -21,13 +21,13 @@ from support.fakes import DECLARATION
 from support.forged import edit as edit_entry
 from support.forged import flipped, forge
 
+import fsbench
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
 from fsbench.results.entry import read_entry
 from leaderboard.repository import init_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.signatures import ENTRY_NAMESPACE, read_public_key, sign_file
 from leaderboard.tables import BoardTable, rank_board
 
@@ -52,7 +52,7 @@ def declared(name: str, authors: str) -> Declaration:
 
 def submit(results: Path, board: Path, name: str, authors: str) -> None:
     fakes.write(results, name=name)
-    submit_results(results, board, declared(name, authors))
+    fsbench.submit(results, board, declared(name, authors))
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +308,7 @@ def other_counts(board: Path) -> None:
 
 def write_apart(results: Path, board: Path, name: str, authors: str) -> None:
     """Add an entry that was made on another board."""
-    submit_results(results, board.parent / "apart", declared(name, authors))
+    fsbench.submit(results, board.parent / "apart", declared(name, authors))
     shutil.copytree(board.parent / "apart" / name, board / name)
 
 
@@ -598,7 +598,7 @@ def sign(board: Path, key: str, accuracy: float = 0.6, *, old: bool = False) -> 
     results = board.parent / f"results-{accuracy}"
     fakes.write(results, accuracy, name="alice")
     path = board.parent / key
-    submit_results(results, board, declared("alice", "A. Alice"), replace=True, sign_with=path)
+    fsbench.submit(results, board, declared("alice", "A. Alice"), replace=True, sign_with=path)
     if old:
         resign(board, path, submitted="2026-01-01T00:00:00+00:00")
     else:
@@ -812,7 +812,7 @@ def test_the_key_of_an_entry_replaces_it(
         assert check(signed, *compared) == 0, capsys.readouterr().err
     for key in ("mallory", None):
         with pytest.raises(ValidationFailed, match="'alice' is signed by another key"):
-            submit_results(
+            fsbench.submit(
                 tmp_path / "results-0.9",
                 signed,
                 declared("alice", "A. Alice"),

@@ -8,9 +8,9 @@ import pytest
 from support import fakes
 from support.fakes import DECLARATION
 
+from fsbench.api.submit import submit
 from leaderboard import store
 from leaderboard.intake.submission import read_submissions
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 
 
@@ -35,7 +35,7 @@ def killed(results: Path, board: Path, renames: int) -> None:
 
         Path.rename = rename  # type: ignore[method-assign]
         store.settle_staging = clear
-        submit_results(results, board, DECLARATION, replace=True)
+        submit(results, board, DECLARATION, replace=True)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
 
@@ -46,12 +46,12 @@ def test_the_next_submission_recovers(renames: int, expected: str, tmp_path: Pat
     means = {}
     for which, accuracy in (("old", 0.3), ("new", 0.9)):
         means[which] = fakes.write(tmp_path / which, accuracy).score.mean
-    submit_results(tmp_path / "old", board, DECLARATION)
+    submit(tmp_path / "old", board, DECLARATION)
     killed(tmp_path / "new", board, renames)
     assert len(store.list_leftovers(board)) == 1
     assert Board.open(board).names() == ([] if renames == 1 else ["entry"])
     fakes.write(tmp_path / "other", name="b")
-    submit_results(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
+    submit(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
     assert Board.open(board).names() == ["entry", "other"]
     assert mean(board) == means[expected]
     assert store.list_leftovers(board) == []
@@ -69,7 +69,7 @@ def test_what_took_the_place_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["new", "old", "replaced"])
 def test_no_name_collides_with_the_staging_folders(name: str, tmp_path: Path) -> None:
     fakes.write(tmp_path / "r")
-    board = Board.open(tmp_path / "board")
+    board = Board.open(tmp_path / "board", new=True)
     for _ in range(2):
         board.add(
             read_submissions(tmp_path / "r", DECLARATION.model_copy(update={"name": name})), True

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 from support import fakes
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
-from leaderboard.rules.submission import submit_results
 from leaderboard.summary import BoardStatistics
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
@@ -29,7 +29,7 @@ def board(tmp_path: Path) -> Path:
     fakes.write(tmp_path / "half", name="half")
     for name in (*ACCURACIES, "half"):
         declared = fakes.DECLARATION.model_copy(update={"name": name})
-        submit_results(tmp_path / name, tmp_path / "board", declared)
+        submit(tmp_path / name, tmp_path / "board", declared)
     return tmp_path / "board"
 
 
@@ -80,7 +80,7 @@ def test_average_ranks_are_a_figure(
 
 def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write(tmp_path / "a")
-    submit_results(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
+    submit(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
     summary = read(capsys, tmp_path / "board")
     assert summary.rank_intervals is None
     assert summary.notes == (

@@ -7,13 +7,13 @@ import pytest
 from support import fakes
 from support.fakes import DECLARATION
 
+from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import Track
 from fsbench.results import ResultStore, table
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
@@ -42,7 +42,7 @@ def columns(folder: Path) -> list[tuple[str, ...]]:
 
 
 def test_each_track_has_a_table_of_its_own(tmp_path: Path, mixed: Path) -> None:
-    submit_results(mixed, tmp_path / "board", DECLARATION)
+    submit(mixed, tmp_path / "board", DECLARATION)
     assert columns(tmp_path / "board") == [(CENTROID,), (LINEAR,), (SOFT,)]
     file = Board.open(tmp_path / "board").file.model_copy(update={"heads": "together"})
     write_record(tmp_path / "board" / "board.json", file)

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from support import fakes
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from leaderboard.freeze import freeze_board
 from leaderboard.record import BoardFile
+from leaderboard.repository import init_board
 from leaderboard.rules.board import inspect_board
-from leaderboard.rules.submission import submit_results
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
@@ -19,7 +20,7 @@ from leaderboard.tables import rank_board
 def add(board: Path, name: str, **fields: object) -> None:
     results = board.parent / f"results-{name}"
     fakes.write(results, name=name, **fields)  # type: ignore[arg-type]
-    submit_results(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
+    submit(results, board, fakes.DECLARATION.model_copy(update={"name": name}))
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_a_change_in_place_is_seen_and_other_images_are_refused(board: Path) -> 
 def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no board"):
         freeze_board(tmp_path / "mine")
-    (tmp_path / "mine").mkdir()
+    init_board(tmp_path / "mine")
     with pytest.raises(UsageError, match="has no columns"):
         freeze_board(tmp_path / "mine")
     add(tmp_path / "mine", "a", data=fakes.official())

@@ -9,6 +9,7 @@ import pytest
 from support import fakes
 from support.forged import edit
 
+from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import Result
@@ -17,7 +18,6 @@ from fsbench.results.entry import ENTRY_FILE, write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.table import build_table
 from fsbench.results.verification import find_entries, read_cell
-from leaderboard.rules.submission import submit_results
 
 TOTAL = 29
 """Thirty images a class, one shot."""
@@ -78,7 +78,7 @@ def test_totals_that_the_classes_do_not_give_are_refused(tmp_path: Path, total: 
     """A board draws the episodes again, whose classes say how many images there are."""
     write(tmp_path / "r", total=total)
     with pytest.raises(ValidationFailed, match="other totals than the classes give"):
-        submit_results(tmp_path / "r", tmp_path / "board", fakes.DECLARATION)
+        submit(tmp_path / "r", tmp_path / "board", fakes.DECLARATION)
 
 
 @pytest.mark.parametrize(

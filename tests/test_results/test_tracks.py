@@ -8,6 +8,7 @@ from support import fakes
 from support.fakes import DECLARATION
 from support.forged import rewrite
 
+from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import Records
@@ -17,7 +18,6 @@ from fsbench.core.tasks import ColumnId, by_track
 from fsbench.results import ResultStore
 from fsbench.results.entry import Loaded
 from fsbench.results.verification import find_entries
-from leaderboard.rules.submission import submit_results
 from leaderboard.tables import rank_board
 
 CLASSIC, STARTUP = "linear@ibm 32px", "linear@startup 32px"
@@ -102,7 +102,7 @@ def test_a_board_ranks_every_version_on_its_own(
     board = tmp_path / "board"
     for folder, name in (("r", "all"), ("s", "one")):
         declared = DECLARATION.model_copy(update={"name": name})
-        submit_results(tmp_path / folder, board, declared)
+        submit(tmp_path / folder, board, declared)
     views = {view.ranking.columns: view for view in rank_board(board)}
     episodic = [columns for columns in views if any("5w" in name for name in columns)]
     assert episodic == [
@@ -127,18 +127,18 @@ def test_other_groups_of_the_same_images_are_refused(tmp_path: Path) -> None:
     board = tmp_path / "board"
     for name, groups in (("x", "a" * 64), ("y", "b" * 64)):
         write(tmp_path / name, 0.6, name, groups)
-    submit_results(tmp_path / "x", board, DECLARATION.model_copy(update={"name": "x"}))
+    submit(tmp_path / "x", board, DECLARATION.model_copy(update={"name": "x"}))
     with pytest.raises(ValidationFailed, match=r"1 problem.*\n.*ibm-disjoint.*other images"):
-        submit_results(tmp_path / "y", board, DECLARATION.model_copy(update={"name": "y"}))
+        submit(tmp_path / "y", board, DECLARATION.model_copy(update={"name": "y"}))
 
 
 def test_all_disjoint_results_of_an_entry_have_the_same_groups(tmp_path: Path) -> None:
     write(tmp_path / "r", 0.6)
     write(tmp_path / "r", 0.6, shots=2)
-    submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+    submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     write(tmp_path / "r", 0.6, groups="b" * 64, shots=3)
     with pytest.raises(ValidationFailed, match="evaluate all tasks of a data set on the same copy"):
-        submit_results(tmp_path / "r", tmp_path / "other", DECLARATION)
+        submit(tmp_path / "r", tmp_path / "other", DECLARATION)
 
 
 def test_a_result_does_not_grow_by_episodes_of_other_groups(tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_a_candidate_whose_disjoint_groups_are_missing_or_differ_is_refused(tmp_
 
         rewrite(folder, change)
         with pytest.raises(ValidationFailed, match=match):
-            submit_results(tmp_path / "r", tmp_path / "board", DECLARATION)
+            submit(tmp_path / "r", tmp_path / "board", DECLARATION)
