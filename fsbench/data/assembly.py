@@ -54,16 +54,12 @@ def list_tree_rows(
 
 def tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[ImageRow]:
     """Return the images of a class tree below `folder`; accents in their ids are composed."""
-    prefix = tree.root.relative_to(folder)
-    return [
-        ImageRow(
-            label,
-            unicodedata.normalize("NFC", f"{name}/{path.partition('/')[2]}"),
-            (prefix / path).as_posix(),
-        )
-        for label, (name, paths) in enumerate(tree.by_class(classes).items())
-        for path in paths
-    ]
+    rows = []
+    for label, path in tree.labelled(classes):
+        canonical_id = f"{classes[label]}/{path.partition('/')[2]}"
+        relative = (tree.root / path).relative_to(folder).as_posix()
+        rows.append(ImageRow(label, unicodedata.normalize("NFC", canonical_id), relative))
+    return rows
 
 
 def locate_images(

@@ -27,8 +27,6 @@ PAD = 4
 """Zero pixels around an image before the random crop (SEAL: RandomCrop(64, padding=4))."""
 ENLARGED = 248 / 224
 """Enlargement by `resize_crop_flip` before the crop (reinitialization study)."""
-
-
 SCALE = (0.08, 1.0)
 """Area of the crop as a fraction of the image."""
 RATIO = (3 / 4, 4 / 3)
@@ -48,16 +46,43 @@ def augment(
 ) -> Tensor:
     """Augment images (B, 3, s, s) uint8 with the stream `names`: uint8, or float32 in 0..255.
 
-    The images may be the rows from `first` on of a batch of `of` images; draws belong to rows.
+    Windows of s px are cropped out of the padded or enlarged images, see `crop_windows`.
     """
     if kind == "none":
         return images
-    function = resize_crop_flip if kind == "resize_crop_flip" else crop_flip
-    side = images.shape[-1]
-    margin = enlarged_side(side) - side if kind == "resize_crop_flip" else 2 * PAD
-    offsets, flip = draw_crops(kind, of or len(images), margin, names)
+    large = enlarge(images) if kind == "resize_crop_flip" else pad(images)
+    return crop_windows(large, images.shape[-1], kind, names, first, of)
+
+
+def pad(images: Tensor) -> Tensor:
+    """Put PAD zero pixels around images (B, 3, s, s)."""
+    return functional.pad(images, (PAD, PAD, PAD, PAD))
+
+
+def enlarge(images: Tensor) -> Tensor:
+    """Enlarge images (B, 3, s, s), bilinear, from 224 to 248 px: float32 in 0..255."""
+    side = round(images.shape[-1] * ENLARGED)
+    return functional.interpolate(images.float(), side, mode="bilinear")
+
+
+def crop_windows(
+    images: Tensor,
+    side: int,
+    kind: Augmentation,
+    names: tuple[Name, ...],
+    first: int = 0,
+    of: int | None = None,
+) -> Tensor:
+    """Crop windows of `side` px out of larger images: random ones, flipped or not, or the centres.
+
+    Windows lie anywhere, for `flip` and `none` in the centre, and `none` flips none. The images may
+    be the rows from `first` on of a batch of `of` images; draws belong to rows.
+    """
+    if kind == "none":
+        return crop_centre(images, side)
+    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1] - side, names)
     rows = slice(first, first + len(images))
-    return function(images, offsets[rows], flip[rows])
+    return gather_windows(images, offsets[rows], flip[rows], side)
 
 
 def draw_crops(
@@ -71,54 +96,10 @@ def draw_crops(
     return offsets, numbers[:, 2] < 0.5
 
 
-def crop_windows(
-    images: Tensor,
-    side: int,
-    kind: Augmentation,
-    names: tuple[Name, ...],
-    first: int = 0,
-    of: int | None = None,
-) -> Tensor:
-    """Crop windows of `side` px out of larger images: random ones, flipped or not, or the centres.
-
-    kind: crop_flip, flip (the centre) or none. The other arguments are those of `augment`.
-    """
-    if kind == "none":
-        return crop_centre(images, side)
-    offsets, flip = draw_crops(kind, of or len(images), images.shape[-1] - side, names)
-    rows = slice(first, first + len(images))
-    return gather_windows(images, offsets[rows], flip[rows], side)
-
-
 def crop_centre(images: Images, side: int) -> Images:
     """Return the centres of side x side px of images (..., s, s), as a view."""
     start = (images.shape[-1] - side) // 2
     return images[..., start : start + side, start : start + side]
-
-
-def crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
-    """Crop the zero-padded images and flip them horizontally.
-
-    images (B, 3, s, s) uint8; offsets (B, 2) rows and columns in 0..2 PAD; flip (B,) bool.
-    """
-    return gather_windows(
-        functional.pad(images, (PAD, PAD, PAD, PAD)), offsets, flip, images.shape[-1]
-    )
-
-
-def resize_crop_flip(images: Tensor, offsets: Tensor, flip: Tensor) -> Tensor:
-    """Crop the enlarged images (bilinear) and flip them horizontally: float32 in 0..255.
-
-    images (B, 3, s, s) uint8; offsets (B, 2) in 0..enlarged(s) - s; flip (B,) bool.
-    """
-    side = images.shape[-1]
-    large = functional.interpolate(images.float(), enlarged_side(side), mode="bilinear")
-    return gather_windows(large, offsets, flip, side)
-
-
-def enlarged_side(side: int) -> int:
-    """Return the side (px) from which a crop of `side` px is taken: 248 for 224."""
-    return round(side * ENLARGED)
 
 
 def gather_windows(images: Tensor, offsets: Tensor, flip: Tensor, side: int) -> Tensor:

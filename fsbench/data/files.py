@@ -92,9 +92,13 @@ def is_inside(name: str) -> bool:
     return not (path.is_absolute() or ".." in path.parts or "\0" in name) and longest <= MAX_NAME
 
 
-def find_first(folder: Path, candidates: Iterable[str]) -> Path | None:
-    """Return the first candidate that exists below the folder, or None."""
-    paths = (find_path(folder, candidate) for candidate in candidates)
+def find_first(folder: Path, candidates: Iterable[str], *, deeper: bool = False) -> Path | None:
+    """Return the first candidate that exists below the folder, or None.
+
+    deeper: each candidate may also lie below a folder in this one.
+    """
+    bases = (folder, *(list_folders(folder) if deeper else ()))
+    paths = (find_path(base, candidate) for candidate in candidates for base in bases)
     return next((path for path in paths if path is not None), None)
 
 
@@ -123,7 +127,7 @@ def list_images(folder: Path) -> list[str]:
 class ClassTree(NamedTuple):
     """A folder of class folders.
 
-    images: by folder name, sorted paths relative to that folder; others: all other files.
+    images: by class folder, sorted paths relative to the root; others: all other files.
     """
 
     root: Path
@@ -138,27 +142,18 @@ class ClassTree(NamedTuple):
         suffixes = readable_suffixes()
         tree = cls(root, {path.name: [] for path in list_folders(root)}, [])
         for path in list_files(root):
-            name, _, inner = path.partition("/")
-            if inner.lower().endswith(suffixes):
-                tree.images[name].append(inner)
-            else:
-                tree.others.append(path)
+            is_image = "/" in path and path.lower().endswith(suffixes)
+            (tree.images[path.partition("/")[0]] if is_image else tree.others).append(path)
         return tree
 
-    def by_class(self, classes: Sequence[str]) -> dict[str, list[str]]:
-        """Return the images of every class, as paths relative to the root.
+    def labelled(self, classes: Sequence[str]) -> list[tuple[int, str]]:
+        """Return class id and path (relative to the root) of every image, in class order.
 
         Raises DataError for two folders of one class.
         """
-        images: dict[str, list[str]] = {label: [] for label in classes}
-        for name, label in match_names(self.images, classes, self.root).items():
-            images[label] = [f"{name}/{path}" for path in self.images[name]]
-        return images
-
-    def labelled(self, classes: Sequence[str]) -> list[tuple[int, Path]]:
-        """Return the place of its class and the path of every image, in class order."""
-        lists = enumerate(self.by_class(classes).values())
-        return [(label, self.root / path) for label, paths in lists for path in paths]
+        folders = {c: name for name, c in match_names(self.images, classes, self.root).items()}
+        paths = (self.images.get(folders.get(name, ""), []) for name in classes)
+        return [(label, path) for label, part in enumerate(paths) for path in part]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -188,12 +183,6 @@ def count_suffixes(paths: Iterable[str]) -> str:
     return ", ".join(f"{n} {suffix}" for suffix, n in counts[:8]) + more
 
 
-def find_inside(folder: Path, names: Iterable[str]) -> Path | None:
-    """Return the first of these files in the folder or directly in a folder in it, or None."""
-    bases = (folder, *list_folders(folder))
-    return next((path for name in names for b in bases if (path := find_path(b, name))), None)
-
-
 def _refuse_loop(folder: Path, here: Path, name: str) -> None:
     """Raise DataError if here/name links to a folder that this walk of `folder` came through."""
     link = here / name
@@ -219,8 +208,8 @@ def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[s
     for _ in range(3):
         for base in bases:
             for tree in (find_path(base, place) for place in places):
-                names = [p.name for p in list_folders(tree)] if tree and tree.is_dir() else []
-                if labels & {read_name(name).casefold() for name in names}:
+                folders = list_folders(tree) if tree and tree.is_dir() else []
+                if labels & {read_name(path.name).casefold() for path in folders}:
                     return tree
         bases = [p for base in bases for p in list_folders(base) if os.access(p, os.R_OK | os.X_OK)]
         places = [place for place in candidates if place != "."]

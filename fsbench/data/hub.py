@@ -6,7 +6,7 @@ by their usual names, or by their type if there is only one of it.
 """
 
 import os
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,11 @@ class HubReference:
         names = {name: value for name, value in options.items() if name != "bits"}
         return cls(repo, revision or None, bits=parse_bits(options), **names)
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of a data set on disk."""
+        return Path(self.repo) if Path(self.repo).is_dir() else None
+
     def load_splits(self, cache: Path) -> Any:
         """Load all splits. Raise DataError if the data set is not available."""
         from datasets import load_dataset
@@ -80,16 +85,7 @@ class HubReference:
                 "NAME=DIR",
             ) from error
 
-    def table(self, splits: Any, split: str, cache: Path) -> "HubTable":
-        """Return one split. Raise DataError if its folders look like several splits."""
-        from huggingface_hub.constants import HF_HUB_CACHE
-
-        name = f"{HUB}{self.repo} ({split})"
-        table = HubTable(splits[split], name, (cache, Path(HF_HUB_CACHE)), self)
-        table.require_classes()
-        return table
-
-    def left_out(self, splits: Any, column: str) -> tuple[str, ...]:
+    def describe_left_out(self, splits: Any, column: str) -> tuple[str, ...]:
         """Return a note on the files of a folder that are in no split; none for a repository."""
         from datasets import Image as ImageFeature
 
@@ -100,42 +96,37 @@ class HubReference:
         paths = [p for p in files.list_files(self.folder) if Path(p).stem != "metadata"]
         return files.describe_left_out([path for path in paths if self.folder / path not in used])
 
-    @property
-    def folder(self) -> Path | None:
-        """The folder of a data set on disk."""
-        return Path(self.repo) if Path(self.repo).is_dir() else None
-
 
 class HubTable:
     """One split: rows with an image (encoded bytes) and a label (a class name or a number).
 
-    downloads: places whose files a row may reference instead of holding the bytes, besides the
-    folder of the reference, links in it included; reference: names of the columns, found if None.
+    cache: where downloads lie, whose files a row may reference instead of holding the bytes, as
+    those of the hub's own cache and of the folder of the reference, links in it included. Raises
+    DataError for columns that are not found, and for labels that look like splits.
     """
 
     def __init__(
-        self,
-        rows: Any,
-        name: str,
-        downloads: tuple[Path, ...] = (),
-        reference: HubReference = HubReference(""),
+        self, splits: Mapping[str, Any], split: str, reference: HubReference, cache: Path
     ) -> None:
         from datasets import ClassLabel
         from datasets import Image as ImageFeature
+        from huggingface_hub.constants import HF_HUB_CACHE
 
-        self.name, self.downloads, self.reference = name, downloads, reference
+        rows = splits[split]
+        self.name, self.reference = f"{HUB}{reference.repo} ({split})", reference
+        self.downloads = (cache, Path(HF_HUB_CACHE))
         features = rows.features
         self.image = self._column("image", features, IMAGES, ImageFeature)
         self.label = self._column("label", features, LABELS, ClassLabel)
         if not str(getattr(features[self.label], "dtype", "")).startswith(LABEL_TYPES):
             raise DataError(
-                f"{name}: the column {self.label} holds {features[self.label]}, not a class",
+                f"{self.name}: the column {self.label} holds {features[self.label]}, not a class",
                 fix="name a column of class names or numbers: ?label=COLUMN",
             )
         values = rows[self.label]
         if any(value is None or (isinstance(value, int) and value < 0) for value in values):
             raise DataError(
-                f"{name} has rows without a label", fix="name another split: ?split=NAME"
+                f"{self.name} has rows without a label", fix="name another split: ?split=NAME"
             )
         if isinstance(features[self.image], ImageFeature):
             rows = rows.cast_column(self.image, ImageFeature(decode=False))
@@ -144,12 +135,11 @@ class HubTable:
         self.labels = [read_name(str(names[value] if names else value)) for value in values]
         self.classes = tuple(dict.fromkeys(map(read_name, names or sorted(set(self.labels)))))
         self.stamp = str(rows._fingerprint)
-
-    @property
-    def counts(self) -> list[int]:
-        """Number of images per class."""
-        counts = Counter(self.labels)
-        return [counts[name] for name in self.classes]
+        self.files = self._list_files()
+        folders = [read_name(path.parent.name) for path in self.files]
+        if folders and folders == self.labels:
+            root = Path(os.path.commonpath(self.files))
+            require_classes((path.relative_to(root).as_posix() for path in self.files), root)
 
     def samples(self, classes: tuple[str, ...]) -> list[SourceImage]:
         """List the images, labelled by position in `classes`. Raise DataError for other labels."""
@@ -173,36 +163,28 @@ class HubTable:
         value = self.rows[row][self.image]
         data: bytes | None = value["bytes"] if isinstance(value, dict) else value
         if data is None and isinstance(value, dict) and value.get("path"):
-            data = self._file(Path(value["path"]), f"{self.name}, row {row}")
+            data = self._read_file(Path(value["path"]), f"{self.name}, row {row}")
         return data or b""
 
-    @property
-    def files(self) -> list[Path]:
-        """The files of the images; none if the rows hold their bytes."""
+    def _list_files(self) -> list[Path]:
+        """Return the files of the images; none if the rows hold their bytes."""
         value = self.rows[0][self.image]
         if not isinstance(value, dict) or value["bytes"] is not None:
             return []
         return [Path(value["path"]) for value in self.rows[self.image]]
 
-    def require_classes(self) -> None:
-        """Raise DataError if the labels are the names of folders that lie in several splits."""
-        pairs = list(zip(self.files, self.labels, strict=False))
-        if pairs and all(read_name(path.parent.name) == label for path, label in pairs):
-            root = Path(os.path.commonpath(self.files))
-            require_classes((path.relative_to(root).as_posix() for path, _ in pairs), root)
-
-    def _file(self, path: Path, where: str) -> bytes:
+    def _read_file(self, path: Path, where: str) -> bytes:
         """Read an image file of the download or folder. Raise DataError for any other file."""
-        real = path.resolve()
         folder = self.reference.folder
         inside = folder and path.is_relative_to(folder) and ".." not in path.parts
-        if not inside and not any(real.is_relative_to(p.resolve()) for p in self.downloads):
+        downloads = (place.resolve() for place in self.downloads)
+        if not inside and not any(path.resolve().is_relative_to(place) for place in downloads):
             raise DataError(
                 f"{where} names a file elsewhere: {path}",
                 fix="put the bytes of the images into the table",
             )
         try:
-            return real.read_bytes()
+            return path.resolve().read_bytes()
         except OSError as error:
             files.require_content(path)
             raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
@@ -259,27 +241,30 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
             f"{HUB}{parts.repo} has {stated}: {', '.join(splits)}",
             fix=f"name one: '{HUB}{parts.repo}?split={next(iter(splits))}'",
         )
-    table = parts.table(splits, split, cache)
+    table = HubTable(splits, split, parts, cache)
     if len(set(table.labels)) < 2:
         raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
     layout = f"split {split}, columns {table.image} and {table.label}"
-    ids = {name: place for place, name in enumerate(table.classes)}
-    rows = sorted((ids[name], f"{name}/{row:08d}") for row, name in enumerate(table.labels))
-    facts = make_custom_facts(short_name(ref), table.classes, table.counts, layout, LABEL_RULE)
+    rows = sorted(
+        (sample.label, f"{table.classes[sample.label]}/{row:08d}")
+        for row, sample in enumerate(table.samples(table.classes))
+    )
+    labels, ids = zip(*rows, strict=True)
+    facts = make_custom_facts(short_name(ref), table.classes, labels, layout, LABEL_RULE)
     return HubTarget(
         name=facts.name,
         result_name=user_data_name(ref),
         facts=facts,
         root=Path(),
-        paths=tuple(canonical_id for _, canonical_id in rows),
-        canonical_ids=tuple(canonical_id for _, canonical_id in rows),
-        labels=np.array([label for label, _ in rows], dtype=np.int64),
+        paths=ids,
+        canonical_ids=ids,
+        labels=np.array(labels, dtype=np.int64),
         class_names=table.classes,
         flags=frozenset({"custom"}),
         notes=(
-            f"{len(rows)} images of {len(set(table.labels))} classes, {layout}",
+            f"{len(ids)} images of {len(set(labels))} classes, {layout}",
             *note_case(table.classes),
-            *(parts.left_out(splits, table.image) if table.files else ()),
+            *(parts.describe_left_out(splits, table.image) if table.files else ()),
         ),
         bits=parts.bits,
         table=table,
@@ -298,4 +283,4 @@ def read_hub_tables(ref: str, cache: Path) -> tuple[HubTable, HubTable]:
             f"{HUB}{parts.repo} has the splits {', '.join(splits)}",
             fix=f"a source needs train and one of {', '.join(VAL)}",
         )
-    return parts.table(splits, "train", cache), parts.table(splits, val, cache)
+    return HubTable(splits, "train", parts, cache), HubTable(splits, val, parts, cache)

@@ -43,8 +43,7 @@ def load_folder_target(ref: str) -> TargetDataset:
     tree = read_class_tree(folder, LAYOUT)
     names = sorted({read_name(name) for name in tree.images})
     rows = tree_rows(tree, folder, names)
-    counts = [len(paths) for paths in tree.by_class(names).values()]
-    facts = make_custom_facts(short_name(ref), names, counts, LAYOUT)
+    facts = make_custom_facts(short_name(ref), names, (row.label for row in rows), LAYOUT)
     dataset = assemble(facts, folder, rows, notes=(*tree.notes, *note_case(names)))
     flags, name = frozenset[Flag]({"custom"}), user_data_name(ref)
     return replace(dataset, flags=flags, result_name=name, bits=bits)
@@ -57,28 +56,30 @@ def list_folder_source(ref: str) -> SourceListing:
     DataError like load_folder_target, and if the parts have other classes.
     """
     folder, bits = split_folder(ref)
-    train, val, test = (files.find_first(folder, names) for names in (("train",), VAL, ("test",)))
-    parts = [train or folder / "train", val or folder / "val"]
-    parts += [test] if test and test != val else []
+    train = files.find_first(folder, ("train",)) or folder / "train"
+    val = files.find_first(folder, VAL) or folder / "val"
+    test = files.find_first(folder, ("test",))
+    parts = [train, val, *([test] if test and test != val else [])]
     trees = [read_class_tree(part, SOURCE_LAYOUT) for part in parts]
     names = sorted({read_name(name) for name in trees[0].images})
     for tree in trees:
         matches = match_names(tree.images, names, tree.root)
         if other := {*names} - {*matches.values()} | tree.images.keys() - matches:
             raise DataError(
-                f"{folder}: {parts[0].name} and {tree.root.name} have other classes "
+                f"{folder}: {train.name} and {tree.root.name} have other classes "
                 f"({', '.join(sorted(other)[:5])})",
                 fix="give both the same class folders",
             )
     listed = [list_tree_images(tree, names, bits) for tree in trees]
-    counts = [len(paths) for paths in trees[0].by_class(names).values()]
+    samples, stamps = [samples for samples, _ in listed], [stamp for _, stamp in listed]
+    labels = (sample.label for sample in samples[0])
     return SourceListing(
-        make_custom_facts(short_name(ref), names, counts, SOURCE_LAYOUT),
-        listed[0][0],
-        listed[1][0],
-        stamp=hash_lines([*(stamp for _, stamp in listed), *([f"{bits} bits"] if bits else [])]),
+        make_custom_facts(short_name(ref), names, labels, SOURCE_LAYOUT),
+        train=samples[0],
+        val=samples[1],
+        stamp=hash_lines([*stamps, *([f"{bits} bits"] if bits else [])]),
         flags=frozenset({"custom"}),
-        test=listed[2][0] if len(listed) > 2 else (),
+        test=samples[2] if len(samples) > 2 else (),
         notes=tuple(note for tree in trees for note in tree.notes),
     )
 
@@ -97,7 +98,7 @@ def read_class_tree(folder: Path, layout: str) -> ClassTree:
             f"{folder} has {len(tree.images)} class folders; at least 2 are needed",
             fix=f"expected: {layout}{below}",
         )
-    require_classes((f"{n}/{path}" for n, paths in tree.images.items() for path in paths), folder)
+    require_classes(chain.from_iterable(tree.images.values()), folder)
     if empty := [name for name, paths in tree.images.items() if not paths]:
         raise DataError(
             f"{folder} has class folders without an image: {', '.join(empty[:5])}",
@@ -151,7 +152,7 @@ def list_tree_images(
     tree: ClassTree, classes: Sequence[str], bits: int | None = None
 ) -> tuple[list[SourceImage], str]:
     """List the images of class folders, labelled by position in `classes`, and stamp the files."""
-    images = tree.labelled(classes)
+    images = [(label, tree.root / path) for label, path in tree.labelled(classes)]
     samples = [SourceImage(label, partial(open_rgb, path, bits=bits)) for label, path in images]
     return samples, stamp_files([path for _, path in images])
 
@@ -171,18 +172,19 @@ def stamp_files(paths: list[Path]) -> str:
 def make_custom_facts(
     name: str,
     classes: Sequence[str],
-    counts: Sequence[int],
+    labels: Iterable[int],
     layout: str,
     label_rule: str = "class id = rank of the folder name in sorted order",
 ) -> DatasetFacts:
-    """Return the FACTS of a data set that fsbench has no file for."""
+    """Return the FACTS of a data set that fsbench has no file for; labels: of its images."""
+    counts = Counter(labels)
     safe = re.sub(r"[^\w.+@=-]", "-", name)[:200]
     return DatasetFacts(
         name=safe,
         title=f"own images ({safe})",
         domain="target",
         classes=tuple(classes),
-        images_per_class=tuple(counts),
+        images_per_class=tuple(counts[label] for label in range(len(classes))),
         label_rule=label_rule,
         layout=layout,
         folders=(safe,),

@@ -132,19 +132,16 @@ def load_hub_source(ref: str, cache: Path) -> SourceListing:
     The hub numbers labels by sorted wnids; for TinyImageNet they are mapped to the official ids
     (line order of wnids.txt).
     """
-    train, val = read_hub_tables(ref, cache / "datasets")
-    stamp = hash_lines([ref.removeprefix(HUB), train.stamp, val.stamp])
-    if set(train.labels) == set(tinyimagenet.FACTS.classes):
-        classes = tinyimagenet.FACTS.classes
-        parts = train.samples(classes), val.samples(classes)
-        return tinyimagenet.build_listing(classes, *parts, stamp)
-    classes = train.classes
-    layout = f"columns {train.image} and {train.label}"
+    tables = read_hub_tables(ref, cache / "datasets")
+    stamp = hash_lines([ref.removeprefix(HUB), *(table.stamp for table in tables)])
+    classes = tables[0].classes
+    official = tinyimagenet.FACTS.classes
+    is_tinyimagenet = set(tables[0].labels) == set(official)
+    train, val = (table.samples(official if is_tinyimagenet else classes) for table in tables)
+    if is_tinyimagenet:
+        return tinyimagenet.build_listing(official, train, val, stamp)
+    layout = f"columns {tables[0].image} and {tables[0].label}"
+    labels = (sample.label for sample in train)
     name = f"hub-{ref.removeprefix(HUB)}"
-    return SourceListing(
-        make_custom_facts(name, classes, train.counts, layout, LABEL_RULE),
-        train.samples(classes),
-        val.samples(classes),
-        stamp,
-        frozenset({"custom"}),
-    )
+    facts = make_custom_facts(name, classes, labels, layout, LABEL_RULE)
+    return SourceListing(facts, train, val, stamp, frozenset({"custom"}))

@@ -70,7 +70,7 @@ class SourceDataset:
 def select_by_hash(
     labels: Sequence[int], ids: Sequence[str], n: int | float, *names: Name
 ) -> list[int]:
-    """Select n images of every class (a fraction: that part, rounded, at least one).
+    """Select n images of every class, or a fraction: that part, at least one, of several not all.
 
     Return their positions, sorted. The images with the smallest hash of their id under the stream
     `names` are selected, so the choice depends on the ids alone. A class with n images or fewer
@@ -81,7 +81,8 @@ def select_by_hash(
         members.setdefault(label, []).append(position)
     selected: list[int] = []
     for positions in members.values():
-        size = n if isinstance(n, int) else max(1, round(n * len(positions)))
+        most = max(1, len(positions) - 1)
+        size = n if isinstance(n, int) else min(most, max(1, round(n * len(positions))))
         selected += sorted(positions, key=lambda i: seed_for(*names, ids[i]))[:size]
     return sorted(selected)
 
@@ -93,35 +94,32 @@ def take_subset(source: SourceDataset, subset: SourceSubset) -> SourceDataset:
     Test images are those of the chosen classes.
     Raises DataError if the source has too few classes, or a class too few images.
     """
-    texts, stream = source.facts.classes, ("source subset", source.name)
-    smallest = min(np.bincount(source.train.labels, minlength=len(texts)))
-    if len(texts) < subset.classes or smallest < subset.images_per_class:
+    names, stream = source.facts.classes, ("source subset", source.name)
+    smallest = min(np.bincount(source.train.labels, minlength=len(names)))
+    if len(names) < subset.classes or smallest < subset.images_per_class:
         raise DataError(
-            f"{source.name} has {len(texts)} classes with at least {smallest} training images, too"
+            f"{source.name} has {len(names)} classes with at least {smallest} training images, too"
             f" few for a part of {subset}",
             fix="lower source_subset.classes or source_subset.images_per_class",
         )
-    ranked = sorted(range(len(texts)), key=lambda label: seed_for(*stream, texts[label]))
+    ranked = sorted(range(len(names)), key=lambda label: seed_for(*stream, names[label]))
     classes = np.sort(ranked[: subset.classes])
-    members = np.flatnonzero(np.isin(source.train.labels, classes))
-    labels = np.searchsorted(classes, source.train.labels[members])
-    ids = [
-        f"{texts[classes[label]]}/{np.sum(labels[:i] == label)}" for i, label in enumerate(labels)
-    ]
-    chosen = select_by_hash(labels.tolist(), ids, subset.images_per_class, *stream)
-    left = np.setdiff1d(np.arange(len(members)), chosen)
-    val = take_classes(source.val, classes)
-    test = source.test and take_classes(source.test, classes)
-    val_images = [source.train.images[members[left]], val.images]
-    val_labels = [labels[left], val.labels]
+    chosen_names = tuple(names[label] for label in classes)
+    train, val = take_classes(source.train, classes), take_classes(source.val, classes)
+    ranks = [np.sum(train.labels[:i] == label) for i, label in enumerate(train.labels)]
+    ids = [f"{chosen_names[c]}/{rank}" for c, rank in zip(train.labels, ranks, strict=True)]
+    chosen = select_by_hash(train.labels.tolist(), ids, subset.images_per_class, *stream)
+    left = np.setdiff1d(np.arange(len(train)), chosen)
     counts = (subset.images_per_class,) * subset.classes
-    named = {"classes": tuple(texts[label] for label in classes), "images_per_class": counts}
     return replace(
         source,
-        facts=source.facts.model_copy(update=named),
-        train=Split(source.train.images[members[chosen]], labels[chosen]),
-        val=Split(np.concatenate(val_images), np.concatenate(val_labels)),
-        test=test,
+        facts=source.facts.model_copy(update={"classes": chosen_names, "images_per_class": counts}),
+        train=Split(train.images[chosen], train.labels[chosen]),
+        val=Split(
+            np.concatenate([train.images[left], val.images]),
+            np.concatenate([train.labels[left], val.labels]),
+        ),
+        test=source.test and take_classes(source.test, classes),
         n_classes=subset.classes,
         fingerprint=hash_lines([source.fingerprint, subset.canonical()]),
         flags=source.flags | {"subset"},

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import DataError
-from fsbench.core.seeding import seed_for
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, is_inside, require_content
+from fsbench.data.source import select_by_hash
 
 Indices = NDArray[np.int64]
 
@@ -189,7 +189,7 @@ def derive_split(dataset: TargetDataset) -> tuple[Indices, Indices]:
                 "test split needs two",
                 fix="add images to it, or leave the class out",
             )
-    return _split(dataset, np.arange(len(dataset)), 0.2, "split")
+    return _select(dataset, np.arange(len(dataset)), 0.2, "split")
 
 
 def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indices, Indices]:
@@ -198,7 +198,7 @@ def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indic
     Images are chosen as in `derive_split`; a class with one training image keeps it. Raises
     DataError if no class has two.
     """
-    rest, chosen = _split(dataset, train, part, "held-out")
+    rest, chosen = _select(dataset, train, part, "held-out")
     if not chosen.size:
         raise DataError(
             f"{dataset.name}: no class has two training images, so none can be held out",
@@ -207,15 +207,12 @@ def hold_out(dataset: TargetDataset, train: Indices, part: float) -> tuple[Indic
     return rest, chosen
 
 
-def _split(
+def _select(
     dataset: TargetDataset, members: Indices, part: float, stream: str
 ) -> tuple[Indices, Indices]:
-    """Return sorted positions in `members`: the rest, and `part` of every class but its last."""
+    """Return sorted positions in `members`: the rest, and `part` of every class of two or more."""
     labels = dataset.labels[members]
-    keys = [seed_for(stream, dataset.canonical_ids[i]) for i in members]
-    order = np.argsort(np.array(keys, dtype=np.uint64), kind="stable")
-    taken = np.zeros(len(members), dtype=bool)
-    for class_id, n in zip(*np.unique(labels, return_counts=True), strict=True):
-        size = min(n - 1, max(1, round(part * int(n))))
-        taken[order[labels[order] == class_id][:size]] = True
-    return np.flatnonzero(~taken), np.flatnonzero(taken)
+    several = np.flatnonzero(np.bincount(labels)[labels] > 1)
+    ids = [dataset.canonical_ids[i] for i in members[several]]
+    chosen = several[select_by_hash(labels[several].tolist(), ids, part, stream)]
+    return np.setdiff1d(np.arange(len(members)), chosen), chosen

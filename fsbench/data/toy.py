@@ -166,29 +166,19 @@ def make_toy(
     facts = toy_facts(name, title, pairs, 40)
 
     def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
-        """Return all images; folder and splits are not used."""
-        return toy_target(facts, style, pool)
+        """Return all images; folder and splits are not used. Raise DataError for another pool."""
+        if pool != "full":
+            raise DataError(f"{name} has no pool {pool}", fix="use @ibm (the full pool)")
+        ids = [f"{pair}/{rank:03d}" for pair in pairs for rank in range(40)]
+        return ToyTarget(
+            name=name,
+            facts=facts,
+            root=Path(),
+            paths=tuple(f"{canonical_id}.png" for canonical_id in ids),
+            canonical_ids=tuple(ids),
+            labels=np.repeat(np.arange(len(pairs), dtype=np.int64), 40),
+            class_names=pairs,
+            style=style,
+        )
 
     return facts, load
-
-
-def toy_target(facts: DatasetFacts, style: Style, pool: Pool) -> ToyTarget:
-    """Build the data set. Raise DataError for the pool labeled_80, which it lacks."""
-    if pool != "full":
-        raise DataError(f"{facts.name} has no pool {pool}", fix="use @ibm (the full pool)")
-    counts = facts.images_per_class
-    ids = [
-        f"{pair}/{rank:03d}"
-        for pair, count in zip(facts.classes, counts, strict=True)
-        for rank in range(count)
-    ]
-    return ToyTarget(
-        name=facts.name,
-        facts=facts,
-        root=Path(),
-        paths=tuple(f"{canonical_id}.png" for canonical_id in ids),
-        canonical_ids=tuple(ids),
-        labels=np.repeat(np.arange(len(counts), dtype=np.int64), counts),
-        class_names=facts.classes,
-        style=style,
-    )

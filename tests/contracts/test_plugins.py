@@ -39,13 +39,9 @@ def fit(settings, support):
 block_size, evaluate_block = make_protocol(fit)
 '''
 DATASET = '''"""Toy target of a plug-in."""
-from fsbench.data.toy import Style, target_pairs, toy_facts, toy_target
+from fsbench.data.toy import Style, make_toy, target_pairs
 
-STYLE = Style(tiles=2)
-FACTS = toy_facts("toy_rings", "Toy of a plug-in", target_pairs()[8:], 40)
-
-def load(folder, pool="full", splits=None):
-    return toy_target(FACTS, STYLE, pool)
+FACTS, load = make_toy("toy_rings", "Toy of a plug-in", Style(tiles=2), target_pairs()[8:])
 '''
 SOURCE = '''"""A single convolution with random weights."""
 from torch import nn

@@ -13,7 +13,7 @@ from scipy.io import savemat
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, load_source, load_target
 from fsbench.data.files import is_inside
-from fsbench.data.hub import HubTable
+from fsbench.data.hub import HubReference, HubTable
 from fsbench.data.sources.tinyimagenet import FACTS as TINY
 from fsbench.data.targets import cropdisease, dogs
 
@@ -118,7 +118,8 @@ def test_tables_of_a_download(tmp_path: Path, draw: Draw) -> None:
     rows = Dataset.from_dict(
         {"image": [{"bytes": None, "path": str(p)} for p in (inside, outside)], "label": [0, 1]}
     )
-    samples = HubTable(rows, "t", (tmp_path / "kept",)).samples(("0", "1"))
+    table = HubTable({"t": rows}, "t", HubReference("t"), tmp_path / "kept")
+    samples = table.samples(("0", "1"))
     assert samples[0].open().size == (8, 8)
     with pytest.raises(DataError, match="names a file elsewhere"):
         samples[1].open()

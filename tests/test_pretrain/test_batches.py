@@ -16,11 +16,11 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.data import SourceDataset
 from fsbench.data.augmentation import (
     PAD,
-    crop_flip,
     crop_windows,
     draw_crops,
-    enlarged_side,
-    resize_crop_flip,
+    enlarge,
+    gather_windows,
+    pad,
 )
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
@@ -39,7 +39,7 @@ def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
     images = torch.randint(0, 256, (6, 3, 5, 5), generator=generator, dtype=torch.uint8)
     offsets = torch.tensor([[0, 0], [8, 8], [4, 4], [1, 7], [4, 4], [3, 2]])
     flip = torch.tensor([False, True, False, True, True, False])
-    result = crop_flip(images, offsets, flip)
+    result = gather_windows(pad(images), offsets, flip, 5)
     for i in range(6):
         padded = np.zeros((3, 5 + 2 * PAD, 5 + 2 * PAD), np.uint8)
         padded[:, PAD : PAD + 5, PAD : PAD + 5] = images[i].numpy()
@@ -74,7 +74,7 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
     ramp = np.linspace(0, 255, 56 * 56).reshape(56, 56).astype(np.uint8)
     images = torch.from_numpy(np.stack([ramp, ramp, ramp.T])).expand(2, 3, 56, 56)
     offsets, flip = torch.tensor([[0, 6], [3, 1]]), torch.tensor([False, True])
-    result = resize_crop_flip(images, offsets, flip)
+    result = gather_windows(enlarge(images), offsets, flip, 56)
     large = [
         np.array(Image.fromarray(c).resize((62, 62), Image.Resampling.BILINEAR))
         for c in (ramp, ramp, ramp.T)
@@ -85,11 +85,9 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
 
 
 def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None:
-    assert (enlarged_side(224), enlarged_side(56)) == (248, 62)
+    assert [enlarge(torch.zeros(1, 3, s, s)).shape[-1] for s in (224, 56, 8)] == [248, 62, 9]
     kind = "resize_crop_flip"
-    offsets = torch.cat(
-        [draw_crops(kind, 16, enlarged_side(8) - 8, ("draws", i))[0] for i in range(20)]
-    )
+    offsets = torch.cat([draw_crops(kind, 16, 9 - 8, ("draws", i))[0] for i in range(20)])
     assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
     loader, plain = (batches("batch_size=16", f"augmentation={k}") for k in (kind, "none"))
     clock = TrainingClock(loader.recipe.plan)

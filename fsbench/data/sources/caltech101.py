@@ -28,7 +28,8 @@ FACTS = read_card("caltech101")
 
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load 30 images of every class, and test on the others. Raises DataError for wrong classes."""
-    images = _read_tree(folder).labelled(FACTS.classes)
+    tree = _read_tree(folder)
+    images = [(label, tree.root / path) for label, path in tree.labelled(FACTS.classes)]
     labels = [label for label, _ in images]
     ids = [f"{path.parent.name}/{path.name}" for _, path in images]
     selected = select_by_hash(labels, ids, PER_CLASS, FACTS.name, "train")

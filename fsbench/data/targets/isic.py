@@ -7,13 +7,7 @@ from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble, locate_images
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
-from fsbench.data.files import (
-    find_inside,
-    find_path,
-    list_folders,
-    read_csv_columns,
-    without_suffix,
-)
+from fsbench.data.files import find_first, list_folders, read_csv_columns, without_suffix
 from fsbench.data.splits import require_path
 
 IMAGES = "ISIC2018_Task3_Training_Input"
@@ -37,7 +31,7 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
     """
     table = _find_table(folder)
     bases = (folder, *list_folders(folder))
-    trees = [tree for base in bases for name in FOLDERS if (tree := find_path(base, name))]
+    trees = [tree for base in bases for name in FOLDERS if (tree := find_first(base, (name,)))]
     rows, notes = locate_images(folder, trees or [folder], table, _read_rows(table))
     return _with_lesions(assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes))
 
@@ -49,7 +43,7 @@ def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) ->
 
 
 def _find_table(folder: Path) -> Path:
-    table = find_inside(folder, (f"{TABLE}.csv", *METADATA))
+    table = find_first(folder, (f"{TABLE}.csv", *METADATA), deeper=True)
     return table or require_path(folder, f"{TABLE}/{TABLE}.csv", FACTS)
 
 
@@ -63,7 +57,7 @@ def _with_lesions(dataset: TargetDataset) -> TargetDataset:
 def _read_lesions(folder: Path) -> dict[str, str]:
     """Return lesion by image id, from the first table in the folder; {} without one."""
     for name, column in LESIONS:
-        if table := find_inside(folder, (name,)):
+        if table := find_first(folder, (name,), deeper=True):
             rows = [
                 (without_suffix(i), n) for i, n in read_csv_columns(table, [column, "lesion_id"])
             ]
