@@ -24,7 +24,8 @@ from fsbench.results.names import safe_name
 from fsbench.results.provenance import git_commit
 from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
-from leaderboard.reports.render import escape_markdown, make_overview_table, render_table
+from leaderboard.render.md import escape_markdown, render_table
+from leaderboard.render.terminal import make_board_table
 from leaderboard.rules.changes import check_changes, compare_with_base, run_git
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
@@ -140,7 +141,7 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
     with board.lock():
         board.settle()
     views = [view for view in rank_board(folder, report) if view.ranking.entries]
-    tables = [make_overview_table(view) for view in views]
+    tables = [make_board_table(view) for view in views]
     texts = [render_table(table.complete or table) for table in tables] or [NO_ENTRIES]
     filled = "\n\n".join([before + BEGIN, *texts, END + after])
     write_atomic(path, filled.encode())

@@ -31,7 +31,13 @@ from leaderboard.near_copies import OutcomeRow, describe_suspicions, find_suspic
 from leaderboard.published import PublishedEntry, load_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
-from leaderboard.ranking.tiers import Contenders, RankedEntry, Ranking, rank_entries
+from leaderboard.ranking.tiers import (
+    Contenders,
+    RankedEntry,
+    Ranking,
+    average_groups,
+    rank_entries,
+)
 from leaderboard.record import BoardFile
 from leaderboard.store import Board, BoardEntry, Network, complete_file, seed_of
 
@@ -53,7 +59,8 @@ class BoardTable:
     not official; sources: in-domain accuracy, mean over seeds; links: code or paper; contenders:
     column -> outcomes; cell_flags: column -> why that number is not official, or that its submitter
     alone vouches for it. backbones and results: by network, its facts, and column -> its result.
-    controls: rows that gains are over. published: published entries on the same data sets.
+    controls: rows that gains are over. published: published entries on the same data sets. notes:
+    sentences for a caption.
     """
 
     name: str
@@ -73,6 +80,15 @@ class BoardTable:
     own_controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     controls: tuple[str, ...] = ()
     pooled: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def averages(self) -> dict[str, Mapping[str, Score]]:
+        """Row or seed -> data set -> mean over its columns, for those that have them all."""
+        seeds = [seed.name for of_row in self.seeds.values() for seed in of_row.values()]
+        datasets = group_by_dataset(self.ranking.columns)
+        of_seeds = average_groups({name: self.contenders[name] for name in seeds}, datasets)
+        return {**of_seeds, **{row.name: row.averages for row in self.ranking.entries}}
 
     @cached_property
     def seed_errors(self) -> SeedErrors:
@@ -370,6 +386,7 @@ def flag_unverified(entry: BoardEntry, result: Result) -> list[str]:
     return [SELF_REPORTED] if verdict is None else [FAILED] * (verdict == "failed")
 
 
-def list_shared_tasks(entry: PublishedEntry, datasets: set[str]) -> list[str]:
-    """Return the tasks of a published entry that are in-domain or on these data sets."""
-    return [cell.task for cell in entry.cells if cell.in_domain or cell.dataset in datasets]
+def list_self_reported(table: BoardTable, name: str) -> list[str]:
+    """Return the columns of a row or network that no signed badge covers."""
+    flags = table.cell_flags.get(name, {})
+    return [column for column in table.ranking.columns if SELF_REPORTED in flags.get(column, ())]

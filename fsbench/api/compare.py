@@ -32,7 +32,7 @@ from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA, Outcomes
 from leaderboard.record import Column, identify_column
-from leaderboard.reports.render import SELF_MARK, SELF_NOTE
+from leaderboard.render.notes import SELF_MARK, SELF_NOTE
 from leaderboard.store import Board
 
 if TYPE_CHECKING:

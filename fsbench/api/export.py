@@ -23,8 +23,9 @@ from fsbench.results.names import model_name
 from fsbench.results.verification import read_cells
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.intake.submission import find_declaration, read_fields
-from leaderboard.reports.render import escape_markdown, to_percent
-from leaderboard.reports.table import DATASET_TITLES
+from leaderboard.render.frame import DATASET_TITLES
+from leaderboard.render.md import escape_markdown
+from leaderboard.render.notes import to_percent
 from leaderboard.store import Board
 from leaderboard.tables import BoardTable, declaration_of, rank_board
 

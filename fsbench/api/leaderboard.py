@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import TextTable, draw_html, draw_table
-from leaderboard.reports import render
+from leaderboard.render import json, md, terminal
+from leaderboard.render.frame import Record, list_records, make_frame
 from leaderboard.tables import BoardTable, rank_board
 
 if TYPE_CHECKING:
     import pandas
+
+FRAME_TYPES = (
+    dict.fromkeys(("tier", "n"), "Int64")
+    | dict.fromkeys(("overall", "mean", "ci95", "gap", "gap_ci95", "p"), "float64")
+    | {"seeds": "int64", "best": "bool"}
+)
+"""Types of the columns of `RankedBoard.to_frame` that hold numbers."""
 
 
 @dataclass(eq=False, repr=False)
@@ -26,55 +34,42 @@ class RankedBoard:
     tracks: tuple[BoardTable, ...]
 
     def tables(self, seeds: bool = False) -> list[TextTable]:
-        """Return the tables that people read, in percent: measured entries, then published ones.
+        """Return the tables that people read, in percent: one column per data set.
 
-        Measured tables have one column per data set; `complete` of each has every column. seeds:
-        whether the seeds of a row are lines below it.
+        `complete` of each has every column. seeds: whether the seeds of a row are lines below it.
         """
-        return render.make_overview_tables(self.tracks, seeds)
+        return [terminal.make_board_table(track, seeds) for track in self.tracks]
+
+    def published(self) -> list[TextTable]:
+        """Return a table of the numbers that papers print on the data sets of the board."""
+        return terminal.make_published_tables(self.tracks)
 
     def to_markdown(self, seeds: bool = False) -> str:
-        return render.render_board(self.tracks, seeds)
+        tables = (*self.tables(seeds), *self.published())
+        return "\n\n".join(md.render_table(table.complete or table) for table in tables) + "\n"
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [render.build_board_json(view) for view in self.tracks]
+        return [
+            json.build_table_json(make_frame(track))
+            | {"published": [entry.model_dump(mode="json") for entry in track.published]}
+            for track in self.tracks
+        ]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Return one row per measured entry and track.
+        """Return one row per track, entry and column, and one for `overall`, the mean over columns.
 
         Returns
         -------
         pandas.DataFrame
-            Columns: track, entry, tier (missing for unranked entries), overall, one column per
-            task, source_accuracy, flags, self_reported (number of task columns without a signed
-            badge), link, reason (why an entry is unranked). Accuracies are fractions.
+            Columns: table, track, entry, tier (missing for unranked entries), overall, column,
+            mean, ci95 (half-width), n, best (or not significantly worse), control, gap, gap_ci95
+            and p (unused here), flags, seeds (their number), reason (why an entry is unranked).
+            Accuracies are fractions.
         """
         from pandas import DataFrame
 
-        rows = [
-            {
-                "track": view.track.label if view.track else None,
-                "entry": standing.name,
-                "tier": standing.tier,
-                "overall": standing.overall,
-                **{
-                    column: score.mean if (score := standing.scores.get(column)) else None
-                    for column in view.ranking.columns
-                },
-                "source_accuracy": view.sources[standing.name],
-                "flags": ", ".join(view.flags[standing.name]),
-                "self_reported": len(render.list_self_reported(view, standing.name)),
-                "link": view.links[standing.name],
-                "reason": standing.reason,
-            }
-            for view in self.tracks
-            for standing in view.ranking.entries
-        ]
-        head = ["track", "entry", "tier", "overall"]
-        columns = dict.fromkeys(column for view in self.tracks for column in view.ranking.columns)
-        tail = ["source_accuracy", "flags", "self_reported", "link", "reason"]
-        frame = DataFrame(rows, columns=[*head, *columns, *tail])
-        return frame.astype({"tier": "Int64"})
+        records = [record for track in self.tracks for record in list_records(make_frame(track))]
+        return DataFrame(records, columns=list(Record._fields)).astype(FRAME_TYPES)
 
     def __repr__(self) -> str:
         return "\n\n".join(
@@ -116,7 +111,7 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     --------
     >>> import fsbench
     >>> board = fsbench.leaderboard("board")
-    >>> board.to_frame()[["track", "entry", "tier"]].values.tolist()
+    >>> board.to_frame()[["track", "entry", "tier"]].drop_duplicates().values.tolist()
     [['linear ibm 32px', 'entry', 1], ['affine ibm 32px', 'entry', 1]]
     """
     if isinstance(progress, bool):

@@ -131,8 +131,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     show_tables([TextTable(title, tuple(columns), tuple(map(tuple, rows))).share()])
 
 
-def show_tables(tables: "Sequence[TextTable]") -> None:
-    """Print tables to stdout as --format, --columns and --wide say, their notes to stderr."""
+def show_tables(tables: "Sequence[TextTable]", wide_only: "Sequence[TextTable]" = ()) -> None:
+    """Print tables to stdout as --format, --columns and --wide say; each note once, at the end.
+
+    wide_only: tables that only --wide and files show.
+    """
     from fsbench.core.tables import choose_columns
 
     settings = OUTPUT.get({})
@@ -140,32 +143,36 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     if names:
         tables = choose_columns(tables, [name.strip() for name in names.split(",")])
     elif wide or shape in {"md", "csv"}:
-        tables = [table.complete or table for table in tables]
+        tables = [table.complete or table for table in (*tables, *wide_only)]
+    notes: dict[str, None] = {}
     for table in tables:
         if shape == "csv":
             typer.echo(write_csv(table), nl=False)
         elif shape == "md":
-            from leaderboard.reports.render import render_table
+            from leaderboard.render.md import render_table
 
             typer.echo(render_table(table) + "\n")
         else:
-            show_table(table, None if wide else terminal_width())
+            notes |= dict.fromkeys(show_table(table, None if wide else terminal_width()))
+    for note in notes:
+        log(note)
 
 
-def show_table(table: "TextTable", width: int | None) -> None:
-    """Print what fits of a table, its title and its finding above it; then what was left out."""
+def show_table(table: "TextTable", width: int | None) -> list[str]:
+    """Print what fits of a table, its title and its finding above it.
+
+    Return its notes, and what was left out.
+    """
     from fsbench.core.tables import draw_table, fit_table
 
     fit = fit_table(table, width)
     print_lines((table.title, *table.lead), width)
     typer.echo("\n".join(["", draw_table(fit.table, width), ""]))
-    for text in table.note.splitlines():
-        log(text)
-    if fit.omitted:
-        log(
-            f"left out at {width} columns: {', '.join(fit.omitted)}; "
-            f"--columns A,B chooses, --wide prints all, --format csv writes a file"
-        )
+    left_out = (
+        f"left out at {width} columns: {', '.join(fit.omitted)}; "
+        f"--columns A,B chooses, --wide prints all, --format csv writes a file"
+    )
+    return [*table.note.splitlines(), *([left_out] if fit.omitted else [])]
 
 
 def print_lines(lines: Iterable[str], width: int | None = None) -> None:
@@ -181,7 +188,7 @@ def print_lines(lines: Iterable[str], width: int | None = None) -> None:
 
 def write_csv(table: "TextTable") -> str:
     """Return a table as CSV, with texts that no spreadsheet runs as a formula."""
-    from leaderboard.reports.csv import guard_formula
+    from leaderboard.render.csv import guard_formula
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from fsbench.cli import console, options
 
 if TYPE_CHECKING:
+    from fsbench.core.tables import TextTable
     from fsbench.results.verification import Problem
     from leaderboard.badges import Badge, CellCheck
     from leaderboard.summary import BoardStatistics
@@ -44,7 +45,7 @@ def show(
     elif shape == "md":
         typer.echo(ranked.to_markdown(seeds), nl=False)
     else:
-        console.show_tables(ranked.tables(seeds))
+        console.show_tables(ranked.tables(seeds), wide_only=ranked.published())
 
 
 def build(
@@ -228,41 +229,29 @@ def stats(
     if shape == "json":
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
         return
-    for summary, track in zip(statistics, tracks, strict=True):
-        show_statistics(summary, track)
+    pairs = zip(statistics, tracks, strict=True)
+    console.show_tables([make_rank_table(summary, track) for summary, track in pairs])
 
 
-def show_statistics(summary: "BoardStatistics", track: "BoardTable") -> None:
-    """Print the ranks of a table."""
-    from leaderboard.reports.render import (
-        SELF_MARK,
-        SELF_NOTE,
-        describe_single_seeds,
-        list_self_reported,
-        mark_single_seed,
+def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTable":
+    """Return the ranks of a table with their intervals."""
+    from fsbench.core.tables import TextTable
+    from leaderboard.render import notes
+    from leaderboard.tables import list_self_reported
+
+    marks = {name: notes.SELF_MARK * bool(list_self_reported(track, name)) for name in track.names}
+    rows = tuple(
+        (
+            *(notes.mark_single_seed(track, e.name), str(e.tier)),
+            f"{notes.to_percent(e.overall)}{marks[e.name]}",
+            *(str(e.rank), f"{e.low} to {e.high}"),
+        )
+        for e in (summary.rank_intervals.entries if summary.rank_intervals else ())
     )
-
-    self_reported = {name for name in track.names if list_self_reported(track, name)}
-    where = f"{summary.board} {summary.track}".strip()
-    intervals = summary.rank_intervals.entries if summary.rank_intervals else ()
-    console.table(
-        f"{where}: ranks",
-        ("entry", "tier", "overall", "rank", "95 %"),
-        [
-            (
-                *(mark_single_seed(track, e.name), str(e.tier)),
-                f"{100 * e.overall:.2f}{SELF_MARK * (e.name in self_reported)}",
-                *(str(e.rank), f"{e.low} to {e.high}"),
-            )
-            for e in intervals
-        ],
-    )
-    if self_reported:
-        console.log(SELF_NOTE)
-    for note in describe_single_seeds(track):
-        console.log(note)
-    for note in summary.notes:
-        console.log(note)
+    signs = [notes.SELF_NOTE] * any(marks.values())
+    below = "\n".join([*signs, *notes.describe_single_seeds(track), *summary.notes])
+    title = f"{summary.board} {summary.track}".strip()
+    return TextTable(f"{title}: ranks", ("entry", "tier", "overall", "rank", "95 %"), rows, below)
 
 
 def verify(

@@ -6,12 +6,12 @@ import typer
 from typer import Argument, Option
 
 from fsbench.cli import console
-from leaderboard import reports as downloads
+from leaderboard.render import FORMATS
 
 
 def report(
     results: list[Path] | None = Argument(None, help="Results folders or files."),
-    shape: str = Option("md", "--format", help=f"Format: {', '.join(downloads.FORMATS.names())}."),
+    shape: str = Option("md", "--format", help=f"Format: {', '.join(FORMATS.names())}."),
     output: Path | None = Option(None, "-o", "--output", help="Output file; stdout by default."),
     control: str | None = Option(None, help="Model that the others are compared with."),
     board: Path | None = Option(None, help="Folder of a leaderboard, instead of results."),
@@ -23,7 +23,9 @@ def report(
     caption states the rules.
     """
     from fsbench.core.errors import UsageError
-    from leaderboard.reports import report as reports
+    from leaderboard.render.frame import make_frames
+    from leaderboard.results import rank_results
+    from leaderboard.tables import rank_board
 
     if bool(results) == (board is not None):
         raise UsageError(
@@ -31,12 +33,9 @@ def report(
         )
     if board is not None and not board.is_dir():
         raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
-    write_report = downloads.FORMATS.load(shape).make
-    if board:
-        sheets = reports.report_board(board, control, console.reporter(), seeds)
-    else:
-        sheets = reports.report_results(results or [], control, seeds)
-    text = write_report(sheets)
+    make = FORMATS.load(shape)
+    tables = rank_board(board, console.reporter()) if board else rank_results(results or [])
+    text = make(make_frames(tables, control, seeds))
     if output is None:
         typer.echo(text, nl=False)
         return

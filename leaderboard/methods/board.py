@@ -34,8 +34,8 @@ from leaderboard.ranking.seeds import (
     estimate_seed_variance,
 )
 from leaderboard.ranking.tiers import ALPHA
-from leaderboard.reports.render import finite_or_none, list_self_reported
-from leaderboard.tables import BoardTable, rank_board
+from leaderboard.render.notes import finite_or_none
+from leaderboard.tables import BoardTable, list_self_reported, rank_board
 
 OVERALL = ""
 """The key of the mean over all columns."""

@@ -28,7 +28,7 @@ from leaderboard.ranking.seeds import (
     estimate_sides,
     pool_seed_variances,
 )
-from leaderboard.reports.render import finite_or_none
+from leaderboard.render.notes import finite_or_none
 
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 KINDS: tuple[ControlKind, ...] = get_args(ControlKind)

@@ -1,7 +1,7 @@
 """A method board as text tables, Markdown and CSV.
 
 Text shows percent and points; CSV has fractions, empty fields for unknown values, and no text that
-a spreadsheet would run as a formula (reports/csv.py).
+a spreadsheet would run as a formula (render/csv.py).
 """
 
 import csv
@@ -22,8 +22,9 @@ from leaderboard.methods.record import (
     MethodRow,
     MethodScore,
 )
-from leaderboard.reports.csv import guard_formula
-from leaderboard.reports.render import ONE_SEED, SELF_MARK, SELF_NOTE, render_table, to_percent
+from leaderboard.render.csv import guard_formula
+from leaderboard.render.md import render_table
+from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, to_percent
 
 ROW_FIELDS = ("name", "method", "recipe", "plan", "schedule", "architecture")
 SCORE_FIELDS = ("mean", "ci95", "ci95_seeds", "n", "variance_seeds")

@@ -23,8 +23,9 @@ from leaderboard.published import PublishedEntry
 from leaderboard.ranking.rank_intervals import bootstrap_ranks
 from leaderboard.ranking.tiers import ALPHA, RankedEntry
 from leaderboard.record import BoardFile
-from leaderboard.reports import FORMATS
-from leaderboard.reports.render import (
+from leaderboard.render import FORMATS
+from leaderboard.render.frame import DATASET_TITLES, make_frame
+from leaderboard.render.notes import (
     PUBLISHED_NOTE,
     SELF_NOTE,
     SPREAD_NOTE,
@@ -33,9 +34,7 @@ from leaderboard.reports.render import (
     describe_coverage,
     describe_leader,
     format_tier,
-    list_self_reported,
 )
-from leaderboard.reports.table import DATASET_TITLES, build_report_table
 from leaderboard.repository import ABOUT
 from leaderboard.site.packing import (
     count_paired_entries,
@@ -46,7 +45,7 @@ from leaderboard.site.packing import (
 )
 from leaderboard.site.panels import KINDS, draw_methods, draw_track
 from leaderboard.store import BoardEntry, Network
-from leaderboard.tables import BoardTable, declaration_of, list_shared_tasks
+from leaderboard.tables import BoardTable, declaration_of, list_self_reported
 from leaderboard.trust import Verification
 
 JsonObject = dict[str, Any]
@@ -341,13 +340,13 @@ def build_ranked_data(
         ]
         for of_row in (table.contenders[name] for name in names)
     ]
-    report = [build_report_table(table)]
-    files = {suffix: FORMATS.load(name).make(report) for name, suffix in DOWNLOADS.items()}
+    frames = [make_frame(table)]
+    files = {suffix: FORMATS.load(name)(frames) for name, suffix in DOWNLOADS.items()}
     return {
         "title": table.track.label if table.track else table.name,
         "finding": describe_finding(table, methods),
         "data": describe_data(table),
-        "coverage": describe_coverage(table),
+        "coverage": " ".join(describe_coverage(table)),
         "alpha": table.ranking.alpha,
         **({"warning": table.warning} if table.warning else {}),
         "columns": [
@@ -358,7 +357,7 @@ def build_ranked_data(
         "paired": len(compared),
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(outcomes)),
-        "published": [build_published_data(table, entry) for entry in table.published],
+        "published": [build_published_data(entry) for entry in table.published],
         "panels": pack_json(draw_track(table)),
         "downloads": pack_json(files),
     }
@@ -449,14 +448,11 @@ def build_score_data(
     return [*data, notes] if notes else data
 
 
-def build_published_data(table: BoardTable, entry: PublishedEntry) -> JsonObject:
-    """Return a published entry with its numbers on the data sets of this table."""
-    datasets = {ColumnId.parse(column).task.dataset for column in table.ranking.columns}
-    tasks = set(list_shared_tasks(entry, datasets))
-    cells = [cell for cell in entry.cells if cell.task in tasks]
+def build_published_data(entry: PublishedEntry) -> JsonObject:
+    """Return a published entry with its numbers."""
     return {
         **entry.model_dump(include={"name", "method", "source", "link", "backbone", "protocol"}),
-        "cells": [[c.task, c.mean, c.ci95, c.table, c.note, c.spread] for c in cells],
+        "cells": [[c.task, c.mean, c.ci95, c.table, c.note, c.spread] for c in entry.cells],
     }
 
 

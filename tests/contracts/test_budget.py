@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 26_809,
+    "fsbench": 26_800,
     "pretrain": 7_194,
     "protocols": 3_984,
-    "leaderboard": 9_536,
+    "leaderboard": 9_409,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -42,7 +42,7 @@ FILE_PROTOCOLS = {
     "load": ("fsbench.data.sources", "fsbench.data.targets", "fsbench.backbones.sources"),
     "arrange": ("fsbench.data.sources", "fsbench.data.targets"),
     "load_names": ("fsbench.data.targets",),
-    "make": ("leaderboard.reports",),
+    "make": ("leaderboard.render",),
     "piece_size": ("protocols",),
     "prepare": ("protocols.episodic",),
     "roles": ("fsbench.backbones.architectures",),
@@ -176,7 +176,7 @@ def test_random_numbers_come_from_seeding_only() -> None:
     "statement",
     [
         "import fsbench",
-        "import leaderboard.reports.render",
+        "import leaderboard.render.terminal",
         "from fsbench.cli.main import build; build()",
         "import fsbench.data",
     ],

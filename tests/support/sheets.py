@@ -1,4 +1,4 @@
-"""Views of known gaps, and a sheet of hostile names, for tests of tables."""
+"""Tables of known gaps, and a frame of hostile names, for tests of renderings."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ import numpy as np
 from fsbench.core.tasks import Track
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import rank_entries
-from leaderboard.reports.table import ReportTable, build_report_table
+from leaderboard.render.frame import ScoreFrame, make_frame
 from leaderboard.tables import BoardTable, CellFlags
 
 N = 100
@@ -35,6 +35,7 @@ def view(
     entries: Mapping[str, Mapping[str, Outcomes]],
     columns: tuple[str, ...] = COLUMNS,
     flags: CellFlags | None = None,
+    notes: tuple[str, ...] = (),
 ) -> BoardTable:
     return BoardTable(
         name="mine",
@@ -43,16 +44,17 @@ def view(
         ranking=rank_entries(entries, columns),
         flags=dict.fromkeys(entries, ()),
         sources=dict.fromkeys(entries),
-        links={},
+        links=dict.fromkeys(entries, ""),
         published=(),
         contenders=entries,
         cell_flags=flags or {},
+        notes=notes,
     )
 
 
-def hostile() -> ReportTable:
+def hostile() -> ScoreFrame:
     """One column; the first name is the control, the last is flagged."""
     column = "evil=&_:5w1s/linear@ibm 64px"
     entries = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
     flags = {name: {column: ("subset",) if name == HOSTILE[-1] else ()} for name in HOSTILE}
-    return build_report_table(view(entries, (column,), flags), HOSTILE[0], ["a note & more"])
+    return make_frame(view(entries, (column,), flags, ("a note & more",)), HOSTILE[0])

@@ -21,7 +21,8 @@ from fsbench.core.tasks import ColumnId
 from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import format_gain, format_in_domain, make_gain_table
-from leaderboard.reports.render import render_table, to_percent
+from leaderboard.render.md import render_table
+from leaderboard.render.notes import to_percent
 
 Table = tuple[tuple[str, ...], list[Row]]
 """Columns, and rows by column."""

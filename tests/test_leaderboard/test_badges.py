@@ -20,13 +20,14 @@ from leaderboard import signatures
 from leaderboard.freeze import freeze_board
 from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
-from leaderboard.reports import FORMATS
-from leaderboard.reports.render import SELF_MARK, SELF_NOTE, TRUST_NOTE
-from leaderboard.reports.report import report_board
+from leaderboard.render import FORMATS
+from leaderboard.render.frame import make_frames
+from leaderboard.render.notes import SELF_MARK, SELF_NOTE, TRUST_NOTE
 from leaderboard.repository import init_board
 from leaderboard.rules.board import inspect_board
 from leaderboard.site.page import build_site
 from leaderboard.store import Board
+from leaderboard.tables import rank_board
 from leaderboard.trust import Verification
 
 ONE, FIVE = (f"toy_tiles:5w{k}s/linear@ibm 32px n_query=5" for k in (1, 5))
@@ -69,7 +70,7 @@ def everything(board: Path, capsys: pytest.CaptureFixture[str]) -> str:
             run(["leaderboard", "show", "--board", str(board), "--format", shape])
         assert stop.value.code == 0
         shapes.append(capsys.readouterr().out)
-    reports = [FORMATS.load(name).make(report_board(board)) for name in FORMATS.names()]
+    reports = [FORMATS.load(name)(make_frames(rank_board(board))) for name in FORMATS.names()]
     page = build_site(board, board.parent / "site").read_text(encoding="utf8")
     data = page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
     frame = leaderboard(board).to_frame().to_csv()

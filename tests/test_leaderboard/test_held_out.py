@@ -12,7 +12,9 @@ from support.fakes import DECLARATION
 from fsbench.api.submit import submit
 from fsbench.core.records import ProbeRecords
 from fsbench.results import ResultStore
-from leaderboard.reports.render import build_board_json, make_measured_table, render_board
+from leaderboard.render.frame import make_frame
+from leaderboard.render.json import build_table_json
+from leaderboard.render.terminal import make_board_table
 from leaderboard.tables import rank_board
 
 N = 100
@@ -40,8 +42,8 @@ def test_the_held_out_rule_ranks_and_the_best_on_test_stands_beside(board: Path)
     (column,) = table.ranking.columns
     first, second = table.ranking.entries
     assert [(e.name, e.overall) for e in (first, second)] == [("b", 0.8), ("a", 0.6)]
-    shown = json.loads(json.dumps(build_board_json(table)))["entries"]
+    shown = json.loads(json.dumps(build_table_json(make_frame(table))))["entries"]
     assert [e["scores"][column]["best_on_test"] for e in shown] == [0.8, 0.9]
-    row = make_measured_table(table).rows[1]
-    assert any(text.startswith("60.00 ± ") and "[90.00]" in text for text in row)
-    assert "held-out training images" in render_board([table])
+    shown_table = make_board_table(table)
+    assert any(t.startswith("60.00 ± ") and "[90.00]" in t for t in shown_table.rows[1])
+    assert "held-out training images" in shown_table.note

@@ -6,21 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsbench.core.tables import TextTable
+from fsbench.api.leaderboard import RankedBoard
 from fsbench.results.table import shorten_columns
 from leaderboard.published import load_published
 from leaderboard.ranking.tiers import Outcomes, rank_entries
-from leaderboard.reports.render import (
-    build_board_json,
-    escape_markdown,
-    make_board_tables,
-    make_measured_table,
-    make_published_tables,
-    render_board,
-)
+from leaderboard.render.md import escape_markdown
+from leaderboard.render.terminal import make_board_table, make_published_tables
 from leaderboard.tables import BoardTable
 
-PUBLISHED = tuple(row for row in load_published() if row.name.startswith(("seal", "weight")))
+PUBLISHED = tuple(
+    row.about({"eurosat"}, {"tinyimagenet"})
+    for row in load_published()
+    if row.name.startswith(("seal", "weight"))
+)
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"
 COLUMNS = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
 
@@ -41,32 +39,36 @@ def board() -> BoardTable:
     return BoardTable(
         name="cdfsl",
         official=True,
-        ranking=rank_entries(entries, COLUMNS),
+        ranking=rank_entries(entries, COLUMNS, averaged={"eurosat": COLUMNS}),
         flags={name: ("saw eurosat",) if name == "half" else () for name in entries},
         sources={name: 0.5922 if name == "seal" else None for name in entries},
         links=dict.fromkeys(entries, "https://example.org"),
         published=PUBLISHED,
+        contenders=entries,
     )
 
 
 def test_golden_markdown() -> None:
     """Refresh on purpose: python -m tests.test_leaderboard.test_render"""
-    assert render_board([board()]) == GOLDEN.read_text(encoding="utf8")
+    assert RankedBoard((board(),)).to_markdown() == GOLDEN.read_text(encoding="utf8")
 
 
-def test_published_tables_stand_once_below_all_tracks() -> None:
-    text = render_board([board(), board()])
-    assert text.count("### published") == render_board([board()]).count("### published") > 0
+def test_published_numbers_stand_once_below_all_tracks() -> None:
+    text = RankedBoard((board(), board())).to_markdown()
+    assert text.count("### published") == 1
     assert text.rindex("| tier |") < text.index("### published")
 
 
 def test_rows_by_hand() -> None:
-    table = make_measured_table(board())
-    assert table.title == "cdfsl (official): linear@ibm 224px"
-    assert table.columns == (
+    table = make_board_table(board())
+    whole = table.complete
+    assert whole is not None
+    assert table.title == whole.title == "cdfsl (official): linear@ibm 224px"
+    assert table.columns == ("tier", "entry", "overall", "eurosat", "source", "flags")
+    assert whole.columns == (
         "tier", "entry", "overall", "eurosat:5w1s", "eurosat:5w5s", "source", "flags",
     )  # fmt: skip
-    rows = {row[1]: row for row in table.rows}
+    rows = {row[1]: row for row in whole.rows}
     half_width = f"{1.96 * 0.1 * (100 / 99) ** 0.5 / 10 * 100:.2f}"  # sd .1, ddof 1, n 100
     assert rows["seal"] == (
         "1", "seal", "66.18", f"57.75 ± {half_width}", f"74.61 ± {half_width}", "59.22", "-",
@@ -74,39 +76,27 @@ def test_rows_by_hand() -> None:
     assert rows["twin"][0] == "1"
     assert rows["normal"][:3] == ("2", "normal", "62.57")
     assert rows["half"][0] == rows["half"][2] == rows["half"][4] == "-"
-    assert rows["half"][-1] == "saw eurosat"
+    assert rows["half"][-1] == "lacks 1 of 2 columns, saw eurosat", "the reason is in the row"
     assert rows["single"][3] == "10.00"
     assert rows["single"][0] == rows["single"][2] == "-"
-    assert [row[1] for row in table.rows][-2:] == ["half", "single"], "unranked entries come last"
-    assert "Unranked, half: lacks 1 of 2 columns." in table.note
-    assert "Unranked, single: not comparable: shares 1 outcomes" in table.note
+    assert rows["single"][-1].startswith("not comparable: shares 1 outcomes")
+    assert [row[1] for row in whole.rows][-2:] == ["half", "single"], "unranked entries come last"
+    assert {row[1]: row[3] for row in table.rows}["seal"] == f"66.18 ± {half_width}"
 
 
-def rows_of(table: TextTable) -> dict[str, str]:
-    """Entry -> accuracy."""
-    return {row[0]: row[3] for row in table.rows}
-
-
-def test_published_rows_stand_apart_on_the_boards_data_sets() -> None:
-    table, in_domain = make_published_tables([board(), board()])
-    assert table.columns[0] == "task"
-    assert {row[0].partition(":")[0] for row in table.rows} == {"eurosat", "tinyimagenet"}
-    assert rows_of(in_domain) == {
-        "seal-paper-freeze": "51.17",
-        "seal-paper-reinit": "58.87",
-        "seal-paper-reverse": "41.05",
-        "weight-compander-paper-normal": "65.08 (± 0.38)",
-        "weight-compander-paper-wc": "65.93 (± 0.12)",
-    }
-    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
-    assert rows["eurosat:5w1s/linear"]["seal-paper-seal"] == "57.75 ± 0.88"
+def test_published_numbers_stand_apart_on_the_boards_data_sets() -> None:
+    (table,) = make_published_tables([board(), board()])
+    accuracies = {row[:2]: row[2] for row in table.rows}
+    assert len(accuracies) == len(table.rows)
+    assert accuracies["seal-paper-seal", "eurosat:5w1s/linear"] == "57.75 ± 0.88"
+    in_domain = "tinyimagenet:in-domain"
+    assert accuracies["weight-compander-paper-wc", in_domain] == "65.93 (± 0.12)"
     assert "not ranked" in table.note
-    measured_names = {row[1] for row in make_measured_table(board()).rows}
-    assert not measured_names & set(table.columns)
+    assert not {row[1] for row in make_board_table(board()).rows} & {name for name, _ in accuracies}
 
 
 def test_json_is_finite_and_whole() -> None:
-    content = json.loads(json.dumps(build_board_json(board()), allow_nan=False))
+    content, *_ = json.loads(json.dumps(RankedBoard((board(),)).to_json(), allow_nan=False))
     entries = {entry["name"]: entry for entry in content["entries"]}
     assert entries["seal"]["tier"] == 1
     assert entries["seal"]["behind_leader"] is None
@@ -114,16 +104,31 @@ def test_json_is_finite_and_whole() -> None:
     assert entries["half"]["missing"] == [COLUMNS[1]]
     assert entries["half"]["tier"] is None
     assert entries["half"]["reason"] == "lacks 1 of 2 columns"
-    assert "reason" not in entries["seal"]
+    assert entries["seal"]["reason"] is None
     assert entries["single"]["scores"][COLUMNS[0]]["ci95"] is None
     assert [entry["name"] for entry in content["published"]] == [e.name for e in PUBLISHED]
 
 
-def test_an_empty_board_says_how_to_fill_it() -> None:
+def test_frames_hold_numbers_and_the_reason() -> None:
+    frame = RankedBoard((board(),)).to_frame()
+    numbers = frame[["overall", "mean", "ci95", "gap", "gap_ci95", "p"]]
+    assert set(numbers.dtypes.astype(str)) == {"float64"}
+    assert str(frame.tier.dtype) == str(frame.n.dtype) == "Int64"
+    half = frame[frame.entry == "half"]
+    assert half.reason.tolist() == ["lacks 1 of 2 columns"]
+    assert half.tier.isna().all()
+    overall = frame[frame.column == "overall"].set_index("entry")
+    assert overall["mean"]["seal"] == overall["overall"]["seal"] == pytest.approx(0.6618)
     empty = BoardTable("board", False, rank_entries({}, []), {}, {}, {}, ())
-    assert [table.rows for table in make_board_tables([empty])] == [()]
-    assert "fsbench submit" in make_board_tables([empty])[0].note
-    assert "fsbench submit" in render_board([empty])
+    assert RankedBoard((empty,)).to_frame()[[*numbers]].dtypes.equals(numbers.dtypes)
+
+
+def test_an_empty_board_says_how_to_fill_it() -> None:
+    empty = RankedBoard((BoardTable("board", False, rank_entries({}, []), {}, {}, {}, ()),))
+    (table,) = empty.tables()
+    assert table.rows == ()
+    assert "fsbench submit" in table.note
+    assert "fsbench submit" in empty.to_markdown()
 
 
 @pytest.mark.parametrize(
@@ -164,4 +169,4 @@ def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(render_board([board()]), encoding="utf8")
+    GOLDEN.write_text(RankedBoard((board(),)).to_markdown(), encoding="utf8")

@@ -3,40 +3,40 @@
 import csv
 import io
 import json
-import math
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
 from fsbench.core.errors import UnknownName
-from fsbench.core.statistics import Score
-from leaderboard.reports import FORMATS
-from leaderboard.reports.csv import guard_formula
-from leaderboard.reports.md import format_markdown_number
-from leaderboard.reports.table import ReportRow, ReportScore, ReportTable, build_report_table
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.render import FORMATS
+from leaderboard.render.csv import guard_formula
+from leaderboard.render.frame import OVERALL, ScoreFrame, make_frame
 
 ONE, FIVE = COLUMNS
 NAMES = FORMATS.names()
 
 
-def made(shape: str, *sheets: ReportTable) -> str:
-    return FORMATS.load(shape).make(sheets)
+def made(shape: str, *frames: ScoreFrame) -> str:
+    return FORMATS.load(shape)(frames)
 
 
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def small() -> ReportTable:
+def small() -> ScoreFrame:
     entries = {
         "base": {ONE: constant(0.5), FIVE: constant(0.6)},
         "gain": {ONE: swinging(0.5 + 5 * ERROR), FIVE: constant(0.6)},
         "part": {ONE: swinging(1 / 3)},
     }
-    return build_report_table(view(entries), "base")
+    return make_frame(view(entries), "base")
 
 
 def test_formats_list_themselves() -> None:
@@ -46,34 +46,30 @@ def test_formats_list_themselves() -> None:
 
 
 @pytest.mark.parametrize("shape", NAMES)
-def test_every_format_makes_any_sheet(shape: str) -> None:
-    assert FORMATS.load(shape).suffix.isalnum()
-    for given_sheets in (
-        (),
-        (hostile(),),
-        (small(), hostile()),
-        (build_report_table(view({}, ())),),
-    ):
-        text = made(shape, *given_sheets)
-        assert text == made(shape, *given_sheets), "same input, same bytes"
+def test_every_format_makes_any_frame(shape: str) -> None:
+    for frames in ((), (hostile(),), (small(), hostile()), (make_frame(view({}, ())),)):
+        text = made(shape, *frames)
+        assert text == made(shape, *frames), "same input, same bytes"
         assert "nan" not in text
         assert "None" not in text
 
 
 def test_csv_parses_back_to_the_same_floats() -> None:
-    table = small()
-    cells = {(r["entry"], r["column"]): r for r in rows(made("csv", table))}
-    for row in table.rows:
-        for column, cell in row.cells.items():
+    frame = small()
+    cells = {(r["entry"], r["column"]): r for r in rows(made("csv", frame))}
+    for row in frame.rows:
+        for column, value in row.scores.items():
             line = cells[row.name, column]
-            assert (float(line["mean"]), int(line["n"])) == (cell.score.mean, cell.score.n)
-            assert float(line["ci95"]) == cell.score.ci95
-            assert line["best"] == str(int(cell.best))
-            if cell.gap is not None:
-                assert float(line["gap_to_control"]) == cell.gap.gap
-                assert float(line["p_holm"]) == cell.p
-    assert cells["base", "overall"]["mean"] == repr(table.rows[1].overall.score.mean)  # type: ignore[union-attr]
-    assert cells["base", ONE]["gap_to_control"] == cells["base", ONE]["control"] == ""
+            assert (float(line["mean"]), int(line["n"])) == (value.score.mean, value.score.n)
+            assert float(line["ci95"]) == value.score.ci95
+            assert line["best"] == str(int(value.best))
+            if value.gap is not None:
+                assert float(line["gap"]) == value.gap.gap
+                assert float(line["p"]) == value.p
+    assert cells["base", "overall"]["mean"] == repr(frame.rows[1].scores[OVERALL].score.mean)
+    assert cells["base", ONE]["overall"] == cells["base", "overall"]["mean"]
+    assert cells["base", ONE]["gap"] == cells["base", ONE]["control"] == ""
+    assert cells["part", ONE]["reason"] == "lacks 1 of 2 columns"
     assert cells["gain", ONE]["control"] == "base"
     assert cells["part", ONE]["tier"] == ""
     assert ("part", "overall") not in cells
@@ -99,17 +95,18 @@ def test_guarded_text_is_no_formula_and_loses_nothing(text: str) -> None:
     assert shown in {text, "'" + text}
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 10**9))
-def test_numbers_of_a_csv_survive(mean: float, ci95: float, n: int) -> None:
-    row = ReportRow("a", 1, {"c": ReportScore(Score(mean, ci95, n), True)}, None, mean)
-    line, source = rows(made("csv", ReportTable("t", "", ("c",), (row,))))
-    assert (float(line["mean"]), float(line["ci95"]), int(line["n"])) == (mean, ci95, n)
-    assert (source["column"], float(source["mean"]), source["n"]) == ("source", mean, "")
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=9), st.floats(0, 1))
+def test_numbers_of_a_csv_survive(values: list[float], source: float) -> None:
+    outcomes = {"a": {ONE: Outcomes(np.arange(len(values)), np.array(values), "draws")}}
+    table = replace(view(outcomes, (ONE,)), sources={"a": source})
+    line, last = rows(made("csv", make_frame(table)))
+    score = table.ranking.entries[0].scores[ONE]
+    assert (float(line["mean"]), float(line["ci95"]), int(line["n"])) == score
+    assert (last["column"], float(last["mean"]), last["n"]) == ("source", source, "")
 
 
 def test_json_holds_everything() -> None:
-    table = small()
-    (read,) = json.loads(made("json", table))
+    (read,) = json.loads(made("json", small()))
     entries = {entry["name"]: entry for entry in read["entries"]}
     gain = entries["gain"]["scores"][ONE]
     assert gain["mean"] == pytest.approx(0.5 + 5 * ERROR)
@@ -146,13 +143,6 @@ def test_markdown_has_as_many_cells_in_every_row() -> None:
     assert "<script" not in "".join(table)
 
 
-def test_flags_and_marks_share_their_place() -> None:
-    table = hostile()
-    assert format_markdown_number(table.rows[0].cells[table.columns[0]], table).endswith(
-        "<sup>†a</sup>"
-    )
-
-
 class Reader(HTMLParser):
     """Tags, and the text of table cells in order."""
 
@@ -177,11 +167,11 @@ def test_html_shows_names_as_they_are_and_loads_nothing() -> None:
     text = made("html", hostile())
     reader.feed(text)
     shown = [cell.strip() for cell in reader.cells]
-    assert [name for name in shown if name in HOSTILE] == list(reversed(HOSTILE))
+    assert [name for name in shown if name in HOSTILE] == list(reversed(HOSTILE[:-1]))
     assert not {"script", "link", "img", "iframe"} & set(reader.tags)
     assert "url(" not in text
     assert "@import" not in text
     best = next(cell for cell in shown if cell.startswith("70.00"))
-    assert best.split() == ["70.00", "±", f"{1.96 * 100 * ERROR:.2f}†a"]
+    assert best.split() == ["70.00", "±", f"{1.96 * 100 * ERROR:.2f}†"]
     assert reader.tags.count("b") == 1
-    assert not math.isnan(len(text))
+    assert f"{HOSTILE[-1]}a" in shown, "a letter stands at the row whose numbers all have the flag"

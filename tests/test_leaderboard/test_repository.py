@@ -96,9 +96,9 @@ def test_from_template_to_merged_entry(
     assert "No entries yet." in (base / "README.md").read_text()
     assert call("leaderboard", "readme", "--board", base) == 0
     page = (base / "README.md").read_text()
-    assert re.search(r"^\| 1 \| ◦ seal \| \d", page, re.MULTILINE)
-    assert page.index("is the only ranked entry") < page.index("◦ one pretraining seed")
-    assert page.index("◦ one pretraining seed") < page.index("| tier |")
+    assert re.search(r"^\| 1 \| seal \| \d", page, re.MULTILINE)
+    assert page.index("is the only ranked entry") < page.index("One pretraining seed per row")
+    assert page.index("One pretraining seed per row") < page.index("| tier |")
     assert "No entries yet." not in page
     assert "rendered" in capsys.readouterr().out
     assert call("leaderboard", "readme", "--board", base) == 0

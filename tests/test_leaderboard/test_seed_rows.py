@@ -24,8 +24,9 @@ from leaderboard.ranking.seeds import (
 )
 from leaderboard.ranking.tiers import APART, RankedEntry, rank_entries
 from leaderboard.record import BoardFile
-from leaderboard.reports import FORMATS, render
-from leaderboard.reports.table import build_report_table
+from leaderboard.render import FORMATS
+from leaderboard.render.frame import OVERALL, make_frame
+from leaderboard.render.terminal import make_board_table
 from leaderboard.site.data import build_page_data
 from leaderboard.store import BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks
@@ -202,24 +203,23 @@ def test_rows_of_one_seed_are_ranked_apart(several: int) -> None:
 def test_what_is_shown_of_rows_ranked_apart() -> None:
     entries, table = rank(recipes({"normal": 3, "swr": 3, "llf": 1, "fc": 1}))
     assert {e.name for tier in table.ranking.apart for e in tier} == {"llf", "fc"}
-    shown = render.make_measured_table(table)
-    tiers = {row[1]: row[0] for row in shown.rows}
+    shown = make_board_table(table)
+    tiers = {row[1].removeprefix("◦ "): row[0] for row in shown.rows}
     assert tiers["llf"].startswith("◦")
     assert tiers["normal"].isdecimal()
     assert "of 2 ranked entries of several seeds" in shown.lead[0]
     assert shown.lead[1].startswith("◦ one pretraining seed: ranked apart")
     assert "Rows of one seed are ranked apart" in shown.note
-    frame = RankedBoard((table,)).to_frame().set_index("entry")
+    frame = RankedBoard((table,)).to_frame().groupby("entry").first()
     assert frame.reason["llf"] == APART
     assert frame.tier["llf"] >= 1
     page = build_page_data(BoardFile(name="b"), entries, [table])["tracks"][0]
     by_name = {row["name"]: row for row in page["rows"]}
     assert by_name["llf"]["tier"] == tiers["llf"]
     assert by_name["llf"]["reason"] == APART
-    report = {row.name: row for row in build_report_table(table).rows}
-    assert report["llf"].tier is None
-    assert not any(score.best for score in report["llf"].cells.values())
-    assert any(score.best for name in ("normal", "swr") for score in report[name].cells.values())
+    best = RankedBoard((table,)).to_frame().groupby("entry").best.any()
+    assert not best["llf"]
+    assert best[["normal", "swr"]].any()
 
 
 def test_the_method_board_has_the_intervals_of_the_table() -> None:
@@ -236,15 +236,15 @@ def test_the_method_board_has_the_intervals_of_the_table() -> None:
 
 def test_a_table_prints_the_seeds_below_their_row() -> None:
     _, table = rank()
-    closed, opened = (render.make_measured_table(table, seeds) for seeds in (False, True))
-    assert [row[1] for row in closed.rows] == table.names
+    closed, opened = (make_board_table(table, seeds) for seeds in (False, True))
+    assert [row[1].removeprefix("◦ ") for row in closed.rows] == table.names
     names = [row[1].removeprefix("↳ ") for row in opened.rows]
     at = names.index("swr")
     assert names[at : at + 4] == ["swr", "swr seed 0", "swr seed 1", "swr seed 2"]
     assert opened.rows[at][2] == "3"
     assert opened.rows[at + 1][0] == ""
     assert "pooled seed spread" in closed.note
-    assert "| ↳ swr seed 1 |" in render.render_board([table], seeds=True)
+    assert "| ↳ swr seed 1 |" in RankedBoard((table,)).to_markdown(seeds=True)
 
 
 def test_json_and_page_carry_the_seeds() -> None:
@@ -268,20 +268,23 @@ def test_json_and_page_carry_the_seeds() -> None:
 
 def test_reports_carry_the_seeds_and_judge_no_recipe_of_one_seed() -> None:
     _, table = rank({**recipes(), "vit": [fakes.facts("vit")], "poor": [fakes.facts("poor")]})
-    report = build_report_table(table, "normal seed 1")
-    assert report.control == "normal", "a seed names its row"
-    rows = {row.name: row for row in report.rows}
-    assert [*rows["swr"].seeds] == ["swr seed 0", "swr seed 1", "swr seed 2"]
-    assert not rows["llf"].overall.is_judged  # type: ignore[union-attr]
-    assert rows["poor"].overall.is_judged  # type: ignore[union-attr]
-    data = json.loads(FORMATS.load("json").make([report]))
+    frame = make_frame(table, "normal seed 1")
+    assert frame.control == "normal", "a seed names its row"
+    rows = {row.name: row for row in frame.rows}
+    assert [row.name for row in rows["swr"].seeds.values()] == [f"swr seed {i}" for i in range(3)]
+    significant = {n for n, row in rows.items() if (row.scores[OVERALL].p or 1) < 0.05}
+    marked = {name for name, row in rows.items() if row.scores[OVERALL].mark}
+    assert {"llf", "poor"} <= significant
+    assert "poor" in marked
+    assert "llf" not in marked
+    data = json.loads(FORMATS.load("json")([frame]))
     entry = next(e for e in data[0]["entries"] if e["name"] == "swr")
     assert [s["name"] for s in entry["seeds"]] == ["swr seed 0", "swr seed 1", "swr seed 2"]
     closed, opened = (
-        FORMATS.load("md").make([build_report_table(table, seeds=seeds)]) for seeds in (False, True)
+        FORMATS.load("md")([make_frame(table, seeds=seeds)]) for seeds in (False, True)
     )
     assert "swr seed 1" not in closed
     assert "swr seed 1" in opened
     for name in ("csv", "html", "latex"):
-        text = FORMATS.load(name).make([build_report_table(table, seeds=True)])
+        text = FORMATS.load(name)([make_frame(table, seeds=True)])
         assert "swr seed 1" in text, name

@@ -59,9 +59,9 @@ def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--board", str(board)) == 0
     shown = capsys.readouterr()
     (line,) = (text for text in shown.out.splitlines() if "middle" in text and "to" in text)
-    assert line.split()[:3] == ["◦", "middle", "2"]
-    assert line.split()[4:] == ["2", "2", "to", "2"]
-    assert "◦ one pretraining seed" in shown.err
+    assert line.split()[:2] == ["middle", "2"]
+    assert line.split()[3:] == ["2", "2", "to", "2"]
+    assert "One pretraining seed per row" in shown.err
 
 
 def test_average_ranks_are_a_figure(

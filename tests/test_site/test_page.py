@@ -18,7 +18,7 @@ from fsbench.core.schema import DatasetRecord
 from fsbench.results.entry import Loaded
 from leaderboard.methods.board import build_from_table
 from leaderboard.official import find_official_board
-from leaderboard.reports.render import to_percent
+from leaderboard.render.notes import to_percent
 from leaderboard.site import data, page
 from leaderboard.tables import rank_tracks
 

@@ -1,13 +1,12 @@
-"""Tables for a paper, from results or from a board: one per track, never mixed."""
+"""Results of folders, ranked like the entries of a board: one table per track, never mixed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fsbench.core.errors import UnknownName, ValidationFailed
-from fsbench.core.progress import SILENT, Reporter
-from fsbench.results import table as results_table
+from fsbench.core.errors import ValidationFailed
 from fsbench.results.entry import Loaded
 from fsbench.results.outcomes import digest_records
+from fsbench.results.table import collapse_notes, distinct_labels, rule_notes
 from fsbench.results.verification import read_cells
 from leaderboard.columns import (
     TrackColumns,
@@ -20,32 +19,16 @@ from leaderboard.intake.submission import common_name, recipe_key
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import Ranking
 from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.reports.table import ReportTable, build_report_table
-from leaderboard.tables import EXTRA, BoardTable, rank_board, rank_rows
+from leaderboard.tables import EXTRA, BoardTable, rank_rows
 
 ResultsByModel = dict[str, dict[Column, Loaded]]
 """Model -> column -> its result."""
 
 
-def report_board(
-    folder: Path,
-    control: str | None = None,
-    report: Reporter = SILENT,
-    seeds: bool = False,
-) -> list[ReportTable]:
-    """Return one table per track of a board. Raises ValidationFailed, UsageError, UnknownName."""
-    views = rank_board(folder, report)
-    tables = [build_report_table(view, control, seeds=seeds) for view in views]
-    return require_control(tables, control)
-
-
-def report_results(
-    paths: Sequence[Path], control: str | None = None, seeds: bool = False
-) -> list[ReportTable]:
+def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
     """Return one table per track of these results, after verifying them.
 
-    Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed, and
-    UnknownName for an unknown control.
+    Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed.
     """
     results = [loaded for path in paths for loaded in read_cells(path)]
     models = group_by_model(results)
@@ -54,13 +37,12 @@ def report_results(
     whole = all(some == heads[0] for some in heads)
     file = BoardFile(name="results", columns=tuple(columns), heads="together" if whole else "apart")
     tracks = split_by_track(file, [[loaded.result for loaded in results]])
-    tables = [report_models(models, track, control, seeds) for track in tracks]
-    return require_control(tables, control)
+    return [rank_models(models, track) for track in tracks]
 
 
 def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
     """Group results. Raises ValidationFailed for two results of one task that differ."""
-    names = results_table.distinct_labels([c.result for c in loaded], [c.model for c in loaded])
+    names = distinct_labels([c.result for c in loaded], [c.model for c in loaded])
     results_by_model: ResultsByModel = {}
     for name, cell in zip(names, loaded, strict=True):
         first = results_by_model.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
@@ -72,9 +54,7 @@ def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
     return results_by_model
 
 
-def report_models(
-    models: ResultsByModel, table: TrackColumns, control: str | None, seeds: bool
-) -> ReportTable:
+def rank_models(models: ResultsByModel, table: TrackColumns) -> BoardTable:
     """Rank models over the columns of one track like the entries of a board.
 
     Seeds of one recipe, which have all columns, are one row.
@@ -85,35 +65,34 @@ def report_models(
         for name, by_column in models.items()
     }
     selected = {name: by_column for name, by_column in labelled.items() if by_column}
-    contenders = {
-        name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
-        for name, by_column in selected.items()
-    }
     results = [loaded.result for by_column in selected.values() for loaded in by_column.values()]
-    first = {name: next(iter(by_column.values())).result for name, by_column in selected.items()}
-    columns = list(labels.values())
+    backbones = {
+        name: next(iter(by_column.values())).result.backbone for name, by_column in selected.items()
+    }
     view = BoardTable(
         name="results",
         official=False,
         track=table.track,
         ranking=Ranking((), (), ()),
         flags=dict.fromkeys(selected, ()),
-        sources={name: result.backbone.source_accuracy for name, result in first.items()},
+        sources={name: facts.source_accuracy for name, facts in backbones.items()},
         links=dict.fromkeys(selected, ""),
         published=(),
-        contenders=contenders,
-        backbones={name: result.backbone for name, result in first.items()},
+        contenders={
+            name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
+            for name, by_column in selected.items()
+        },
+        backbones=backbones,
         cell_flags={
             name: {column: loaded.result.flags for column, loaded in by_column.items()}
             for name, by_column in selected.items()
         },
         results=selected,
-        members=join_seeds(selected, len(columns)),
+        members=join_seeds(selected, len(labels)),
+        notes=(*rule_notes(results), *collapse_notes(results)),
     )
     excluded = dict.fromkeys(view.members, EXTRA) if table.is_extra else {}
-    view = rank_rows(view, columns, excluded)
-    notes = [*results_table.rule_notes(results), *results_table.collapse_notes(results)]
-    return build_report_table(view, control, notes, seeds)
+    return rank_rows(view, list(labels.values()), excluded)
 
 
 def join_seeds(
@@ -132,11 +111,3 @@ def join_seeds(
         taken = {*named, *(models.keys() - {*names})}
         named[row if row not in taken else names[0]] = tuple(names)
     return named
-
-
-def require_control(tables: list[ReportTable], control: str | None) -> list[ReportTable]:
-    """Return the tables. Raises UnknownName if no table contains the control."""
-    names = {name for table in tables for row in table.rows for name in (row.name, *row.seeds)}
-    if control is not None and control not in names:
-        raise UnknownName("model", control, names)
-    return tables

@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 from importlib.resources import files
 
-from leaderboard.reports import table as caption
-from leaderboard.reports.render import format_mean_interval, to_percent
-from leaderboard.reports.table import ReportTable
+from leaderboard.render.frame import ScoreFrame, group_labels
+from leaderboard.render.notes import SEED_MARK, format_mean_interval, to_percent
 
-SUFFIX = "html"
 TEMPLATE = "_report.html.j2"
 
 
-def make(tables: Sequence[ReportTable]) -> str:
+def make(frames: Sequence[ScoreFrame]) -> str:
     """Return one HTML page; every text is escaped."""
     from jinja2 import Environment, StrictUndefined
 
-    source = files("leaderboard.reports").joinpath(TEMPLATE).read_text(encoding="utf8")
+    source = files("leaderboard.render").joinpath(TEMPLATE).read_text(encoding="utf8")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(source).render(
-        sheets=tables, caption=caption, interval=format_mean_interval, percent=to_percent
+        frames=frames,
+        group=group_labels,
+        interval=format_mean_interval,
+        percent=to_percent,
+        seed_mark=SEED_MARK,
     )

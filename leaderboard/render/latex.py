@@ -1,0 +1,121 @@
+"""LaTeX with booktabs: one table per track, data sets above their tasks, rules below the table."""
+
+import re
+from collections.abc import Sequence
+
+from leaderboard.render.frame import (
+    BETTER,
+    DATASET_TITLES,
+    WORSE,
+    FrameRow,
+    ScoreFrame,
+    group_labels,
+    order_columns,
+)
+from leaderboard.render.notes import SEED_MARK, to_percent
+
+SPECIAL = str.maketrans(
+    {
+        **{character: "\\" + character for character in "#$%&_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\char34{}",
+        "[": "{[}",  # an argument where it follows the end of a row
+        "*": "{*}",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "−": r"$-$",
+        "†": r"$\dagger$",
+        "‡": r"$\ddagger$",
+        "↳": r"$\hookrightarrow$",
+    }
+)
+LIGATURES = re.compile(r"(?<=[-`',?!])(?=[-`',])")
+"""Between characters that TeX would draw as one, e.g. two hyphens as a dash."""
+HEAD = "% \\usepackage{booktabs}  and, for tables wider than a page, \\usepackage{graphicx}\n"
+FITS = 6
+"""Number columns that fit a page; wider tables are scaled to its width."""
+MARKS = {"": "", BETTER: r"\dagger", WORSE: r"\ddagger"}
+
+
+def make(frames: Sequence[ScoreFrame]) -> str:
+    """Return tables for \\input, in UTF-8; every text is escaped."""
+    return HEAD + "\n".join(make_latex_table(frame, i) for i, frame in enumerate(frames, 1))
+
+
+def make_latex_table(frame: ScoreFrame, i: int) -> str:
+    """Return one table: a caption of two sentences, the numbers, and the rules as a footnote."""
+    tasks = frame.table.ranking.columns
+    extra = frame.columns[len(tasks) :]
+    columns = [*order_columns(tasks), *extra]
+    rows = [
+        [
+            escape_latex(SEED_MARK * row.is_seed + row.name) + raise_letters(frame.mark(row.name)),
+            *(format_latex_number(frame, row, column) for column in columns),
+        ]
+        for row in frame.lines
+    ]
+    bold = "; bold: the best of a column and its ties" if frame.compares else ""
+    caption = f"{frame.title}. Accuracy in percent with 95 % intervals{bold}."
+    is_wide = len(columns) > FITS
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{escape_latex(caption)}}}",
+        rf"\label{{tab:fsbench-{i}}}",
+        *([r"\resizebox{\linewidth}{!}{%"] if is_wide else []),
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        *make_head(frame, columns[: len(tasks)], extra),
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}" + ("}" if is_wide else ""),
+        r"\par\smallskip",
+        rf"\parbox{{\linewidth}}{{\footnotesize {escape_latex(' '.join(frame.write_caption()))}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def make_head(frame: ScoreFrame, tasks: Sequence[str], extra: Sequence[str]) -> list[str]:
+    """Return the head of a table: data sets, rules, tasks."""
+    top, rules, labels = [""], [], list[str]()
+    for name, of_dataset in group_labels(tasks):
+        first = len(labels) + 2
+        labels += of_dataset
+        title = escape_latex(DATASET_TITLES.get(name, name))
+        top.append(rf"\multicolumn{{{len(of_dataset)}}}{{c}}{{{title}}}")
+        rules.append(rf"\cmidrule(lr){{{first}-{len(labels) + 1}}}")
+    marks = (raise_letters(frame.mark(column=column)) for column in (*tasks, *extra))
+    heads = [escape_latex(x) + m for x, m in zip([*labels, *extra], marks, strict=True)]
+    above = " & ".join([*top, *("" for _ in extra)])
+    return [rf"{above} \\", *rules, rf"{' & '.join(['model', *heads])} \\"]
+
+
+def format_latex_number(frame: ScoreFrame, row: FrameRow, column: str) -> str:
+    """Return e.g. $\\mathbf{57.75}_{\\pm 0.88}^{\\dagger\\mathrm{a}}$"""
+    value = row.scores.get(column)
+    if value is None:
+        return "-"
+    mean, ci95, _ = value.score
+    is_bold = value.best and frame.compares
+    shown = rf"\mathbf{{{to_percent(mean)}}}" if is_bold else to_percent(mean)
+    half = "" if ci95 != ci95 else rf"_{{\pm {to_percent(ci95)}}}"
+    letters = frame.mark(row.name, column)
+    raised = MARKS[value.mark] + (rf"\mathrm{{{letters}}}" if letters else "")
+    return f"${shown}{half}" + (f"^{{{raised}}}$" if raised else "$")
+
+
+def raise_letters(letters: str) -> str:
+    return rf"$^{{\mathrm{{{letters}}}}}$" if letters else ""
+
+
+def escape_latex(text: str) -> str:
+    """Return text on one line that TeX prints as it is; other scripts need an engine for them."""
+    parts = LIGATURES.split(" ".join(text.split()))
+    return "{}".join(part.translate(SPECIAL) for part in parts)

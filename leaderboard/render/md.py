@@ -1,0 +1,66 @@
+"""GitHub Markdown: one table per track, bold for the best, superscript marks and flags."""
+
+import html
+import re
+from collections.abc import Sequence
+
+from fsbench.core.tables import TextTable
+from fsbench.results.table import shorten_columns
+from leaderboard.render.frame import FrameRow, ScoreFrame
+from leaderboard.render.notes import SEED_MARK, format_mean_interval
+
+
+def make(frames: Sequence[ScoreFrame]) -> str:
+    """Return Markdown with the rules below each table; every text is escaped."""
+    return "\n".join(map(make_markdown_table, frames))
+
+
+def make_markdown_table(frame: ScoreFrame) -> str:
+    """Return one table under its title, with the caption below."""
+    columns = frame.columns
+    labels = shorten_columns(frame.table.ranking.columns)[0]
+    labels += columns[len(labels) :]
+    marks = (frame.mark(column=column) for column in columns)
+    heads = [escape_markdown(x) + raise_text(m) for x, m in zip(labels, marks, strict=True)]
+    rows = [
+        [
+            escape_markdown(SEED_MARK * row.is_seed + row.name) + raise_text(frame.mark(row.name)),
+            *(format_markdown_number(frame, row, column) for column in columns),
+        ]
+        for row in frame.lines
+    ]
+    head = [["model", *heads], ["---", *["---:"] * len(columns)]]
+    lines = [f"| {' | '.join(cells)} |" for cells in (*head, *rows)]
+    caption = " ".join(escape_markdown(sentence) for sentence in frame.write_caption())
+    return "\n".join([f"### {escape_markdown(frame.title)}", "", *lines, "", caption, ""])
+
+
+def format_markdown_number(frame: ScoreFrame, row: FrameRow, column: str) -> str:
+    """Return e.g. **57.75 ± 0.88**<sup>†a</sup>"""
+    value = row.scores.get(column)
+    if value is None:
+        return "-"
+    shown = format_mean_interval(value.score)
+    shown = f"**{shown}**" if value.best and frame.compares else shown
+    return shown + raise_text(value.mark + frame.mark(row.name, column))
+
+
+def raise_text(marks: str) -> str:
+    return f"<sup>{marks}</sup>" if marks else ""
+
+
+def render_table(table: TextTable) -> str:
+    """Return a heading, the sentences under the title, the table and its note."""
+    head = "| " + " | ".join(map(escape_markdown, table.columns)) + " |"
+    rule = "|" + "|".join(" --- " for _ in table.columns) + "|"
+    body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
+    texts = [escape_markdown(text) for text in (" ".join(table.lead), table.note)]
+    lead, note = ([text, ""] if text else [] for text in texts)
+    lines = [f"### {escape_markdown(table.title)}", "", *lead, head, rule, *body, "", *note]
+    return "\n".join(lines).rstrip("\n")
+
+
+def escape_markdown(text: str) -> str:
+    """Escape text so that Markdown and HTML show it literally."""
+    plain = " ".join(html.escape(text, quote=False).split())
+    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", plain)

@@ -1,0 +1,142 @@
+"""What a frame marks, by hand: the best and its ties, gains over the control, flags, the mean."""
+
+import math
+
+import numpy as np
+import pytest
+from support.sheets import COLUMNS, ERROR, constant, swinging, view
+
+from fsbench.core.errors import UnknownName
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.render.frame import OVERALL, ScoreFrame, group_labels, make_frame, make_frames
+
+ONE, FIVE = COLUMNS
+
+
+def marks(frame: ScoreFrame, column: str = ONE) -> dict[str, tuple[bool, str]]:
+    return {r.name: (r.scores[column].best, r.scores[column].mark) for r in frame.rows}
+
+
+def test_best_of_a_column_and_what_no_test_tells_from_it() -> None:
+    entries = {
+        "first": {ONE: constant(0.6)},
+        "near": {ONE: swinging(0.6 - 1.9 * ERROR)},  # p .057
+        "far": {ONE: swinging(0.6 - 3.5 * ERROR)},  # p .0005
+    }
+    shown = marks(make_frame(view(entries, (ONE,))))
+    assert shown == {"first": (True, ""), "near": (True, ""), "far": (False, "")}
+
+
+def test_each_column_has_its_own_best() -> None:
+    entries = {
+        "a": {ONE: constant(0.6), FIVE: constant(0.7)},
+        "b": {ONE: constant(0.5), FIVE: constant(0.9)},
+    }
+    frame = make_frame(view(entries))
+    assert marks(frame, ONE) == {"a": (True, ""), "b": (False, "")}
+    assert marks(frame, FIVE) == {"a": (False, ""), "b": (True, "")}
+
+
+def test_marks_against_the_control_after_holm() -> None:
+    """t 2.2 of 99 is p .030 alone; with two comparisons Holm doubles it, and nothing is marked."""
+    entries = {"control": {ONE: constant(0.5)}, "up": {ONE: swinging(0.5 + 2.2 * ERROR)}}
+    alone = make_frame(view(entries, (ONE,)), "control")
+    assert marks(alone)["up"][1] == "†"
+    assert alone.rows[0].scores[ONE].p == pytest.approx(0.03013, abs=1e-5)
+    more = view({**entries, "like": {ONE: swinging(0.5 + 0.1 * ERROR)}}, (ONE,))
+    both = make_frame(more, "control")
+    assert marks(both)["up"][1] == ""
+    up = next(row for row in both.rows if row.name == "up").scores[ONE]
+    assert up.p == pytest.approx(2 * 0.03013, abs=1e-5)
+    assert up.gap is not None
+    assert up.gap.gap == pytest.approx(2.2 * ERROR)
+    assert up.gap.ci95 == pytest.approx(1.96 * ERROR)
+
+
+def test_worse_than_the_control_is_marked_as_such_and_the_control_never_is() -> None:
+    entries = {"control": {ONE: constant(0.5)}, "down": {ONE: swinging(0.5 - 5 * ERROR)}}
+    frame = make_frame(view(entries, (ONE,)), "control")
+    assert marks(frame) == {"control": (True, ""), "down": (False, "‡")}
+    text = " ".join(frame.write_caption())
+    assert "‡ worse than control (" in text
+    assert "†" not in text, "only marks that occur are explained"
+    assert marks(make_frame(view(entries, (ONE,))))["down"] == (False, "")
+
+
+def test_overall_is_the_mean_and_knows_that_columns_share_episodes() -> None:
+    entries = {"a": {ONE: swinging(0.5), FIVE: swinging(0.7)}, "half": {ONE: constant(0.1)}}
+    rows = {row.name: row for row in make_frame(view(entries)).rows}
+    a = rows["a"].scores[OVERALL]
+    assert a.score.mean == pytest.approx(0.6)
+    # Both columns swing together, so their mean swings as much: no sqrt(2) is gained.
+    assert a.score.ci95 == pytest.approx(1.96 * ERROR)
+    assert list(rows["half"].scores) == [ONE]
+
+
+def test_one_column_has_no_overall() -> None:
+    frame = make_frame(view({"a": {ONE: constant(0.5)}}, (ONE,)))
+    assert frame.columns == (ONE,)
+    assert not [s for s in frame.write_caption() if s.startswith("Overall")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "letters", "where"),
+    [
+        ({"a": {ONE: ("short",)}}, {"short": "a"}, {("a", ONE), ("a", OVERALL)}),
+        ({"a": {ONE: ("short",), FIVE: ("short",)}}, {"short": "a"}, {("a", "")}),
+        ({"b": {FIVE: ("short",)}}, {"short": "a"}, {("b", FIVE), ("b", OVERALL)}),
+        ({n: dict.fromkeys(COLUMNS, ("short",)) for n in "ab"}, {}, set()),
+    ],
+)
+def test_a_letter_stands_once_per_row_and_is_a_sentence_if_all_have_the_flag(
+    flags: dict[str, dict[str, tuple[str, ...]]],
+    letters: dict[str, str],
+    where: set[tuple[str, str]],
+) -> None:
+    entries = {name: {ONE: constant(0.5), FIVE: constant(0.6)} for name in "ab"}
+    frame = make_frame(view(entries, flags=flags))
+    assert frame.letters == letters
+    places = [(row, column) for row in ("", "a", "b") for column in ("", *frame.columns)]
+    assert {place for place in places if place != ("", "") and frame.mark(*place)} == where
+    sign = "a" if letters else "All numbers"
+    assert f"{sign}: short (fewer episodes than the spec), not official." in frame.write_caption()
+
+
+def test_a_letter_stands_once_per_column() -> None:
+    entries = {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}, "c": {FIVE: constant(0.4)}}
+    frame = make_frame(view(entries, flags={name: {ONE: ("subset",)} for name in "ab"}))
+    assert frame.mark(column=ONE) == "a"
+    assert frame.mark("a", ONE) == frame.mark("a") == ""
+
+
+def test_caption_states_the_interval_and_the_control() -> None:
+    entries = {"a": {ONE: constant(0.5), FIVE: constant(0.6)}, "b": {FIVE: constant(0.6)}}
+    table = view(entries, notes=("as noted", "twice."))
+    frame = make_frame(table, "a")
+    text = " ".join(frame.write_caption())
+    assert "1.96 s / sqrt(n)" in text
+    assert "in percent" in text
+    assert "Nothing is significantly better or worse than a (" in text
+    assert "Unranked, b: lacks 1 of 2 columns." in text
+    assert text.endswith("as noted. twice.")
+    assert frame.title == "mine: linear@ibm 64px"
+    assert "marked against" in " ".join(make_frame(table, "elsewhere").write_caption())
+    with pytest.raises(UnknownName, match="did you mean"):
+        make_frames([table], "aa")
+    assert make_frame(view({"a": entries["b"]}, (FIVE,))).title == "mine: ibm 64px"
+
+
+def test_columns_of_a_data_set_stand_together() -> None:
+    assert group_labels(["a:probe 64px", "a:5w1s/linear@ibm 64px", "b:5w1s/linear@ibm 64px"]) == [
+        ("a", ["probe", "5w1s"]),
+        ("b", ["5w1s"]),
+    ]
+
+
+def test_one_outcome_has_no_interval_and_no_entries_no_rows() -> None:
+    single = {"a": {ONE: Outcomes(np.arange(1), np.array([0.5]), "draws")}}
+    frame = make_frame(view({**single, "b": {ONE: constant(0.2)}}, (ONE,)), "b")
+    score = frame.rows[0].scores[ONE]
+    assert math.isnan(score.score.ci95)
+    assert score.mark == ""
+    assert make_frame(view({}, ())).rows == ()
