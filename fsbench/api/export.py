@@ -290,7 +290,7 @@ def export_run(
     with stream("random-init", 0):
         model, record = runs.load_run_network(run)
     name, arguments = find_network(record)
-    head = runs.architecture_of(record).roles(model).head
+    head = record.network.roles(model).head
     config = make_config(record, backbone.facts, name, arguments, head)
     weights = {key: tensor.contiguous() for key, tensor in model.state_dict().items()}
     folder.mkdir(parents=True, exist_ok=True)

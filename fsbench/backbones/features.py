@@ -5,10 +5,10 @@ are the same for one torch version, CPU capability, thread count and block size
 (protocols/README.md, "Determinism and numerics").
 
 Layout of the cache: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256
-of the array, its description, and the sha-256 of both as `seal`. The array grows in
-<folder>.partial, where done.json has the number of finished rows and their sha-256, and is renamed
-when complete. Nothing is flushed explicitly, which would cost small networks 2 %: after a power
-failure the hash reveals missing data.
+of the array and its description. The array grows in <folder>.partial, where done.json has the
+number of finished rows and their sha-256, and is renamed when complete. Nothing is flushed
+explicitly, which would cost small networks 2 %: after a power failure the hash reveals missing
+data.
 """
 
 import hashlib
@@ -46,21 +46,37 @@ AHEAD = 2
 """Minimum number of blocks decoded in advance; the number of threads if that is larger."""
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureRequest:
+    """Images whose features are wanted: centre crops, or a random view of them.
+
+    fingerprint: of the whole data set (fsbench.data.content), of which `dataset` may be a part if
+    a view is wanted; "" for features that are not stored.
+    """
+
+    backbone: Backbone
+    dataset: TargetDataset
+    image: ImageSpec
+    fingerprint: str = ""
+    view: RandomView | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D) of the features."""
+        return len(self.dataset), self.backbone.facts.feature_dim
+
+
 def blocks(
-    dataset: TargetDataset,
-    image: ImageSpec,
-    size: int,
-    first: int,
-    workers: int,
-    view: RandomView | None = None,
+    request: FeatureRequest, size: int, first: int, workers: int
 ) -> Iterator[tuple[int, int, Pixels]]:
     """Yield (index of the first image, number of images, pixels (size, 3, s, s)) per block.
 
-    Starts at block `first`. Pixels are the centre crop or a random view, channels last. Block b
-    holds images b * size ... of the data set, padded with black images, so its content does not
-    depend on where a run started. Each thread decodes a whole block: threads that share a block of
-    small images would wait for each other. Raises DataError naming a corrupt image.
+    Starts at block `first`. Pixels are channels last. Block b holds images b * size ... of the data
+    set, padded with black images, so its content does not depend on where a run started. Each
+    thread decodes a whole block: threads that share a block of small images would wait for each
+    other. Raises DataError naming a corrupt image.
     """
+    dataset, image, view = request.dataset, request.image, request.view
     n, ahead = len(dataset), max(AHEAD, workers)
     starts, side = range(first * size, n, size), image.input_size
 
@@ -77,9 +93,7 @@ def blocks(
     with ThreadPoolExecutor(max(1, workers)) as pool:
         waiting = deque(pool.submit(decode, start) for start in starts[:ahead])
         for i, start in enumerate(starts):
-            waiting.extend(
-                pool.submit(decode, later) for later in starts[i + ahead : i + ahead + 1]
-            )
+            waiting += [pool.submit(decode, later) for later in starts[i + ahead : i + ahead + 1]]
             yield start, min(size, n - start), waiting.popleft().result()
 
 
@@ -111,11 +125,10 @@ def read_features(folder: Path, shape: tuple[int, int]) -> Features | None:
     try:
         meta = json.loads((folder / META).read_text(encoding="utf8"))
         array: Features = np.load(folder / ARRAY, mmap_mode="c")
-        sealed = meta.pop("seal", None) == digest(meta)
         numbers = hashlib.sha256(np.ascontiguousarray(array).data)
-        if sealed and array.shape == shape and meta["sha256"] == numbers.hexdigest():
+        if array.shape == shape and meta["sha256"] == numbers.hexdigest():
             return array
-    except (OSError, ValueError, AttributeError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError):
         pass
     return None
 
@@ -162,8 +175,7 @@ class FeatureWriter:
     def finish(self, about: Mapping[str, Any]) -> None:
         """Publish the complete array, with `about` in its meta.json."""
         meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
-        text = json.dumps({**meta, "seal": digest(meta)}, indent=1)
-        (self.partial / META).write_text(text, encoding="utf8")
+        (self.partial / META).write_text(json.dumps(meta, indent=1), encoding="utf8")
         (self.partial / DONE).unlink(missing_ok=True)
         self.partial.replace(self.folder)
 
@@ -189,26 +201,6 @@ def feature_block_size(dim: int, input_size: int) -> int:
     """
     pixels = 2**22 if dim <= 1024 else 2**21
     return min(128, max(8, 1 << (pixels // input_size**2).bit_length() - 1))
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureRequest:
-    """Images whose features are wanted: centre crops, or a random view of them.
-
-    fingerprint: of the whole data set (fsbench.data.content), of which `dataset` may be a part if
-    a view is wanted; "" for features that are not stored.
-    """
-
-    backbone: Backbone
-    dataset: TargetDataset
-    image: ImageSpec
-    fingerprint: str = ""
-    view: RandomView | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, D) of the features."""
-        return len(self.dataset), self.backbone.facts.feature_dim
 
 
 class FeatureStore:
@@ -343,8 +335,7 @@ class FeatureStore:
         Raises CheckpointError for features that are not finite.
         """
         backbone, size = request.backbone, self.block_size(request)
-        first, images = -(-done // size), (request.dataset, request.image)
-        for start, n, pixels in blocks(*images, size, first, self.workers, request.view):
+        for start, n, pixels in blocks(request, size, -(-done // size), self.workers):
             rows = compute_features(backbone, pixels, self.device)[:n]
             if not np.isfinite(rows).all():
                 span = f"NaN or infinity on images {start} to {start + n - 1}"

@@ -3,6 +3,7 @@
 A reference is a known scheme first, then an existing file, else an error with the nearest name.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,35 +53,24 @@ def suggest_reference(ref: str) -> str:
     path = Path(ref.partition("::")[0])
     if path.is_symlink():
         return f"it links to a missing file, {path.readlink()}: fetch that, or {FIXES['annex']}"
+    _, *rest = re.split("[:/]", ref, maxsplit=1)
+    otherwise = "start it with one of the schemes"
     if path.suffix in SUFFIXES or ref.startswith(("/", ".", "~")):
-        siblings = [str(p) for p in path.parent.glob("*") if p.suffix in SUFFIXES]
-        return (
-            suggest_name(str(path), siblings) or f"there is no such file in {path.parent.resolve()}"
-        )
-    if (scheme := ref.replace(":", "/").partition("/"))[1]:
-        rest = ref[len(scheme[0]) + 1 :]
-        names = [source.PREFIX + rest for _, source in SOURCES.items() if source.PREFIX]
+        names = [str(file) for file in path.parent.glob("*") if file.suffix in SUFFIXES]
+        otherwise = f"there is no such file in {path.parent.resolve()}"
+    elif rest:
+        names = [source.PREFIX + rest[0] for _, source in SOURCES.items() if source.PREFIX]
     else:
         import timm
 
-        names = [f"timm/{n}" for n in timm.list_models()]
-        names += [f"fsbench/{n}" for n in PRESETS]
-    return suggest_name(ref, names) or "start it with one of the schemes"
-
-
-def suggest_name(name: str, names: list[str]) -> str:
-    """Return a question with the nearest name; '' if none is near."""
-    near = nearest_names(name, names)
-    return f"did you mean '{near[0]}'?" if near else ""
+        names = [*(f"timm/{n}" for n in timm.list_models()), *(f"fsbench/{n}" for n in PRESETS)]
+    near = nearest_names(ref.partition("::")[0], names)
+    return f"did you mean '{near[0]}'?" if near else otherwise
 
 
 def check_reference(ref: str, arch: str | None = None, random_init: int | None = None) -> None:
-    """Raise the error of a reference that cannot be loaded, before any work; weights are not read.
-
-    Raises UsageError, UnknownName, CheckpointError.
-    """
-    request, source = make_request(ref, arch, random_init)
-    sources.check_request(source, request)
+    """Raise the error of a reference that cannot be loaded, without reading its weights."""
+    make_request(ref, arch, random_init).check()
 
 
 def make_request(
@@ -89,15 +79,15 @@ def make_request(
     random_init: int | None,
     trusted: bool = True,
     report: Reporter = SILENT,
-) -> tuple[BackboneRequest, str]:
-    """Return the request to a source, and the name of the source. Raise UsageError."""
-    name, rest = parse_reference(ref)
-    if arch is not None and name != "file":
+) -> BackboneRequest:
+    """Return the request to the source of a reference. Raise UsageError."""
+    source, name = parse_reference(ref)
+    if arch is not None and source != "file":
         raise UsageError(
             f"--arch is for checkpoint files; '{ref}' names its architecture itself",
             fix="leave --arch out",
         )
-    return BackboneRequest(ref, rest, arch, random_init, trusted, report), name
+    return BackboneRequest(ref, source, name, arch, random_init, trusted, report)
 
 
 def load_backbone(
@@ -120,9 +110,9 @@ def load_backbone(
     with, where the size of its training is unknown. Raises UsageError, UnknownName,
     CheckpointError.
     """
-    request, name = make_request(ref, arch, random_init, trusted, report)
+    request = make_request(ref, arch, random_init, trusted, report)
     with stream("random-init", random_init or 0):
-        loaded = sources.load_network(name, request)
+        loaded = request.load()
     facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size
     mean, std = features.mean or facts.mean, features.std or facts.std
     values = {"input_size": facts.input_size, "mean": mean, "std": std}
@@ -133,7 +123,9 @@ def load_backbone(
         side = facts.input_size or loaded.test_size
         calibration = calibrate(loaded.module, side, facts.mean or mean, facts.std or std)
         loaded.more["calibration"] = calibration
-    backbone = Backbone.of(loaded, ref, name.replace("_", "-"), features, random_init, size)
+    backbone = Backbone.of(
+        loaded, ref, request.source.replace("_", "-"), features, random_init, size
+    )
     return Backbone(backbone.facts, backbone.module.to(torch.device(device)))
 
 
@@ -167,6 +159,6 @@ def load_classifier(ref: str, *, device: str = "cpu") -> Classifier:
     with stream("random-init", 0):
         model, record = run.load_run_network(Path(rest))
     check_finite(model.state_dict(), ref)
-    roles = run.architecture_of(record).roles(model)
+    roles = record.network.roles(model)
     model = model.eval().to(torch.device(device))
     return Classifier(model, record.architecture, roles, facts, record)

@@ -118,7 +118,8 @@ class Case:
             torch.cuda.synchronize()
 
     def decode(self) -> None:
-        for _ in blocks(self.dataset, self.spec, self.size, 0, self.workers):
+        request = FeatureRequest(self.backbone, self.dataset, self.spec)
+        for _ in blocks(request, self.size, 0, self.workers):
             pass
 
     def ours(self) -> None:

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from fsbench import backbones
-from fsbench.backbones.features import blocks
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.features import FeatureRequest, blocks
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
@@ -15,6 +16,10 @@ from fsbench.data.images import to_array
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)
+
+
+def untrained() -> Backbone:
+    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
 
 
 @pytest.mark.parametrize("view", [None, RandomView(0, 3)])
@@ -25,7 +30,8 @@ def test_blocks_hold_their_images_and_black_ones_behind_them(
 ) -> None:
     """With fewer threads than blocks and with more."""
     dataset = pictures(2 * size + size // 2 + 1)
-    decoded = list(blocks(dataset, SMALL, size, first, workers, view))
+    request = FeatureRequest(untrained(), dataset, SMALL, view=view)
+    decoded = list(blocks(request, size, first, workers))
     assert [(start, n) for start, n, _ in decoded] == [
         (start, min(size, len(dataset) - start))
         for start in range(first * size, len(dataset), size)
@@ -43,7 +49,7 @@ def test_blocks_hold_their_images_and_black_ones_behind_them(
 
 
 def test_the_network_takes_a_block_without_a_copy(pictures: Pictures) -> None:
-    ((_, _, pixels),) = blocks(pictures(3), SMALL, 4, 0, 1)
+    ((_, _, pixels),) = blocks(FeatureRequest(untrained(), pictures(3), SMALL), 4, 0, 1)
     images = torch.from_numpy(pixels)
     assert images.is_contiguous(memory_format=torch.channels_last)
     assert not images.is_contiguous()
@@ -52,7 +58,7 @@ def test_the_network_takes_a_block_without_a_copy(pictures: Pictures) -> None:
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_normalising_is_that_of_every_pixel_alone(layout: torch.memory_format) -> None:
     """Bit for bit, and in the layout of the images."""
-    backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
+    backbone = untrained()
     every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(2, 3, 16, 16)
     images = every.contiguous(memory_format=layout)
     for pixels in (images, images.double() / 255):

@@ -235,7 +235,7 @@ def test_a_damaged_journal_starts_over_and_says_so(
     assert f"{partial} is damaged" in report.text
 
 
-@pytest.mark.parametrize("damage", ["bit", "cut", "meta", "word", "no meta"])
+@pytest.mark.parametrize("damage", ["bit", "cut", "meta", "no meta"])
 def test_a_damaged_cache_is_built_again_and_said(
     damage: str, backbone: Backbone, pictures: Pictures, store: FeatureStore, report: Any
 ) -> None:
@@ -252,8 +252,6 @@ def test_a_damaged_cache_is_built_again_and_said(
         array.write_bytes(array.read_bytes()[:-5])
     elif damage == "meta":
         meta.write_text("[]")
-    elif damage == "word":
-        meta.write_text(meta.read_text().replace("toy_resnet", "toy_resnes"))
     else:
         meta.unlink()
     assert store.get(FeatureRequest(backbone, dataset, SMALL, PRINT)).tobytes() == before

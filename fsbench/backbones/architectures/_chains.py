@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap, layer_names
@@ -30,7 +29,7 @@ UNIT = 3
 """Modules per convolution of a stage: convolution, norm, ReLU."""
 
 
-class Chain(nn.Module):
+class Chain(nn.Sequential):
     """Images (B, 3, side, side) -> logits (B, num_classes), or the last hidden values (B, D)."""
 
     def __init__(
@@ -51,14 +50,14 @@ class Chain(nn.Module):
         self.side = side
         for i, stage in enumerate(stages):
             self.add_module(f"layer{i + 1}", stage)
+        self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
+        self.flatten = nn.Flatten()
         for name, width in hidden:
             self.add_module(name, nn.Linear(n_values, width, bias=not layer_norm))
             if layer_norm:
                 self.add_module(f"{name}_norm", nn.GroupNorm(1, width))
+            self.add_module(f"{name}_relu", nn.ReLU())
             n_values = width
-        self.hidden = tuple(name for name, _ in hidden)
-        self.layer_norm = layer_norm
-        self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
         self.fc = nn.Linear(n_values, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -68,15 +67,9 @@ class Chain(nn.Module):
                 f" {x.shape[-2]} x {x.shape[-1]}",
                 fix=f"use --input-size {self.side} (or native)",
             )
-        for name in self.stages:
-            x = getattr(self, name)(x)
-        x = torch.flatten(x, 1)
-        for name in self.hidden:
-            x = getattr(self, name)(x)
-            x = getattr(self, f"{name}_norm")(x) if self.layer_norm else x
-            x = x.relu()
-        out: Tensor = self.fc(x)
-        return out
+        for module in self:
+            x = module(x)
+        return x
 
 
 def layer_norm(channels: int) -> nn.GroupNorm:

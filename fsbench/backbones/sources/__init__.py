@@ -18,19 +18,36 @@ from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.registry import BACKBONE_SOURCES, Registry, module_with
 
+Argument = int | float | bool | str
+
 
 @dataclass(frozen=True)
 class BackboneRequest:
-    """A parsed reference. name: the part after the prefix; random_init: seed of random weights."""
+    """A parsed reference: its source, and the name after the prefix of that source.
+
+    random_init: seed of random weights; trusted: whether the reference may run code.
+    """
 
     ref: str
+    source: str
     name: str
     arch: str | None = None
     random_init: int | None = None
     trusted: bool = True
     report: Reporter = SILENT
 
-    def split(self) -> "tuple[str, dict[str, Argument]]":
+    def check(self) -> None:
+        """Raise the error of a reference that cannot be loaded, as far as its source can tell."""
+        check = getattr(SOURCES.load(self.source), "check", None)
+        if check is not None:
+            check(self)
+
+    def load(self) -> "LoadedNetwork":
+        """Check the request and load its network. Raise UsageError, CheckpointError."""
+        self.check()
+        return SOURCES.load(self.source).load(self)
+
+    def split(self) -> tuple[str, dict[str, Argument]]:
         """Return the name without its arguments, and these; see `split_arguments`."""
         return split_arguments(self.name)
 
@@ -74,28 +91,12 @@ SOURCES: Registry[BackboneSource] = Registry(
 )
 
 
-def check_request(source: str, request: BackboneRequest) -> None:
-    """Raise the error of a reference that cannot be loaded, as far as its source can tell."""
-    check = getattr(SOURCES.load(source), "check", None)
-    if check is not None:
-        check(request)
-
-
-def load_network(source: str, request: BackboneRequest) -> LoadedNetwork:
-    """Check a request and load its network. Raise UsageError, CheckpointError."""
-    check_request(source, request)
-    return SOURCES.load(source).load(request)
-
-
 def split_scheme(ref: str) -> tuple[str, str] | None:
     """Return (source name, rest of the reference); None for a reference without scheme."""
     for name, source in SOURCES.items():
         if source.PREFIX and ref.startswith(source.PREFIX):
             return name, ref.removeprefix(source.PREFIX)
     return None
-
-
-Argument = int | float | bool | str
 
 
 def split_arguments(name: str) -> tuple[str, dict[str, Argument]]:

@@ -20,13 +20,7 @@ from fsbench.backbones.file_kinds import KINDS, SUFFIXES, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import iterate_states, load_weights
 from fsbench.backbones.preprocessing import WRITTEN, Preprocessing
-from fsbench.backbones.sources import (
-    BackboneRequest,
-    LoadedNetwork,
-    check_request,
-    load_network,
-    split_scheme,
-)
+from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_scheme
 from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "FILE[::PART][@ARCH]"
@@ -46,24 +40,23 @@ def check(request: BackboneRequest) -> None:
     if request.random_init is None:
         for shard in checkpoint.list_shards(Path(file.path)):
             find_format(shard)
-    source, inner = architecture_request(request, file)
-    check_request(source, inner)
+    architecture_request(request, file).check()
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a file. Raise UsageError without an architecture, CheckpointError without full match."""
     file = parse(request)
-    source, inner = architecture_request(request, file)
+    inner = architecture_request(request, file)
     if file.arch == f"transformers:{Path(file.path).parent}":
-        return load_network(source, replace(inner, random_init=request.random_init))
-    check_request(source, inner)
+        return replace(inner, random_init=request.random_init).load()
+    inner.check()
     tree = checkpoint.read_checkpoint(Path(file.path))  # also for a control, which it equals
     layouts = recognise_layouts(iterate_states(tree))
     names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
-    check_padding(source, inner, file, names, any(layout.tf for layout in layouts))
-    inner = with_arguments(source, inner, file, layouts)
-    loaded = load_network(source, inner)
-    if source not in {"timm", "fsbench"}:
+    check_padding(inner, file, names, any(layout.tf for layout in layouts))
+    inner = with_arguments(inner, file, layouts)
+    loaded = inner.load()
+    if inner.source not in {"timm", "fsbench"}:
         loaded = replace(loaded, architecture=inner.ref)
     if request.random_init is None:
         name = loaded.architecture
@@ -132,10 +125,8 @@ def configured_architecture(weights: Path) -> str:
     return f"{config.get('architecture', '')}{options and '?'}{options}"
 
 
-def architecture_request(
-    request: BackboneRequest, file: FileReference
-) -> tuple[str, BackboneRequest]:
-    """Return the source that builds the architecture of a file, and the request to it.
+def architecture_request(request: BackboneRequest, file: FileReference) -> BackboneRequest:
+    """Return the request to the source that builds the architecture of a file.
 
     Raises UsageError for a file whose architecture nobody states.
     """
@@ -154,7 +145,7 @@ def architecture_request(
         )
     source, name = split_scheme(arch) or ("timm", arch)
     seed = None if source == "py" else request.random_init or 0
-    return source, replace(request, ref=arch, name=name, arch=None, random_init=seed)
+    return replace(request, ref=arch, source=source, name=name, arch=None, random_init=seed)
 
 
 QUICK = {
@@ -165,13 +156,13 @@ QUICK = {
 
 
 def with_arguments(
-    source: str, request: BackboneRequest, file: FileReference, layouts: Sequence[Layout]
+    request: BackboneRequest, file: FileReference, layouts: Sequence[Layout]
 ) -> BackboneRequest:
     """Return the request with the arguments that the layouts of a file fix and the user left open.
 
     Raises UsageError where only the user can tell which of two activations a CLIP has.
     """
-    if source not in QUICK:
+    if request.source not in QUICK:
         return request
     name, stated = request.split()
     prefix = request.ref.removesuffix(request.name)
@@ -180,10 +171,10 @@ def with_arguments(
         for key, value in fixed.items():
             stated[key] = value
             request.report.log(f"{file} is {layout.name}: {key}={value} ({layout.source})")
-    pattern, added, plain = QUICK[source]
+    pattern, added, plain = QUICK[request.source]
     quick = re.sub(pattern, added, name, count=1)
     unstated = plain.partition("=")[0] not in stated and quick != name
-    if unstated and is_known(source, replace(request, name=quick)):
+    if unstated and is_known(replace(request, name=quick)):
         raise UsageError(
             f"{file} does not tell its activation: {name} has GELU, {quick} QuickGELU",
             fix=f"pass {replace(file, arch=f'{prefix}{quick}')} for weights of OpenAI, MetaCLIP or "
@@ -194,15 +185,13 @@ def with_arguments(
     return replace(request, ref=f"{prefix}{text}", name=text)
 
 
-def check_padding(
-    source: str, request: BackboneRequest, file: FileReference, stated: str, tf: bool
-) -> None:
+def check_padding(request: BackboneRequest, file: FileReference, stated: str, tf: bool) -> None:
     """Name the network of timm that has the same shapes, but pads as TensorFlow does, if any.
 
     Raises CheckpointError where the layout of the file (tf), or what it states, tells that it is.
     """
     name = request.split()[0].partition(".")[0]
-    if source != "timm" or not is_known(source, replace(request, name=f"tf_{name}")):
+    if request.source != "timm" or not is_known(replace(request, name=f"tf_{name}")):
         return
     text = f"{name} has the shapes of tf_{name}, but another padding and epsilon"
     if tf or f"tf_{name}" in stated:
@@ -214,10 +203,10 @@ def check_padding(
     request.report.log(f"{file}: {text}; pass the one that the weights were trained with")
 
 
-def is_known(source: str, request: BackboneRequest) -> bool:
+def is_known(request: BackboneRequest) -> bool:
     """Return whether a source has the network of a request."""
     try:
-        check_request(source, request)
+        request.check()
     except UsageError:
         return False
     return True

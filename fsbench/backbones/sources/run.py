@@ -63,6 +63,11 @@ class RunRecord(BaseModel):
         """Return whether the head separates the classes of the source, not of a task."""
         return self.recipe_fields.get("loader") != "episodes"
 
+    @property
+    def network(self) -> Architecture:
+        """The architecture at the size of the run. Raises UnknownName where it is gone."""
+        return load_architecture(self.name).at(self.input_size)
+
 
 def check(request: BackboneRequest) -> None:
     """Raise UsageError for a folder without a finished run, CheckpointError for a bad record."""
@@ -81,7 +86,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     fresh = fsbench.build_network(record.name, record.width, record.input_size)
     more: dict[str, Any] = {"evaluation_size": record.evaluation_size}
     if request.random_init is None:
-        heads = (architecture_of(record).roles(fresh.module).head,)
+        heads = (record.network.roles(fresh.module).head,)
         fill_weights(fresh.module, record, folder, heads, request.report)
         more |= {
             "recipe": record.recipe,
@@ -130,10 +135,7 @@ def damaged_record_error(path: Path, fault: ValidationError | str) -> Checkpoint
 
 
 def read_training(record: RunRecord, folder: Path) -> Training | None:
-    """Return recipe and cost for results; None if the record lacks any of it.
-
-    Raises CheckpointError if the recipe is invalid or does not match the digest of the record.
-    """
+    """Return recipe and cost for results; None if the record lacks any of it."""
     fields = {"recipe": record.recipe_fields or None}
     fields |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
     if None in fields.values():
@@ -142,18 +144,10 @@ def read_training(record: RunRecord, folder: Path) -> Training | None:
         training = Training.model_validate(fields)
     except ValidationError as error:
         raise damaged_record_error(folder / RECORD, error) from error
-    if training.recipe_digest != record.recipe_digest:
-        raise damaged_record_error(
-            folder / RECORD,
-            f"recipe_fields have the digest {training.recipe_digest}, recipe_digest says "
-            f"{record.recipe_digest}",
-        )
+    if (actual := training.recipe_digest) != record.recipe_digest:
+        fault = f"recipe_fields have the digest {actual}, recipe_digest says {record.recipe_digest}"
+        raise damaged_record_error(folder / RECORD, fault)
     return training
-
-
-def architecture_of(record: RunRecord) -> Architecture:
-    """Return the architecture of a run. Raise UnknownName if this version lacks it."""
-    return load_architecture(record.name).at(record.input_size)
 
 
 def check_size(record: RunRecord, folder: Path) -> None:
@@ -163,7 +157,7 @@ def check_size(record: RunRecord, folder: Path) -> None:
     the memory.
     """
     with torch.device("meta"):
-        model = architecture_of(record).build(record.n_classes, record.width)
+        model = record.network.build(record.n_classes, record.width)
     count = sum(parameter.numel() for parameter in model.parameters())
     count += sum(map(math.prod, record.normalizers.values()))
     if count > (folder / WEIGHTS).stat().st_size:
@@ -189,6 +183,6 @@ def load_run_network(folder: Path) -> tuple[nn.Module, RunRecord]:
     """Load trunk and head with all weights of a run, and its record. Raise like `load`."""
     record = read_run(folder)
     check_size(record, folder)
-    model = architecture_of(record).build(record.n_classes, record.width)
+    model = record.network.build(record.n_classes, record.width)
     fill_weights(model, record, folder, (), SILENT)
     return model, record

@@ -18,16 +18,39 @@ from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_argu
 from fsbench.backbones.sources._hub import commit_of, hub_access
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 
+FORM = "timm/NAME"
+PREFIX = "timm/"
 HUB = "hf-hub:"
 POOLS = {"token": "cls token", "avg": "global average pooling", "map": "attention pooling"}
+
+
+def check(request: BackboneRequest) -> None:
+    """Raise UsageError for an unknown name or tag, or one that gives weights another activation."""
+    import timm
+
+    name, stated = request.split()
+    if not timm.is_model(name):
+        raise UnknownName("timm network", name, timm.list_models())
+    if "." in name and name not in (tags := timm.list_pretrained(f"{name.split('.')[0]}.*")):
+        raise UnknownName("timm weights", name, tags)
+    notes = str(getattr(timm.get_pretrained_cfg(name), "notes", ""))
+    if "natively QuickGELU" in notes and "quickgelu" not in name and "act_layer" not in stated:
+        raise UsageError(
+            f"{request.ref} has weights that were trained with QuickGELU, and computes GELU",
+            fix=f"pass timm/{request.name.replace('_clip_', '_clip_quickgelu_')}",
+        )
+
+
+def load(request: BackboneRequest) -> LoadedNetwork:
+    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
+    return build_timm_network(request.name, pretrained=request.random_init is None)
 
 
 def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     """Build the head-free network NAME[?key=value] of timm with its own mean, std and input size.
 
     Pretrained weights are loaded with their head, so that timm checks every name, and the head is
-    removed afterwards. Raises CheckpointError if they are unavailable, UsageError for an unknown
-    tag.
+    removed afterwards.
     """
     from timm.data.config import resolve_model_data_config
 
@@ -37,7 +60,12 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
             chosen = {"pretrained": True} if pretrained else {"num_classes": 0}
             model = create_timm_network(name, **chosen, **arguments)
     except (RuntimeError, pickle.UnpicklingError) as error:
-        raise refusal_error(name, error) from error
+        reason = " ".join(str(error).split())
+        if reason.startswith(("Invalid pretrained tag", "Unknown model")):
+            fix = "see the known names on the timm page of the hub"
+            raise UsageError(f"{name}: {reason}", fix=fix) from error
+        fix = "choose weights that exist, or pass --random-init SEED"
+        raise CheckpointError(f"{name}: {reason[:500]}", fix=fix) from error
     except TypeError as error:
         if not arguments:
             raise
@@ -48,19 +76,20 @@ def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
     tag = model.pretrained_cfg.get("tag") if pretrained or "." in name else None
     architecture = str(model.pretrained_cfg.get("architecture") or name)
     hub_id = str(model.pretrained_cfg.get("hf_hub_id") or "")
-    suffix = text.removeprefix(name)
-    size, by = config["input_size"][-1], f"timm's tag {tag}" if tag else DEFAULT
-    values = {name: config[name] for name in ("mean", "std", "interpolation")}
-    stated = Preprocessing.stated(by, input_size=size, **values)
+    weights = f".{tag}" if tag and pretrained else ""
+    side = arguments.get("img_size")
     if name.startswith(HUB):
         stated = hub_preprocessing(name.removeprefix(HUB))
-    side = Preprocessing.stated("the reference", input_size=arguments.get("img_size"))
+    else:
+        values = {field: config[field] for field in ("mean", "std", "interpolation")}
+        by, size = f"timm's tag {tag}" if tag else DEFAULT, config["input_size"][-1]
+        stated = Preprocessing.stated(by, input_size=size, **values)
     return LoadedNetwork(
         module=model,
-        architecture=(f"{architecture}.{tag}" if tag and pretrained else architecture) + suffix,
+        architecture=f"{architecture}{weights}{text.removeprefix(name)}",
         features=describe_features(model),
-        preprocessing=side.over(stated),
-        test_size=int(arguments.get("img_size", size)),
+        preprocessing=Preprocessing.stated("the reference", input_size=side).over(stated),
+        test_size=int(side or config["input_size"][-1]),
         more={"revision": commit_of(hub_id)} if pretrained and hub_id else {},
     )
 
@@ -94,46 +123,3 @@ def describe_features(model: nn.Module) -> str:
     if kind == "token" and getattr(model, "dist_token", None) is not None:
         how = "average of the cls and distillation tokens"
     return f"timm, num_classes=0: {how}{', pre_logits' if wide else ''}"
-
-
-def refusal_error(name: str, error: Exception) -> UsageError | CheckpointError:
-    """Return the error for a network that timm refuses: unknown tag, no weights, or a misfit."""
-    text = " ".join(str(error).split())
-    if text.startswith(("Invalid pretrained tag", "Unknown model")):
-        return UsageError(f"{name}: {text}", fix="see the known names on the timm page of the hub")
-    return CheckpointError(
-        f"{name}: {text[:500]}", fix="choose weights that exist, or pass --random-init SEED"
-    )
-
-
-FORM = "timm/NAME"
-PREFIX = "timm/"
-
-
-def check(request: BackboneRequest) -> None:
-    """Raise UsageError for an unknown name, or one that gives weights another activation."""
-    import timm
-
-    name, stated = request.split()
-    check_timm_name(name)
-    notes = str(getattr(timm.get_pretrained_cfg(name), "notes", ""))
-    if "natively QuickGELU" in notes and "quickgelu" not in name and "act_layer" not in stated:
-        raise UsageError(
-            f"{request.ref} has weights that were trained with QuickGELU, and computes GELU",
-            fix=f"pass timm/{request.name.replace('_clip_', '_clip_quickgelu_')}",
-        )
-
-
-def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
-    return build_timm_network(request.name, pretrained=request.random_init is None)
-
-
-def check_timm_name(name: str) -> None:
-    """Raise UsageError with the nearest names if timm has no such network or tag."""
-    import timm
-
-    if not timm.is_model(name):
-        raise UnknownName("timm network", name, timm.list_models())
-    if "." in name and name not in (tags := timm.list_pretrained(f"{name.split('.')[0]}.*")):
-        raise UnknownName("timm weights", name, tags)
