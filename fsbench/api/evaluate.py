@@ -72,7 +72,7 @@ from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_dataset
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 from protocols import EPISODIC, episodes_per_block, needs_features
 from protocols.base import Inputs
 from protocols.heads.execution import retry_with_halvings

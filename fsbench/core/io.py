@@ -135,8 +135,7 @@ def read_table(path: Path) -> Any:
 
 def write_record(path: Path, record: Frozen) -> None:
     """Write one record as indented JSON."""
-    with replacing(path) as temporary:
-        temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf8")
+    write_atomic(path, f"{record.model_dump_json(indent=1)}\n".encode())
 
 
 def read_record(path: Path, kind: type[Model]) -> Model:

@@ -1,18 +1,11 @@
 """Registries made of files, and of plug-ins: the file name is the public name.
 
-`names()` lists a package without importing its files, so `fsbench ls` and error messages stay fast;
-`load(name)` imports one file. A file that fails to import, or lacks what the registry needs, is an
-error that names the file: it is never skipped.
-
-A package of somebody else may add files through Python entry points:
+A package of somebody else adds files through Python entry points of the groups below:
 
     [project.entry-points."fsbench.heads"]
     nearest_median = "my_package.nearest_median"
 
-The groups are fsbench.methods (pretraining), fsbench.heads, fsbench.datasets (targets),
-fsbench.pretraining_datasets, fsbench.sources (of backbones) and fsbench.analyses. The module has
-the name of the entry and defines what a file of the suite's own package defines. Names of the suite
-cannot be taken.
+The module has the name of the entry and defines what a file of the suite's own package defines.
 
 A class or function of a user's file joins a registry for one process: `add("py:FILE:NAME")`, for
 references from the command line or Python only. Whatever it computes records the sha-256 of FILE.
@@ -72,10 +65,12 @@ _CUSTOM: dict[tuple[str, str], CustomCode] = {}
 class Registry(Generic[T]):
     """Objects by name: one per module of a package, and those of plug-ins.
 
+    Names are listed without importing the files, so `fsbench ls` and error messages stay fast.
+
     kind: the noun for messages ("method"); package: dotted name; pick: takes the object out of the
-    imported module; machinery: modules of the package that are no entries; group: entry points that
-    plug-ins may declare, none if empty; adapt: makes an entry of custom code, None if the registry
-    takes none. Modules and packages whose name starts with an underscore are no entries either.
+    imported module; machinery: modules of the package that are no entries, besides those whose name
+    starts with an underscore; group: entry points that plug-ins may declare, none if empty; adapt:
+    makes an entry of custom code, None if the registry takes none.
     """
 
     def __init__(
@@ -98,18 +93,17 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """Return all names. Raise UsageError for a plug-in with a name that is taken."""
-        names = self.suite_names()
-        for name, plugin in self.plugins().items():
-            if name in names:
-                raise UsageError(
-                    f"{self.kind} '{name}' is defined by fsbench and by {describe(plugin)}",
-                    fix="rename the entry point, or uninstall that package",
-                )
-        return tuple(sorted([*names, *self.plugins()]))
+        names, plugins = self.suite_names(), self.plugins()
+        for name in plugins.keys() & names:
+            raise UsageError(
+                f"{self.kind} '{name}' is defined by fsbench and by {describe(plugins[name])}",
+                fix="rename the entry point, or uninstall that package",
+            )
+        return tuple(sorted([*names, *plugins]))
 
     def plugins(self) -> "Mapping[str, EntryPoint]":
         """Return the entry points of other packages, by name."""
-        return plugins(self.group) if self.group else {}
+        return find_plugins(self.group) if self.group else {}
 
     def add(self, reference: str) -> str:
         """Load py:FILE:NAME and return the public name that it has in this process from now on.
@@ -143,8 +137,8 @@ class Registry(Generic[T]):
         """Return the entry called `name`. Raise UnknownName with the nearest name."""
         if name in self.suite_names():
             module = importlib.import_module(f"{self.package}.{name}")
-        elif name in self.plugins():
-            module = load_plugin(self.plugins()[name])
+        elif plugin := self.plugins().get(name):
+            module = load_plugin(plugin)
         elif self.adapt is not None and name in self.custom():
             return self.adapt(self.custom()[name])
         else:
@@ -161,13 +155,10 @@ class Registry(Generic[T]):
         return ((name, self.load(name)) for name in self.names())
 
     def usable(self, but: Collection[str] = ()) -> tuple[dict[str, T], dict[str, FsbenchError]]:
-        """Return the entries that can be loaded, and why the other plug-ins cannot, by name.
-
-        but: names to leave out.
-        """
+        """Return the entries but some that load, and why the other plug-ins do not, by name."""
         entries: dict[str, T] = {}
         errors: dict[str, FsbenchError] = {}
-        for name in (name for name in self.names() if name not in but):
+        for name in sorted({*self.names()} - {*but}):
             try:
                 entries[name] = self.load(name)
             except FsbenchError as error:
@@ -178,7 +169,7 @@ class Registry(Generic[T]):
 
 
 @cache
-def plugins(group: str) -> "Mapping[str, EntryPoint]":
+def find_plugins(group: str) -> "Mapping[str, EntryPoint]":
     """Return the entry points of a group, by name. Raise UsageError if two packages share one."""
     from importlib.metadata import entry_points
 
@@ -196,7 +187,7 @@ def plugins(group: str) -> "Mapping[str, EntryPoint]":
 
 def plugin_packages(*names: tuple[str, str]) -> dict[str, str]:
     """Return the version of each package that brings one of these (group, name)."""
-    entries = [plugins(group).get(name) for group, name in names]
+    entries = [find_plugins(group).get(name) for group, name in names]
     return {e.dist.name: e.dist.version for e in entries if e is not None and e.dist}
 
 
@@ -292,16 +283,16 @@ def only_subclass(base: type[T]) -> Callable[[ModuleType], type[T]]:
     """Return a `pick` that takes the one subclass of `base` that the module itself defines."""
 
     def pick(module: ModuleType) -> type[T]:
-        classes = [
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, base)
-            and value.__module__ == module.__name__
-            and not value.__name__.startswith("_")
-        ]
+        classes = subclasses_in(module, base)
         if len(classes) != 1:
             raise LookupError(f"it must define exactly one {base.__name__}, found {len(classes)}")
         return classes[0]
 
     return pick
+
+
+def subclasses_in(module: ModuleType, base: type[T]) -> list[type[T]]:
+    """Return the public subclasses of `base` that the module itself defines."""
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    defined = [kind for kind in classes if kind.__module__ == module.__name__]
+    return [kind for kind in defined if issubclass(kind, base) and kind.__name__[0] != "_"]

@@ -36,8 +36,6 @@ Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^\w[\w/@:.+-]*
 """Bounded by max_length: a repeat count in a pattern takes 10 to 20 ms to compile, per record."""
 RESTARTING = ("cosine", "step", "plateau")
 """Schedules that fall within a round; the others run through, or stay."""
-RUN_ITS_OWN = ("name", "seed", "methods")
-"""Fields of a recipe in which matched runs may differ."""
 OF_ITS_MACHINE = frozenset({"seconds", "peak_memory_bytes"})
 """Costs in which a run repeated to the bit differs."""
 
@@ -119,11 +117,6 @@ class Training(Frozen):
         return len(self.view.plan.stages) * self.view.plan.rounds
 
     @property
-    def restarts(self) -> bool:
-        """Return whether the learning rate starts over at every round."""
-        return self.rounds > 1 and self.view.schedule in RESTARTING
-
-    @property
     def plan(self) -> str:
         """In words, e.g. `3 rounds x 4 epochs`."""
         plan = self.view.plan
@@ -134,21 +127,22 @@ class Training(Frozen):
     @property
     def composition(self) -> str:
         """Digest of all but name and seed, and of the source: equal for seeds of one method."""
-        fields = {k: v for k, v in self.recipe.items() if k not in ("name", "seed")}
-        return digest({**fields, "source_fingerprint": self.source_fingerprint})
+        return self._digest_without("name", "seed")
 
     def conditions(self, schedule: str | None = None) -> str:
         """Return the digest of all that matched runs share, under another schedule if stated.
 
-        Tasks and batches of as many images count as the same loader: a meta-learner's control
-        learns to classify the images of its tasks.
+        Name, seed and methods may differ. Tasks and batches of as many images count as the same
+        loader: a meta-learner's control learns to classify the images of its tasks.
         """
-        fields = {k: v for k, v in self.recipe.items() if k not in RUN_ITS_OWN}
-        if self.view.loader == "episodes":
-            fields["loader"] = "batches"
-        if schedule is not None:
-            fields["schedule"] = schedule
-        return digest({**fields, "source_fingerprint": self.source_fingerprint})
+        loader = {"loader": "batches"} if self.view.loader == "episodes" else {}
+        changes = loader if schedule is None else {**loader, "schedule": schedule}
+        return self._digest_without("name", "seed", "methods", **changes)
+
+    def _digest_without(self, *names: str, **changes: str) -> str:
+        """Return the digest of recipe and source without some fields, and with others changed."""
+        fields = {name: value for name, value in self.recipe.items() if name not in names}
+        return digest({**fields, **changes, "source_fingerprint": self.source_fingerprint})
 
 
 Flag = Literal["subset", "limited", "short", "custom", "derived", "shard"]

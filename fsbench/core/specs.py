@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from fsbench.core.errors import FsbenchError
-from fsbench.core.registry import HEADS, CustomCode, Registry, only_subclass
+from fsbench.core.registry import HEADS, CustomCode, Registry, only_subclass, subclasses_in
 
 Protocol = Literal["ibm", "startup", "ibm-disjoint", "startup-disjoint"]
 Pool = Literal["full", "labeled_80"]
@@ -302,17 +302,13 @@ def settings_of_code(code: CustomCode) -> type[FittedSpec]:
     They are those of the one FittedSpec that the file defines, else a FittedSpec without additions.
     A third parameter makes the head transductive. Raise FsbenchError for another signature.
     """
-    name, module = code.value.__name__, code.module
+    name, classes = code.value.__name__, subclasses_in(code.module, FittedSpec)
     parameters = list(signature(code.value).parameters) if isfunction(code.value) else []
     if not 2 <= len(parameters) <= 3:
         raise FsbenchError(
             f"{code.path}: {name} is no head: it takes ({', '.join(parameters)})",
             fix=f"write `def {name}(settings, support):`, with `queries` third if transductive",
         )
-    classes = [
-        v for v in vars(module).values() if isinstance(v, type) and issubclass(v, FittedSpec)
-    ]
-    classes = [kind for kind in classes if kind.__module__ == module.__name__]
     if len(classes) > 1:
         raise FsbenchError(
             f"{code.path} defines {len(classes)} classes of settings", fix="leave one FittedSpec"

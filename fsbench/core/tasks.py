@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -34,7 +34,6 @@ from fsbench.core.specs import (
     EpisodicSpec,
     Frozen,
     Grouping,
-    Pool,
     Protocol,
     Spec,
     omitted,
@@ -107,14 +106,12 @@ class _Identity:
             except UsageError as error:
                 raise ValueError(error.message) from error
 
-        parsed = core_schema.no_info_after_validator_function(
-            from_text, core_schema.str_schema(min_length=1, max_length=2000)
-        )
+        text = core_schema.str_schema(min_length=1, max_length=2000)
+        parsed = core_schema.no_info_after_validator_function(from_text, text)
+        as_it_is = core_schema.is_instance_schema(cls)
         return core_schema.json_or_python_schema(
             json_schema=parsed,
-            python_schema=core_schema.union_schema(
-                [core_schema.is_instance_schema(cls), parsed], mode="left_to_right"
-            ),
+            python_schema=core_schema.union_schema([as_it_is, parsed], mode="left_to_right"),
             serialization=core_schema.to_string_ser_schema(),
         )
 
@@ -211,10 +208,6 @@ class ColumnId(_Identity):
         return cls(task.in_results, spec.image.input_size, words)
 
     def __str__(self) -> str:
-        return self._text  # the results of a board share their columns
-
-    @cached_property
-    def _text(self) -> str:
         return " ".join([str(self.task), self.size, *self.variant])
 
     def __lt__(self, other: "ColumnId") -> bool:
@@ -486,11 +479,6 @@ class Track(Frozen):
             adaptation=column.adaptation if data else None,
             data=data,
         )
-
-    @property
-    def pool(self) -> Pool | None:
-        """full or labeled_80; None for probes, which use all images."""
-        return SAMPLING[self.protocol].pool if self.protocol else None
 
     @property
     def groups(self) -> Grouping | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
-from fsbench.core.schema import Result, ScoreRecord
+from fsbench.core.schema import ScoreRecord
 from fsbench.core.specs import EpisodicSpec, Frozen
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
@@ -267,27 +267,3 @@ def split_reference(text: str) -> tuple[str, str]:
         if Path(text[:end]).is_dir():
             return text[:end], text[end + 1 :]
     return text, ""
-
-
-def read(path: Path) -> list[Result]:
-    """Return all results at or below `path`, verified against their records.
-
-    Raises UsageError when there are none, ValidationFailed on the first that breaks a rule.
-    """
-    return [cell.result for cell in read_cells(path)]
-
-
-def episode_records(reference: str | Path) -> EpisodeRecords:
-    """Return the per-episode outcomes of one result, DIR or DIR:TASK."""
-    records = read_cell(reference).records
-    if not isinstance(records, EpisodeRecords):
-        raise UsageError(f"{reference} is a probe, which has no episodes", fix="use probe_records")
-    return records
-
-
-def probe_records(reference: str | Path) -> ProbeRecords:
-    """Return the per-image outcomes of a linear probe, DIR or DIR:TASK."""
-    records = read_cell(reference).records
-    if not isinstance(records, ProbeRecords):
-        raise UsageError(f"{reference} is no linear probe", fix="use episode_records for episodes")
-    return records

@@ -13,7 +13,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import Spec
 from fsbench.core.tasks import ColumnId, TaskId
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 from fsbench.sweep.backbones import SweepBackbone
 from fsbench.sweep.file import EvaluationBlock, JobKind
 from fsbench.sweep.job import Job, Workplace

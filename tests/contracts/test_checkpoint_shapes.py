@@ -19,6 +19,7 @@ import torchvision
 from PIL import Image
 from safetensors.torch import save_file
 from support import nets
+from support.reading import read
 from torch import Tensor, nn
 
 from fsbench import backbones
@@ -28,7 +29,6 @@ from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 from fsbench.cli.main import run
 from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
-from fsbench.results import read
 
 State = dict[str, Tensor]
 Tree = dict[str, Any]

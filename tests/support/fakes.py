@@ -11,8 +11,8 @@ from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
-from fsbench.results import ResultStore
 from fsbench.results.outcomes import digest_records
+from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_cells
 
 N_EPISODES = 40

@@ -10,7 +10,7 @@ from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import ImageSpec, ProbeSpec
 from fsbench.data.catalog import all_facts
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 
 SETS = ("flowers102", "cub200", "aircraft", "mit67", "dogs")
 

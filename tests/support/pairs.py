@@ -9,7 +9,7 @@ from support import fakes
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 from leaderboard.ranking.tiers import Outcomes
 
 N = 40

@@ -12,7 +12,8 @@ import filelock  # noqa: F401 - later, nobody may not read the library
 from support import fakes
 
 from fsbench.core.schema import Result
-from fsbench.results import ResultStore, entry
+from fsbench.results import entry
+from fsbench.results.store import ResultStore
 
 NOBODY = 65534
 SHARED = 5

@@ -11,6 +11,7 @@ import yaml
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from support import fakes
+from support.reading import read
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
 
@@ -21,7 +22,6 @@ from fsbench.backbones.networks import load_architecture, register_in_timm
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.seeding import stream
-from fsbench.results import read
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "seal_resnet50": {"architecture": "resnet50", "model_args": {}},

@@ -32,9 +32,9 @@ from fsbench.core.records import ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ProbeSpec, Spec
 from fsbench.core.tasks import TaskId
-from fsbench.results import ResultStore
 from fsbench.results.assembly import build_result
 from fsbench.results.entry import Loaded, write_entry
+from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_cells, read_verified
 from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from support.fakes import digests
+from support.reading import read
 
 from fsbench.cli.main import run
 from fsbench.core.schema import Result
-from fsbench.results import read
 from protocols.episodic import affine as finetune_affine
 
 CONTROL = ("--random-init", "0", "-m")

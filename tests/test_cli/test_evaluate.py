@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.fakes import digests
+from support.reading import episode_records, read
 
 from fsbench.cli.main import run
-from fsbench.results import episode_records, read
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 

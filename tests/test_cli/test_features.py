@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from support.fakes import DECLARATION
+from support.reading import read
 
 import fsbench
 from fsbench.api.machine import Machine
@@ -20,7 +21,6 @@ from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
-from fsbench.results import read
 from leaderboard.site.data import build_network_data
 from leaderboard.store import Board
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from support.reading import read
 
 from fsbench.cli.main import run
-from fsbench.results import read
 
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from support.reading import read
 
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.results import read
 
 
 def images(folder: Path, counts: dict[str, int], shade: int = 0) -> Path:

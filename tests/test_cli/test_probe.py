@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.reading import probe_records, read
 
 import fsbench
 from fsbench.api.request import ProbeSettings
@@ -14,7 +15,6 @@ from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.core.tasks import TaskId
 from fsbench.data.targets.cub200 import FACTS
-from fsbench.results import probe_records, read
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 TRAIN, TEST = 6, 4

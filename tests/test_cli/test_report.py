@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from support import fakes
 from support.forged import edit
+from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import find_entries, read
+from fsbench.results.verification import find_entries
 
 
 def call(*arguments: str | Path) -> int:

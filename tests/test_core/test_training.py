@@ -68,13 +68,8 @@ def test_schedules_that_differ_only_in_restarts_meet_when_asked() -> None:
     cosine = fakes_methods.training("llf")
     once = fakes_methods.training(schedule="single_cycle")
     assert cosine.conditions("single_cycle") == once.conditions()
-    assert (cosine.restarts, once.restarts) == (True, False)
-    single = {"stages": [{}], "rounds": 1, "epochs": 4}
-    assert not fakes_methods.training(plan=single).restarts
     stages = {"stages": [{}, {}], "rounds": 1, "epochs": 1}
-    assert fakes_methods.training(plan=stages).restarts
     assert fakes_methods.training(plan=stages).plan == "2 stages x 1 round x 1 epoch"
-    assert not fakes_methods.training(plan=stages, schedule="constant").restarts
 
 
 def test_seeds_are_of_one_composition_settings_are_not() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 from support.fakes import digests
+from support.reading import read
 
 from fsbench.cli.main import run
 from fsbench.core.schema import Result
-from fsbench.results import read
 from fsbench.results.provenance import environment_of
 from protocols.affine.tuning import AffineTuning
 from protocols.episodic import affine

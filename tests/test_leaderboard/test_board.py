@@ -9,12 +9,13 @@ import pytest
 from support import fakes, methods
 from support.fakes import DECLARATION, Heard
 from support.forged import edit
+from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.results import ResultStore, read
 from fsbench.results.entry import EntryFile
+from fsbench.results.store import ResultStore
 from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.store import Board

@@ -7,7 +7,7 @@ from support import fakes
 
 from fsbench.core.progress import Silent
 from fsbench.core.specs import EpisodicSpec
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_cells
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.repository import init_board

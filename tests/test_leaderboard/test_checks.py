@@ -15,7 +15,7 @@ from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords
 from fsbench.core.specs import ImageSpec, KnnSpec
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.rules.submission import (

@@ -11,7 +11,7 @@ from support.fakes import DECLARATION
 
 from fsbench.api.submit import submit
 from fsbench.core.records import ProbeRecords
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 from leaderboard.render.frame import make_frame
 from leaderboard.render.json import build_table_json
 from leaderboard.render.terminal import make_board_table

@@ -10,6 +10,7 @@ from support import fakes
 from support import official as fakes_official
 from support.fakes import DECLARATION
 from support.official import SETS
+from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import run
@@ -17,7 +18,7 @@ from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.targets import eurosat
-from fsbench.results import ResultStore, read
+from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_cells
 from leaderboard import official
 from leaderboard.record import BoardFile

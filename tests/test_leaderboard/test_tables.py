@@ -295,10 +295,10 @@ def test_the_track_of_a_column_by_hand() -> None:
     )
     track = track_of("isic:5w1s/soft_kmeans@startup 64px transductive normalize=l2", "subset")
     assert track.label == "soft_kmeans normalize=l2 startup 64px transductive subset"
-    assert (track.pool, track.groups) == ("labeled_80", "classic")
+    assert track.groups == "classic"
     assert track_of("dogs:probe 224px lr-held-out", "official").adaptation == "probe lr-held-out"
     probes = track_of("dogs:knn 64px")
-    assert (probes.pool, probes.groups) == (None, None)
+    assert probes.groups is None
     assert track_of("isic:5w1s/linear@ibm 64px").takes(probes)
     assert not probes.takes(track_of("isic:5w1s/linear@ibm 64px"))
     for other in ("isic:5w1s/linear@ibm 224px", "isic:5w1s/soft_kmeans@ibm 64px transductive"):

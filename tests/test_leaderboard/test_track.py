@@ -13,7 +13,8 @@ from fsbench.core.io import write_record
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import Track
-from fsbench.results import ResultStore, table
+from fsbench.results import table
+from fsbench.results.store import ResultStore
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.reading import episode_records
 from torch import nn
 
 import fsbench
@@ -13,7 +14,7 @@ from fsbench.cli.main import run
 from fsbench.core import seeding
 from fsbench.results.entry import write_entry
 from fsbench.results.table import warn_of_scale
-from fsbench.results.verification import episode_records, read_cells
+from fsbench.results.verification import read_cells
 from leaderboard.tables import rank_board
 
 HEADS = ("linear", "logistic", "ridge", "centroid", "cosine", "knn", "soft_kmeans")

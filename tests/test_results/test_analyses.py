@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from support import fakes
+from support.reading import read
 
 from fsbench.api.analyze import analysis_panels, analysis_table
 from fsbench.core.errors import UsageError
 from fsbench.core.panels import draw_panels
 from fsbench.core.schema import Analysis, Finding, Images, Measure, Question, View
-from fsbench.results import read, store
+from fsbench.results import store
 
 IMAGES = Images(name="tiny", fingerprint="f", input_size=8)
 

@@ -13,9 +13,9 @@ from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import Result
-from fsbench.results import ResultStore
 from fsbench.results.entry import ENTRY_FILE, write_entry
 from fsbench.results.outcomes import digest_records
+from fsbench.results.store import ResultStore
 from fsbench.results.table import build_table
 from fsbench.results.verification import find_entries, read_cell
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import fakes
+from support.reading import read
 from support.writers import SHARED, die, grow, place, start, write_as_nobody, write_tasks
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import ImageSpec, KnnSpec
-from fsbench.results import assembly, entry, outcomes, read
+from fsbench.results import assembly, entry, outcomes
 from fsbench.results.entry import ENTRY_FILE, read_entry, write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells, read_verified

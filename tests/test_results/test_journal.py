@@ -7,7 +7,7 @@ import pytest
 from support import fakes
 from test_results.test_store import run
 
-from fsbench.results import ResultStore
+from fsbench.results.store import ResultStore
 
 
 class Heard:

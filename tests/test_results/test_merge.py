@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import fakes
+from support.reading import episode_records
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.results import episode_records, merge
-from fsbench.results.assembly import union_episodes
+from fsbench.results.assembly import merge, union_episodes
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from support import fakes
 from support.forged import edit
+from support.reading import episode_records, probe_records, read
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_json, read_record, replacing
 from fsbench.core.schema import BackboneFacts, Result
-from fsbench.results import episode_records, probe_records, read
 from fsbench.results.assembly import build_result
 from fsbench.results.entry import ENTRY_FILE, EntryFile, read_entry, write_entry
 from fsbench.results.verification import find_entries, read_cell, read_cells, read_verified
@@ -208,10 +208,6 @@ def test_a_result_is_named_by_folder_and_task(tmp_path: Path, folder: Path) -> N
             assert read_cell(cell.where).result == cell.result
     assert episode_records(f"{folder}:folder-blobs:5w1s").index.size == 40
     assert probe_records(f"{folder}:folder-blobs:probe").last.shape == (3, 37)
-    with pytest.raises(UsageError, match="is a probe"):
-        episode_records(f"{folder}:folder-blobs:probe")
-    with pytest.raises(UsageError, match="no linear probe"):
-        probe_records(f"{folder}:folder-blobs:5w1s")
     with pytest.raises(UsageError, match=r"names 3 results(.|\n)*probe(.|\n)*5w5s"):
         read_cell(folder)
     with pytest.raises(UsageError, match="names 0 results"):

@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
+from support.reading import episode_records, read
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.results import ResultStore, episode_records, read
 from fsbench.results.entry import read_entry
 from fsbench.results.names import model_name, result_flags
 from fsbench.results.provenance import environment_of
+from fsbench.results.store import ResultStore
 
 BLOCK = 8
 

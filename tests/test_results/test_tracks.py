@@ -15,8 +15,8 @@ from fsbench.core.records import Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, by_track
-from fsbench.results import ResultStore
 from fsbench.results.entry import Loaded
+from fsbench.results.store import ResultStore
 from fsbench.results.verification import find_entries
 from leaderboard.tables import rank_board
 

@@ -1,0 +1,23 @@
+"""Verified results without their records, and records without the rest."""
+
+from pathlib import Path
+
+from fsbench.core.records import EpisodeRecords, ProbeRecords
+from fsbench.core.schema import Result
+from fsbench.results.verification import read_cell, read_cells
+
+
+def read(path: Path) -> list[Result]:
+    return [cell.result for cell in read_cells(path)]
+
+
+def episode_records(reference: str | Path) -> EpisodeRecords:
+    records = read_cell(reference).records
+    assert isinstance(records, EpisodeRecords)
+    return records
+
+
+def probe_records(reference: str | Path) -> ProbeRecords:
+    records = read_cell(reference).records
+    assert isinstance(records, ProbeRecords)
+    return records
