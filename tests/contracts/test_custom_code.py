@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fsbench.core import registry
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.results.entry import ENTRY_FILE
 from fsbench.results.verification import read_cells
-from pretrain.method import Method
+from pretrain.method import HOOKS, Method
 from pretrain.recipes.recipe import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ DECLARED = ["--name", "x", "--authors", "A", "--link", "https://example.org", "-
             "--statement", "Small."]  # fmt: skip
 METHOD_LINES = (
     "from typing import ClassVar",
-    "from pretrain.method import Method",
+    "from pretrain.method import HOOKS, Method",
     "from pretrain.recipes.recipe import ActingOrder",
     "class Still(Method):",
     "    lam: float = 1.0",
@@ -46,7 +47,7 @@ def write_example(page: str, name: str, folder: Path) -> Path:
     """Write the file that a README shows after <!-- file: NAME -->."""
     text = (ROOT / page).read_text(encoding="utf8")
     (code,) = re.findall(rf"<!-- file: {name} -->\n```python\n(.*?)^```", text, re.S | re.M)
-    assert len([line for line in code.splitlines() if line]) <= 12
+    assert len([line for line in code.splitlines() if line]) <= 14
     (folder / name).write_text(code)
     return folder / name
 
@@ -99,6 +100,29 @@ def test_the_method_of_the_readme_trains_resumes_and_is_recorded(folder: Path) -
     assert call(*command, *code) == 0
     file.write_text(file.read_text() + "\n# changed\n")
     assert call(*command, *code) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "neutral"),
+    [("orthogonal", "Orthogonal", None), ("shrink", "Shrink", "shrink.factor=1")],
+)
+def test_the_other_methods_of_the_readme_act_where_it_says(
+    folder: Path, name: str, reference: str, neutral: str | None
+) -> None:
+    write_example("pretrain/README.md", f"{name}.py", folder)
+    pretrain = partial(fsbench.pretrain, "toy/normal", progress=False)
+    plan = ["plan.rounds=2", *SHORT[1:]]
+    own = pretrain(settings=plan, method=f"py:{name}.py:{reference}")
+    assert own.weights_hash != pretrain(settings=plan).weights_hash
+    if neutral:
+        still = pretrain(settings=[*plan, neutral], method=f"py:{name}.py:{reference}", output="n")
+        assert still.weights_hash == pretrain(settings=plan).weights_hash
+
+
+def test_the_table_of_hooks_names_all_in_order() -> None:
+    table = (ROOT / "pretrain/README.md").read_text().split("| hook |")[1].split("\n\n")[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", table, re.M)
+    assert tuple(re.findall(r"`(\w+)`", "".join(cells))) == HOOKS
 
 
 def test_a_changed_file_is_named_where_a_run_does_not_resume(folder: Path) -> None:
