@@ -8,6 +8,7 @@ per list, column `img_path`; see fsbench/data/README.md). It is never mixed with
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,4 +133,4 @@ def assemble(
     official = facts.complete(dataset.class_counts)
     if pool == "labeled_80" and facts.startup:
         official = dataset.images_hash == facts.startup.labeled_80_hash
-    return dataset if official else dataset.with_flags("subset")
+    return dataset if official else replace(dataset, flags=frozenset({"subset"}))

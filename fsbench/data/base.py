@@ -121,10 +121,6 @@ class TargetDataset:
         """The sha-256 over the sorted canonical ids, which identifies the images by name."""
         return hash_lines(sorted(self.canonical_ids))
 
-    def with_flags(self, *flags: Flag) -> Self:
-        """Return the data set with additional flags."""
-        return replace(self, flags=self.flags | set(flags))
-
     def take(self, index: NDArray[np.int64]) -> Self:
         """Return a data set of the images at these indices, in this order and without groups."""
         return replace(

@@ -154,18 +154,10 @@ class EpisodeSampler:
         small = {c: n for c, n in self.class_counts.items() if n < need}
         if small:
             smallest, count, others = self._smallest(small)
-            if count > spec.k_shot:
-                message = (
-                    f"{count} images in {smallest}; {spec.k_shot}-shot with {spec.n_query} queries "
-                    f"needs {need}"
-                )
-            else:
-                message = (
-                    f"{spec.k_shot}-shot needs {need} images per class; this copy has {count} in "
-                    f"{smallest}"
-                )
             raise DataError(
-                f"{self.dataset_name}: {message}{others}", fix=suggest_settings(spec, count)
+                f"{self.dataset_name}: {count} images in {smallest}; {spec.k_shot}-shot with "
+                f"{spec.n_query} queries needs {need}{others}",
+                fix=suggest_settings(spec, count),
             )
         if spec.track == "disjoint":
             self._check_groups()

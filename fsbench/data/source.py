@@ -1,18 +1,15 @@
 """Pretraining sources: images listed on disk, decoded once into memory-mapped uint8 arrays.
 
-Layout of the cache: <cache>/sources/<name>-<size>px-<key>/{train,val,test}.npy and sha256.json,
-keyed by the source files. It is built in a temporary folder and renamed under a lock, so a killed
-run leaves no partial cache; hashes are checked on every load, and a damaged cache is rebuilt.
+Layout of the cache: <cache>/sources/<name>-<size>px-<key>/{train,val,test}.npy, each with its
+.sha256, keyed by the source files. A file is renamed into place under a lock, so a killed run
+leaves none in part; hashes are checked on every load, and a damaged file is built anew.
 """
 
 import hashlib
-import json
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import NamedTuple
 
 import numpy as np
@@ -173,20 +170,17 @@ def decode_source(
     listing: SourceListing, cache: Path, size: int, report: Reporter = SILENT
 ) -> SourceDataset:
     """Decode a source to arrays of size x size px. Raise DataError naming a corrupt image."""
-    if listing.stamp is None:
-        pixels = {
-            name: np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
-            for name, part in listing.parts.items()
-        }
-        hashes = {name: _sha(images) for name, images in pixels.items()}
-    else:
-        key = hash_lines([str(VERSION), listing.stamp])[:16]
-        folder = cache / "sources" / f"{listing.facts.name}-{size}px-{key}"
-        pixels, hashes = _cached(folder, listing, size, report)
-    splits = {
-        name: Split(pixels[name], np.array([sample.label for sample in part], dtype=np.int64))
-        for name, part in listing.parts.items()
-    }
+    key = hash_lines([str(VERSION), listing.stamp or ""])[:16]
+    folder = cache / "sources" / f"{listing.facts.name}-{size}px-{key}"
+    splits, hashes = {}, []
+    for name, part in listing.parts.items():
+        if listing.stamp is None:
+            pixels = np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
+            digest = _sha(pixels)
+        else:
+            pixels, digest = _cached(folder / f"{name}.npy", part, size, report)
+        splits[name] = Split(pixels, np.array([sample.label for sample in part], dtype=np.int64))
+        hashes.append(digest)
     labels = [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits.values()]
     return SourceDataset(
         name=listing.facts.name,
@@ -197,51 +191,38 @@ def decode_source(
         n_classes=len(listing.facts.classes),
         mean=IMAGENET_MEAN,
         std=IMAGENET_STD,
-        fingerprint=hash_lines([*hashes.values(), *labels, *listing.facts.classes]),
+        fingerprint=hash_lines([*hashes, *labels, *listing.facts.classes]),
         flags=listing.flags,
     )
 
 
 def _cached(
-    folder: Path, listing: SourceListing, size: int, report: Reporter
-) -> tuple[dict[str, Pixels], dict[str, str]]:
-    """Return the arrays of all parts and their sha-256 from the cache, built if necessary."""
-    if cached := _read(folder, listing):  # complete by rename; a read-only cache takes no lock
+    file: Path, part: Sequence[SourceImage], size: int, report: Reporter
+) -> tuple[Pixels, str]:
+    """Return the images of a part and their sha-256 from the cache, decoded if necessary."""
+    if cached := _read(file):  # a read-only cache takes no lock
         return cached
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(folder.name + ".lock")):
-        if folder.is_dir() and (cached := _read(folder, listing)):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):
+        if cached := _read(file):
             return cached
-        if folder.is_dir():
-            report.log(f"{folder} is damaged: decoding {listing.facts.name} again")
-            shutil.rmtree(folder)
-        partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
-        try:
-            hashes = {}
-            for name, part in listing.parts.items():
-                file = partial / f"{name}.npy"
-                hashes[name] = _sha(_fill(file, part, size, f"decode {name}", report))
-            (partial / "sha256.json").write_text(json.dumps(hashes))
-            partial.replace(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    return _open(folder, listing), hashes
+        if file.exists():
+            report.log(f"{file} is damaged: decoding its images again")
+        with io.replacing(file) as temporary:
+            digest = _sha(_fill(temporary, part, size, f"decode {file.stem}", report))
+            io.write_atomic(file.with_suffix(".sha256"), digest.encode())
+    return np.load(file, mmap_mode="c"), digest
 
 
-def _read(folder: Path, listing: SourceListing) -> tuple[dict[str, Pixels], dict[str, str]] | None:
-    """Map the cached arrays; None if they differ from what was written."""
+def _read(file: Path) -> tuple[Pixels, str] | None:
+    """Map the cached images; None if they differ from what was written."""
     try:
-        hashes = json.loads((folder / "sha256.json").read_text())
-        pixels = _open(folder, listing)
+        digest = file.with_suffix(".sha256").read_text()
+        # Copy on write, not read only: torch.from_numpy warns about read-only arrays.
+        pixels = np.load(file, mmap_mode="c")
     except (OSError, ValueError):
         return None
-    intact = hashes == {name: _sha(images) for name, images in pixels.items()}
-    return (pixels, hashes) if intact else None
-
-
-def _open(folder: Path, listing: SourceListing) -> dict[str, Pixels]:
-    # Copy on write, not read only: torch.from_numpy warns about read-only arrays.
-    return {name: np.load(folder / f"{name}.npy", mmap_mode="c") for name in listing.parts}
+    return (pixels, digest) if digest == _sha(pixels) else None
 
 
 def _fill(

@@ -7,6 +7,7 @@ With official lists both parts form one data set. The part leads the canonical i
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,7 +106,8 @@ def assemble_official(
     parts_present = zip(PARTS, counts, facts.split or counts, strict=True)
     text = " and ".join(f"{n} of {official} {part} images" for part, n, official in parts_present)
     note = f"{text} are present; the lists name {len(named)}"
-    return assemble(facts, folder, rows, pool=pool, notes=(note,)).with_flags("subset")
+    dataset = assemble(facts, folder, rows, pool=pool, notes=(note,))
+    return replace(dataset, flags=frozenset({"subset"}))
 
 
 def _require_sound(names: Sequence[str], facts: DatasetFacts, folder: Path) -> None:

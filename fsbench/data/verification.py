@@ -84,15 +84,11 @@ def verify_dataset(
         is_source = not parts.split and len(parts.load_splits(cache / "datasets")) > 1
     else:
         is_source = not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
+    openers: list[Callable[[], Any]]
     if is_source:
         listing = list_source(name, roots, cache)
-        samples = [*listing.train, *listing.val]
-        facts, flags, labels = (
-            listing.facts,
-            listing.flags,
-            [image.label for image in listing.train],
-        )
-        openers: list[Callable[[], Any]] = [image.open for image in samples]
+        facts, flags, labels = listing.facts, listing.flags, [i.label for i in listing.train]
+        openers = [image.open for image in (*listing.train, *listing.val)]
         notes = (f"{len(listing.val)} validation images", *listing.notes)
     else:
         dataset = load_target(name, roots, cache=cache)

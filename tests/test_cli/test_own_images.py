@@ -43,7 +43,7 @@ def test_too_few_images_name_the_largest_number_of_queries_that_fits(
     assert "12 images in class 'Forest'; 5-shot with 15 queries needs 20" in text
     assert "fix: use --n-query 7 or fewer" in text
     code, _, text = evaluate(capsys, tmp_path / "r", "-t", task)
-    assert "50-shot needs 65 images per class; this copy has 12 in class 'Forest'" in text
+    assert "12 images in class 'Forest'; 50-shot with 15 queries needs 65" in text
     assert "fix: use --shots 1,5 --n-query 7 or fewer" in text
     fixed = ("-t", task, "--shots", "1,5", "--n-query", "7")
     code, results, text = evaluate(capsys, tmp_path / "r", *fixed)

@@ -133,7 +133,9 @@ def test_images_maps_ranks_through_the_lists_of_their_classes() -> None:
 
 
 def test_a_class_too_small_is_refused_with_class_count_and_need() -> None:
-    with pytest.raises(DataError, match=r"3 in class 6 \(2 classes") as error:
+    with pytest.raises(
+        DataError, match=r"3 images in class 6; 3-shot with 6 queries needs 9 \(2 classes"
+    ) as error:
         EpisodeSampler(SPEC, "isic", {1: 9, 2: 9, 3: 9, 4: 8, 5: 30, 6: 3})
     assert error.value.exit_code == 3
     EpisodeSampler(SPEC, "isic", dict.fromkeys(range(5), 9)).episode(0)

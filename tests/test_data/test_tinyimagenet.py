@@ -184,7 +184,7 @@ def test_unknown_wnids_and_empty_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"wnids.txt repeats a wnid or has one that"):
         load(folder, tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"neither train/ nor train-\*.parquet"):
+    with pytest.raises(DataError, match=r"empty lacks train/ and val/, or train-\*.parquet"):
         load(tmp_path / "empty", tmp_path)
 
 
@@ -193,7 +193,8 @@ def test_a_corrupt_image_is_named(tmp_path: Path, draw: Callable[..., Path]) -> 
     (folder / "val" / "images" / "val_1.JPEG").write_bytes(b"broken")
     with pytest.raises(DataError, match=r"val_1.JPEG"):
         load(folder, tmp_path)
-    assert not list((tmp_path / "c" / "sources").glob("*px-*/")), "nothing half-written stays"
+    written = {path.name for path in (tmp_path / "c" / "sources").glob("*px-*/*")}
+    assert written == {"train.npy", "train.sha256", "train.lock", "val.lock"}
 
 
 def test_the_wnids_are_the_official_200() -> None:

@@ -99,7 +99,9 @@ def test_images_are_augmented_as_the_recipe_says() -> None:
 def test_a_class_without_enough_images_is_refused_with_the_fields_to_lower() -> None:
     few = replace(source(), train=Split(source().train.images[:8], source().train.labels[:8]))
     recipe = tiny("maml", "maml.shots=2", "batch_size=6")
-    with pytest.raises(DataError, match="2-shot needs 3 images per class") as caught:
+    with pytest.raises(
+        DataError, match="2 images in class 0; 2-shot with 1 queries needs 3"
+    ) as caught:
         EpisodeLoader(recipe, few, CPU)
     assert "maml.shots" in caught.value.fix
 

@@ -19,7 +19,7 @@ from fsbench.data.hub import read_hub_tables
 from fsbench.data.image_folder import list_tree_images, stamp_files
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing
-from fsbench.data.splits import read_lines
+from fsbench.data.splits import missing_error, read_lines, require_path
 
 TRAIN, VAL = 500, 50
 """Images per class."""
@@ -68,33 +68,26 @@ def build_listing(
 
 def _val_samples(folder: Path, classes: tuple[str, ...]) -> tuple[list[SourceImage], str]:
     """Read val/images with val_annotations.txt, or the re-sorted val/<wnid>/."""
-    table = find_path(folder, "val/val_annotations.txt")
-    tree = find_path(folder, "val")
-    if tree is None:
-        raise DataError(f"{folder} lacks val/", fix=f"expected there: {FACTS.layout}")
+    tree = require_path(folder, "val", FACTS)
     if {path.name for path in list_folders(tree)} & set(classes):
         return list_tree_images(ClassTree.read(tree), classes)
-    if table is None:
-        raise DataError(f"{tree} lacks val_annotations.txt", fix=f"expected: {FACTS.layout}")
+    table = require_path(tree, "val_annotations.txt", FACTS)
     rows = [line.split("\t")[:2] for line in read_lines(table) if "\t" in line]
     labels: dict[str, str] = dict(rows)
     if len(labels) != len(rows):
         raise DataError(f"{table} lists an image more than once", fix="fetch it again")
-    names = [name for name in list_images(tree / "images") if labels.get(name) in classes]
+    paths = [tree / "images" / name for name in list_images(tree / "images")]
+    paths = [path for path in paths if labels.get(path.name) in classes]
     samples = [
-        SourceImage(classes.index(labels[name]), partial(open_rgb, tree / "images" / name))
-        for name in names
+        SourceImage(classes.index(labels[path.name]), partial(open_rgb, path)) for path in paths
     ]
-    return samples, stamp_files([table, *(tree / "images" / name for name in names)])
+    return samples, stamp_files([table, *paths])
 
 
 def _from_parquet(
     folder: Path, classes: tuple[str, ...], cache: Path
 ) -> tuple[list[SourceImage], list[SourceImage], str]:
     if not any(folder.rglob("*.parquet")):
-        raise DataError(
-            f"{folder} holds neither train/ nor train-*.parquet and val-*.parquet",
-            fix=f"expected there: {FACTS.layout}",
-        )
+        raise missing_error(folder, "train/ and val/, or train-*.parquet and val-*.parquet", FACTS)
     train, val = read_hub_tables(f"{HUB}{folder}", cache / "datasets")
     return train.samples(classes), val.samples(classes), hash_lines([train.stamp, val.stamp])
