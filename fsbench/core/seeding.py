@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import torch
@@ -27,24 +26,9 @@ def seed_for(*names: Name) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-class PhiloxKey(ISeedSequence):
-    """A key of Philox in the place of its seed.
-
-    Philox(key=...) gives the same words, but first asks the system for entropy that it does not
-    use, which takes as long as 1,500 words.
-    """
-
-    def __init__(self, key: int) -> None:
-        self.key = key
-
-    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint64) -> NDArray[np.uint64]:
-        return np.array([self.key, 0], dtype=np.uint64)
-
-
 def words(n: int, *names: Name) -> NDArray[np.uint64]:
     """Return n raw 64-bit words of the Philox stream called `names`, shape (n,)."""
-    raw = np.random.Philox(PhiloxKey(seed_for(*names))).random_raw(n)  # type: ignore[arg-type]
-    return np.asarray(raw, dtype=np.uint64)
+    return np.asarray(np.random.Philox(key=seed_for(*names)).random_raw(n), dtype=np.uint64)
 
 
 def uniforms(shape: tuple[int, ...], *names: Name, below: float = 1.0) -> NDArray[np.float64]:

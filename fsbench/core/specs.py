@@ -36,12 +36,10 @@ SGD = ("linear", "affine")
 BnMode = Literal["eval", "train"]
 Split = Literal["official", "derived_80_20"]
 Augmentation = Literal["none", "views", "live"]
-Schedule = Literal["constant", "cosine"]
 Select = Literal["test", "held_out"]
 Epoch = Literal["last", "best"]
 TestScore = Literal["accuracy", "balanced_accuracy"]
 """Share of test images that are right, or its mean over the classes."""
-Metric = Literal["cosine", "euclidean"]
 Pooling = Literal["native", "cls", "avg", "cls+avg", "max"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 Interpolation = Literal["bilinear", "bicubic", "lanczos"]
@@ -485,7 +483,7 @@ class ProbeSpec(_DatasetSpec):
     )
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(1e-4, ge=0)
-    schedule: Schedule = "constant"
+    schedule: Literal["constant", "cosine"] = "constant"
     init: Literal["torch_default"] = "torch_default"
     augmentation: Augmentation = "none"
     views: int | None = omitted(None, ge=1)
@@ -532,7 +530,7 @@ class KnnSpec(_DatasetSpec):
 
     kind: Literal["knn"] = "knn"
     k: int = Field(20, ge=1, le=10**7)
-    metric: Metric = "cosine"
+    metric: Literal["cosine", "euclidean"] = "cosine"
     weights: Literal["softmax", "uniform"] = "softmax"
     temperature: float | None = Field(0.07, gt=0)
     scale_free: ClassVar[bool] = True

@@ -11,8 +11,8 @@ written under their own name before entry.json is replaced: a kill leaves the ol
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import explain_errors, read_bytes, replacing
+from fsbench.core.io import explain_errors, read_bytes, write_atomic
 from fsbench.core.records import Records
 from fsbench.core.schema import (
     BackboneFacts,
@@ -77,18 +77,12 @@ class EntryFile(Frozen):
 
     @model_validator(mode="after")
     def _places_exist(self) -> Self:
-        lengths = {
-            "model": len(self.models),
-            "dataset": len(self.datasets),
-            "spec": len(self.specs),
-            "environment": len(self.environments),
-        }
-        if not all(place < lengths["model"] for place in self.controls):
+        if max(self.controls, default=-1) >= len(self.models):
             raise ValueError("controls are no models of the entry")
-        for line in self.results:
-            for name, length in lengths.items():
-                if getattr(line, name) >= length:
-                    place = getattr(line, name)
+        for name in ("model", "dataset", "spec", "environment"):
+            length = len(getattr(self, f"{name}s"))
+            for line in self.results:
+                if (place := getattr(line, name)) >= length:
                     raise ValueError(f"{line.column} names {name} {place} of {length}")
         return self
 
@@ -147,28 +141,32 @@ def read_entry(folder: Path) -> Entry:
     path = folder / file.outcomes_file
     results = restore_results(folder / ENTRY_FILE, file)
     table = decode_outcomes(path, content, file.outcomes)
-    try:
+    with named_in_errors(path):
         if len(table) != len(results):
             raise ValueError(f"it holds {len(table)} results, not {len(results)}")
-        cells = [
+        cells = tuple(
             Loaded(folder, result, table.records(i, result.spec, result.score.n))
             for i, result in enumerate(results)
-        ]
-    except ValueError as error:
-        raise ValidationFailed(f"{path} cannot be read: {error}", fix=outcomes.FIX) from error
-    return Entry(folder, file, hashlib.sha256(text).hexdigest(), tuple(cells))
+        )
+    return Entry(folder, file, hashlib.sha256(text).hexdigest(), cells)
+
+
+@contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
+    """Raise ValidationFailed naming the file where its content cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ValidationFailed(f"{path} cannot be read: {reason}", fix=outcomes.FIX) from error
 
 
 def decode_outcomes(path: Path, content: bytes, digest: str) -> outcomes.OutcomeTable:
     """Return the outcomes in a file with this sha-256. Raises ValidationFailed."""
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ValidationFailed(
-            f"{path} has other content than {ENTRY_FILE} states", fix=outcomes.FIX
-        )
-    try:
+    with named_in_errors(path):
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError(f"it has other content than {ENTRY_FILE} states")
         return outcomes.decode(content)
-    except ValueError as error:
-        raise ValidationFailed(f"{path} cannot be read: {error}", fix=outcomes.FIX) from error
 
 
 def read_files(folder: Path) -> tuple[bytes, EntryFile, bytes]:
@@ -187,12 +185,8 @@ def read_files(folder: Path) -> tuple[bytes, EntryFile, bytes]:
 
 def read_content(path: Path, most: int) -> bytes:
     """Return the bytes of a regular file. Raises ValidationFailed."""
-    try:
+    with named_in_errors(path):
         return read_bytes(path, most)
-    except OSError as error:
-        raise ValidationFailed(
-            f"{path} cannot be read: {error.strerror or error}", fix=outcomes.FIX
-        ) from error
 
 
 def parse_entry(path: Path, content: bytes) -> EntryFile:
@@ -253,10 +247,8 @@ def write_entry(
     file = make_file([result for result, _ in ordered], controls, outcomes=digest, **facts)
     text = file.to_text().encode()
     outcomes.require_size(str(folder / ENTRY_FILE), len(text), MAX_ENTRY)
-    with replacing(folder / file.outcomes_file) as temporary:
-        temporary.write_bytes(content)
-    with replacing(folder / ENTRY_FILE) as temporary:
-        temporary.write_bytes(text)
+    write_atomic(folder / file.outcomes_file, content)
+    write_atomic(folder / ENTRY_FILE, text)
     for path in folder.glob(f"outcomes-*{outcomes.SUFFIX}"):
         if path.name != file.outcomes_file:
             with suppress(OSError):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import read_bytes, read_record, replacing, write_record
+from fsbench.core.io import read_bytes, read_record, write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import (
@@ -50,8 +50,7 @@ class BlockJournal:
     def write(self, block: int, records: EpisodeRecords) -> None:
         content = outcomes.encode([records])
         name = f"{block:06d}-{hashlib.sha256(content).hexdigest()[:DIGITS]}{outcomes.SUFFIX}"
-        with replacing(self.folder / name) as temporary:
-            temporary.write_bytes(content)
+        write_atomic(self.folder / name, content)
 
     def read(self) -> dict[Path, EpisodeRecords]:
         """Return every intact block by its file; remove damaged ones and log them."""

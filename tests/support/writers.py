@@ -11,8 +11,8 @@ from pathlib import Path
 import filelock  # noqa: F401 - later, nobody may not read the library
 from support import fakes
 
+from fsbench.core import io
 from fsbench.core.schema import Result
-from fsbench.results import entry
 from fsbench.results.store import ResultStore
 
 NOBODY = 65534
@@ -50,7 +50,7 @@ def die(root: Path, name: str, when: str) -> None:
 
     name: how the file begins; when: "begin", "end" or "clean".
     """
-    real = entry.replacing
+    real = io.replacing
 
     def reach(path: Path, now: str) -> None:
         if path.name.startswith(name) and now == when:
@@ -63,7 +63,7 @@ def die(root: Path, name: str, when: str) -> None:
             yield temporary
             reach(path, "end")
 
-    entry.replacing = replacing
+    io.replacing = replacing
     Path.unlink = lambda path, missing_ok=False: reach(path, "clean")  # type: ignore[method-assign]
     grow(root, 1, 20, 40)
 
