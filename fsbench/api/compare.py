@@ -8,11 +8,11 @@ input size: their results, and those of probes, are never averaged together.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from fsbench import data
 from fsbench.api.results import Results
@@ -32,7 +32,7 @@ from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA, Outcomes
 from leaderboard.record import Column, identify_column
-from leaderboard.render.notes import SELF_MARK, SELF_NOTE
+from leaderboard.render.notes import SELF_MARK, SELF_NOTE, to_percent
 from leaderboard.store import Board
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ NO_GAP = 1e-9
 """A smaller gap is one of rounding: no number of pairs detects it."""
 OFFICIAL_EPISODES = 600
 OVERALL = "overall, "
-Unit = Literal["episodes", "images"]
 Side = Literal["A", "B"]
 SIDES: tuple[Side, Side] = ("A", "B")
 Comparable = str | Path | Results
@@ -57,13 +56,17 @@ class Gap(Frozen):
     """The difference of A and B on one task, or over all tasks of a track; fractions."""
 
     task: str
-    unit: Unit = Field(description="what is paired: episodes, or test images of a probe")
+    unit: Literal["episodes", "images"] = Field(
+        description="what is paired: episodes, or test images of a probe"
+    )
     n: int = Field(description="pairs; of the smallest task for the overall line")
     a: float = Field(description="mean of A over the shared outcomes")
     b: float
     gap: float = Field(description="mean of A - B")
     low: float = Field(description="95 % interval: ± 1.96 standard errors; Student's t below 30 n")
     high: float
+    se: float = Field(description="standard error of the mean of A - B")
+    sd: float = Field(description="standard deviation of A - B over pairs")
     p: float = Field(description="two-sided, by sign flips: A and B swapped per episode")
     p_holm: float | None = Field(None, description="p adjusted over the tasks; null for overall")
     d: float | None = Field(description="mean of A - B over its sd, Cohen's d; null without sd")
@@ -73,31 +76,62 @@ class Gap(Frozen):
     self_reported: tuple[Side, ...] = omitted(
         (), description="sides that are entries of a board without a signed badge for this number"
     )
-    words: str = Field("", description="the same as a sentence")
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def words(self) -> str:
+        """The same as a sentence, e.g. 'A is better by 1.2 points (95 % 0.4 to 2.0)'."""
+        if self.better:
+            sign = 1 if self.better == "A" else -1
+            ends = sorted((sign * self.low, sign * self.high))
+            gap, low, high = map(format_points, (abs(self.gap), *ends))
+            return f"{self.better} is better by {gap} points (95 % {low} to {high})"
+        n = f"{self.n:,} {self.unit}"
+        if self.superiority == 0.5 and self.low == self.high == 0:
+            return f"no difference in any of {n}"
+        undecided = f"not distinguishable at {n}"
+        if self.needed is None or self.needed <= self.n:
+            return undecided
+        return f"{undecided}; {describe_needed(self.needed)}"
 
     def row(self) -> tuple[str, ...]:
         """Return the line of a table under COLUMNS, in percent points."""
-        a, b, gap, low, high = format_all(self.a, self.b, self.gap, self.low, self.high)
-        a += SELF_MARK * ("A" in self.self_reported)
-        b += SELF_MARK * ("B" in self.self_reported)
-        holm = "-" if self.p_holm is None else format_p(self.p_holm)
-        d = "-" if self.d is None else f"{self.d:.2f}"
-        tested = (format_p(self.p), holm, d, f"{self.superiority:.2f}")
-        needed = "-" if self.needed is None else str(self.needed)
-        row = (self.task, str(self.n), a, b, gap, f"{low} to {high}")
-        return (*row, *tested, needed, self.better or "-")
+        a, b, gap, low, high = map(to_percent, (self.a, self.b, self.gap, self.low, self.high))
+        return (
+            str(self.n),
+            a + SELF_MARK * ("A" in self.self_reported),
+            b + SELF_MARK * ("B" in self.self_reported),
+            *(gap, f"{low} to {high}", format_p(self.p)),
+            "-" if self.p_holm is None else format_p(self.p_holm),
+            "-" if self.d is None else f"{self.d:.2f}",
+            f"{self.superiority:.2f}",
+            "-" if self.needed is None else str(self.needed),
+            self.better or "-",
+        )
+
+    def plan(self, goal: Goal) -> dict[str, Any]:
+        """Return the episodes that detect the gap of a goal, and the gaps that episodes detect."""
+        return {
+            "task": self.task,
+            "episodes": self.n,
+            "gap": self.gap,
+            "sd": self.sd,
+            "detectable": statistics.standard_errors(goal) * self.se,
+            "detectable_600": detectable(self.sd, OFFICIAL_EPISODES, goal),
+            "needed": episodes_needed(self.sd, goal),
+        }
 
 
 COLUMNS = (
-    *("task", "pairs", "A", "B", "A - B", "95 % interval"),
+    *("pairs", "A", "B", "A - B", "95 % interval"),
     *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
 )
 NUMBERS = dict.fromkeys(("n", "needed"), "Int64") | dict.fromkeys(
-    ("a", "b", "gap", "low", "high", "p", "p_holm", "d", "superiority"), "float64"
+    ("a", "b", "gap", "low", "high", "se", "sd", "p", "p_holm", "d", "superiority"), "float64"
 )
 """Types of the columns of `Comparison.to_frame` that hold numbers."""
-OPTIONAL = (DENSE, "d", "P(A > B)", "needed", "pairs", "p")
-"""Parts that a narrow terminal leaves out, in this order."""
+OPTIONAL = ("d", "P(A > B)", "needed", "pairs", "p")
+"""Columns that a narrow terminal leaves out, in this order."""
 TWO_RUNS = (
     "A and B are two runs, one network each: the comparison speaks of these networks, not of the "
     "methods behind them, which other seeds may order otherwise."
@@ -106,7 +140,7 @@ LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
     "p Holm: adjusted over the tasks; d: mean of A - B over its sd; P(A > B): share of pairs, ties "
     "count half; needed: episodes required to detect this gap with 80 % power. Heads, protocols "
-    "and input sizes are compared apart."
+    "and input sizes are compared apart; --wide adds tasks on dense queries."
 )
 
 
@@ -128,30 +162,15 @@ class SignTest(Frozen):
         )
 
 
-class Pair(Frozen):
-    """Two entries in one track: head, protocol and input size."""
+class Comparison(Frozen):
+    """The gaps of two entries in one track: head, protocol and input size.
+
+    `dense` holds the tasks also scored on all possible queries.
+    """
 
     a: str
     b: str
     track: str
-
-    @property
-    def title(self) -> str:
-        return f"A: {self.a}, B: {self.b}, {self.track}"
-
-    def make_table(
-        self, lines: "Sequence[Gap | EpisodesNeeded]", *columns: str, optional: tuple[str, ...]
-    ) -> TextTable:
-        """Return the lines as a table, in percent points; their tasks have short names."""
-        tasks = [line.task for line in lines if not line.task.startswith(OVERALL)]
-        short = dict(zip(tasks, shorten_columns(tasks)[0], strict=True))
-        rows = tuple((short.get(line.task, line.task), *line.row()[1:]) for line in lines)
-        return TextTable(self.title, columns, rows, optional=optional)
-
-
-class Comparison(Pair):
-    """The gaps of two entries; `dense` holds the tasks also scored on all possible queries."""
-
     alpha: float
     cells: tuple[Gap, ...]
     overall: Gap
@@ -181,8 +200,43 @@ class Comparison(Pair):
 
     def table(self) -> TextTable:
         """Return the lines as a table, with the summary under its title."""
-        table = self.make_table(self.gaps(), *COLUMNS, optional=OPTIONAL)
-        return replace(table, lead=tuple(self.summary().splitlines()))
+        rows = [gap.row() for gap in self.gaps()]
+        return self._make_table(COLUMNS, rows, OPTIONAL, tuple(self.summary().splitlines()))
+
+    def plan(self, goal: Goal) -> dict[str, Any]:
+        """Return how many episodes per task, and for their mean, detect the gap of a goal."""
+        return {
+            **self.model_dump(include={"a", "b", "track"}),
+            "goal": goal.model_dump(),
+            "cells": [gap.plan(goal) for gap in self.cells],
+            "overall": self.overall.plan(goal),
+            "dense": [gap.plan(goal) for gap in self.dense],
+        }
+
+    def plan_table(self, goal: Goal) -> TextTable:
+        """Return the plan as a table, in percent points."""
+        needed = f"episodes for {100 * goal.gap:g}"
+        columns = ("episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
+        rows = []
+        for _, episodes, *gaps, needs in (gap.plan(goal).values() for gap in self.gaps()):
+            rows.append((str(episodes), *map(to_percent, gaps), str(needs)))
+        return self._make_table(columns, rows, ("sd of A - B",))
+
+    def _make_table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[tuple[str, ...]],
+        optional: tuple[str, ...],
+        lead: tuple[str, ...] = (),
+    ) -> TextTable:
+        """Return a row per gap behind its short task; those of dense queries only if complete."""
+        tasks = [gap.task for gap in self.gaps()]
+        named = [task for task in tasks if not task.startswith(OVERALL)]
+        short = dict(zip(named, shorten_columns(named)[0], strict=True))
+        lines = tuple((short.get(t, t), *row) for t, row in zip(tasks, rows, strict=True))
+        title = f"A: {self.a}, B: {self.b}, {self.track}"
+        table = TextTable(title, ("task", *columns), lines, "", lead, optional=optional)
+        return replace(table.without(DENSE), complete=table)
 
 
 class Comparisons(tuple[Comparison, ...]):
@@ -197,12 +251,12 @@ class Comparisons(tuple[Comparison, ...]):
         from pandas import DataFrame
 
         rows = [
-            {"track": comparison.track, **gap.model_dump(), "self_reported": reported}
-            for comparison in self
-            for gap in comparison.gaps()
-            for reported in [" ".join(gap.self_reported)]
+            {"track": c.track, **gap.model_dump(), "self_reported": " ".join(gap.self_reported)}
+            for c in self
+            for gap in c.gaps()
         ]
-        return DataFrame(rows, columns=["track", *Gap.model_fields]).astype(NUMBERS)
+        columns = ["track", *Gap.model_fields, *Gap.model_computed_fields]
+        return DataFrame(rows, columns=columns).astype(NUMBERS)
 
 
 def compare(
@@ -243,47 +297,63 @@ def compare(
     >>> comparison.track, comparison.cells[0].n
     ('linear ibm 32px', 600)
     """
-    names = (name_of(a, "A"), name_of(b, "B"))
-    tracks = pair_tasks(a, b, tasks, board)
-    return Comparisons(compare_track(*names, t.label, *pairs) for t, pairs in tracks.items())
+    return compare_tracks(a, b, tasks, board)
 
 
-def compare_track(
-    a: str, b: str, track: str, pairs: "list[PairedTask]", dense: "list[PairedTask]"
-) -> Comparison:
-    is_few_shot = isinstance(pairs[0].results[0].spec, EpisodicSpec)
-    unit: Unit = "episodes" if is_few_shot else "images"
+def analyze_power(
+    a: Comparable, b: Comparable, goal: Goal, *, tasks: Sequence[str] = (), board: Folder = None
+) -> Comparisons:
+    """Return the comparisons of few-shot tasks whose `plan(goal)` says how many episodes it takes.
+
+    Raises UsageError, UnknownName and ValidationFailed as `compare` does, and UsageError for a goal
+    that no test can reach and if no few-shot task is shared.
+    """
+    goal.require_possible()
+    return compare_tracks(a, b, tasks, board, few_shot=True)
+
+
+def compare_tracks(
+    a: Comparable, b: Comparable, tasks: Sequence[str], board: Folder, few_shot: bool = False
+) -> Comparisons:
+    """Return the comparison of each track. few_shot: without probes."""
+    tracks = pair_tasks(a, b, tasks, board, few_shot)
+    names = name_of(a, "A"), name_of(b, "B")
+    return Comparisons(compare_track(*names, track.label, pairs) for track, pairs in tracks.items())
+
+
+def compare_track(a: str, b: str, track: str, tasks: "Sequence[PairedTask]") -> Comparison:
+    """Return the comparison on the tasks of one track."""
+    pairs = [task for task in tasks if not task.is_dense]
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
+    overall = gap_of(pairs, f"{OVERALL}{len(pairs)} task{'s' * (len(pairs) > 1)}", p)
+    unit = "episodes" if overall.unit == "episodes" else "test images"
     return Comparison(
         a=a,
         b=b,
         track=track,
         alpha=ALPHA,
-        cells=adjusted_gaps(pairs, unit),
-        overall=gap_of(pairs, name_overall(pairs), unit, p),
+        cells=adjusted_gaps(pairs),
+        overall=overall,
         won=sign_test(pairs),
-        dense=adjusted_gaps(dense, unit),
-        covers=f"the sampling of {'episodes' if is_few_shot else 'test images'} only, not "
-        "pretraining seeds",
+        dense=adjusted_gaps([task for task in tasks if task.is_dense]),
+        covers=f"the sampling of {unit} only, not pretraining seeds",
         warning=warn_of_scale(
             {s: {x.column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
     )
 
 
-def adjusted_gaps(pairs: "Sequence[PairedTask]", unit: Unit) -> tuple[Gap, ...]:
+def adjusted_gaps(pairs: "Sequence[PairedTask]") -> tuple[Gap, ...]:
     """Return one gap per task, with p-values adjusted by Holm over the tasks."""
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
     return tuple(
-        gap_of([pair], pair.task, unit, *ps)
+        gap_of([pair], pair.task, *ps)
         for pair, *ps in zip(pairs, p, statistics.holm(p), strict=True)
     )
 
 
-def gap_of(
-    pairs: "Sequence[PairedTask]", task: str, unit: Unit, p: float, p_holm: float | None = None
-) -> Gap:
+def gap_of(pairs: "Sequence[PairedTask]", task: str, p: float, p_holm: float | None = None) -> Gap:
     """Return the gap of the unweighted mean over these tasks."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
     gaps = [x.gaps for x in pairs]
@@ -294,16 +364,19 @@ def gap_of(
     has_gap = sd > 0 and abs(paired.gap) >= NO_GAP
     is_significant = (p if p_holm is None else p_holm) < ALPHA
     reported = {side for pair in pairs for side in pair.self_reported}
-    gap = Gap(
+    is_few_shot = isinstance(pairs[0].results[0].spec, EpisodicSpec)
+    return Gap(
         task=task,
         self_reported=tuple(side for side in SIDES if side in reported),
-        unit=unit,
+        unit="episodes" if is_few_shot else "images",
         n=paired.fewest,
         a=float(np.mean([x.mean() for x in a])),
         b=float(np.mean([x.mean() for x in b])),
         gap=paired.gap,
         low=paired.gap - half,
         high=paired.gap + half,
+        se=paired.se,
+        sd=sd,
         p=p,
         p_holm=p_holm,
         d=paired.gap / sd if sd > 0 else None,
@@ -311,7 +384,6 @@ def gap_of(
         needed=episodes_needed(sd, Goal(gap=abs(paired.gap))) if has_gap else None,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
     )
-    return gap.model_copy(update={"words": sentence(gap)})
 
 
 def sign_test(pairs: "Sequence[PairedTask]") -> SignTest:
@@ -324,23 +396,6 @@ def sign_test(pairs: "Sequence[PairedTask]") -> SignTest:
     a, b, tied = (int((signs == sign).sum()) for sign in (1, -1, 0))
     p = float(binomtest(a, a + b).pvalue) if a + b else 1.0
     return SignTest(a=a, b=b, tied=tied, p=p)
-
-
-def sentence(gap: Gap) -> str:
-    """Return the gap in words, e.g. 'A is better by 1.2 points (95 % 0.4 to 2.0)'."""
-    if gap.better:
-        sign = 1 if gap.better == "A" else -1
-        low, high = (format_points(end) for end in sorted((sign * gap.low, sign * gap.high)))
-        return (
-            f"{gap.better} is better by {format_points(abs(gap.gap))} points (95 % {low} to {high})"
-        )
-    n = f"{gap.n:,} {gap.unit}"
-    if gap.superiority == 0.5 and gap.low == gap.high == 0:
-        return f"no difference in any of {n}"
-    undecided = f"not distinguishable at {n}"
-    if gap.needed is None or gap.needed <= gap.n:
-        return undecided
-    return f"{undecided}; {describe_needed(gap.needed)}"
 
 
 def describe_needed(needed: int) -> str:
@@ -365,94 +420,13 @@ def format_p(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< .001"
 
 
-def format_all(*fractions: float) -> list[str]:
-    """Return fractions in percent points with two digits."""
-    return [f"{100 * fraction:.2f}" for fraction in fractions]
-
-
-def name_overall(tasks: Sequence[object]) -> str:
-    return f"{OVERALL}{len(tasks)} task{'s' * (len(tasks) > 1)}"
-
-
-class EpisodesNeeded(Frozen):
-    """The episodes that one task, or the mean over tasks, needs; fractions."""
-
-    task: str
-    episodes: int = Field(description="shared by both; of the smallest task for the overall line")
-    gap: float = Field(description="mean of A - B")
-    sd: float = Field(description="standard deviation of A - B over episodes")
-    detectable: float = Field(description="gap that these episodes detect")
-    detectable_600: float = Field(description="gap that the official number of episodes detects")
-    needed: int = Field(description="episodes per task that detect the goal's gap")
-
-    def row(self) -> tuple[str, ...]:
-        """Return the line of a table, in percent points."""
-        gaps = format_all(self.gap, self.sd, self.detectable, self.detectable_600)
-        return (self.task, str(self.episodes), *gaps, str(self.needed))
-
-
-class PowerAnalysis(Pair):
-    """The episodes needed per task of a track, for their mean, and for dense queries."""
-
-    goal: Goal
-    cells: tuple[EpisodesNeeded, ...]
-    overall: EpisodesNeeded
-    dense: tuple[EpisodesNeeded, ...]
-
-    def table(self) -> TextTable:
-        """Return the lines as a table, in percent points."""
-        columns = ("task", "episodes", "A - B", "sd of A - B", "detectable", "at 600")
-        lines = (*self.cells, self.overall, *self.dense)
-        needed = f"episodes for {100 * self.goal.gap:g}"
-        return self.make_table(lines, *columns, needed, optional=(DENSE, "sd of A - B"))
-
-
-def analyze_power(
-    a: Comparable, b: Comparable, goal: Goal, *, tasks: Sequence[str] = (), board: Folder = None
-) -> tuple[PowerAnalysis, ...]:
-    """Return how many episodes distinguish two entries, from the spread of their paired outcomes.
-
-    One analysis per track, as `compare`. Raises UsageError, UnknownName and ValidationFailed as it
-    does, and UsageError if no few-shot task is shared.
-    """
-    goal.require_possible()
-    tracks = pair_tasks(a, b, tasks, board, few_shot=True)
-    return tuple(
-        PowerAnalysis(
-            a=name_of(a, "A"),
-            b=name_of(b, "B"),
-            track=track.label,
-            goal=goal,
-            cells=tuple(episodes_for([pair], pair.task, goal) for pair in pairs),
-            overall=episodes_for(pairs, name_overall(pairs), goal),
-            dense=tuple(episodes_for([pair], pair.task, goal) for pair in dense),
-        )
-        for track, (pairs, dense) in tracks.items()
-    )
-
-
-def episodes_for(pairs: "Sequence[PairedTask]", task: str, goal: Goal) -> EpisodesNeeded:
-    """Return the episodes that the unweighted mean over these tasks needs."""
-    draws = [pair.draws for pair in pairs]
-    paired = statistics.paired([pair.a for pair in pairs], [pair.b for pair in pairs], draws)
-    sd = statistics.overall_sd([pair.gaps for pair in pairs], draws)
-    return EpisodesNeeded(
-        task=task,
-        episodes=paired.fewest,
-        gap=paired.gap,
-        sd=sd,
-        detectable=statistics.standard_errors(goal) * paired.se,
-        detectable_600=detectable(sd, OFFICIAL_EPISODES, goal),
-        needed=episodes_needed(sd, goal),
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class PairedTask:
     """A task with the outcomes (n,) of the episodes or test images that both entries have.
 
     index (n,): their numbers; draws: names the random draw of the episodes: tasks with equal draws
-    are not independent; results: of A and B; self_reported: sides without a signed badge.
+    are not independent; results: of A and B; self_reported: sides without a signed badge; is_dense:
+    whether the outcomes are over all possible queries.
     """
 
     task: str
@@ -462,6 +436,7 @@ class PairedTask:
     draws: str
     results: tuple[Result, Result]
     self_reported: tuple[Side, ...]
+    is_dense: bool = False
 
     @property
     def gaps(self) -> NDArray[np.float64]:
@@ -472,20 +447,13 @@ class PairedTask:
         return self.results[0].column
 
 
-class TrackTasks(NamedTuple):
-    """The tasks of a track; dense: over all possible queries, where both entries have them."""
-
-    tasks: list[PairedTask]
-    dense: list[PairedTask]
-
-
 def pair_tasks(
     a: Comparable, b: Comparable, texts: Sequence[str], board: Folder, few_shot: bool = False
-) -> dict[Track, TrackTasks]:
+) -> dict[Track, list[PairedTask]]:
     """Return the tasks with results of both entries by track, in the order of a table.
 
-    Only tasks that `texts` names, all if it is empty; without probes if `few_shot`. Raises as
-    `compare`.
+    A task is there twice if both entries are also scored on dense queries. Only tasks that `texts`
+    names, all if it is empty; without probes if `few_shot`. Raises as `compare`.
     """
     patterns = [TaskPattern.parse(text) for text in texts]
     sources = [results_of(source, board) for source in (a, b)]
@@ -502,17 +470,17 @@ def pair_tasks(
     if not columns:
         names = f"{name_of(a, 'A')} and {name_of(b, 'B')}"
         raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
-    tracks: dict[Track, TrackTasks] = {}
+    tracks: dict[Track, list[PairedTask]] = {}
     for column in columns:
         name, sides = column.name, (left[column], right[column])
         reported = tuple(s for s, (_, r) in zip(SIDES, sources, strict=True) if str(name) in r)
-        track = tracks.setdefault(find_track(name), TrackTasks([], []))
+        track = tracks.setdefault(find_track(name), [])
         outcomes = [extract_outcomes(loaded) for loaded in sides]
         dense = [scored for loaded in sides if (scored := extract_dense(loaded))]
-        track.tasks.append(pair_outcomes(str(name), sides, outcomes, reported))
+        track.append(pair_outcomes(str(name), sides, outcomes, reported))
         if len(dense) == len(sides):
-            task = str(name.marked(DENSE))
-            track.dense.append(pair_outcomes(task, sides, dense, reported))
+            paired = pair_outcomes(str(name.marked(DENSE)), sides, dense, reported)
+            track.append(replace(paired, is_dense=True))
     return tracks
 
 

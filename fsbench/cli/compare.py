@@ -54,11 +54,11 @@ def power(
     from fsbench.core.statistics import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
-    analyses = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
+    comparisons = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
     if as_json:
-        console.emit_json([analysis.model_dump(mode="json") for analysis in analyses])
+        console.emit_json([comparison.plan(goal) for comparison in comparisons])
         return
-    console.show_tables([analysis.table() for analysis in analyses])
+    console.show_tables([comparison.plan_table(goal) for comparison in comparisons])
     console.log(
         "Percent points, paired over shared episodes; two-sided z test, alpha "
         f"{goal.alpha:g}, power {goal.power:g}. The overall line counts episodes per task. Among "

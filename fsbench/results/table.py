@@ -21,6 +21,11 @@ from fsbench.results.names import ORDER, model_name
 SOURCE_ROW = "source (in-domain)"
 DENSE = "dense"
 LARGEST = "largest class"
+DIFFERENCE = "difference"
+DIFFERENCE_NOTE = (
+    "difference: second minus first of two models, highest minus lowest of more; fsbench compare "
+    "tests it, paired"
+)
 KNN = "k nearest training images vote; nothing is chosen on the test images"
 
 
@@ -35,6 +40,7 @@ def build_table(
     """
     labels = distinct_labels(results, models or [model_name(r.backbone) for r in results])
     rows: dict[ColumnId, dict[str, list[str]]] = {}
+    means: dict[ColumnId, dict[str, float]] = {}
     flags: dict[ColumnId, dict[str, tuple[str, ...]]] = {}
     sources: dict[str, list[str]] = {}
     for label, result in zip(labels, results, strict=True):
@@ -43,6 +49,7 @@ def build_table(
                 column == result.column and one_class(result)
             )
             rows.setdefault(column, {}).setdefault(label, []).append(text)
+            means.setdefault(column, {})[label] = score.mean
             flags.setdefault(column, {})[label] = result.flags
         source = result.backbone.source_accuracy
         if source is not None:
@@ -55,26 +62,39 @@ def build_table(
         (
             text,
             *(" / ".join(rows[column].get(model, ["-"])) for model in header),
+            format_difference([means[column].get(model) for model in header]),
             describe_flags(flags[column], shared),
         )
         for text, column in zip(short, columns, strict=True)
     ]
     if sources:
-        body.append((SOURCE_ROW, *(" / ".join(sources.get(m, ["-"])) for m in header), "-"))
+        body.append((SOURCE_ROW, *(" / ".join(sources.get(m, ["-"])) for m in header), "-", "-"))
     words = " ".join(word for word in common.split() if word not in name.split())
     title = f"{name}: {words}" if words else name
     table = TextTable(
         " · ".join([title, *shared]),
-        ("task", *header, "flags"),
+        ("task", *header, DIFFERENCE, "flags"),
         tuple(body),
-        "\n".join(table_notes(results)),
-        optional=(DENSE, LARGEST, SOURCE_ROW, "flags"),
+        "\n".join([*table_notes(results), *([DIFFERENCE_NOTE] if len(header) > 1 else [])]),
+        optional=(LARGEST, SOURCE_ROW, "flags", DIFFERENCE),
     )
     if all(row[-1] == "-" for row in body):
         table = table.without("flags")
+    if len(header) < 2:
+        table = table.without(DIFFERENCE)
     facts = {label: r.backbone.preprocessing for label, r in zip(labels, results, strict=True)}
     stated = [f"{label}: {words}" for label, words in facts.items()]
-    return replace(table, complete=replace(table, note="\n".join([table.note, *stated])))
+    complete = replace(table, note="\n".join([table.note, *stated]))
+    return replace(table.without(DENSE), complete=complete)
+
+
+def format_difference(means: Sequence[float | None]) -> str:
+    """Return the second of two accuracies minus the first, in points, or the range of more."""
+    known = [mean for mean in means if mean is not None]
+    if len(known) < 2:
+        return "-"
+    gap = known[1] - known[0] if len(means) == 2 else max(known) - min(known)
+    return f"{100 * gap:+.2f}"
 
 
 def list_scores(result: Result) -> Iterator[tuple[ColumnId, ScoreRecord]]:
@@ -128,7 +148,7 @@ def table_notes(results: Sequence[Result]) -> list[str]:
     if any(result.dense is not None for result in results):
         notes.append(
             "dense: same classifiers, scored on every non-support image of the episode's classes "
-            "(narrower interval)"
+            "(narrower interval); --wide prints the rows"
         )
     if any(len(set(result.dataset.test_counts)) > 1 for result in results):
         notes.append(

@@ -10,7 +10,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 26_618,
+    "fsbench": 26_606,
     "pretrain": 7_194,
     "protocols": 3_984,
     "leaderboard": 9_409,

@@ -65,8 +65,10 @@ def test_the_table_keeps_its_labels_and_numbers_whole_at_80_columns(
     assert call("power", "--like", *map(str, sides)) == 0
     lines = capsys.readouterr().out.splitlines()
     labels = [line.split()[0] for line in lines if line.startswith("folder")]
-    assert labels == ["folder-blobs:5w1s", "folder-blobs:5w5s", "folder-blobs:5w1s"]
+    assert labels == ["folder-blobs:5w1s", "folder-blobs:5w5s"]
     assert not any("linear@" in line or len(line) > 80 for line in lines)
+    assert call("power", "--like", *map(str, sides), "--wide") == 0
+    assert capsys.readouterr().out.count(" dense ") == 1
 
 
 def test_dense_queries_have_a_line_of_their_own_outside_the_mean(

@@ -46,7 +46,7 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
 ) -> None:
     out, arguments = str(tmp_path / "r"), ("--data", str(data), "--episodes", "20", "-o")
     tasks = ("-t", "chestx:3w1s@ibm,chestx:3w1s@ibm-disjoint")
-    assert call("episodic", *CONTROL, *tasks, *arguments, out) == 0
+    assert call("episodic", *CONTROL, *tasks, *arguments, out, "--wide") == 0
     shown = capsys.readouterr().out
     assert "chestx:3w1s dense" in shown
     assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")

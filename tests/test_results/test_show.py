@@ -28,16 +28,17 @@ def test_several_models_stand_side_by_side(
     lines = {line.split("  ")[0].strip(): line for line in shown.out.splitlines() if line.strip()}
     assert shown.out.splitlines()[0] == "results: linear@ibm 32px · custom"
     head = lines["task"].split()
-    assert head == ["task", "a", "b", "flags"]
+    assert head == ["task", "a", "b", "difference", "flags"]
     one = lines["folder-blobs:5w1s n_query=5"]
     for result in (a, b):
         ci = result.score.ci95 or 0
         assert f"{100 * result.score.mean:.2f} ± {100 * ci:.2f}" in one
-    assert one.split()[-1] == "-"
-    assert lines["folder-blobs:5w5s n_query=5"].split()[-2:] == ["-", "-"]
+    assert one.split()[-2:] == [f"{100 * (b.score.mean - a.score.mean):+.2f}", "-"]
+    assert lines["folder-blobs:5w5s n_query=5"].split()[-3:] == ["-", "-", "-"]
     assert f"{100 * probe.score.mean:.2f}" in lines["folder-blobs:probe"]
     assert lines["folder-blobs:probe"].split()[-1] == "derived"
-    assert lines["source (in-domain)"].split()[-3:] == ["25.00", "25.00", "-"]
+    assert lines["source (in-domain)"].split()[-4:] == ["25.00", "25.00", "-", "-"]
+    assert "second minus first of two models" in shown.err
     assert "as SEAL reports" in shown.err
 
 
@@ -63,7 +64,7 @@ def test_two_weights_of_one_name_are_told_apart(tmp_path: Path) -> None:
     other = fakes.facts(weights_hash="0" * 64)
     results = [fakes.write(tmp_path), fakes.write(tmp_path, backbone=other)]
     columns = table.build_table(results).columns
-    assert columns == ("task", f"a {fakes.facts().weights_hash[:6]}", "a 000000")
+    assert columns == ("task", f"a {fakes.facts().weights_hash[:6]}", "a 000000", "difference")
 
 
 def test_models_go_by_the_name_of_their_folder(
