@@ -1,18 +1,25 @@
-"""Figures of a board: plain matplotlib over names and numbers, in percent or points.
+"""Figures of a board, one for each question, in percent or points.
 
-    draw_gaps       gains with their intervals, the largest on top
-    draw_scatter    one number against another
-    draw_heat_map   gains of rows by column
-    draw_bars       one or more positive numbers of each name
-    draw_ranks      average ranks and the critical difference
+    gains            gains over plain training, and which of them survive Holm's correction
+    targets          gains by column
+    in_domain        accuracy on the targets against accuracy on the source
+    in_domain_gains  gains on the source
+    carry            gains on the targets against gains on the source
+    cost             gains against the cost of pretraining, in operations, which fit any machine
+    spread           half-widths of intervals over episodes, and over episodes and seeds
+    adaptation       gains with affine tuning against gains with linear heads
+    ranks            average ranks of entries and their critical difference
 
-They know nothing of boards and rankings, whose modules give them names and numbers.
+A question that the board cannot answer has no figure.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,11 +27,16 @@ from numpy.typing import NDArray
 
 from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, PAPER, SERIES, clean_text
+from fsbench.core.tasks import ColumnId
+from fsbench.results.table import shorten_columns
+from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PLAIN = "plain training"
+OVER_PLAIN = f"gain over {PLAIN} (points)"
 WIDTH = 640.0
 ROW = 19.0
 """Height of a row with a name."""
@@ -42,7 +54,7 @@ DIGITS = 12
 
 @dataclass(frozen=True)
 class Mark:
-    """A named number with its 95 % interval, at `x` where it is drawn against another.
+    """A named number with the half-width of its interval, at `x` where it is drawn against another.
 
     significant: coloured by its sign; single: of one pretraining seed, drawn hollow; front: on the
     line of those that no other beats in both numbers.
@@ -50,20 +62,11 @@ class Mark:
 
     name: str
     value: float
-    interval: tuple[float, float] | None = None
+    half: float | None = None
+    x: float = 0.0
     significant: bool = False
     single: bool = False
-    x: float = 0.0
     front: bool = False
-
-    @classmethod
-    def in_percent(
-        cls, name: str, value: float, half: float | None, x: float, **look: bool
-    ) -> "Mark":
-        """Return a mark of fractions. half: of the interval, None if it is unknown."""
-        value, half = 100 * value, half and 100 * half
-        ends = None if half is None else (value - half, value + half)
-        return cls(name, value, ends, x=x, **look)
 
     @property
     def colour(self) -> str:
@@ -72,17 +75,137 @@ class Mark:
         return GAIN if self.value > 0 else LOSS
 
 
-def write_points(points: float, digits: int) -> str:
-    """Return e.g. +1.20, −0.35 or 0.00."""
-    text = f"{points:+.{digits}f}".replace("-", "−")
-    return text if any(c in text for c in "123456789") else text[1:]
+def mark_gain(row: MethodRow, gain: Gain, x: float = 0.0) -> Mark:
+    """Return a gain in points."""
+    half = None if gain.ci95 is None else 100 * gain.ci95
+    return Mark(row.name, 100 * gain.gap, half, x, gain.significant, len(gain.seeds) == 1)
+
+
+def mark_accuracy(row: MethodRow, score: MethodScore, x: float, front: bool = False) -> Mark:
+    """Return an accuracy in percent."""
+    half = None if score.ci95 is None else 100 * score.ci95
+    return Mark(row.name, 100 * score.mean, half, x, single=len(row.seeds) == 1, front=front)
+
+
+def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
+    """Write the figures of all method boards as SVG files and return their paths.
+
+    Where there are several boards, the track begins the name of a file.
+    """
+    paths = []
+    for board in boards:
+        track = f"{name_file(board.track)}-" if len(boards) > 1 else ""
+        others = [other for other in boards if other is not board]
+        for name, figure in draw_figures(board, others).items():
+            paths.append(folder / f"{track}{name}.svg")
+            plotting.write_figure(figure, paths[-1])
+    return paths
+
+
+def name_file(track: str) -> str:
+    """Return a track as a part of the name of a file."""
+    return re.sub(r"\W+", "-", track).strip("-")
+
+
+def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dict[str, Figure]":
+    """Return figures by name. others: other tables of the board."""
+    track = f", {board.track}" if board.track else ""
+    gains = [(row, row.gain) for row in board.rows if row.gain]
+    on_source = [(row, row.source_gain) for row in board.rows if row.source_gain]
+    carried = [mark_gain(r, g, 100 * r.source_gain.gap) for r, g in gains if r.source_gain]
+    accuracies = [
+        mark_accuracy(row, row.overall, 100 * row.source_accuracy)
+        for row in board.rows
+        if row.overall and row.source_accuracy is not None
+    ]
+    costs = [mark_gain(row, gain, row.costs.flops / 1e12) for row, gain in gains]
+    costs = costs if len({mark.x for mark in costs}) > 1 else []
+    heads = compare_heads(board, (board, *others))
+
+    def scatter(
+        marks: Sequence[Mark], title: str, x: str, y: str, **lines: bool
+    ) -> "Figure | None":
+        return draw_scatter(marks, title + track, x, y, **lines) if len(marks) > 1 else None
+
+    figures = {
+        "gains": draw_gains(gains, f"Gains on the targets{track}"),
+        "targets": draw_columns(
+            board, [row for row, _ in gains], "normal", f"Gains over {PLAIN} by column{track}"
+        ),
+        "in_domain": scatter(
+            accuracies,
+            "Accuracy on the source and on the targets",
+            "validation accuracy on the source (%)",
+            "mean accuracy on the targets (%)",
+        ),
+        "in_domain_gains": draw_gains(on_source, f"Gains on the source{track}"),
+        "carry": scatter(
+            carried,
+            "Gains on the source and on the targets",
+            f"source: {OVER_PLAIN}",
+            f"targets: {OVER_PLAIN}",
+            level=True,
+        ),
+        "cost": scatter(
+            costs,
+            "Gain and cost",
+            "operations of a pretraining run (TFLOPs)",
+            OVER_PLAIN,
+            level=True,
+        ),
+        "spread": draw_spread(board, f"Spread over seeds and over episodes{track}"),
+        "adaptation": scatter(
+            heads,
+            "Gains of linear heads and of affine tuning",
+            f"linear heads: {OVER_PLAIN}",
+            f"affine tuning: {OVER_PLAIN}",
+            level=True,
+            diagonal=True,
+        ),
+    }
+    return {name: figure for name, figure in figures.items() if figure}
+
+
+def compare_heads(board: MethodBoard, boards: Sequence[MethodBoard]) -> list[Mark]:
+    """Return gains of affine tuning over those of linear heads, in tasks and seeds with both.
+
+    Linear columns may have a table of their own, with more seeds for each row.
+    """
+    marks = []
+    for other in boards:
+        both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
+        rows = product(board.rows, other.rows) if both else ()
+        for row, twin in ((r, t) for r, t in rows if r.entry == t.entry):
+            x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
+            seeds = sorted(x.keys() & y.keys())
+            if seeds:
+                linear, affine = (100 * mean(gains[seed] for seed in seeds) for gains in (x, y))
+                marks.append(Mark(twin.name, affine, x=linear, single=len(seeds) == 1))
+    return marks
+
+
+def linear_twin(column: str) -> str | None:
+    """Return the column of linear heads on the task of an affine one; None for other columns."""
+    identity = ColumnId.parse(column)
+    task = replace(identity.task, head="linear")
+    return str(replace(identity, task=task)) if identity.task.head == "affine" else None
+
+
+def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
+    """Return the mean gain over these columns by seed, {} where a column has no gain."""
+    gains = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
+    by_seed = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in gains if gain]
+    if len(by_seed) < len(columns):
+        return {}
+    seeds = set.intersection(*map(set, by_seed))
+    return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
 
 
 def draw_mark(axes: "Axes", mark: Mark, row: float | None = None) -> None:
     """Draw a point with its interval: along a row, or else upright at its x."""
     face = PAPER if mark.single else mark.colour
     look: dict[str, Any] = {"color": mark.colour, "markerfacecolor": face, "label": mark.name}
-    ends = list(mark.interval or ())
+    ends = [] if mark.half is None else [mark.value - mark.half, mark.value + mark.half]
     if row is None:
         axes.plot([mark.x] * len(ends), ends, color=mark.colour, alpha=0.5, linewidth=1)
         axes.plot([mark.x], [mark.value], "o", **look)
@@ -93,7 +216,7 @@ def draw_mark(axes: "Axes", mark: Mark, row: float | None = None) -> None:
 
 def widen_scale(axes: "Axes", side: Literal["x", "y"], marks: Sequence[Mark]) -> None:
     """Make an axis logarithmic on both sides of 0 where few numbers would hide all others."""
-    sizes = [abs(number) for mark in marks for number in (mark.value, *(mark.interval or ()))]
+    sizes = [abs(mark.value) + (mark.half or 0.0) for mark in marks]
     middle = median(sizes) if sizes else 0.0
     if middle and max(sizes) > WIDE * middle:
         plotting.set_scale(axes, side, "symlog", linear=middle)
@@ -108,34 +231,33 @@ def name_rows(axes: "Axes", names: Sequence[str]) -> None:
 
 
 @plotting.style()
-def draw_gaps(marks: Sequence[Mark], title: str, reference: str) -> "Figure":
-    """Return gains over a reference (plain training) with intervals; the title counts them."""
-    marks = sorted(marks, key=lambda mark: -mark.value)
+def draw_gains(gains: Sequence[tuple[MethodRow, Gain]], title: str) -> "Figure | None":
+    """Return gains by row with intervals and the number of seeds; the title counts them."""
+    if not gains:
+        return None
+    gains = sorted(gains, key=lambda pair: -pair[1].gap)
+    marks = [mark_gain(row, gain) for row, gain in gains]
     up, down = (sum(m.significant and m.value * sign > 0 for m in marks) for sign in (1, -1))
-    finding = f"{title}: of {len(marks)}, {up} significantly above {reference}, {down} below"
-    figure = plotting.create_figure(WIDTH, 70 + ROW * max(len(marks), 1), finding)
+    finding = f"{title}: of {len(marks)}, {up} significantly above {PLAIN}, {down} below"
+    figure = plotting.create_figure(WIDTH, 70 + ROW * len(marks), finding)
     axes = figure.add_subplot()
     axes.axvline(0, **GUIDE)
-    for row, mark in enumerate(marks):
-        draw_mark(axes, mark, row)
-        text, beside = write_points(mark.value, 2), axes.get_yaxis_transform()
-        axes.text(1.02, row, text, transform=beside, va="center_baseline")
-    name_rows(axes, [mark.name for mark in marks])
+    for i, mark in enumerate(marks):
+        draw_mark(axes, mark, i)
+        text, beside = f"{mark.value:+.2f}", axes.get_yaxis_transform()
+        axes.text(1.02, i, text, transform=beside, va="center_baseline")
+    seeds = [len(gain.seeds) for _, gain in gains]
+    names = [f"{m.name}, {n} seed{'s' * (n > 1)}" for m, n in zip(marks, seeds, strict=True)]
+    name_rows(axes, names)
     widen_scale(axes, "x", marks)
     key = "blue, orange: significant after Holm's correction; hollow: one seed"
-    axes.set_xlabel(f"gain over {reference} in points, 95 % interval\n{key}")
+    axes.set_xlabel(f"gain over {PLAIN} in points, 95 % interval\n{key}")
     return figure
 
 
 @plotting.style()
 def draw_scatter(
-    marks: Sequence[Mark],
-    title: str,
-    x: str,
-    y: str,
-    *,
-    level: bool = False,
-    diagonal: bool = False,
+    marks: Sequence[Mark], title: str, x: str, y: str, level: bool = False, diagonal: bool = False
 ) -> "Figure":
     """Return marks over their x, named at the right edge in the order of their values.
 
@@ -163,7 +285,7 @@ def draw_scatter(
     if level:
         axes.axhline(0, **GUIDE)
         widen_scale(axes, "y", marks)
-    if marks and max(m.x for m in marks) > WIDE * min(m.x for m in marks) > 0:
+    if max(m.x for m in marks) > WIDE * min(m.x for m in marks) > 0:
         plotting.set_scale(axes, "x", "log")
     if diagonal:
         axes.axline((0, 0), (1, 1), **GUIDE)
@@ -171,35 +293,40 @@ def draw_scatter(
 
 
 @plotting.style()
-def draw_heat_map(
-    rows: Sequence[str], columns: Sequence[str], marks: Sequence[Sequence[Mark | None]], title: str
-) -> "Figure":
-    """Return gains of rows (methods) by column (targets), as colours and numbers.
+def draw_columns(
+    board: MethodBoard, rows: Sequence[MethodRow], control: ControlKind, title: str
+) -> "Figure | None":
+    """Return gains of these rows over a kind of control by column, as colours and numbers.
 
     Bold where the 95 % interval excludes 0; empty where there is no gain.
     """
     from matplotlib.colors import LinearSegmentedColormap, SymLogNorm
 
-    width = max(WIDTH, 180 + 33 * len(columns))
-    heads = [clean_text(column, 30) for column in columns]
-    height = 60 + 8 * max(map(len, heads), default=0) + ROW * max(len(rows), 1)
-    figure = plotting.create_figure(width, height, title)
+    gains = {
+        (i, j): mark_gain(row, score.gains[control])
+        for i, row in enumerate(rows)
+        for j, column in enumerate(board.columns)
+        if (score := row.cells.get(column)) and control in score.gains
+    }
+    if not gains:
+        return None
+    heads = [clean_text(column, 30) for column in shorten_columns(board.columns)[0]]
+    names = [clean_text(row.name, LONGEST) for row in rows]
+    height = 60 + 8 * max(map(len, heads)) + ROW * len(rows)
+    figure = plotting.create_figure(max(WIDTH, 180 + 33 * len(heads)), height, title)
     axes = figure.add_subplot()
-    values = [[math.nan if mark is None else mark.value for mark in line] for line in marks]
-    largest = max((abs(v) for line in values for v in line if not math.isnan(v)), default=0) or 1
+    values = np.full((len(rows), len(heads)), math.nan)
+    for (i, j), mark in gains.items():
+        values[i, j] = mark.value
+        weight = "bold" if abs(mark.value) > (mark.half or math.inf) else "normal"
+        look: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
+        axes.text(j + 0.5, i + 0.5, f"{mark.value:+.1f}", **look)
+    largest = float(np.nanmax(abs(values))) or 1.0
     colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
     norm = SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest)
-    if values and columns:
-        axes.pcolormesh(np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
-    for i, line in enumerate(marks):
-        for j, mark in enumerate(line):
-            if mark is not None:
-                low, high = mark.interval or (0.0, 0.0)
-                weight = "bold" if low * high > 0 else "normal"
-                look: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center"}
-                axes.text(j + 0.5, i + 0.5, write_points(mark.value, 1), va="center", **look)
-    axes.set_yticks([i + 0.5 for i in range(len(rows))], [clean_text(r, LONGEST) for r in rows])
-    axes.set_xticks([j + 0.5 for j in range(len(columns))], heads, rotation=90)
+    axes.pcolormesh(np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
+    axes.set_yticks([i + 0.5 for i in range(len(names))], names)
+    axes.set_xticks([j + 0.5 for j in range(len(heads))], heads, rotation=90)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.invert_yaxis()
@@ -208,25 +335,26 @@ def draw_heat_map(
 
 
 @plotting.style()
-def draw_bars(
-    names: Sequence[str],
-    series: Mapping[str, Sequence[float]],
-    title: str,
-    unit: str,
-) -> "Figure":
-    """Return one bar of each series for each name."""
-    height = 70 + 16 * len(series) + (8 + 12 * len(series)) * max(len(names), 1)
-    figure = plotting.create_figure(WIDTH, height, title)
+def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
+    """Return both half-widths of the interval of the overall accuracy, for several seeds."""
+    halves = {
+        row.name: (100 * score.ci95, 100 * score.ci95_seeds)
+        for row in board.rows
+        if (score := row.overall) and score.ci95 is not None and score.ci95_seeds is not None
+    }
+    if not halves:
+        return None
+    figure = plotting.create_figure(WIDTH, 102 + 32 * len(halves), title)
     axes = figure.add_subplot()
-    thick = 0.8 / max(len(series), 1)
-    for k, (label, values) in enumerate(series.items()):
-        rows = [row + thick * (k - (len(series) - 1) / 2) for row in range(len(names))]
-        bars = axes.barh(rows, values, 0.9 * thick, color=SERIES[k], label=label)
+    labels = ("over episodes, for these seeds", "over episodes and seeds")
+    for k, label in enumerate(labels):
+        places = [row + 0.4 * k - 0.2 for row in range(len(halves))]
+        values = [pair[k] for pair in halves.values()]
+        bars = axes.barh(places, values, 0.36, color=SERIES[k], label=label)
         axes.bar_label(bars, fmt="{:.2f}", padding=3)
-    name_rows(axes, names)
-    axes.set_xlabel(unit)
-    if len(series) > 1:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
+    name_rows(axes, list(halves))
+    axes.set_xlabel("half-width of the 95 % interval (points)")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
 

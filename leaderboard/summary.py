@@ -1,6 +1,5 @@
 """Statistics of one table of a board, with the reasons why some are missing."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.plotting import write_figure
 from fsbench.core.specs import Frozen
-from leaderboard.figures import draw_ranks
+from leaderboard.figures import draw_ranks, name_file
 from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
 from leaderboard.ranking.tiers import RankedEntry, Ranking
 from leaderboard.tables import BoardTable
@@ -69,7 +68,7 @@ def write_averages(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
     for table in tables:
         entries = [entry for tier in table.ranking.tiers for entry in tier]
         if figure := draw_averages(table.ranking, entries):
-            track = re.sub(r"\W+", "-", table.track.label) + "-" if table.track else ""
+            track = f"{name_file(table.track.label)}-" if table.track else ""
             paths.append(folder / f"{track}ranks.svg")
             write_figure(figure, paths[-1])
     return paths

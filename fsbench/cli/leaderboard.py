@@ -198,7 +198,7 @@ def methods(
 
     tracks = read_method_boards(board, console.reporter())
     if figures is not None:
-        from leaderboard.methods.figures import write_figures
+        from leaderboard.figures import write_figures
 
         for path in write_figures(tracks, figures):
             console.log(f"wrote {path}")

@@ -240,7 +240,7 @@ def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
     return (
         f"Feature norms differ {ratio:.3g} times: {widest[largest]:.3g} for {largest}, "
         f"{widest[smallest]:.3g} for {smallest}. Accuracies of {' and '.join(heads)} depend on the "
-        "scale of features as well as on transfer; --adapt logistic does not."
+        "scale of features as well as on transfer; logistic heads do not."
     )
 
 

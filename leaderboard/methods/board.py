@@ -1,19 +1,18 @@
 """The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import BackboneFacts
+from fsbench.core.schema import BackboneFacts, Training
 from leaderboard.methods.gains import (
     Controls,
     compute_gains,
     compute_in_domain_gains,
-    list_draws,
     match_controls,
     pool_seed_variance,
 )
@@ -26,7 +25,7 @@ from leaderboard.methods.record import (
     MethodRow,
     MethodScore,
 )
-from leaderboard.methods.runs import MethodRun, SeedGroup, align_runs, group_rows
+from leaderboard.methods.runs import MethodRun, SeedGroup, align_runs, group_rows, list_draws
 from leaderboard.ranking.seeds import (
     average_columns,
     average_seeds,
@@ -39,8 +38,6 @@ from leaderboard.tables import BoardTable, list_self_reported, rank_board
 
 OVERALL = ""
 """The key of the mean over all columns."""
-Gains = Mapping[str, Mapping[ControlKind, Mapping[str, Gain]]]
-"""Column, or overall -> kind of control -> row -> gain."""
 
 
 def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodBoard, ...]:
@@ -141,12 +138,11 @@ def build_method_board(
         for group in groups
     ]
     built.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
-    fronts = find_fronts(built)
     return MethodBoard(
         board=name,
         columns=tuple(columns),
         alpha=ALPHA,
-        rows=tuple(row.model_copy(update={"front": fronts[row.name]}) for row in built),
+        rows=tuple(row.model_copy(update={"front": find_front(row, built)}) for row in built),
         left_out=left_out,
     )
 
@@ -176,11 +172,9 @@ def build_row(
         source_accuracy=float(np.mean(measured)) if len(measured) == len(accuracies) else None,
         source_gain=source_gain,
         self_reported=self_reported,
-        controls={
-            k: control.name for k, control in controls.items() if not isinstance(control, str)
-        },
+        controls={k: row.name for k, row in controls.items() if isinstance(row, SeedGroup)},
         missing={kind: reason for kind, reason in controls.items() if isinstance(reason, str)},
-        costs=average_costs(group),
+        costs=average_costs([run.training for run in group.runs if run.training]),
     )
 
 
@@ -209,43 +203,39 @@ def score_group(
     )
 
 
-def average_costs(group: SeedGroup) -> MethodCosts:
+def average_costs(trainings: Sequence[Training]) -> MethodCosts:
     """Return mean costs over the seeds; a random initialization costs nothing."""
-    trainings = [run.training for run in group.runs if run.training]
     if not trainings:
         return MethodCosts()
     memory = [training.peak_memory_bytes for training in trainings]
     devices = {training.device for training in trainings}
     return MethodCosts(
-        steps=float(np.mean([t.steps for t in trainings])),
-        samples=float(np.mean([t.samples for t in trainings])),
-        flops=float(np.mean([t.flops for t in trainings])),
-        hours=float(np.mean([t.seconds for t in trainings])) / 3600,
-        peak_memory_bytes=float(np.mean(memory)) if all(memory) else None,
+        steps=fmean(training.steps for training in trainings),
+        samples=fmean(training.samples for training in trainings),
+        flops=fmean(training.flops for training in trainings),
+        hours=fmean(training.seconds for training in trainings) / 3600,
+        peak_memory_bytes=fmean(memory) if all(memory) else None,
         device=devices.pop() if len(devices) == 1 else None,
     )
 
 
-def find_fronts(rows: Sequence[MethodRow]) -> dict[str, tuple[CostAxis, ...]]:
-    """Return row -> the costs for which no other row is both better and cheaper.
+def find_front(row: MethodRow, rows: Sequence[MethodRow]) -> tuple[CostAxis, ...]:
+    """Return the costs for which no other row is as good for less, or better for as much.
 
     Floating-point operations are comparable on any machine, hours only on one kind of device; a
-    random initialization costs nothing on any. Rows without an overall accuracy are on no front.
+    random initialization costs nothing on any. A row without an overall accuracy is on no front.
     """
-    devices = {row.costs.device for row in rows if row.costs.steps} - {None}
-    by_device = [[r for r in rows if r.costs.device == d or not r.costs.steps] for d in devices]
-    by_hours = set().union(*(select_front(some, "hours") for some in by_device or [list(rows)]))
-    by_flops = select_front(rows, "flops")
-    fronts: tuple[tuple[CostAxis, set[str]], ...] = (("flops", by_flops), ("hours", by_hours))
-    return {row.name: tuple(a for a, names in fronts if row.name in names) for row in rows}
+    on_device = [r for r in rows if r.costs.device == row.costs.device or not r.costs.steps]
+    has_hours = row.costs.device is not None or not row.costs.steps
+    rivals: dict[CostAxis, list[MethodRow]] = {"flops": [*rows]}
+    rivals |= {"hours": on_device} if has_hours else {}
+    return tuple(axis for axis, among in rivals.items() if is_on_front(row, among, axis))
 
 
-def select_front(rows: Sequence[MethodRow], axis: CostAxis) -> set[str]:
-    """Return the names of rows that no other matches in one cost and mean and beats in one."""
-    points = [(getattr(r.costs, axis), -r.overall.mean, r.name) for r in rows if r.overall]
-    front, best = set[str](), (math.inf, math.inf)
-    for cost, negative, name in sorted(points):
-        if negative < best[1] or (cost, negative) == best:
-            front.add(name)
-            best = cost, negative
-    return front
+def is_on_front(row: MethodRow, rivals: Sequence[MethodRow], axis: CostAxis) -> bool:
+    """Return whether no rival matches a row in one cost and the mean, and beats it in one."""
+    if row.overall is None:
+        return False
+    point = -getattr(row.costs, axis), row.overall.mean
+    others = ((-getattr(r.costs, axis), r.overall.mean) for r in rivals if r.overall)
+    return not any(o[0] >= point[0] and o[1] >= point[1] and o != point for o in others)

@@ -16,7 +16,7 @@ from typing import get_args
 
 from fsbench.core import statistics
 from leaderboard.methods.record import ControlKind, Gain
-from leaderboard.methods.runs import MethodRun, SeedGroup, align_runs
+from leaderboard.methods.runs import SeedGroup, align_runs, list_draws
 from leaderboard.ranking.seeds import (
     Columns,
     Coverage,
@@ -28,10 +28,13 @@ from leaderboard.ranking.seeds import (
     estimate_sides,
     pool_seed_variances,
 )
+from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.notes import finite_or_none
 
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
+TESTED = ("seeds", "seeds and episodes")
+"""What the interval of a gain covers that may be significant: seeds of both sides."""
 Controls = Mapping[ControlKind, SeedGroup | str]
 """Kind -> the control, with the seeds that count, or the reason why there is none."""
 
@@ -44,24 +47,27 @@ def match_controls(group: SeedGroup, named: Sequence[SeedGroup]) -> Controls:
     training, first = group.training, group.runs[0]
     if training is None:
         return {}
-    among, schedule = [*group.own_controls, *named], training.view.schedule
+    among = {control.serves: control for control in reversed([*group.own_controls, *named])}
     normal: SeedGroup | str = "it is plain training itself"
     if not training.plain:
-        normal = match_plain(group, training.conditions(), among)
+        normal = match_plain(group, among.get(training.conditions()))
+    schedule = training.view.schedule
     if schedule not in OTHER:
         other: SeedGroup | str = f"schedule {schedule} has no counterpart"
     elif training.rounds < 2:
         other = "one round: nothing restarts"
     else:
-        other = match_plain(group, training.conditions(OTHER[schedule]), among)
+        other = match_plain(group, among.get(training.conditions(OTHER[schedule])))
     none = f"the board names no random init of {first.facts.architecture} as a control"
-    random_init = next((control for control in among if control.serves == first.shape), none)
-    return {"normal": normal, "other_schedule": other, "random_init": random_init or none}
+    return {
+        "normal": normal,
+        "other_schedule": other,
+        "random_init": among.get(first.shape, none),
+    }
 
 
-def match_plain(group: SeedGroup, conditions: str, among: Sequence[SeedGroup]) -> SeedGroup | str:
-    """Return plain training under these conditions, with the seeds of equal steps and images."""
-    control = next((control for control in among if control.serves == conditions), None)
+def match_plain(group: SeedGroup, control: SeedGroup | None) -> SeedGroup | str:
+    """Return plain training under equal conditions, with the seeds of equal steps and images."""
     if control is None:
         return "the board names no normal under the same plan and settings as a control"
     both = sorted({*group.seeds} & {*control.seeds})
@@ -80,9 +86,8 @@ def match_plain(group: SeedGroup, conditions: str, among: Sequence[SeedGroup]) -
 
 def count_steps(group: SeedGroup) -> dict[int, tuple[int, int]]:
     """Return steps and images of the run of each seed."""
-    return {
-        run.seed: (run.training.steps, run.training.samples) for run in group.runs if run.training
-    }
+    trainings = zip(group.seeds, (run.training for run in group.runs), strict=True)
+    return {seed: (training.steps, training.samples) for seed, training in trainings if training}
 
 
 def pool_seed_variance(groups: Sequence[SeedGroup], columns: Sequence[str]) -> PooledSpread | None:
@@ -93,10 +98,6 @@ def pool_seed_variance(groups: Sequence[SeedGroup], columns: Sequence[str]) -> P
     return pool_seed_variances(estimate_sides(sides, draws))
 
 
-def list_draws(runs: Sequence[MethodRun], columns: Sequence[str]) -> list[str]:
-    return [runs[0].outcomes[column].draws for column in columns]
-
-
 def compute_gains(
     groups: Sequence[SeedGroup],
     controls: Mapping[str, Controls],
@@ -104,17 +105,15 @@ def compute_gains(
     pooled: PooledSpread | None,
 ) -> dict[ControlKind, dict[str, Gain]]:
     """Return kind -> row -> gain in the mean of columns, with Holm's correction over the rows."""
-    return {
-        kind: adjust_gains(
-            {
-                group.name: gain
-                for group in groups
-                if isinstance(control := controls[group.name].get(kind), SeedGroup)
-                and (gain := compute_gain(group, kind, control, columns, pooled))
-            }
-        )
-        for kind in KINDS
-    }
+
+    gains: dict[ControlKind, dict[str, Gain]] = {kind: {} for kind in KINDS}
+    for group in groups:
+        for kind, control in controls[group.name].items():
+            if isinstance(control, SeedGroup) and (
+                gain := compute_gain(group, kind, control, columns, pooled)
+            ):
+                gains[kind][group.name] = gain
+    return {kind: adjust_gains(of_kind) for kind, of_kind in gains.items()}
 
 
 def compute_gain(
@@ -164,8 +163,12 @@ def compute_gain(
 
 def adjust_gains(gains: Mapping[str, Gain]) -> dict[str, Gain]:
     """Return these gains with their p-values adjusted by Holm."""
-    adjusted = zip(gains, statistics.holm([gain.p for gain in gains.values()]), strict=True)
-    return {name: gains[name].model_copy(update={"p_holm": p}) for name, p in adjusted}
+    adjusted = {}
+    for name, p in zip(gains, statistics.holm([gain.p for gain in gains.values()]), strict=True):
+        significant = gains[name].covers in TESTED and p < ALPHA
+        update = {"p_holm": p, "significant": significant}
+        adjusted[name] = gains[name].model_copy(update=update)
+    return adjusted
 
 
 def compute_in_domain_gains(

@@ -31,6 +31,7 @@ class Gain(Frozen):
     p_holm: float = Field(
         1.0, ge=0, le=1, description="adjusted over the rows of this board, column and control"
     )
+    significant: bool = Field(False, description="after Holm; never with one seed on a side")
     n: int = Field(ge=0, description="shared episodes or test images; on the source: seeds")
     seeds: tuple[int, ...] = Field(
         description="pretraining seeds that both sides have; for random_init those of the row"
@@ -39,10 +40,6 @@ class Gain(Frozen):
         description="pooled: the spread between seeds is that of the rows with several seeds"
     )
     by_seed: tuple[float, ...] = Field((), description="empty where the sides share no seeds")
-
-    def is_significant(self, alpha: float) -> bool:
-        """Return whether the gain survives Holm's correction; below two seeds no gain does."""
-        return self.covers in ("seeds", "seeds and episodes") and self.p_holm < alpha
 
 
 class MethodScore(Frozen):

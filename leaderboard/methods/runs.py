@@ -12,6 +12,7 @@ from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import digest
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.seeds import Columns
+from leaderboard.store import seed_of
 
 RANDOM = "random init"
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
@@ -37,16 +38,11 @@ class MethodRun:
         return None if self.facts.random_init is not None else self.facts.training
 
     @property
-    def seed(self) -> int:
-        return self.training.view.seed if self.training else self.facts.random_init or 0
-
-    @property
     def shape(self) -> str:
         """Digest of what a network shares with its random initialization."""
         # without the width, which is not always stated
         name = self.facts.architecture.partition("@")[0]
-        facts = self.facts.model_dump(mode="json", include=set(SHAPE))
-        return digest({"name": name, **facts})
+        return digest({"name": name, **self.facts.model_dump(mode="json", include=set(SHAPE))})
 
     @property
     def row(self) -> str:
@@ -77,7 +73,7 @@ class SeedGroup:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        return tuple(run.seed for run in self.runs)
+        return tuple(seed_of(run.facts) for run in self.runs)
 
     def has_columns(self, columns: Iterable[str]) -> bool:
         """Return whether every seed has these columns."""
@@ -85,8 +81,8 @@ class SeedGroup:
 
     def select(self, seeds: Sequence[int]) -> "SeedGroup":
         """Return the group with these seeds, in their order."""
-        runs = sorted((run for run in self.runs if run.seed in seeds), key=lambda run: run.seed)
-        return replace(self, runs=tuple(runs))
+        runs = (run for run in self.runs if seed_of(run.facts) in seeds)
+        return replace(self, runs=tuple(sorted(runs, key=lambda run: seed_of(run.facts))))
 
     @cached_property
     def serves(self) -> str:
@@ -122,13 +118,13 @@ def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
 
 def group_rows(
     rows: Mapping[str, Sequence[MethodRun]], own_controls: Mapping[str, Sequence[MethodRun]]
-) -> tuple[tuple[SeedGroup, ...], dict[str, str]]:
+) -> tuple[list[SeedGroup], dict[str, str]]:
     """Return the rows, and the reason for every entry whose training is unknown.
 
     rows: entry -> its runs; own_controls: entry -> the controls that it takes along.
     """
     left_out: dict[str, str] = {}
-    twins: dict[str, list[SeedGroup]] = {}
+    groups: list[SeedGroup] = []
     for entry, runs in rows.items():
         first = runs[0].facts
         if first.training is None and first.random_init is None:
@@ -138,11 +134,14 @@ def group_rows(
         for run in own_controls.get(entry, ()):
             by_recipe.setdefault(run.row, []).append(run)
         name = f"control of {entry}"
-        controls = tuple(SeedGroup(name, entry, tuple(part)) for part in by_recipe.values())
-        group = SeedGroup("", entry, tuple(runs), controls)
+        controls = (SeedGroup(name, entry, tuple(part)) for part in by_recipe.values())
+        groups.append(SeedGroup("", entry, tuple(runs), tuple(controls)))
+    twins: dict[str, list[SeedGroup]] = {}
+    for group in groups:
         twins.setdefault(group.method, []).append(group)
-    named = {g.entry: replace(g, name=make_name(g, of)) for of in twins.values() for g in of}
-    return tuple(named[entry] for entry in rows if entry in named), left_out
+    return [
+        replace(group, name=make_name(group, twins[group.method])) for group in groups
+    ], left_out
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:
@@ -177,3 +176,8 @@ def align_runs(runs: Sequence[MethodRun], columns: Sequence[str]) -> list[Column
             index = reduce(np.intersect1d, (o.index for o in outcomes))
             aligned.append([o.values[np.isin(o.index, index)] for o in outcomes])
     return [list(columns_of_run) for columns_of_run in zip(*aligned, strict=True)]
+
+
+def list_draws(runs: Sequence[MethodRun], columns: Sequence[str]) -> list[str]:
+    """Return the identity of what was drawn in each column, which all runs share."""
+    return [runs[0].outcomes[column].draws for column in columns]

@@ -4,9 +4,7 @@ Text shows percent and points; CSV has fractions, empty fields for unknown value
 a spreadsheet would run as a formula (render/csv.py).
 """
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
@@ -18,17 +16,12 @@ from leaderboard.methods.record import (
     ControlKind,
     Gain,
     MethodBoard,
-    MethodCosts,
     MethodRow,
-    MethodScore,
 )
 from leaderboard.render.csv import guard_formula
 from leaderboard.render.md import render_table
 from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, to_percent
 
-ROW_FIELDS = ("name", "method", "recipe", "plan", "schedule", "architecture")
-SCORE_FIELDS = ("mean", "ci95", "ci95_seeds", "n", "variance_seeds")
-GAIN_FIELDS = ("gap", "ci95", "p", "p_holm", "n", "covers")
 HEADINGS: dict[ControlKind, str] = {
     "normal": "over normal",
     "other_schedule": "over normal, other schedule",
@@ -43,7 +36,10 @@ GAIN_NOTE = (
     "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds. "
     "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds)."
 )
-COVERED = {"seeds and episodes": " s", "pooled seeds and episodes": " p"}
+COVERED = {"episodes": "", "seeds": ""} | {
+    "seeds and episodes": " s",
+    "pooled seeds and episodes": " p",
+}
 """Marks of intervals of gains, by what they cover."""
 COST_NOTE = (
     "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
@@ -80,53 +76,74 @@ def mark_row(board: MethodBoard, row: MethodRow) -> str:
     return f"{ONE_SEED} {row.name}" if is_single else row.name
 
 
-def describe_gains(board: MethodBoard) -> tuple[str, ...]:
-    """Return which gains over plain training survive, in a sentence, and what one seed shows."""
-    gains = [(row.name, row.gain) for row in board.rows if row.gain]
-    tested = [(name, gain) for name, gain in gains if gain.covers == "seeds and episodes"]
-    survive = [(name, gain) for name, gain in tested if gain.is_significant(board.alpha)]
-    above = [f"{n} ({to_percent(gain.gap, '+')})" for n, gain in survive if gain.gap > 0]
-    below = [f"{n} ({to_percent(gain.gap)})" for n, gain in survive if gain.gap <= 0]
-    if not tested:
-        finding = "No gain over normal is tested: none has two seeds on both sides."
-    elif not survive:
-        finding = f"No gain over normal survives; {len(tested)} tested, on two or more seeds."
+def describe_gains(boards: Sequence[MethodBoard], by_entry: bool = False) -> str:
+    """Return which gains over plain training are significant; empty where there are none.
+
+    by_entry: as the end of a sentence on entries, not as a sentence on methods.
+    """
+    rows = [row for board in boards for row in board.rows if row.gain]
+    gains = [(row.entry if by_entry else row.name, row.gain) for row in rows if row.gain]
+    above, below = (
+        [name for name, gain in gains if gain.significant and gain.gap * sign > 0]
+        for sign in (1, -1)
+    )
+    several = sum(len(gain.seeds) > 1 for _, gain in gains)
+    words = "significantly over plain training of equal compute"
+    if not gains:
+        return ""
+    if len(gains) == 1:
+        text = f"{gains[0][0]} {'gains' if above else 'does not gain'} {words}"
+        text += "" if several else " (it has one seed, and this needs several)"
     else:
-        sides = [f"above normal: {', '.join(above)}"] * bool(above)
-        sides += [f"below normal: {', '.join(below)}"] * bool(below)
-        finding = f"Gains that survive, of {len(tested)} tested: {'; '.join(sides)}."
-    return (finding, *[ONE_SEED_GAIN] * any(len(row.seeds) == 1 for row in board.rows))
+        of = f"of {len(gains)} entries" if by_entry else f"Of {len(gains)} methods"
+        text = f"{of}, {join_words(above or ['none'])} {'gain' if above[1:] else 'gains'} {words}"
+        if below:
+            text += f", and {join_words(below)} {'lose' if below[1:] else 'loses'} significantly"
+        text += f" ({several or 'none'} with the several seeds that this needs)"
+    return text if by_entry else f"{text}."
+
+
+def join_words(words: Iterable[object]) -> str:
+    """Return e.g. 1, 5 and 20."""
+    *first, last = map(str, words)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def make_gain_table(board: MethodBoard) -> TextTable:
     """Return the table of overall scores and gains; the note explains missing controls."""
     kinds = list_compared_kinds(board)
     headings = [HEADINGS[kind] for kind in kinds]
-    rows = []
-    for row in board.rows:
-        score = row.overall
-        variance = score.variance_seeds if score else None
-        mean_text = "-" if score is None else to_percent(score.mean) + format_half(score.ci95)
-        rows.append(
-            (
-                mark_row(board, row),
-                row.plan or "-",
-                str(len(row.seeds)),
-                mark_self_reported(board, row, mean_text),
-                "-" if variance is None else to_percent(variance**0.5),
-                *(format_gain(score, kind, board.alpha) for kind in kinds),
-                mark_self_reported(board, row, format_in_domain(row, board.alpha)),
-            )
-        )
     notes = [GAIN_NOTE.format(alpha=board.alpha)]
     notes += [SELF_NOTE] * any(row.self_reported for row in board.rows)
+    finding = describe_gains([board])
+    one_seed = any(len(row.seeds) == 1 for row in board.rows)
     return TextTable(
         make_title(board, "methods"),
         ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain"),
-        tuple(rows),
+        tuple(format_gain_row(board, row, kinds) for row in board.rows),
         "\n".join([*notes, *list_missing_controls(board), *list_left_out(board)]),
-        describe_gains(board),
+        (*[finding] * bool(finding), *[ONE_SEED_GAIN] * one_seed),
         optional=("in-domain", "plan", "sd seeds", *reversed(headings[1:])),
+    )
+
+
+def format_gain_row(
+    board: MethodBoard, row: MethodRow, kinds: Sequence[ControlKind]
+) -> tuple[str, ...]:
+    """Return the line of a row in the table of gains."""
+    score = row.overall
+    overall, sd = "-", "-"
+    if score:
+        overall = to_percent(score.mean) + format_half(score.ci95)
+        sd = to_percent(score.variance_seeds**0.5) if score.variance_seeds is not None else "-"
+    return (
+        mark_row(board, row),
+        row.plan or "-",
+        str(len(row.seeds)),
+        mark_self_reported(board, row, overall),
+        sd,
+        *(format_gain(score.gains.get(kind) if score else None) for kind in kinds),
+        mark_self_reported(board, row, format_in_domain(row)),
     )
 
 
@@ -138,37 +155,29 @@ def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
 def make_target_table(board: MethodBoard) -> TextTable:
     """Return the table of methods by data set; `complete` has every column."""
     short, common = shorten_columns(board.columns)
+    title = make_title(board, "targets", *([common] if common else []))
     by_dataset: dict[str, list[str]] = {}
     for column, (dataset, _) in zip(board.columns, split_labels(board.columns)[0], strict=True):
         by_dataset.setdefault(dataset, []).append(column)
 
-    def list_rows(groups: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            (
-                mark_row(board, row),
-                *(
-                    mark_self_reported(board, row, format_targets(row, group, board.alpha))
-                    for group in groups
-                ),
-            )
+    def make_table(parts: Mapping[str, Sequence[str]], note: str) -> TextTable:
+        rows = [
+            [mark_self_reported(board, row, format_targets(row, part)) for part in parts.values()]
             for row in board.rows
-        )
+        ]
+        names = [mark_row(board, row) for row in board.rows]
+        lines = tuple((name, *row) for name, row in zip(names, rows, strict=True))
+        return TextTable(title, ("method", *parts), lines, note)
 
-    table = TextTable(
-        make_title(board, "targets", *([common] if common else [])),
-        ("method", *short),
-        list_rows([[column] for column in board.columns]),
-        TARGET_NOTE,
-    )
+    columns = {label: [column] for label, column in zip(short, board.columns, strict=True)}
+    table = make_table(columns, TARGET_NOTE)
     if len(by_dataset) == len(board.columns):
         return table
-    rows = list_rows([*by_dataset.values()])
-    return replace(
-        table, columns=("method", *by_dataset), rows=rows, note=AVERAGE_NOTE, complete=table
-    )
+    return replace(make_table(by_dataset, AVERAGE_NOTE), complete=table)
 
 
 def make_cost_table(board: MethodBoard) -> TextTable:
+    """Return the table of costs and Pareto fronts."""
     head = ("method", "steps", "images", "TFLOPs", "hours", "memory (GB)", "device", "front")
     rows = [
         (
@@ -194,40 +203,31 @@ def format_half(half: float | None) -> str:
     return "" if half is None else f" ± {to_percent(half)}"
 
 
-def format_gain(score: MethodScore | None, kind: ControlKind, alpha: float) -> str:
+def format_gain(gain: Gain | None) -> str:
     """Return e.g. +1.20 ± 0.45 s*."""
-    gain = score and score.gains.get(kind)
-    if not gain:
+    if gain is None:
         return "-"
-    covered = COVERED.get(gain.covers, "")
-    star = mark_significance(gain, alpha)
-    return f"{to_percent(gain.gap, '+')}{format_half(gain.ci95)}{covered}{star}"
+    star = "*" if gain.significant else ""
+    return f"{to_percent(gain.gap, '+')}{format_half(gain.ci95)}{COVERED[gain.covers]}{star}"
 
 
-def format_in_domain(row: MethodRow, alpha: float) -> str:
+def format_in_domain(row: MethodRow) -> str:
     """Return e.g. 20.61 (+1.02 ± 0.40*)."""
     if row.source_accuracy is None:
         return "-"
-    text, gain = to_percent(row.source_accuracy), row.source_gain
-    if not gain:
-        return text
-    star = mark_significance(gain, alpha)
-    return f"{text} ({to_percent(gain.gap, '+')}{format_half(gain.ci95)}{star})"
+    gain = f" ({format_gain(row.source_gain)})" if row.source_gain else ""
+    return to_percent(row.source_accuracy) + gain
 
 
-def format_targets(row: MethodRow, columns: Sequence[str], alpha: float) -> str:
+def format_targets(row: MethodRow, columns: Sequence[str]) -> str:
     """Return e.g. 57.75 (+1.20*); the mean of several columns, which has no test of its own."""
-    cells = [row.cells[column] for column in columns if column in row.cells]
-    if len(cells) < len(columns):
+    scores = [row.cells[column] for column in columns if column in row.cells]
+    if len(scores) < len(columns):
         return "-"
-    gains = [cell.gains["normal"] for cell in cells if "normal" in cell.gains]
-    star = mark_significance(gains[0], alpha) if len(cells) == len(gains) == 1 else ""
+    gains = [score.gains["normal"] for score in scores if "normal" in score.gains]
+    star = "*" if len(columns) == 1 and gains and gains[0].significant else ""
     gap = f" ({to_percent(mean(g.gap for g in gains), '+')}{star})" if gains else ""
-    return to_percent(mean(cell.mean for cell in cells)) + gap
-
-
-def mark_significance(gain: Gain, alpha: float) -> str:
-    return "*" if gain.is_significant(alpha) else ""
+    return to_percent(mean(score.mean for score in scores)) + gap
 
 
 def list_missing_controls(board: MethodBoard) -> Iterator[str]:
@@ -256,28 +256,23 @@ def render_markdown(board: MethodBoard) -> str:
 
 
 def render_csv(boards: Sequence[MethodBoard]) -> str:
-    """Return one line per row and column, and one for the overall score, of every board."""
-    of_gains = [f"{kind}_{name}" for kind in KINDS for name in ("control", *GAIN_FIELDS)]
-    fields = ["track", *ROW_FIELDS, "seeds", "column", *SCORE_FIELDS, *of_gains]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, [*fields, *MethodCosts.model_fields, "front"], lineterminator="\n")
-    writer.writeheader()
-    for line in (line for board in boards for line in list_csv_lines(board)):
-        writer.writerow({k: guard_formula(v) if isinstance(v, str) else v for k, v in line.items()})
-    return out.getvalue()
+    """Return one line per row and column, and one for the overall score, of every board.
 
+    The fields are those of the JSON record, joined by underscores.
+    """
+    import pandas as pd
 
-def list_csv_lines(board: MethodBoard) -> Iterator[dict[str, object]]:
-    """Yield the fields of each line of CSV."""
-    for row in board.rows:
-        facts = {"track": board.track, "seeds": len(row.seeds), "front": " ".join(row.front)}
-        facts |= row.model_dump(include=set(ROW_FIELDS)) | row.costs.model_dump()
-        facts |= {f"{kind}_control": name for kind, name in row.controls.items()}
-        for column, score in {**row.cells, "overall": row.overall}.items():
-            if score is None:
-                continue
-            line = facts | {"column": column} | score.model_dump(include=set(SCORE_FIELDS))
-            for kind, gain in score.gains.items():
-                values = gain.model_dump(include=set(GAIN_FIELDS))
-                line |= {f"{kind}_{name}": value for name, value in values.items()}
-            yield line
+    of_row = {"seeds", "front", "cells", "overall", "missing", "source_gain"}
+    of_score = {"gains": {"__all__": {"seeds", "by_seed"}}}
+    lines = [
+        {"track": board.track, "seeds": len(row.seeds), "front": " ".join(row.front)}
+        | row.model_dump(exclude=of_row)
+        | {"column": column, **score.model_dump(exclude=of_score)}
+        for board in boards
+        for row in board.rows
+        for column, score in {**row.cells, "overall": row.overall}.items()
+        if score
+    ]
+    frame = pd.json_normalize(lines, sep="_").convert_dtypes()
+    guarded = frame.map(lambda value: guard_formula(value) if isinstance(value, str) else value)
+    return str(guarded.to_csv(index=False, lineterminator="\n"))

@@ -10,13 +10,14 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.statistics import Z95
+from fsbench.core.statistics import Z95, Paired, measure_columns
+from fsbench.core.tasks import ColumnId
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import Contenders
@@ -61,9 +62,20 @@ def count_accuracies(outcomes: Outcomes | None) -> NDArray[np.uint16]:
     return np.bincount(bins, minlength=BINS).clip(max=0xFFFF).astype("<u2")
 
 
-def pack_histograms(rows: Sequence[Sequence[Outcomes | None]]) -> bytes:
-    """Return the histograms of all entries and columns, little-endian."""
-    return b"".join(count_accuracies(outcomes).tobytes() for row in rows for outcomes in row)
+def pack_histograms(contenders: Contenders, names: Sequence[str], columns: Sequence[str]) -> bytes:
+    """Return the histograms of entries and columns, little-endian; none of a probe's images."""
+    is_probe = {column: ColumnId.parse(column).task.probe is not None for column in columns}
+    return b"".join(
+        count_accuracies(None if is_probe[column] else contenders[name].get(column)).tobytes()
+        for name in names
+        for column in columns
+    )
+
+
+def measure_mean(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
+    """Return the mean of one entry over columns, with its error over episodes."""
+    of_columns = [outcomes[column] for column in columns]
+    return measure_columns([o.values for o in of_columns], [o.draws for o in of_columns])
 
 
 def count_paired_entries(n: int, n_columns: int) -> int:

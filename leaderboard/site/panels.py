@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import render_figure
-from fsbench.core.specs import EpisodicSpec
-from fsbench.core.statistics import measure_columns
-from leaderboard.figures import draw_scatter
-from leaderboard.methods.figures import draw_columns, mark_accuracy
+from fsbench.core.tasks import ColumnId
+from leaderboard.figures import draw_columns, draw_scatter, mark_accuracy
 from leaderboard.methods.record import ControlKind, MethodBoard
+from leaderboard.site.packing import measure_mean
 from leaderboard.summary import draw_averages
 from leaderboard.tables import BoardTable
 
@@ -56,24 +55,29 @@ def note_best(drawn: Collection[object], entries: Collection[object]) -> str:
 
 
 def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
-    """Yield gains of each method over its controls, by column: a map for each kind of control."""
+    """Yield gains of each method over its controls, by column: a map for each kind of control.
+
+    Gains over random initializations have one where there is no other.
+    """
     rows_by_kind = {
         kind: [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
         for kind in KINDS
     }
-    has_trained_control = any(rows for kind, rows in rows_by_kind.items() if kind != LAST)
-    for kind, words in KINDS.items():
-        rows = rows_by_kind[kind]
-        if rows and (kind != LAST or not has_trained_control):
+    drawn = [kind for kind in KINDS if rows_by_kind[kind]]
+    for kind in [kind for kind in drawn if kind != LAST] or drawn:
+        rows, words = rows_by_kind[kind], KINDS[kind]
+        if figure := draw_columns(board, rows[:MOST], kind, ""):
             note = f"Methods by columns, in points over {words}." + note_best(rows[:MOST], rows)
-            figure = draw_columns(board, rows[:MOST], kind, "")
             yield make_panel(f"Gain over {words}", note, figure, whole=True)
 
 
 def draw_costs(board: MethodBoard) -> Iterator[PanelRecord]:
     """Yield accuracy against the cost of pretraining."""
-    rows = [row for row in board.rows if row.costs.flops > 0]
-    marks = [m for r in rows if (m := mark_accuracy(r, r.costs.flops, "flops" in r.front))]
+    marks = [
+        mark_accuracy(row, row.overall, row.costs.flops, "flops" in row.front)
+        for row in board.rows
+        if row.overall and row.costs.flops > 0
+    ]
     if len({mark.x for mark in marks}) > 1:
         note = (
             "Overall accuracy in percent; the line is the Pareto front (best for its cost). "
@@ -119,16 +123,15 @@ def group_by_shots(table: BoardTable) -> dict[str, dict[int, list[str]]]:
     """
     columns: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
     for column in table.ranking.columns:
-        cell = next((cells[column] for cells in table.results.values() if column in cells), None)
-        if cell and isinstance(cell.result.spec, EpisodicSpec):
-            spec = cell.result.spec
-            columns[spec.adaptation][cell.result.dataset.name][spec.episode.k_shot] = column
+        identity = ColumnId.parse(column)
+        if shots := identity.task.n_shot:
+            columns[identity.adaptation][identity.task.dataset][shots] = column
     groups = {}
     for adaptation, datasets in columns.items():
-        shots = sorted({k for by_shots in datasets.values() for k in by_shots})
-        complete = [by_shots for by_shots in datasets.values() if len(by_shots) == len(shots)]
-        if len(shots) > 1 and complete:
-            groups[adaptation] = {k: [by_shots[k] for by_shots in complete] for k in shots}
+        numbers = sorted({k for by_shots in datasets.values() for k in by_shots})
+        complete = [by_shots for by_shots in datasets.values() if len(by_shots) == len(numbers)]
+        if len(numbers) > 1 and complete:
+            groups[adaptation] = {k: [by_shots[k] for by_shots in complete] for k in numbers}
     return groups
 
 
@@ -136,15 +139,15 @@ def build_curve(
     table: BoardTable, name: str, columns_by_shots: dict[int, list[str]], label: str
 ) -> Curve:
     """Return means and 95 % intervals of an entry by shots, in percent."""
-    outcomes = [[table.contenders[name][c] for c in cs] for cs in columns_by_shots.values()]
-    measured = [measure_columns([o.values for o in os], [o.draws for o in os]) for os in outcomes]
-    has_interval = not any(math.isnan(mean.ci95) for mean in measured)
+    outcomes, groups = table.contenders[name], columns_by_shots.values()
+    means = [measure_mean(outcomes, columns) for columns in groups]
+    ranged = [] if any(math.isnan(mean.ci95) for mean in means) else means
     return Curve(
         label=label,
         x=tuple(columns_by_shots),
-        y=tuple(100 * mean.gap for mean in measured),
-        low=tuple(100 * (mean.gap - mean.ci95) for mean in measured if has_interval),
-        high=tuple(100 * (mean.gap + mean.ci95) for mean in measured if has_interval),
+        y=tuple(100 * mean.gap for mean in means),
+        low=tuple(100 * (mean.gap - mean.ci95) for mean in ranged),
+        high=tuple(100 * (mean.gap + mean.ci95) for mean in ranged),
     )
 
 

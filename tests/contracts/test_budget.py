@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 26_606,
     "pretrain": 7_194,
     "protocols": 3_984,
-    "leaderboard": 9_409,
+    "leaderboard": 9_232,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fsbench.api.listing import Row, rows
+from leaderboard.figures import write_figures
 from leaderboard.methods.board import read_method_boards
-from leaderboard.methods.figures import write_figures
 
 DOCUMENTS = (
     "README.md",

@@ -95,9 +95,9 @@ def regime_gains() -> Table:
             "network": network,
             "method": describe_method(row),
             "seeds": len(row.seeds),
-            "in-domain (gain)": format_in_domain(row, board.alpha),
+            "in-domain (gain)": format_in_domain(row),
             "targets": to_percent(row.overall.mean) if row.overall else "-",
-            "gain": format_gain(row.overall, "normal", board.alpha),
+            "gain": format_gain(row.gain),
             **{head: format_head_gain(row, head) for head in HEADS},
         }
         for (network, images), board in read_regime().items()
@@ -136,8 +136,8 @@ def regime_images() -> Table:
                 "images per class": images,
                 "method": method,
                 "seeds": len(rows[method].seeds),
-                "in-domain (gain)": format_in_domain(rows[method], board.alpha),
-                "gain on the targets": format_gain(rows[method].overall, "normal", board.alpha),
+                "in-domain (gain)": format_in_domain(rows[method]),
+                "gain on the targets": format_gain(rows[method].gain),
             }
             for method in methods
         ]

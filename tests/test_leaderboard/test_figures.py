@@ -1,7 +1,7 @@
 """Figures: names and values where they belong, equal bytes for equal numbers, hostile names."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any
 from xml.etree import ElementTree
@@ -13,17 +13,18 @@ from matplotlib.figure import Figure
 from scipy.stats import chi2
 
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, render_figure
+from fsbench.results.table import shorten_columns
 from leaderboard.figures import (
     Mark,
     compute_ranks,
-    draw_bars,
-    draw_gaps,
-    draw_heat_map,
+    draw_columns,
+    draw_gains,
     draw_ranks,
     draw_scatter,
+    draw_spread,
     list_cliques,
-    write_points,
 )
+from leaderboard.methods.record import Gain, MethodBoard, MethodRow, MethodScore
 
 NAMES = (
     "pilot-seal-s0", "<script>alert(1)</script>", '"&\x00\x1b\ud800\u202e', "日本語のモデル",
@@ -42,21 +43,72 @@ C45 = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 MEANS = np.array(DEMSAR.split(), float).reshape(14, 4)
 
 
+COLUMNS = ("isic:5w1s/linear@ibm 32px", "isic:5w5s/linear@ibm 32px", "eurosat:probe 32px")
+
+
+def make_gain(points: float, half: float | None = None, seeds: int = 2, sure: bool = False) -> Gain:
+    """A gain in points, of seeds 0, 1, ...; sure: significant."""
+    covers = "seeds and episodes" if seeds > 1 else "episodes"
+    return Gain(
+        gap=points / 100,
+        ci95=None if half is None else half / 100,
+        p=0.5,
+        significant=sure,
+        n=9,
+        seeds=tuple(range(seeds)),
+        covers=covers,
+    )
+
+
+def make_row(name: str, gains: Sequence[Gain | None] = (), **halves: float | None) -> MethodRow:
+    """A row with gains over plain training by column; halves: of its overall accuracy."""
+    score = {
+        "mean": 0.5,
+        "ci95": 0.01,
+        "ci95_seeds": 0.02,
+        "variance_seeds": None,
+        "n": 9,
+        **halves,
+    }
+    cells = {
+        column: MethodScore(**score, gains={"normal": gain})
+        for column, gain in zip(COLUMNS, gains, strict=False)
+        if gain
+    }
+    return MethodRow.model_construct(name=name, cells=cells, overall=MethodScore(**score))
+
+
+def make_board(*rows: MethodRow) -> MethodBoard:
+    return MethodBoard.model_construct(rows=rows, columns=COLUMNS)
+
+
 def some_marks() -> list[Mark]:
-    return [Mark(n, i - 3.0, (i - 4.0, i - 2.0), i % 2 == 0, x=i + 1) for i, n in enumerate(NAMES)]
+    return [Mark(n, i - 3.0, 1.0, i + 1, i % 2 == 0) for i, n in enumerate(NAMES)]
 
 
-def some_ranks() -> Figure:
-    figure = draw_ranks(NAMES, np.random.default_rng(0).normal(np.arange(8), 2, (9, 8)), 0.05)
+def some_gains() -> list[tuple[MethodRow, Gain]]:
+    return [(make_row(n), make_gain(i - 3.0, 1.0, sure=i % 2 == 0)) for i, n in enumerate(NAMES)]
+
+
+def draw(figure: Figure | None) -> Figure:
     assert figure is not None
     return figure
 
 
+def some_ranks() -> Figure:
+    return draw(draw_ranks(NAMES, np.random.default_rng(0).normal(np.arange(8), 2, (9, 8)), 0.05))
+
+
+def draw_some_columns(names: Sequence[str]) -> Figure:
+    rows = [make_row(name, [make_gain(float(i), 1.0)]) for i, name in enumerate(names)]
+    return draw(draw_columns(make_board(*rows), rows, "normal", "<b>"))
+
+
 DRAWN: dict[str, Callable[[], Figure]] = {
-    "gaps": lambda: draw_gaps(some_marks(), "<b>", NAMES[1]),
+    "gains": lambda: draw(draw_gains(some_gains(), "<b>")),
     "scatter": lambda: draw_scatter(some_marks(), "<b>", "x <i>", "y", level=True, diagonal=True),
-    "heat map": lambda: draw_heat_map(NAMES, NAMES, [some_marks()] * 8, "<b>"),
-    "bars": lambda: draw_bars(NAMES, {"a": range(1, 9), NAMES[1]: range(8)}, "<b>", "n"),
+    "columns": lambda: draw_some_columns(NAMES),
+    "spread": lambda: draw(draw_spread(make_board(*map(make_row, NAMES)), "<b>")),
     "ranks": some_ranks,
 }
 every = pytest.mark.parametrize("draw", DRAWN.values(), ids=list(DRAWN))
@@ -104,38 +156,39 @@ def test_hostile_names_are_text_and_nothing_else(draw: Callable[[], Figure]) -> 
     assert not {tag for tag in tags if tag.endswith("script") or tag.endswith("image")}
     keys = {key for element in root.iter() for key in element.attrib}
     assert not [key for key in keys if key.lower().startswith("on")]
-    shown = {(e.text or "").strip() for e in root.iter(f"{SVG}text")}
+    shown = {(e.text or "").strip().removesuffix(", 2 seeds") for e in root.iter(f"{SVG}text")}
     assert {"pilot-seal-s0", "<script>alert(1)</script>", "$x_1$"} <= shown
 
 
 def test_gains_stand_in_order_with_interval_value_and_colour() -> None:
-    marks = [
-        Mark("even", 0.0, (-1.0, 1.0)),
-        Mark("down", -2.0, (-3.0, -1.0), significant=True),
-        Mark("up", 2.0, (1.0, 3.0), significant=True),
-        Mark("one seed", 1.0, single=True),
-    ]
-    figure = draw_gaps(marks, "gains", "plain")
-    assert row_names(figure) == ["up", "one seed", "even", "down"]
-    assert texts(figure) == ["+2.00", "+1.00", "0.00", "−2.00"]
+    gains = {
+        "even": make_gain(0.0, 1.0),
+        "down": make_gain(-2.0, 1.0, sure=True),
+        "up": make_gain(2.0, 1.0, sure=True),
+        "one": make_gain(1.0, seeds=1),
+    }
+    figure = draw(draw_gains([(make_row(name), gain) for name, gain in gains.items()], "gains"))
+    assert row_names(figure) == ["up, 2 seeds", "one, 1 seed", "even, 2 seeds", "down, 2 seeds"]
+    assert texts(figure) == ["+2.00", "+1.00", "+0.00", "-2.00"]
     drawn = points(figure)
     assert {name: at(line) for name, line in drawn.items()} == {
-        "up": (2, 0), "one seed": (1, 1), "even": (0, 2), "down": (-2, 3)
+        "up": (2, 0), "one": (1, 1), "even": (0, 2), "down": (-2, 3)
     }  # fmt: skip
     assert [line.get_color() for line in drawn.values()] == [GAIN, INK, INK, LOSS]
     faces = {name: line.get_markerfacecolor() for name, line in drawn.items()}
-    assert (faces["one seed"], faces["even"]) == (PAPER, INK)
+    assert (faces["one"], faces["even"]) == (PAPER, INK)
     intervals = [line for line in axes_of(figure).get_lines() if line.get_marker() == "None"][1:]
     ends = [[*line.get_xdata()] for line in intervals if len(line.get_xdata())]
     assert ends == [[1, 3], [-1, 1], [-3, -1]]
-    assert figure.get_suptitle() == "gains: of 4, 1 significantly above plain, 1 below"
+    assert figure.get_suptitle() == ("gains: of 4, 1 significantly above plain training, 1 below")
     assert axes_of(figure).get_xscale() == "linear"
 
 
 def test_a_value_far_beyond_all_others_makes_the_axis_logarithmic() -> None:
     marks = [Mark(f"m{i}", float(i % 3 - 1)) for i in range(9)]
     far = [*marks, Mark("far", -900.0)]
-    assert axes_of(draw_gaps(far, "g", "p")).get_xscale() == "symlog"
+    gains = [(make_row(mark.name), make_gain(mark.value)) for mark in far]
+    assert axes_of(draw(draw_gains(gains, "g"))).get_xscale() == "symlog"
     assert axes_of(draw_scatter(far, "g", "x", "y", level=True)).get_yscale() == "symlog"
     dear = [Mark(f"m{i}", 1.0, x=10.0**i) for i in range(3)]
     assert axes_of(draw_scatter(dear, "g", "x", "y")).get_xscale() == "log"
@@ -146,7 +199,7 @@ def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
     marks = [
         Mark("cheap", 40.0, x=100, front=True),
         Mark("beaten", 39.0, x=1000),
-        Mark("best", 60.0, (55.0, 65.0), x=10_000, front=True),
+        Mark("best", 60.0, 5.0, x=10_000, front=True),
     ]
     figure = draw_scatter(marks, "cost", "steps", "%", level=True, diagonal=True)
     assert texts(figure) == ["beaten", "cheap", "best"]
@@ -163,16 +216,17 @@ def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
 
 
 def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -> None:
-    marks = [
-        [Mark("a", 2.0, (1.0, 3.0)), Mark("a", -1.0, (-2.0, 1.0)), None],
-        [Mark("b", 0.0), Mark("b", 0.5, (0.1, 1.0)), Mark("b", -4.0, (-5.0, -3.0))],
+    rows = [
+        make_row("a", [make_gain(2.0, 1.0), make_gain(-1.0, 1.5), None]),
+        make_row("b", [make_gain(0.0), make_gain(0.5, 0.4), make_gain(-4.0, 1.0)]),
     ]
-    figure = draw_heat_map(["a", "b"], ["x", "y", "z"], marks, "gain")
-    assert texts(figure) == ["+2.0", "−1.0", "0.0", "+0.5", "−4.0"]
+    figure = draw(draw_columns(make_board(*rows), rows, "normal", "gain"))
+    assert texts(figure) == ["+2.0", "-1.0", "+0.0", "+0.5", "-4.0"]
     bold = [t.get_text() for t in axes_of(figure).texts if t.get_weight() == "bold"]
-    assert bold == ["+2.0", "+0.5", "−4.0"]
+    assert bold == ["+2.0", "+0.5", "-4.0"]
     assert row_names(figure) == ["a", "b"]
-    assert [t.get_text() for t in axes_of(figure).get_xticklabels()] == ["x", "y", "z"]
+    heads = [t.get_text() for t in axes_of(figure).get_xticklabels()]
+    assert heads == shorten_columns(COLUMNS)[0]
     (mesh,) = axes_of(figure).collections
     values = mesh.get_array()
     assert values is not None
@@ -186,42 +240,30 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
 
 
 def test_bars_are_as_long_as_their_numbers() -> None:
-    figure = draw_bars(["x", "y"], {"a": [1, 4], "b": [2, 3]}, "t", "points")
-    axes = axes_of(figure)
+    rows = [make_row("x", ci95=0.01, ci95_seeds=0.02), make_row("y", ci95=0.04, ci95_seeds=0.03)]
+    axes = axes_of(draw(draw_spread(make_board(*rows, make_row("z", ci95_seeds=None)), "t")))
     assert [patch.get_width() for patch in axes.patches] == [1, 4, 2, 3]
-    assert texts(figure) == ["1.00", "4.00", "2.00", "3.00"]
-    assert row_names(figure) == ["x", "y"]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+    assert [text.get_text() for text in axes.texts] == ["1.00", "4.00", "2.00", "3.00"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
 
 
 @pytest.mark.filterwarnings("error")
 def test_long_names_leave_room_for_one_row() -> None:
     name = NAMES[4] * 2
-    draws = (
-        lambda: draw_heat_map([name], [name], [[Mark(name, 1.0)]], name),
-        lambda: draw_gaps([Mark(name, 1.0)], name, name),
-        lambda: draw_scatter([Mark(name, 1.0)], name, "x", "y"),
-        lambda: draw_bars([name], {"a": [1.0]}, name, "n"),
-    )
-    for draw in draws:
-        figure = draw()
+    for figure in (
+        draw_some_columns([name]),
+        draw(draw_gains([(make_row(name), make_gain(1.0))], name)),
+        draw_scatter([Mark(name, 1.0)], name, "x", "y"),
+        draw(draw_spread(make_board(make_row(name)), name)),
+    ):
         render_figure(figure, "svg")
         assert min(axes_of(figure).get_window_extent().size) > 10
 
 
-def test_empty_figures_are_drawn() -> None:
-    for figure in (
-        draw_gaps([], "t", "p"),
-        draw_scatter([], "t", "x", "y", level=True),
-        draw_heat_map([], [], [], "t"),
-        draw_bars([], {"a": []}, "t", "n"),
-    ):
-        assert b"nan" not in render_figure(figure, "svg")
-
-
-def test_points_are_written_with_their_sign() -> None:
-    shown = [write_points(p, 2) for p in (1.234, -0.5, 0.0, -0.001, 12.0)]
-    assert shown == ["+1.23", "−0.50", "0.00", "0.00", "+12.00"]
+def test_nothing_to_show_has_no_figure() -> None:
+    assert draw_gains([], "t") is None
+    assert draw_columns(make_board(), [], "normal", "t") is None
+    assert draw_spread(make_board(), "t") is None
 
 
 def test_average_ranks_are_those_of_the_paper() -> None:

@@ -73,8 +73,8 @@ def test_the_interval_of_one_seed_covers_other_seeds() -> None:
         assert gain.covers == "pooled seeds and episodes"
         assert gain.ci95 is not None
         covered += abs(gain.gap) < gain.ci95
-        assert "*" not in format_gain(row.overall, "normal", 0.05)
-        assert format_gain(row.overall, "normal", 0.05).endswith(" p")
+        assert "*" not in format_gain(gain)
+        assert format_gain(gain).endswith(" p")
         narrow += abs(gain.gap) < 1.96 * 0.02 * (2 / 600) ** 0.5
     assert 0.93 < covered / boards <= 0.99
     assert narrow / boards < 0.5
@@ -89,7 +89,7 @@ def test_without_three_rows_with_seeds_one_seed_covers_episodes_and_has_no_star(
         assert row.overall is not None
         gain = row.overall.gains["normal"]
         assert gain.covers == "episodes"
-        assert not gain.is_significant(0.05)
+        assert not gain.significant
 
 
 EQUAL = dict.fromkeys(("normal", "llf", "lw", "swr", "seal", "imp"), 0.01)
@@ -105,7 +105,7 @@ def test_a_board_without_gains_has_no_star(seeds: int, spreads: dict[str, float]
         board = build(simulate(number, dict.fromkeys(spreads, seeds), spreads, 0.05))
         gains = [g for row in board.rows if row.overall for g in row.overall.gains.values()]
         assert {gain.covers for gain in gains} == {"seeds and episodes"}
-        starred += any(gain.is_significant(0.05) for gain in gains)
+        starred += any(gain.significant for gain in gains)
         covered += [abs(gain.gap) <= (gain.ci95 or 0.0) for gain in gains]
     assert starred / boards <= 0.05 + 2 * (0.05 * 0.95 / boards) ** 0.5
     assert np.mean(covered) >= 0.93
@@ -133,6 +133,6 @@ def test_real_gains_of_three_seeds_have_a_star() -> None:
     gained = [run(f"lw-{s}", facts("lw", s), a=runs[s].outcomes["a"].values + 0.03 + s / 500)
               for s in range(3)]  # fmt: skip
     board = build([*runs, *gained])
-    stars = {r.name: r.overall.gains["normal"].is_significant(0.05) for r in board.rows
+    stars = {r.name: r.overall.gains["normal"].significant for r in board.rows
              if r.overall and r.overall.gains}  # fmt: skip
     assert stars == {"lw": True, "llf": False}

@@ -36,7 +36,7 @@ function pairSection(track, bytes, a, b) {
       "Gap in points with its paired 95 % interval (its width within 0.5 %); colour where it excludes 0. ",
       apart ? `${plural(apart, "column is", "columns are")} not paired here (a seed of a row, other episodes, or beyond the entries that the page pairs): as independent samples. ` : "",
       [a, b].some((row) => !(row.seeds?.length > 1)) ? "This speaks of these networks: with one seed on a side it says nothing about the methods. " : "",
-      "Several columns are several tests: ", el("code", {}, `fsbench compare ${a.name} ${b.name}`), " corrects for that."),
+      "Several columns are several tests, for which nothing is corrected here."),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "gaps by column" },
       drawGaps(all, `${a.name} minus ${b.name} by column`, Math.min(root.clientWidth, 640))),
     el("details", {}, el("summary", {}, "as numbers"),

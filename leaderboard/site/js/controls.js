@@ -62,7 +62,8 @@ function legend() {
     el("span", { class: "scale" }, el("i", { class: "q5" }), "several seeds", el("i", { class: "hollow" }), "one network"),
     el("span", {}, "line under a number: its 95 % interval on the range of the column (‹ ›: beyond it)"),
     el("span", {}, "✓ verified: a signed badge, recomputed from the weights"),
-    el("span", {}, board.self_note));
+    el("span", {}, board.self_note),
+    Object.entries(board.flags).map(([flag, meaning]) => el("span", {}, el("span", { class: "tag" }, flag), ` ${meaning}`)));
 }
 
 function tray(state, on) {

@@ -45,11 +45,6 @@ function breakable(name) {
   return name.split(/(?<=[_=,/])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 }
 
-// Prose in which an option such as --adapt is not broken at its hyphens.
-function prose(text) {
-  return text.split(/(--[\w-]+)/).map((part, i) => (i % 2 ? el("span", { class: "option" }, part) : part));
-}
-
 function announce(text) {
   document.getElementById("status").textContent = text;
 }

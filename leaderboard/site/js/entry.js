@@ -57,7 +57,7 @@ function entryPage(track, index, row, on) {
     el("p", { class: "crumb" }, el("a", { href: on.back }, "← ", track.title)),
     el("div", { class: "title" },
       el("h2", {}, row.name), badge(row),
-      (row.flags ?? []).map((flag) => el("span", { class: "tag" }, flag)),
+      row.flags.map((flag) => el("span", { class: "tag", title: board.flags[flag] }, flag)),
       facts.badge && verified(facts.badge), shortLinks(facts.link)),
     row.self_reported && el("p", { class: "note", id: "trust" }, board.trust),
     el("p", { class: "lead" }, standingText(track, row)),

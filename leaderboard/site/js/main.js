@@ -51,7 +51,7 @@ function show({ focus = true } = {}) {
 
 function showBoard(track, index, on) {
   const box = el("div", { class: "box", id: "board", tabindex: 0, role: "region", "aria-label": `${track.title}, scrolls sideways` });
-  const warning = track.warning && el("p", { class: "note" }, prose(`Warning: ${track.warning}`));
+  const warning = track.warning && el("p", { class: "note" }, `Warning: ${track.warning}`);
   const opening = [
     track.finding && el("p", { class: "finding" }, track.finding),
     el("p", { class: "note" }, `${track.data} ${track.coverage}`),

@@ -22,7 +22,7 @@ function methodsPage() {
 
 function methodTable(page) {
   const on = actions(page.track);
-  const ranges = new Map(page.kinds.map(([kind]) => [kind, gainRange(page.rows.map((row) => row.gains[kind]).filter(Boolean))]));
+  const ranges = new Map(page.kinds.map(([kind]) => [kind, gainRange(page.rows.map((row) => row.overall?.gains[kind]).filter(Boolean))]));
   const heads = ["method", el("span", { class: "wide-only" }, "seeds"), "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
   const table = el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, heads.map((text) => el("th", { scope: "col" }, text)))),
@@ -39,7 +39,7 @@ function methodTable(page) {
 
 // The ends of all intervals without outliers, and zero.
 function gainRange(gains) {
-  const ends = gains.flatMap(([gap, half]) => [gap - (half ?? 0), gap + (half ?? 0)]);
+  const ends = gains.flatMap(({ gap, ci95 }) => [gap - (ci95 ?? 0), gap + (ci95 ?? 0)]);
   const inside = [0, ...withoutOutliers(ends.sort((a, b) => a - b))];
   return { low: Math.min(...inside), high: Math.max(...inside) };
 }
@@ -47,6 +47,7 @@ function gainRange(gains) {
 function methodRows(page, row, ranges, on) {
   const key = `${page.track} ${row.name}`;
   const open = openMethods.has(key);
+  const score = row.overall;
   const several = row.seeds.length > 1;
   const dots = several ? "●".repeat(row.seeds.length) : "○";
   const line = el("tr", { class: several ? null : "single" },
@@ -60,10 +61,10 @@ function methodRows(page, row, ranges, on) {
       }, open ? "▾ seeds" : "▸ seeds") : null,
       shortLinks(board.entries[row.entry]?.link)),
     el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, el("span", { class: "wide-only" }, dots)),
-    el("td", {}, row.overall === null ? "–" : `${percent(row.overall)}${plusMinus(row.ci95)}`, row.self_reported && row.overall !== null ? selfMark({ self_reported: [0] }, -1) : null),
-    page.kinds.map(([kind]) => gainCell(row.gains[kind], ranges.get(kind))),
-    el("td", {}, percent(row.source)),
-    el("td", {}, row.flops ? shortNumber(row.flops / 1e12) : "–"));
+    el("td", {}, score ? `${percent(score.mean)}${plusMinus(score.ci95_seeds ?? score.ci95)}` : "–", score && row.self_reported ? selfMark({ self_reported: [0] }, -1) : null),
+    page.kinds.map(([kind]) => gainCell(score?.gains[kind], ranges.get(kind))),
+    el("td", {}, percent(row.source_accuracy)),
+    el("td", {}, row.costs.flops ? shortNumber(Number((row.costs.flops / 1e12).toPrecision(3))) : "–"));
   const entry = board.tracks[page.track].rows.find((other) => other.name === row.entry);
   const seeds = open ? (entry?.seeds ?? []).map((one) => el("tr", { class: "seed single" },
     el("th", { scope: "row" }, el("a", { href: on.address(one.name), class: "name" }, `seed ${one.seed}`)),
@@ -77,13 +78,13 @@ function methodRows(page, row, ranges, on) {
 // A gain in points with its interval; hollow if one seed is behind it.
 function gainCell(gain, range) {
   if (!gain) return el("td", { class: "absent" }, "–");
-  const [gap, half, seeds, significant] = gain;
+  const { gap, ci95: half, seeds, significant } = gain;
   const side = significant ? (gap > 0 ? " ahead" : " behind") : "";
   const span = range.high - range.low || 1;
   const place = (value) => Math.min(Math.max((value - range.low) / span, 0), 1);
   const beyond = gap < range.low ? " below" : gap > range.high ? " above" : "";
   return el("td", {
-    class: `gain${side}${seeds > 1 ? "" : " hollow"}${beyond}`,
+    class: `gain${side}${seeds.length > 1 ? "" : " hollow"}${beyond}`,
     "--zero": place(0), "--mean": place(gap), "--low": place(gap - (half ?? 0)),
     "--wide": place(gap + (half ?? 0)) - place(gap - (half ?? 0)),
   }, el("span", {}, signed(gap), plusMinus(half)), el("i", { class: "whisker" }));

@@ -78,7 +78,7 @@ function tableRow(track, row, columns, ranges, state, on) {
       row.source === undefined ? null : selfMark(row, -1)),
     el("td", { class: "flags muted" },
       row.reason && el("span", { class: "reason" }, `${row.reason} `),
-      badgeOf(row), (row.flags ?? []).map((flag) => [el("span", { class: "tag" }, flag), " "])));
+      badgeOf(row), row.flags.map((flag) => [el("span", { class: "tag", title: board.flags[flag] }, flag), " "])));
 }
 
 // One seed under its row; its intervals cover episodes only.
@@ -164,7 +164,7 @@ function filtered(track, { query, ranked }) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return track.rows.filter((row) => {
     const facts = board.entries[row.name] ?? {};
-    const text = [row.name, ...(row.seeds ?? []).map((seed) => seed.name), facts.authors, facts.architecture, facts.recipe, facts.ref, ...(row.flags ?? [])]
+    const text = [row.name, ...(row.seeds ?? []).map((seed) => seed.name), facts.authors, facts.architecture, facts.recipe, facts.ref, ...row.flags]
       .join(" ").toLowerCase();
     return (!ranked || row.tier !== undefined) && words.every((word) => text.includes(word));
   });
