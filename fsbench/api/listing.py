@@ -63,12 +63,12 @@ def recipe_fields(name: str) -> Row:
 
     Raises UnknownName.
     """
-    from pretrain.recipes.registry import RECIPES
+    from pretrain.recipes.registry import find_paper_row, load_recipe
 
-    recipe = RECIPES.load(name)
+    recipe = load_recipe(name)
     methods = {method.name: method.model_dump(mode="json") for method in recipe.methods}
     fields = recipe.model_dump(mode="json", exclude={"methods"})
-    paper = {key: value for key, value in published(RECIPES.paper_row(name)).items() if value}
+    paper = {key: value for key, value in published(find_paper_row(name)).items() if value}
     paper.pop("figures", None)
     return {"methods": list(methods)} | dotted(methods) | dotted(fields) | paper
 
@@ -185,11 +185,11 @@ def methods() -> list[Row]:
 
 def recipes() -> list[Row]:
     """Recipes of fsbench pretrain; fsbench ls recipes toy lists one scale."""
-    from pretrain.recipes.registry import RECIPES
+    from pretrain.recipes.registry import find_paper_row, load_recipe, recipe_names
 
     listed = []
-    for name in RECIPES.names():
-        recipe = RECIPES.load(name)
+    for name in recipe_names():
+        recipe = load_recipe(name)
         plan = recipe.plan
         length = f"{plan.round_steps} steps" if plan.round_steps else plan.epochs
         row = {
@@ -200,7 +200,7 @@ def recipes() -> list[Row]:
             "px": recipe.input_size,
             "rounds x epochs": f"{plan.total_rounds} x {length}",
         }
-        listed.append(row | published(RECIPES.paper_row(name)))
+        listed.append(row | published(find_paper_row(name)))
     return listed
 
 

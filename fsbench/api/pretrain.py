@@ -15,14 +15,14 @@ from fsbench.api.machine import Machine, cache_folder, data_texts, progress_repo
 from fsbench.backbones.base import Backbone
 from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.io import explain_errors, read_mapping
+from fsbench.core.io import explain_errors, read_mapping, split_assignments
 from fsbench.core.progress import Reporter, require_consent
 from fsbench.core.schema import find_code
 from fsbench.data import DataRoots, SourceDataset, load_source
 from fsbench.results.names import safe_name
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
-from pretrain.recipes.recipe import Recipe, parse_overrides
+from pretrain.recipes.recipe import Recipe
 from pretrain.training import loop, run_folder
 from pretrain.training.cost import estimate_training
 
@@ -219,7 +219,7 @@ def resolve_recipe(
     else:
         base = registry.load_recipe(str(recipe))
     values = plan.scenario_fields(scenario) if scenario else {}
-    values = {**values, **fields, **parse_overrides(settings)}
+    values = {**values, **fields, **dict(split_assignments(settings, "field=value"))}
     return registry.compose_methods(base, names_of_methods, values)
 
 
@@ -301,7 +301,7 @@ def label(recipe: Recipe) -> str:
 
 def unusual_settings(recipe: Recipe) -> list[str]:
     """Return METHOD.FIELD=VALUE of method settings that differ from the recipe of the same name."""
-    is_named = recipe.name in registry.RECIPES.names()
+    is_named = recipe.name in registry.recipe_names()
     methods = {m.name: m for m in registry.load_recipe(recipe.name).methods} if is_named else {}
     changed = []
     for method in recipe.methods:
@@ -333,7 +333,7 @@ def unusual_plan(recipe: Recipe) -> list[str]:
     differences = changed_fields(control, plain)
     if len(differences) <= MAX_FIELDS:
         return differences
-    same_scale = [n for n in registry.RECIPES.names() if n.startswith(f"{recipe.scale}/")]
+    same_scale = [n for n in registry.recipe_names() if n.startswith(f"{recipe.scale}/")]
     for name in sorted(same_scale, key=lambda name: (name != recipe.name, name)):
         theirs = registry.control_recipe(registry.load_recipe(name)).replace({"seed": recipe.seed})
         differences = changed_fields(control, theirs)

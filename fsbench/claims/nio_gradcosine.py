@@ -73,10 +73,9 @@ def measure_effect(ctx: "Context") -> dict[str, Any]:
     GC, GN: before and after; factors: by tensor; misfit: largest |w - m w0| over max |w0| of a
     tensor; zero, still zero: tensors that were and are zero.
     """
-    from pretrain.weights import surgery
 
     with seeding.stream(*ctx.recipe.stream("init")):
-        initial = surgery.draw_initial(ctx.architecture, ctx.classes, ctx.recipe.width)
+        initial = dict(ctx.architecture.build(ctx.classes, ctx.recipe.width).state_dict())
     memory = ctx.memories["nio"]
     (gc, gn), (gc_after, gn_after), factors = memory["before"], memory["after"], memory["factors"]
     misfits, zeros = [], []

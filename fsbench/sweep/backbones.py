@@ -19,8 +19,8 @@ from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
 from fsbench.sweep.file import BackboneBlock, JobKind
 from fsbench.sweep.job import Job, Workplace
+from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.recipes.registry import RECIPES
 from pretrain.training import run_folder
 from pretrain.training.loop import train_recipe
 from protocols.analyses import AnalysisFile
@@ -58,7 +58,7 @@ class TrainingJob(Job):
 
     @property
     def evaluation_size(self) -> int | None:
-        return RECIPES.evaluation_size(self.recipe.name)
+        return registry.evaluation_size(self.recipe.name)
 
     @property
     def name_fields(self) -> dict[str, str]:

@@ -150,11 +150,7 @@ def expand_runs(file: SweepFile, place: Workplace) -> list[TrainingJob]:
 def load_given(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> GivenBackbone:
     """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
     facts = load_facts(block, needs)
-    return GivenBackbone(
-        block=block,
-        label=block.name or model_name(facts),
-        loaded=facts,
-    )
+    return GivenBackbone(block=block, label=block.name or model_name(facts), loaded=facts)
 
 
 def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:

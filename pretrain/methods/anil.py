@@ -19,9 +19,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pretrain.meta import l2l
-from pretrain.meta.learner import InnerLoop, TaskImages, head_inputs
+from pretrain.training import l2l
 from pretrain.training.context import Context
+from pretrain.training.episodes import InnerLoop, TaskImages, head_inputs
 
 
 class Anil(InnerLoop):

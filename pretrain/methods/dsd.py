@@ -29,10 +29,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from fsbench.core.errors import UsageError
+from pretrain.bases import masks
 from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import masks
 
 
 class Dsd(RoundMethod):

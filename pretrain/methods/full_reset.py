@@ -20,11 +20,12 @@ Differences: none by default.
 
 from typing import ClassVar
 
+from pretrain.bases import penalties
 from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import penalties, surgery
+from pretrain.weights import surgery
 
 
 class FullReset(StageMethod):

@@ -36,11 +36,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from pretrain.bases import init_scales
+from pretrain.bases.init_scales import SCALED, ScaleOptimizer, ScaleSearch
 from pretrain.methods.nio import PROBES, LearnedScales, log_scales, measure_gradients
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
-from pretrain.weights import init_scales
-from pretrain.weights.init_scales import SCALED, ScaleOptimizer, ScaleSearch
 
 PROBE_PARTS, PROBE_OVERLAP = 4, 0.2
 """Parts and overlap for measuring GC and GN before and after: NIO's defaults."""

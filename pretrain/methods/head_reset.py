@@ -22,11 +22,11 @@ Differences: none by default. Nikishin et al. reset periodically and draw new va
 from typing import ClassVar, Literal
 
 from fsbench.backbones.architectures import RoleMap, below
+from pretrain.bases import penalties
 from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import penalties
 from pretrain.weights.surgery import has_tensor
 
 ResetScope = Literal["paper", "fully_connected", "head"]

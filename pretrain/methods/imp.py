@@ -32,10 +32,11 @@ from pydantic import Field
 from torch import Tensor
 
 from fsbench.core.errors import UsageError
+from pretrain.bases import masks
 from pretrain.method import Method, require_rounds
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import masks, surgery
+from pretrain.weights import surgery
 
 KEEP, ORIGIN = "keep:", "origin:"
 """Prefixes of names in memory: masks of the remaining weights, and weights to rewind to."""

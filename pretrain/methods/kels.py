@@ -33,10 +33,11 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
+from pretrain.bases import masks
 from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import masks, surgery
+from pretrain.weights import surgery
 
 SlimSizes = dict[str, tuple[int, int]]
 """Layer -> number of outputs and inputs of its kernel in the slim part, from the first one on."""

@@ -27,11 +27,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from pretrain.bases import masks, penalties
 from pretrain.method import Method
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import ActingOrder, Neutral
 from pretrain.training.context import Context
-from pretrain.weights import masks, penalties
 
 
 class L2(Method):
@@ -60,4 +60,4 @@ class L2(Method):
     def after_backward(self, ctx: Context) -> None:
         if self.lam:
             strength = self.lam if self.half else 2 * self.lam
-            penalties.pull_to_zero(ctx, ctx.memory["names"], strength)
+            penalties.pull(ctx, dict.fromkeys(ctx.memory["names"]), strength)

@@ -24,11 +24,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from pretrain.bases import penalties
 from pretrain.method import Method, require_stages
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context
-from pretrain.weights import penalties
 
 
 class L2Init(Method):
@@ -63,4 +63,4 @@ class L2Init(Method):
     def after_backward(self, ctx: Context) -> None:
         if self.lam:
             strength = self.lam if self.half else 2 * self.lam
-            penalties.pull_to_anchors(ctx, penalties.stored_anchors(ctx), strength)
+            penalties.pull(ctx, penalties.stored_anchors(ctx), strength)

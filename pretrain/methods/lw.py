@@ -48,7 +48,7 @@ from fsbench.backbones import architectures
 from fsbench.backbones.architectures import below
 from fsbench.core.errors import UsageError
 from pretrain.method import Method, require_rounds
-from pretrain.methods.rescale import restore_sizes
+from pretrain.methods.rescale import measure_size, restore_sizes
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
 from pretrain.training.context import Context, ParameterGroup
 from pretrain.training.validation import eval_mode, module_outputs, use_batch_statistics
@@ -157,9 +157,7 @@ class Lw(Method):
 
     def setup(self, ctx: Context) -> None:
         names = self._rescaled_names(ctx)
-        ctx.memory["norms"] = {
-            n: surgery.frobenius_norm(surgery.get_weight(ctx.model, n)) for n in names
-        }
+        ctx.memory["norms"] = {n: measure_size(surgery.get_weight(ctx.model, n)) for n in names}
         if self.normalize:
             depth = len(ctx.roles.blocks)
             ends = {ctx.roles.blocks[k - 1][-1]: () for k in self._schedule(ctx) if 0 < k <= depth}

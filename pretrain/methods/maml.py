@@ -24,9 +24,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pretrain.meta import l2l
-from pretrain.meta.learner import InnerLoop, TaskImages
+from pretrain.training import l2l
 from pretrain.training.context import Context
+from pretrain.training.episodes import InnerLoop, TaskImages
 
 
 class Maml(InnerLoop):

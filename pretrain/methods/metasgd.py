@@ -25,9 +25,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from pretrain.meta import l2l
-from pretrain.meta.learner import InnerLoop, TaskImages
+from pretrain.training import l2l
 from pretrain.training.context import Context, ParameterGroup
+from pretrain.training.episodes import InnerLoop, TaskImages
 
 PREFIX = "rate."
 """Of the names of the step sizes in the memory of the run."""

@@ -53,11 +53,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fsbench.core.errors import UsageError
+from pretrain.bases import init_scales
+from pretrain.bases.init_scales import KERNELS, NORMS, SCALED, ScaleOptimizer, ScaleSearch
 from pretrain.recipes.recipe import PaperRecipe, Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.context import Context
-from pretrain.weights import init_scales
-from pretrain.weights.init_scales import KERNELS, NORMS, SCALED, ScaleOptimizer, ScaleSearch
 
 Objective = Literal["gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt"]
 PROBES = 2

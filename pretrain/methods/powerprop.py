@@ -25,15 +25,15 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from pretrain.methods.weight_compander import cifar_rows
-from pretrain.recipes.recipe import Neutral
-from pretrain.training.context import Context
-from pretrain.weights.parametrizations import Elementwise, WeightMap
-from pretrain.weights.reparametrization import (
+from pretrain.bases.reparametrization import (
     ElementwiseReparametrization,
     is_adaptive,
     layer_modules,
 )
+from pretrain.methods.weight_compander import cifar_rows
+from pretrain.recipes.recipe import Neutral
+from pretrain.training.context import Context
+from pretrain.weights.parametrizations import Elementwise, WeightMap
 
 
 class PowerMap(Elementwise):

@@ -27,18 +27,19 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from pretrain.bases import masks
 from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import masks, surgery
+from pretrain.weights import surgery
 
 Statistic = Literal["norm", "std"]
 
 
-def measure_size(weight: Tensor, statistic: Statistic) -> float:
+def measure_size(weight: Tensor, statistic: Statistic = "norm") -> float:
     """Return the Frobenius norm or the standard deviation (no correction) of a kernel."""
     if statistic == "norm":
-        return surgery.frobenius_norm(weight)
+        return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
     return float(torch.std(weight.detach().double(), correction=0))
 
 

@@ -30,11 +30,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from pretrain.bases import penalties
 from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import penalties, surgery
+from pretrain.weights import surgery
 
 
 class ShrinkPerturb(StageMethod):

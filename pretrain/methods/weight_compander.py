@@ -39,15 +39,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
-from pretrain.recipes.recipe import Neutral, PaperRecipe, PublishedFigure, Recipe
-from pretrain.training.context import Context
-from pretrain.weights.parametrizations import Elementwise, WeightMap
-from pretrain.weights.reparametrization import (
+from pretrain.bases.reparametrization import (
     ElementwiseReparametrization,
     is_adaptive,
     iterate_maps,
     layer_modules,
 )
+from pretrain.recipes.recipe import Neutral, PaperRecipe, PublishedFigure, Recipe
+from pretrain.training.context import Context
+from pretrain.weights.parametrizations import Elementwise, WeightMap
 
 MARGIN = 1e-3
 """Weights are clamped to (1 - MARGIN) of a bounded range before the inverse is taken."""

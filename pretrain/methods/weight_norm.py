@@ -26,11 +26,11 @@ from typing import ClassVar, Literal, cast
 import torch
 from torch import Tensor
 
+from pretrain.bases.reparametrization import Reparametrization, layer_modules
 from pretrain.methods.weight_compander import cifar_rows
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
 from pretrain.weights.parametrizations import Originals, WeightMap
-from pretrain.weights.reparametrization import Reparametrization, layer_modules
 
 PARALLEL = 1e-6
 """Directions whose cosine is within this of 1 are the same."""

@@ -25,10 +25,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from pretrain.bases import masks
 from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import masks
 
 
 class Wels(RoundMethod):

@@ -460,7 +460,7 @@ class Recipe(Frozen):
         Raises UsageError for text that is no assignment and for values that do not fit, UnknownName
         with the nearest field for unknown fields.
         """
-        return self.replace(parse_overrides(assignments))
+        return self.replace(dict(split_assignments(assignments, "field=value")))
 
     def replace(self, values: Mapping[str, object]) -> "Recipe":
         """Return a recipe with these fields replaced; the values need not be text."""
@@ -492,11 +492,6 @@ class Recipe(Frozen):
             settings = type(method).model_fields.items()
             fields |= {f"{method.name}.{name}": field for name, field in settings}
         return {name: Annotated[field.annotation, field] for name, field in fields.items()}
-
-
-def parse_overrides(assignments: Iterable[str]) -> dict[str, object]:
-    """Return `field=value` texts as field -> text. Raises UsageError if one is no assignment."""
-    return dict(split_assignments(assignments, "field=value"))
 
 
 def convert_value(name: str, kind: Any, value: object) -> object:

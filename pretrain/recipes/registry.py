@@ -6,14 +6,14 @@ same scale is the control: same plan, same steps, same batches and initial weigh
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.registry import CODE
 from fsbench.core.specs import SourceSubset
 from pretrain.recipes.plan import Plan
-from pretrain.recipes.recipe import METHODS, MethodSettings, PaperRecipe, PublishedFigure, Recipe
+from pretrain.recipes.recipe import METHODS, MethodSettings, PaperRecipe, Recipe
 
 BASES: Mapping[str, Mapping[str, Any]] = {
     # SEAL, section 4.1 and official config.py: ten generations of 160 epochs
@@ -108,61 +108,48 @@ def build_recipe(
     return draft.replace(fields)
 
 
-class RecipeRegistry:
-    """Recipes by full name, built when they are loaded."""
-
-    @cached_property
-    def _parts(self) -> dict[str, tuple[type[MethodSettings], Mapping[str, object]]]:
-        """Method and overrides of every recipe."""
-        parts: dict[str, tuple[type[MethodSettings], Mapping[str, object]]] = {}
-        for name, method in METHODS.usable()[0].items():
-            parts |= {
-                f"{scale}/{name}": (method, overrides)
-                for scale, overrides in scaled(method).items()
-            }
-            parts |= {f"paper/{row.name}": (method, row.overrides) for row in method.PAPER}
-        return parts
-
-    def names(self) -> tuple[str, ...]:
-        """Return the full names of all recipes."""
-        return tuple(sorted(self._parts))
-
-    def load(self, name: str) -> Recipe:
-        """Return a recipe. Raises UsageError for a name without scale, UnknownName for others."""
-        if name in self._parts:
-            return build_recipe(name, *self._parts[name])
-        if (method := name.rpartition("/")[2]) in METHODS.plugins():
-            METHODS.load(method)  # raises why the plug-in has no recipes
-        full = [full_name for full_name in self.names() if full_name.split("/")[1] == name.lower()]
-        if full:
-            raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
-        raise UnknownName("recipe", name, self.names())
-
-    def paper_row(self, name: str) -> PaperRecipe | None:
-        """Return the paper's row of a recipe; None at the other scales."""
-        rows = (row for _, method in METHODS.items() for row in method.PAPER)
-        return next((row for row in rows if name == f"paper/{row.name}"), None)
-
-    def evaluation_size(self, name: str) -> int | None:
-        """Return the resolution (px) at which the study of a recipe evaluates its networks.
-
-        None where it states none: then it is that of training, see `BackboneFacts.auto_size`.
-        """
-        row = self.paper_row(name)
-        return EVALUATION_SIZES.get(row.paper) if row else None
-
-    def figures(self, name: str) -> tuple[PublishedFigure, ...]:
-        """Return the accuracies that papers print for the recipe."""
-        row = self.paper_row(name)
-        return row.figures if row else ()
+@cache
+def _recipe_parts() -> dict[str, tuple[type[MethodSettings], Mapping[str, object]]]:
+    """Return method and overrides of every recipe by full name."""
+    parts: dict[str, tuple[type[MethodSettings], Mapping[str, object]]] = {}
+    for name, method in METHODS.usable()[0].items():
+        parts |= {
+            f"{scale}/{name}": (method, overrides) for scale, overrides in scaled(method).items()
+        }
+        parts |= {f"paper/{row.name}": (method, row.overrides) for row in method.PAPER}
+    return parts
 
 
-RECIPES = RecipeRegistry()
+def recipe_names() -> tuple[str, ...]:
+    """Return the full names of all recipes."""
+    return tuple(sorted(_recipe_parts()))
 
 
 def load_recipe(name: str) -> Recipe:
-    """Return the recipe called `name`, e.g. `pilot/seal`."""
-    return RECIPES.load(name)
+    """Return a recipe, e.g. `pilot/seal`. Raises UsageError without a scale, UnknownName."""
+    if name in _recipe_parts():
+        return build_recipe(name, *_recipe_parts()[name])
+    if (method := name.rpartition("/")[2]) in METHODS.plugins():
+        METHODS.load(method)  # raises why the plug-in has no recipes
+    full = [full_name for full_name in recipe_names() if full_name.split("/")[1] == name.lower()]
+    if full:
+        raise UsageError(f"'{name}' names no scale", fix=f"choose one of {', '.join(full)}")
+    raise UnknownName("recipe", name, recipe_names())
+
+
+def find_paper_row(name: str) -> PaperRecipe | None:
+    """Return the paper's row of a recipe; None at the other scales."""
+    rows = (row for _, method in METHODS.items() for row in method.PAPER)
+    return next((row for row in rows if name == f"paper/{row.name}"), None)
+
+
+def evaluation_size(name: str) -> int | None:
+    """Return the resolution (px) at which the study of a recipe evaluates its networks.
+
+    None where it states none: then it is that of training, see `BackboneFacts.auto_size`.
+    """
+    row = find_paper_row(name)
+    return EVALUATION_SIZES.get(row.paper) if row else None
 
 
 def compose_methods(

@@ -196,7 +196,7 @@ class Context:
         official codes is for kernels only.
         """
         with self.stream("redraw"):
-            drawn = surgery.draw_initial(self.architecture, self.classes, self.recipe.width)
+            drawn = dict(self.architecture.build(self.classes, self.recipe.width).state_dict())
             if self.recipe.redraw == "kaiming_uniform_sqrt5":
                 drawn |= {
                     n: surgery.kaiming_uniform_sqrt5(drawn[n]) for n in names if drawn[n].ndim > 1

@@ -22,9 +22,9 @@ from fsbench.core import process, seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.progress import WorkEstimate
 from fsbench.data.source import SourceDataset
-from pretrain.meta.learner import meta_learner_of
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.training.context import Context
+from pretrain.training.episodes import meta_learner_of
 from pretrain.training.factory import build_context
 from pretrain.training.validation import autocast
 

@@ -13,12 +13,12 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError
 from fsbench.data.source import SourceDataset
-from pretrain.meta.learner import EpisodeLoader
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader
 from pretrain.training.context import Context, Rewrite
 from pretrain.training.distributed import require_enough_images
+from pretrain.training.episodes import EpisodeLoader
 
 
 def add_dropout(head: nn.Module, rate: float) -> None:

@@ -44,7 +44,6 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, StopRequest, hold_signals
 from fsbench.core.progress import SILENT, Advance, Reporter
 from fsbench.data.source import SourceDataset
-from pretrain.meta.learner import EpisodicValidation
 from pretrain.recipes import schedules
 from pretrain.recipes.recipe import Recipe, fit_round_steps
 from pretrain.recipes.schedules import PlateauSchedule
@@ -54,6 +53,7 @@ from pretrain.training.checkpoint import pack_state, unpack_state
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import backward, check_ranks_agree, copy_first_rank
+from pretrain.training.episodes import EpisodicValidation
 from pretrain.training.factory import build_context, deterministic_kernels
 from pretrain.training.run_folder import (
     log_line,
@@ -69,11 +69,7 @@ CHECKPOINT_SECONDS = 60.0
 GPU_CHECK_STEPS = 25
 """Steps between checks of the loss on a GPU, where every check waits for the device."""
 
-Observer = Callable[["Context"], None]
-
-
-def ignore(ctx: Context) -> None:
-    """Do nothing."""
+Observer = Callable[[Context], object]
 
 
 def train_recipe(
@@ -83,7 +79,7 @@ def train_recipe(
     *,
     device: str = "cpu",
     report: Reporter = SILENT,
-    watch: Observer = ignore,
+    watch: Observer = lambda ctx: None,
 ) -> Path:
     """Train a recipe in the folder `out`, or resume there, and return the folder.
 
@@ -112,11 +108,12 @@ class Trainer:
         out: Path,
         device: torch.device,
         report: Reporter,
-        watch: Observer = ignore,
+        watch: Observer = lambda ctx: None,
         ranks: Ranks = ALONE,
     ) -> None:
         self.recipe, self.source, self.out, self.ranks = recipe, source, out, ranks
-        self.report, self.watch = (report, watch) if ranks.first else (SILENT, ignore)
+        self.watch: Observer = watch if ranks.first else lambda ctx: None
+        self.report = report if ranks.first else SILENT
         self.journal = (run_folder.RunLogs if ranks.first else run_folder.DiscardedLogs)(out)
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)

@@ -7,7 +7,7 @@ last, so its presence means that the run is complete; `run:DIR` loads it as a ba
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,14 @@ from fsbench.core.io import write_atomic
 from fsbench.core.progress import Reporter
 from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset, Split
-from pretrain.meta.learner import describe_episodes
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
-from pretrain.recipes.registry import RECIPES
+from pretrain.recipes.registry import evaluation_size
 from pretrain.training.checkpoint import write_tensors
 from pretrain.training.context import Context
 from pretrain.training.cost import TrainingCost
 from pretrain.training.distributed import describe_rank_effects
+from pretrain.training.episodes import describe_episodes
 from pretrain.training.validation import count_classified
 
 TEST_BLOCK = 1000
@@ -55,26 +55,19 @@ def claim_folder(
 
     Raises UsageError if it contains another run, FsbenchError if another process trains in it.
     """
-    with lock_folder(folder, recipe, source) if ranks.first else nullcontext():
+    with ExitStack() as stack:
+        if ranks.first:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                stack.enter_context(FileLock(folder / ".lock", timeout=0))
+            except Timeout as error:
+                raise FsbenchError(
+                    f"another process is training in {folder}", fix="wait for it, or use another -o"
+                ) from error
+            check_identity(folder, recipe, source)
         ranks.wait()
         yield
         ranks.wait()
-
-
-@contextmanager
-def lock_folder(folder: Path, recipe: Recipe, source: SourceDataset) -> Iterator[None]:
-    """Lock the folder for this process and check its identity. Raises as `claim_folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise FsbenchError(
-            f"another process is training in {folder}", fix="wait for it, or use another -o"
-        ) from error
-    with lock:
-        check_identity(folder, recipe, source)
-        yield
 
 
 def check_identity(folder: Path, recipe: Recipe, source: SourceDataset) -> None:
@@ -212,16 +205,12 @@ def summarize_rounds(log: Iterable[LogLine]) -> list[dict[str, Any]]:
     return rounds
 
 
-def stage_accuracies(rounds: Iterable[LogLine]) -> list[float | None]:
-    """Return the validation accuracy (fraction) after every stage; None if not measured."""
-    return list({r["stage"]: r["val_accuracy"] for r in rounds}.values())
-
-
 def run_record(
     ctx: Context, source: SourceDataset, rounds: list[dict[str, Any]], cost: TrainingCost
 ) -> dict[str, Any]:
-    """rounds: as pretrain/training/run_folder.py gives them; cost: of all parts of the run."""
-    recipe, accuracies, episodic = ctx.recipe, stage_accuracies(rounds), {}
+    """Return the record of a finished run; rounds: see `summarize_rounds`."""
+    recipe, episodic = ctx.recipe, {}
+    accuracies = list({r["stage"]: r["val_accuracy"] for r in rounds}.values())
     measured = {
         f"{m.name}.{what}": value
         for m in recipe.methods
@@ -246,7 +235,7 @@ def run_record(
         "normalizers": architectures.normalizer_shapes(ctx.model),
         "n_classes": ctx.classes,
         "input_size": recipe.input_size,
-        "evaluation_size": RECIPES.evaluation_size(recipe.name),
+        "evaluation_size": evaluation_size(recipe.name),
         "mean": list(source.mean),
         "std": list(source.std),
         "source": source.name,

@@ -171,9 +171,14 @@ class EpochSums:
 
 
 @contextmanager
-def use_batch_statistics(model: nn.Module) -> Iterator[None]:
-    """Let batch norm in training mode use batch statistics without updating the running ones."""
+def use_batch_statistics(model: nn.Module, everywhere: bool = False) -> Iterator[None]:
+    """Let batch norm in training mode use batch statistics without updating the running ones.
+
+    everywhere: put all batch norm in training mode, for `eval_mode` around it to restore.
+    """
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
+    for norm in norms if everywhere else ():
+        norm.train()
     tracked = [norm.track_running_stats for norm in norms]
     for norm in norms:
         norm.track_running_stats = norm.track_running_stats and not norm.training

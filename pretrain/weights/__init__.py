@@ -1,1 +1,1 @@
-"""Operations on weights: surgery, masks, scaling, parametrizations, penalties."""
+"""Operations on the weights of a network: surgery by name, and reparametrizing maps."""

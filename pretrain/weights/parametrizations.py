@@ -94,9 +94,3 @@ def assign_weight(module: nn.Module, leaf: str, weight: Tensor) -> None:
     weight = torch.empty_like(originals[-1]).copy_(weight)
     for original, new in zip(originals, mapping.update(weight, *originals), strict=True):
         original.copy_(new)
-
-
-def count_clamped(module: nn.Module, leaf: str = "weight") -> int:
-    """Return the number of elements that a bounded map has moved into its range so far."""
-    mapped = find_map(module, leaf)
-    return int(getattr(mapped[0], "clamped", 0)) if mapped else 0

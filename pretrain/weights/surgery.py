@@ -59,9 +59,8 @@ def trained_names(model: nn.Module, name: str) -> tuple[str, ...]:
 def total_clamped(model: nn.Module, names: Iterable[str]) -> int:
     """Return how many elements of these tensors a bounded map has moved into its range so far."""
     owners = (name.rpartition(".") for name in names)
-    return sum(
-        parametrizations.count_clamped(model.get_submodule(o), leaf) for o, _, leaf in owners
-    )
+    maps = (parametrizations.find_map(model.get_submodule(o), leaf) for o, _, leaf in owners)
+    return sum(int(getattr(mapped[0], "clamped", 0)) for mapped in maps if mapped)
 
 
 def split_parameters(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -79,20 +78,10 @@ def kernel_names(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str,
     return tuple(f"{layer}.weight" for layer in layers if layer in owners)
 
 
-def draw_initial(architecture: Architecture, classes: int, width: int | None) -> dict[str, Tensor]:
-    """Return the tensors of a newly built network, drawn from the current random stream."""
-    return dict(architecture.build(classes, width).state_dict())
-
-
 def plain_names(architecture: Architecture, classes: int, width: int | None) -> tuple[str, ...]:
     """Return the names of all tensors of the plain network, in the order of registration."""
     with torch.device("meta"):
         return tuple(architecture.build(classes, width).state_dict())
-
-
-def frobenius_norm(weight: Tensor) -> float:
-    """Return the Frobenius norm, accumulated in float64."""
-    return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64))
 
 
 def kaiming_uniform_sqrt5(kernel: Tensor) -> Tensor:

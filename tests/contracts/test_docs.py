@@ -22,7 +22,7 @@ from typer.main import get_command
 from fsbench import __version__
 from fsbench.cli.main import build
 from leaderboard.methods.board import read_method_boards
-from pretrain.recipes.registry import RECIPES
+from pretrain.recipes.registry import recipe_names
 
 ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "studies" / "pilot"
@@ -203,7 +203,7 @@ def test_commands_and_options_exist(line: str) -> None:
     recipes = {
         word for word in arguments if re.fullmatch(r"(paper|full|pilot|regime|toy)/\w+", word)
     }
-    assert recipes <= set(RECIPES.names()), line
+    assert recipes <= set(recipe_names()), line
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if not PROGRAM.match(line)])

@@ -12,7 +12,7 @@ import pytest
 from support import snapshot
 from support.snapshot import ColumnOutcomes, Difference, compare, digest_outcomes, find_differences
 
-from pretrain.recipes.registry import RECIPES
+from pretrain.recipes.registry import recipe_names
 
 SHOWN = 40
 """Differences that a failure lists."""
@@ -31,7 +31,7 @@ def test_numbers_are_those_of_the_golden_file(section: str) -> None:
 
 def test_every_recipe_has_a_recorded_digest() -> None:
     recorded = json.loads((snapshot.GOLDEN.parent / "recipe_digests.json").read_text("utf8"))
-    assert set(recorded) == set(RECIPES.names())
+    assert set(recorded) == set(recipe_names())
 
 
 def outcomes(**changes: Any) -> ColumnOutcomes:

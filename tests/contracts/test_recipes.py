@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import typer
+from support.pretrain import published_figures
 
 from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
 from fsbench.backbones.networks import load_architecture
@@ -20,7 +21,7 @@ from pretrain.recipes import registry
 from pretrain.recipes.recipe import META, Recipe
 from protocols.analyses import ANALYSES
 
-NAMES = registry.RECIPES.names()
+NAMES = registry.recipe_names()
 every = pytest.mark.parametrize("name", NAMES)
 SCALES = ("full", "pilot", "regime", "toy")
 DIGESTS = Path(__file__).resolve().parents[1] / "golden" / "recipe_digests.json"
@@ -65,10 +66,10 @@ def test_every_method_has_a_recipe_at_every_scale_and_digests_differ() -> None:
 
 @every
 def test_published_figures_are_fractions_under_overrides_that_exist(name: str) -> None:
-    row = registry.RECIPES.paper_row(name)
+    row = registry.find_paper_row(name)
     assert (row is not None) == name.startswith("paper/")
     assert row is None or (row.paper and row.row)
-    for figure in registry.RECIPES.figures(name):
+    for figure in published_figures(name):
         assert 0 < figure.accuracy < 1
         registry.load_recipe(name).override(figure.overrides)
 
@@ -87,7 +88,7 @@ def test_seals_figures_stand_as_printed() -> None:
     assert (seal.lr, seal.momentum, seal.weight_decay) == (0.01, 0.9, 5e-4)
     assert (seal.label_smoothing, seal.input_size, seal.warmup_epochs) == (0.1, 64, 20)
     printed = {
-        n: [f.accuracy for f in registry.RECIPES.figures(f"paper/{n}")]
+        n: [f.accuracy for f in published_figures(f"paper/{n}")]
         for n in METHODS.names()
         if n in ("normal", "llf") or n.startswith("seal")
     }

@@ -20,7 +20,6 @@ from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.tasks import PROTOCOLS, TaskId, head_names, integers
 from fsbench.data.catalog import TARGETS, DataRoots
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import parse_overrides as parse_fields
 
 ODD = st.one_of(
     st.text(max_size=8),
@@ -72,7 +71,7 @@ WORDS = {
     "model": parse_reference,
     "head": lambda text: parse_head_settings([text]),
     "probe": lambda text: parse_probe_settings([text]),
-    "field": lambda text: registry.load_recipe("toy/seal").replace(parse_fields([text])),
+    "field": lambda text: registry.load_recipe("toy/seal").override([text]),
     "recipe": registry.load_recipe,
 }
 ASSIGNED = st.builds(

@@ -24,7 +24,7 @@ from fsbench.backbones.architectures.presets import CIFAR_RESNETS, PRESETS
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError
-from pretrain.recipes.registry import RECIPES
+from pretrain.recipes.registry import load_recipe, recipe_names
 
 CHECKER = "libc_malloc_debug.so.0"
 LAYOUTS = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
@@ -56,8 +56,8 @@ class Case(NamedTuple):
 
 def networks() -> Iterator[tuple[str, int | None, int]]:
     """Yield architecture, width and side (px) of the input."""
-    for name in RECIPES.names():
-        recipe = RECIPES.load(name)
+    for name in recipe_names():
+        recipe = load_recipe(name)
         yield recipe.architecture, recipe.width, recipe.input_size
     for name in (*sorted(PRESETS), *CIFAR_RESNETS):
         for side in {*SIDES, load_architecture(name).input_size}:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from pretrain.meta.learner import MetaLearner, TaskImages, meta_learner_of
 from pretrain.training.batches import Batch
+from pretrain.training.episodes import MetaLearner, TaskImages, meta_learner_of
 from pretrain.training.loop import Trainer
 
 Weights = Mapping[str, Tensor]

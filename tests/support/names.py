@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from support.imports import PACKAGES, ROOT
 
-from pretrain.recipes.registry import RECIPES
+from pretrain.recipes.registry import recipe_names
 
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 QUOTED = re.compile(r"`([^`\n]+)`")
@@ -127,7 +127,7 @@ def exists(path: str, page: Page) -> bool:
     if any(any(home.glob(pattern)) for home in (ROOT, page.home)):
         return True
     recipe = pattern.replace("...", "*") if "/" in pattern else f"{pattern}/*"
-    return any(fnmatchcase(name, recipe) for name in RECIPES.names())
+    return any(fnmatchcase(name, recipe) for name in recipe_names())
 
 
 def dead_data_files(page: Page) -> list[str]:

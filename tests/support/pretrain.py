@@ -17,7 +17,7 @@ from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
 from fsbench.data.cards import DatasetFacts
 from pretrain.recipes import registry
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.recipe import PublishedFigure, Recipe
 from pretrain.training import loop
 from pretrain.training.loop import Trainer, train_recipe
 
@@ -31,6 +31,13 @@ TINY = (
     "plan.epoch_images=16",
 )
 """Two steps an epoch, eight epochs; SEAL ascends in the first epoch of the second round."""
+
+
+def published_figures(name: str) -> tuple[PublishedFigure, ...]:
+    """The accuracies that papers print for a recipe."""
+    row = registry.find_paper_row(name)
+    return row.figures if row else ()
+
 
 TASKS = ("way=2", "shots=1", "queries=1", "val_episodes=2")
 """What makes two tasks of a batch of a meta-learner."""

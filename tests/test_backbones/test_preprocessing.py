@@ -21,7 +21,7 @@ from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec, ImageSpec, KnnSpec, ProbeSpec, choose_resolution
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.data.images import to_array
-from pretrain.recipes.registry import RECIPES
+from pretrain.recipes.registry import evaluation_size, recipe_names
 
 IMAGENET = (0.485, 0.456, 0.406)
 
@@ -215,7 +215,7 @@ def test_the_protocols_resolution_for_networks_of_large_images(
 
 
 def test_recipes_of_the_cross_domain_study_are_evaluated_at_224_px() -> None:
-    sizes = {name: RECIPES.evaluation_size(name) for name in RECIPES.names()}
+    sizes = {name: evaluation_size(name) for name in recipe_names()}
     stated = {name for name, size in sizes.items() if size}
     assert {"paper/seal", "paper/normal", "paper/llf"} <= stated
     assert not [n for n in stated if n.startswith(("toy/", "pilot/", "paper/swr", "paper/study"))]

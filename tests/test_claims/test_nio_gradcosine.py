@@ -126,7 +126,7 @@ def test_a_real_run_is_measured_before_training(kind: str, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("few")
 def test_the_measurement_detects_a_changed_direction(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pretrain.weights import init_scales
+    from pretrain.bases import init_scales
 
     write = init_scales.ScaleOptimizer.write
 

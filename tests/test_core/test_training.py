@@ -34,10 +34,10 @@ def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
 
 
 def test_the_control_of_every_recipe_is_matched_and_plain() -> None:
-    from pretrain.recipes.registry import RECIPES, control_recipe
+    from pretrain.recipes.registry import control_recipe, load_recipe, recipe_names
 
-    for name in RECIPES.names():
-        recipe = RECIPES.load(name)
+    for name in recipe_names():
+        recipe = load_recipe(name)
         ours, plain = (
             Training(recipe=variant.model_dump(mode="json"), **fakes_methods.COSTS)
             for variant in (recipe, control_recipe(recipe))

@@ -7,7 +7,7 @@ from support.episodic import Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.meta.learner import TaskImages
+from pretrain.training.episodes import TaskImages
 
 HEAD = ("fc.weight", "fc.bias")
 

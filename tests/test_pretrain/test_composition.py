@@ -8,7 +8,6 @@ from support.pretrain import lines, source, tiny, weights
 
 from fsbench.core.errors import UnknownName, UsageError
 from pretrain import METHODS
-from pretrain.meta.learner import InnerLoop, MetaLearner
 from pretrain.methods.dsd import Dsd
 from pretrain.methods.powerprop import Powerprop
 from pretrain.recipes import registry
@@ -21,6 +20,7 @@ from pretrain.recipes.recipe import (
     ActingOrder,
     require_composable,
 )
+from pretrain.training.episodes import InnerLoop, MetaLearner
 from pretrain.training.loop import train_recipe
 
 STUDY = ("dsd", "fc", "imp", "kels", "llf", "lw", "wels", "welsr")

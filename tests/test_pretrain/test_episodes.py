@@ -16,11 +16,11 @@ from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import Split
 from fsbench.data.episodes import EpisodeSampler
-from pretrain.meta.learner import EpisodeLoader, TaskImages, meta_learner_of
 from pretrain.recipes import registry
 from pretrain.recipes.plan import Stage, TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
+from pretrain.training.episodes import EpisodeLoader, TaskImages, meta_learner_of
 from pretrain.training.loop import train_recipe
 
 CPU = torch.device("cpu")

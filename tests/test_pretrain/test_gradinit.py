@@ -11,15 +11,15 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.seeding import torch_generator
-from pretrain.methods.gradinit import Gradinit, compute_step_objective, learn_step_scales
-from pretrain.training.batches import Batch
-from pretrain.weights.init_scales import (
+from pretrain.bases.init_scales import (
     KERNELS,
     NORMS,
     ScaleOptimizer,
     parameters_by_kind,
     search_mode,
 )
+from pretrain.methods.gradinit import Gradinit, compute_step_objective, learn_step_scales
+from pretrain.training.batches import Batch
 
 Halves = tuple[Batch, Batch, Batch]
 

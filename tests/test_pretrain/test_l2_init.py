@@ -8,9 +8,9 @@ from support.pretrain import epochs, tiny, trainer
 from torch import Tensor
 
 from fsbench.core.errors import UsageError
+from pretrain.bases import penalties
 from pretrain.recipes import plan
 from pretrain.training.loop import Trainer
-from pretrain.weights import penalties
 
 
 def parameters(made: Trainer) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
-from pretrain.meta import l2l
+from pretrain.training import l2l
 
 present = pytest.mark.skipif(
     find_spec("learn2learn") is None, reason="learn2learn is not installed: run `make meta`"
@@ -109,7 +109,7 @@ def test_importing_it_prints_nothing(
 
 def test_no_other_file_imports_learn2learn() -> None:
     importers = {name for name, path in modules().items() if "learn2learn" in imported(path)}
-    assert importers == {"pretrain.meta.l2l"}
+    assert importers == {"pretrain.training.l2l"}
 
 
 def imported(path: Path) -> set[str]:

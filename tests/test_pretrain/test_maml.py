@@ -8,7 +8,7 @@ from support.episodic import Answers, Prepared, Weights, close, logits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.meta.learner import TaskImages
+from pretrain.training.episodes import TaskImages
 
 SETTINGS = ("maml.steps=2", "maml.inner_lr=0.3")
 

@@ -10,7 +10,7 @@ from support.pretrain import tiny, trainer
 from torch import nn
 
 from fsbench.core.seeding import torch_generator
-from pretrain.weights import masks
+from pretrain.bases import masks
 
 parts = st.integers(0, 100).map(lambda percent: percent / 100)
 

@@ -9,8 +9,8 @@ from support.pretrain import killed_at, source, tiny, trainer, weights
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pretrain.meta.learner import TaskImages
 from pretrain.training import checkpoint
+from pretrain.training.episodes import TaskImages
 from pretrain.training.loop import train_recipe
 
 RATE = "rate."

@@ -14,6 +14,14 @@ from torch.nn import functional
 
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.seeding import stream, torch_generator
+from pretrain.bases.init_scales import (
+    KERNELS,
+    NORMS,
+    ScaleOptimizer,
+    gradients_of,
+    parameters_by_kind,
+    search_mode,
+)
 from pretrain.methods.nio import (
     Nio,
     Objective,
@@ -28,14 +36,6 @@ from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.loop import train_recipe
-from pretrain.weights.init_scales import (
-    KERNELS,
-    NORMS,
-    ScaleOptimizer,
-    gradients_of,
-    parameters_by_kind,
-    search_mode,
-)
 
 OBJECTIVES: tuple[Objective, ...] = ("gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt")
 BN = nn.modules.batchnorm._BatchNorm

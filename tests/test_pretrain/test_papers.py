@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.pretrain import published_figures
 from typer.testing import CliRunner
 
 from fsbench.api import listing
@@ -83,17 +84,15 @@ def test_the_table_stands_as_printed(table: tuple[str, str]) -> None:
 
 def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
     allowed = {f"paper/{name}" for table in PRINTED.values() for name in table}
-    names = [
-        n for n in registry.RECIPES.names() if registry.load_recipe(n).source == "tinyimagenet"
-    ]
-    assert {n for n in names if registry.RECIPES.figures(n)} == allowed
+    names = [n for n in registry.recipe_names() if registry.load_recipe(n).source == "tinyimagenet"]
+    assert {n for n in names if published_figures(n)} == allowed
 
 
 @pytest.mark.parametrize("endings", SMALL_SOURCES)
 def test_the_columns_on_mnist_and_cifar_stand_as_printed(endings: tuple[str, ...]) -> None:
     for row, percent in SMALL_SOURCES[endings].items():
         names = [f"paper/{row}_{ending}" for ending in endings[: len(percent)]]
-        figures = [figure for name in names for figure in registry.RECIPES.figures(name)]
+        figures = [figure for name in names for figure in published_figures(name)]
         assert [round(100 * figure.accuracy, 2) for figure in figures] == list(percent)
         for name in names:
             recipe = registry.load_recipe(name)
@@ -108,9 +107,9 @@ def test_no_other_recipe_claims_a_number_on_mnist_or_cifar() -> None:
         for row, percent in rows.items()
         for ending in endings[: len(percent)]
     }
-    sources = {n: registry.load_recipe(n).source for n in registry.RECIPES.names()}
+    sources = {n: registry.load_recipe(n).source for n in registry.recipe_names()}
     small = [n for n, source in sources.items() if source in ("mnist", "cifar10", "cifar100")]
-    assert {n for n in small if registry.RECIPES.figures(n)} == expected
+    assert {n for n in small if published_figures(n)} == expected
     assert len(small) - len(expected) == 7 * 3 * 4 + 2, "curves on four columns, NIO's figures"
 
 
@@ -118,7 +117,7 @@ def test_three_generations_are_the_long_recipe_cut() -> None:
     for name in ("normal_long", "llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"):
         rounds = [
             registry.load_recipe(f"paper/{name}").override(figure.overrides).plan.rounds
-            for figure in registry.RECIPES.figures(f"paper/{name}")
+            for figure in published_figures(f"paper/{name}")
         ]
         assert rounds == [3, 10]
     assert registry.load_recipe("paper/normal").plan.rounds == 1
@@ -127,7 +126,7 @@ def test_three_generations_are_the_long_recipe_cut() -> None:
 @pytest.mark.parametrize("setting", ["warm_start", "continual_full", "continual_limited"])
 def test_every_curve_has_a_recipe(setting: str) -> None:
     for name in CURVES:
-        row = registry.RECIPES.paper_row(f"paper/{name}_{setting}")
+        row = registry.find_paper_row(f"paper/{name}_{setting}")
         assert row
         assert row.row == f"Figures 2 to 4, {setting.replace('_', '-')}"
 
@@ -157,7 +156,7 @@ def test_json_holds_every_figure() -> None:
 
 
 def test_redraws_of_the_papers_rows_follow_the_code_that_made_their_figures() -> None:
-    redraws = {n: registry.load_recipe(n).redraw for n in registry.RECIPES.names()}
+    redraws = {n: registry.load_recipe(n).redraw for n in registry.recipe_names()}
     coded = {name for name, law in redraws.items() if law == "kaiming_uniform_sqrt5"}
     assert coded == {"paper/llf", "paper/seal_reinit"}
 

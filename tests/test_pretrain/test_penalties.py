@@ -4,8 +4,8 @@ import torch
 from support.rules import build, context, images
 from torch import Tensor, nn
 
+from pretrain.bases import penalties
 from pretrain.training.context import Context
-from pretrain.weights import penalties
 
 
 def with_gradients(*, weight_norm: bool = False) -> Context:
@@ -23,7 +23,7 @@ def gradients(ctx: Context) -> dict[str, Tensor]:
 
 def test_pulling_to_zero_is_the_gradient_of_half_the_square() -> None:
     ours, theirs = with_gradients(), with_gradients()
-    penalties.pull_to_zero(ours, list(ours.parameters), 0.3)
+    penalties.pull(ours, dict.fromkeys(ours.parameters), 0.3)
     sum(0.15 * p.square().sum() for p in theirs.parameters.values()).backward()  # type: ignore[union-attr]
     torch.testing.assert_close(gradients(ours), gradients(theirs))
 
@@ -31,7 +31,7 @@ def test_pulling_to_zero_is_the_gradient_of_half_the_square() -> None:
 def test_pulling_to_anchors_is_too() -> None:
     ours, theirs = with_gradients(), with_gradients()
     anchors = {n: torch.full_like(p, 0.7) for n, p in ours.parameters.items()}
-    penalties.pull_to_anchors(ours, anchors, 0.3)
+    penalties.pull(ours, anchors, 0.3)
     sum(0.15 * (p - 0.7).square().sum() for p in theirs.parameters.values()).backward()  # type: ignore[union-attr]
     torch.testing.assert_close(gradients(ours), gradients(theirs))
 
@@ -39,23 +39,21 @@ def test_pulling_to_anchors_is_too() -> None:
 def test_at_the_anchor_every_gradient_keeps_its_bits() -> None:
     ctx = with_gradients()
     before = gradients(ctx)
-    penalties.pull_to_anchors(ctx, {n: p.detach().clone() for n, p in ctx.parameters.items()}, 0.3)
+    penalties.pull(ctx, {n: p.detach().clone() for n, p in ctx.parameters.items()}, 0.3)
     assert all(torch.equal(before[n], now) for n, now in gradients(ctx).items())
 
 
 def test_anchors_at_zero_are_the_plain_penalty() -> None:
     ours, theirs = with_gradients(), with_gradients()
-    penalties.pull_to_anchors(
-        ours, {n: torch.zeros_like(p) for n, p in ours.parameters.items()}, 0.3
-    )
-    penalties.pull_to_zero(theirs, list(theirs.parameters), 0.3)
+    penalties.pull(ours, {n: torch.zeros_like(p) for n, p in ours.parameters.items()}, 0.3)
+    penalties.pull(theirs, dict.fromkeys(theirs.parameters), 0.3)
     assert all(torch.equal(gradients(theirs)[n], g) for n, g in gradients(ours).items())
 
 
 def test_a_reparametrized_weight_is_pulled_as_a_whole() -> None:
     ours, theirs = with_gradients(weight_norm=True), with_gradients(weight_norm=True)
     anchor = torch.full((25, 16), 0.7, dtype=torch.float64)
-    penalties.pull_to_anchors(ours, {"fc1.weight": anchor}, 0.3)
+    penalties.pull(ours, {"fc1.weight": anchor}, 0.3)
     layer = theirs.model.get_submodule("fc1")
     (0.15 * (layer.weight - anchor).square().sum()).backward()  # type: ignore[operator]
     torch.testing.assert_close(gradients(ours), gradients(theirs))
@@ -64,5 +62,5 @@ def test_a_reparametrized_weight_is_pulled_as_a_whole() -> None:
 def test_parameters_without_a_gradient_are_left_alone() -> None:
     ctx = with_gradients()
     ctx.parameters["fc.bias"].grad = None
-    penalties.pull_to_zero(ctx, list(ctx.parameters), 0.3)
+    penalties.pull(ctx, dict.fromkeys(ctx.parameters), 0.3)
     assert ctx.parameters["fc.bias"].grad is None

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from support.pretrain import published_figures
 
 from pretrain.recipes import registry, reinit_study
 from pretrain.recipes.plan import TrainingClock
@@ -15,11 +16,11 @@ NAMES = [f"paper/study_{network}{end}" for network in BLOCKS for end in ENDS]
 
 
 def test_twelve_recipes_hold_432_figures() -> None:
-    assert {n for n in registry.RECIPES.names() if n.startswith("paper/study_")} == set(NAMES)
-    figures = [figure for name in NAMES for figure in registry.RECIPES.figures(name)]
+    assert {n for n in registry.recipe_names() if n.startswith("paper/study_")} == set(NAMES)
+    figures = [figure for name in NAMES for figure in published_figures(name)]
     assert len(figures) == 432
     assert set(Counter(figure.at for figure in figures).values()) == {12}
-    rows = {row.row for name in NAMES if (row := registry.RECIPES.paper_row(name))}
+    rows = {row.row for name in NAMES if (row := registry.find_paper_row(name))}
     assert rows == {f"Table 2, {network}, {s}" for network in BLOCKS for s in ENDS.values()}
 
 
@@ -33,7 +34,7 @@ def test_twelve_recipes_hold_432_figures() -> None:
     ],
 )
 def test_figures_stand_as_printed(name: str, at: str, percent: float, source: str | None) -> None:
-    figure = {figure.at: figure for figure in registry.RECIPES.figures(name)}[at]
+    figure = {figure.at: figure for figure in published_figures(name)}[at]
     assert figure.accuracy == pytest.approx(percent / 100)
     assert figure.overrides == ((f"source={source}",) if source else ())
 

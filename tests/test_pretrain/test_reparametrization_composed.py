@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.pretrain import epochs, lines, source, tiny, trainer
+from support.pretrain import epochs, lines, published_figures, source, tiny, trainer
 
 from fsbench.core.errors import UsageError
 from pretrain import METHODS
@@ -49,4 +49,4 @@ def test_all_are_registered_with_their_hooks() -> None:
     assert {"weight_compander", "powerprop", "weight_norm"} <= set(METHODS.names())
     control = registry.load_recipe("paper/weight_compander_control")
     assert control.methods[0].model_dump()["function"] == "identity"
-    assert [f.accuracy for f in registry.RECIPES.figures(control.name)] == [0.6508]
+    assert [f.accuracy for f in published_figures(control.name)] == [0.6508]

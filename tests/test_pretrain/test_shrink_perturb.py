@@ -9,8 +9,8 @@ from support.pretrain import killed_at, lines, source, tiny, train_recipe, weigh
 from support.stages import Event, at_new_data
 
 from fsbench.core.errors import UsageError
+from pretrain.bases import penalties
 from pretrain.recipes import plan
-from pretrain.weights import penalties
 
 
 def parameters(event: Event) -> set[str]:

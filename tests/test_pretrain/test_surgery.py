@@ -81,7 +81,7 @@ def test_kernels_are_convolutions_and_linear_layers_of_a_part(model: nn.Module) 
 def test_redrawn_kernels_follow_the_initial_law_and_the_codes_option_its_own() -> None:
     name, fan_in = "layer4.0.conv2.weight", 64 * 9
     with stream("law", 1):
-        fresh = surgery.draw_initial(TOY, 4, 8)[name]
+        fresh = TOY.build(4, 8).state_dict()[name]
         code = surgery.kaiming_uniform_sqrt5(fresh)
     sigma, bound = (2 / fan_in) ** 0.5, fan_in**-0.5
     assert kstest(fresh.flatten().numpy(), "norm", args=(0, sigma)).pvalue > 0.01

@@ -1,6 +1,7 @@
 """The soft-weight-rescaling paper's rows: protocol, coefficients and figures as printed."""
 
 import pytest
+from support.pretrain import published_figures
 
 from pretrain.recipes import registry, swr_study
 from pretrain.recipes.plan import Stage
@@ -17,8 +18,8 @@ TABLE_5 = {
 
 @pytest.mark.parametrize(("row", "accuracy"), [*TABLE_1.items(), *TABLE_5.items()])
 def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
-    (figure,) = registry.RECIPES.figures(f"paper/{row}")
-    printed = registry.RECIPES.paper_row(f"paper/{row}")
+    (figure,) = published_figures(f"paper/{row}")
+    printed = registry.find_paper_row(f"paper/{row}")
     assert printed
     table = "Table 1" if row in TABLE_1 else "Table 5"
     assert (printed.paper, printed.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
@@ -54,7 +55,7 @@ def test_scenario_rows_train_100_epochs_a_stage() -> None:
 
 def test_the_papers_rows_follow_its_printed_bias_rule_and_others_the_corrected_one() -> None:
     """Their figures were made by code with `l >= k` (Algorithm 1)."""
-    names = [n for n in registry.RECIPES.names() if n.split("/")[1].startswith("swr")]
+    names = [n for n in registry.recipe_names() if n.split("/")[1].startswith("swr")]
     literal = {name: dict(registry.load_recipe(name).methods[0])["paper_literal"] for name in names}
     assert literal == {name: name.startswith("paper/") for name in names}
     assert len(names) == 6 * 5 + 8

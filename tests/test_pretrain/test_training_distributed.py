@@ -17,7 +17,6 @@ from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks, open_ranks
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import SILENT
-from pretrain.meta.learner import EpisodeLoader
 from pretrain.recipes.plan import TrainingClock
 from pretrain.training import factory
 from pretrain.training.batches import BatchLoader
@@ -27,6 +26,7 @@ from pretrain.training.distributed import (
     describe_rank_effects,
     require_enough_images,
 )
+from pretrain.training.episodes import EpisodeLoader
 from pretrain.training.loop import Trainer
 from pretrain.training.run_folder import machine_facts, warn_if_bits_may_differ
 

@@ -18,7 +18,7 @@ it falls to chance (toy/maml: 24 % against 38 %); `val_norm=batch` measures as t
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -27,20 +27,19 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.source import SourceDataset
-from pretrain.meta import l2l
-from pretrain.meta.l2l import AdaptedCopy
 from pretrain.method import Method
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import ActingOrder, Neutral, Recipe
+from pretrain.training import l2l
 from pretrain.training.batches import Batch, BatchLoader
 from pretrain.training.context import Context
+from pretrain.training.l2l import AdaptedCopy
 from pretrain.training.validation import Validation, autocast, eval_mode, use_batch_statistics
 
 OUTER_LOOP: Mapping[str, object] = {
@@ -267,22 +266,13 @@ class EpisodicValidation(Validation):
     def measure(self, ctx: Context) -> float:
         """Return the mean accuracy on the queries of a task."""
         ctx.acting = self.learner.name
-        with eval_mode(ctx.model), self._norm(ctx), autocast(self.recipe, self.device):
+        with eval_mode(ctx.model), autocast(self.recipe, self.device), ExitStack() as stack:
+            if self.learner.val_norm == "batch":
+                stack.enter_context(use_batch_statistics(ctx.model, everywhere=True))
             tasks = range(self.ranks.rank, self.learner.val_episodes, self.ranks.size)
             correct = sum(int(n) for n in [self._count_correct(ctx, i) for i in tasks])
         total = self.ranks.total(correct, self.device)
         return total / (self.learner.val_episodes * self.queries)
-
-    @contextmanager
-    def _norm(self, ctx: Context) -> Iterator[None]:
-        """Use batch statistics in batch norm for the block, if the method's val_norm says so."""
-        if self.learner.val_norm == "batch":
-            for norm in (m for m in ctx.model.modules() if isinstance(m, _BatchNorm)):
-                norm.train()
-            with use_batch_statistics(ctx.model):
-                yield
-        else:
-            yield
 
     def _count_correct(self, ctx: Context, i: int) -> torch.Tensor:
         """Return the number of correctly classified queries of task i."""

@@ -16,18 +16,8 @@ from pretrain.training.context import Context
 from pretrain.weights import surgery
 
 
-def pull_to_zero(ctx: Context, names: Iterable[str], lam: float) -> None:
-    """Add lam w to the gradients of these effective tensors, if they are trained."""
-    _pull(ctx, dict.fromkeys(names), lam)
-
-
-def pull_to_anchors(ctx: Context, anchors: Mapping[str, Tensor], lam: float) -> None:
-    """Add lam (w - anchor) to the gradients of the anchored effective tensors."""
-    _pull(ctx, anchors, lam)
-
-
-def _pull(ctx: Context, anchors: Mapping[str, Tensor | None], lam: float) -> None:
-    """Add lam (w - anchor) to gradients, lam w where the anchor is None."""
+def pull(ctx: Context, anchors: Mapping[str, Tensor | None], lam: float) -> None:
+    """Add lam (w - anchor) to the gradients of effective tensors, lam w where it is None."""
     trained = {n: ctx.parameters[n] for n in anchors if n in ctx.parameters}
     trained = {name: parameter for name, parameter in trained.items() if parameter.grad is not None}
     values = [parameter.detach() for parameter in trained.values()]

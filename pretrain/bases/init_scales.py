@@ -56,29 +56,12 @@ def search_mode(model: nn.Module) -> Iterator[None]:
     Fused attention has no double backward, so the MATH kernel runs. Afterwards the modes are
     restored, no buffer has changed, and no gradient is left.
     """
-    with eval_mode(model), sdpa_kernel(SDPBackend.MATH):
-        for norm in (m for m in model.modules() if isinstance(m, _BatchNorm)):
-            norm.train()
+    statistics = use_batch_statistics(model, everywhere=True)
+    with eval_mode(model), sdpa_kernel(SDPBackend.MATH), statistics:
         try:
-            with use_batch_statistics(model):
-                yield
+            yield
         finally:
             model.zero_grad(set_to_none=True)
-
-
-@contextmanager
-def explain_double_backward() -> Iterator[None]:
-    """Raise FsbenchError if an operation in the block has no double backward."""
-    try:
-        yield
-    except (RuntimeError, NotImplementedError) as error:
-        messages = ("not implemented", "differentiate twice", "does not require grad")
-        if not any(text in str(error) for text in messages):
-            raise
-        raise FsbenchError(
-            f"an operation of this network cannot be differentiated twice: {error}",
-            fix="use a network without fused or custom operations",
-        ) from error
 
 
 def gradients_of(of: Tensor, by: Sequence[Tensor], graph: bool = False) -> tuple[Tensor, ...]:
@@ -109,10 +92,20 @@ class ScaleOptimizer:
         self.steps = [0, 0]
 
     def gradient(self, objective: Tensor) -> Tensor:
-        """Return d objective / d m (J,), before clipping."""
-        # not autograd.grad: it skips the nodes that once-differentiable functions raise from
-        with explain_double_backward():
+        """Return d objective / d m (J,), before clipping.
+
+        Raises FsbenchError if an operation of the network has no double backward.
+        """
+        try:  # not autograd.grad: it skips the nodes that once-differentiable functions raise from
             torch.autograd.backward(objective)
+        except (RuntimeError, NotImplementedError) as error:
+            messages = ("not implemented", "differentiate twice", "does not require grad")
+            if not any(text in str(error) for text in messages):
+                raise
+            raise FsbenchError(
+                f"an operation of this network cannot be differentiated twice: {error}",
+                fix="use a network without fused or custom operations",
+            ) from error
         pairs = zip(self.live.values(), self.initial, strict=True)
         zero = torch.zeros((), device=objective.device)
         dots = [(p.grad * w).sum() if p.grad is not None else zero for p, w in pairs]

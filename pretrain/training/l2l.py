@@ -8,7 +8,7 @@ Batch norm: `clone` copies parameters and shares buffers. A copy in training mod
 images of the batch and updates the running statistics of the network; in eval mode it normalizes by
 these and leaves them unchanged. learn2learn's examples evaluate in training mode, as MAML's code
 does (learn2learn issue 207), so a prediction depends on the other queries. fsbench evaluates in
-eval mode (pretrain/meta/learner.py).
+eval mode (pretrain/training/episodes.py).
 """
 
 import io

@@ -24,13 +24,8 @@ from torch.nn.utils import parametrize
 from pretrain.method import Method
 from pretrain.recipes.recipe import ActingOrder
 from pretrain.training.context import Context, ParameterGroup
-from pretrain.weights.parametrizations import (
-    Elementwise,
-    Originals,
-    WeightMap,
-    count_clamped,
-    find_map,
-)
+from pretrain.weights.parametrizations import Elementwise, Originals, WeightMap, find_map
+from pretrain.weights.surgery import get_weight, total_clamped
 
 
 def layer_modules(ctx: Context) -> Iterator[nn.Module]:
@@ -62,17 +57,15 @@ class Reparametrization(Method):
 
     def setup(self, ctx: Context) -> None:
         """Register the maps, and log when an initial weight had to be moved into a map's range."""
-        modules = list(layer_modules(ctx))
-        for module, mapping in zip(modules, self.maps(ctx), strict=True):
+        for module, mapping in zip(layer_modules(ctx), self.maps(ctx), strict=True):
             parametrize.register_parametrization(module, "weight", mapping)
-        moved = {n: count_clamped(m) for n, m in zip(ctx.roles.layers, modules, strict=True)}
-        names = tuple(f"{name}.weight" for name, count in moved.items() if count)
+        weights = [f"{layer}.weight" for layer in ctx.roles.layers]
+        names = tuple(name for name in weights if total_clamped(ctx.model, [name]))
         if names and not ctx.resumed:
-            sizes = [int(module.weight.numel()) for module in modules]  # type: ignore[operator]
-            total = sum(sizes)
-            fraction = sum(moved.values()) / total
-            note = f"{sum(moved.values())} of {total} initial elements clamped to the range"
-            ctx.log(names, fraction, note)
+            total = sum(get_weight(ctx.model, name).numel() for name in weights)
+            moved = total_clamped(ctx.model, names)
+            note = f"{moved} of {total} initial elements clamped to the range"
+            ctx.log(names, moved / total, note)
 
     def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
         """Return groups in which trained weights decay by `decays` and scalars of maps do not."""
@@ -114,11 +107,10 @@ class Reparametrization(Method):
 
     def finalize(self, ctx: Context) -> None:
         """Replace every map by the plain weight Psi(v), to the bit; log the clamped elements."""
-        modules = list(layer_modules(ctx))
-        total = sum(count_clamped(module) for module in modules)
+        total = total_clamped(ctx.model, (f"{layer}.weight" for layer in ctx.roles.layers))
         if total:
             ctx.log((), 0.0, f"{total} elements were clamped to the range over the whole run")
-        for module in modules:
+        for module in layer_modules(ctx):
             parametrize.remove_parametrizations(module, "weight")
 
 

@@ -1,0 +1,1 @@
+"""Base classes of methods and what several share: masks, penalties, reparametrizations."""

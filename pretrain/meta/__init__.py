@@ -1,1 +1,0 @@
-"""Episodic pretraining: meta-learners, their tasks and their validation."""
