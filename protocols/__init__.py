@@ -32,10 +32,8 @@ def _custom_head(code: CustomCode) -> "EpisodicProtocol":
             )
         return cast("Classifier", classify)
 
-    block_size, evaluate_block = make_protocol(fit)
-    head = SimpleNamespace(
-        ADAPTATION=code.name, block_size=block_size, evaluate_block=evaluate_block
-    )
+    size, evaluate = make_protocol(fit)
+    head = SimpleNamespace(ADAPTATION=code.name, block_size=size, evaluate_block=evaluate)
     return cast("EpisodicProtocol", head)
 
 

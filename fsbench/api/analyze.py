@@ -29,7 +29,7 @@ from fsbench.data.augmentation import crop_centre
 from fsbench.results import store
 from fsbench.results.names import model_name
 from protocols.analyses import ANALYSES, AnalysisFile, NotApplicable
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
 ALL = "all"
 SMALLER = "choose another --device, a smaller --limit or fewer of --what"
@@ -40,7 +40,7 @@ HINTS = {
     NEEDS_IMAGES: "name a source with --source",
 }
 
-AnalysisChoice = dict[str, Frozen]
+AnalysisChoice = dict[str, AnalysisSettings]
 """Name of an analysis -> its settings."""
 
 
@@ -95,7 +95,7 @@ def choose_analyses(
     return {name: analysis_settings(name, texts.get(name, {}), limit) for name in chosen}
 
 
-def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> Frozen:
+def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> AnalysisSettings:
     """Return the settings of one analysis, from the text of its fields."""
     values: dict[str, object] = dict(texts)
     for field_name, text in texts.items():
@@ -220,7 +220,7 @@ class ModelAnalysis:
     device: str
     report: Reporter
 
-    def run(self, name: str, settings: Frozen) -> Analysis | None:
+    def run(self, name: str, settings: AnalysisSettings) -> Analysis | None:
         """Return the record of an analysis, computed if it is missing; None if it is skipped."""
         question = self.question(name, settings)
         if stored := self.stored(question):
@@ -242,7 +242,7 @@ class ModelAnalysis:
         store.write_finding(self.output, analysis)
         return analysis
 
-    def question(self, name: str, settings: Frozen) -> Question:
+    def question(self, name: str, settings: AnalysisSettings) -> Question:
         """Return all that decides the outcome of an analysis."""
         needs, source = ANALYSES.load(name).NEEDS, self.inputs.source
         facts, images = self.inputs.backbone.facts, None
@@ -265,7 +265,7 @@ class ModelAnalysis:
     def check_cost(self, choice: AnalysisChoice, yes: bool) -> None:
         """Log how long the missing analyses will take; refuse over an hour without `yes`."""
         passes = {
-            name: ANALYSES.load(name).estimate_passes(self.inputs, settings)
+            name: settings.count_passes(self.inputs)
             for name, settings in choice.items()
             if self.stored(self.question(name, settings)) is None
         }

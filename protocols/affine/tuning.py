@@ -87,13 +87,9 @@ def make_optimizer(*groups: tuple[list[Tensor], HeadSpec | AffineSpec]) -> torch
 
     groups: parameters and the settings that they are trained with.
     """
-    names = ("lr", "momentum", "dampening", "weight_decay")
-    return torch.optim.SGD(
-        [
-            {"params": parameters, **{name: getattr(spec, name) for name in names}}
-            for parameters, spec in groups
-        ]
-    )
+    names = {"lr", "momentum", "dampening", "weight_decay"}
+    options = [{"params": tensors, **spec.model_dump(include=names)} for tensors, spec in groups]
+    return torch.optim.SGD(options)
 
 
 class TuningImages(NamedTuple):
@@ -108,11 +104,8 @@ def read_episode_images(
     inputs: Inputs, image: ImageSpec, episodes: Sequence[Episode]
 ) -> TuningImages:
     """Decode the images onto the inputs' device. Raise DataError naming a corrupt image."""
-    episode_images = [episode.images(inputs.dataset.by_class) for episode in episodes]
-    sides = (
-        np.concatenate([side.ravel() for side in sides])
-        for sides in zip(*episode_images, strict=True)
-    )
+    images = [episode.images(inputs.dataset.by_class) for episode in episodes]
+    sides = (np.stack(side).ravel() for side in zip(*images, strict=True))
     return TuningImages(*(read_pixels(inputs, image, side) for side in sides))
 
 

@@ -5,9 +5,8 @@ A file defines
     SOURCE           paper and section
     NEEDS            what is needed besides weights: "head" (a source classifier, so a run of
                      fsbench pretrain), "images"
-    SETTINGS         class of frozen settings, with every choice that the paper leaves open;
-                     `images` is always the number of images used, null for all
-    estimate_passes  (inputs, settings) -> number of images times forward passes
+    SETTINGS         class of frozen settings, with every choice that the paper leaves open: an
+                     AnalysisSettings, or an ImageSettings where images are needed (inputs.py)
     run              (inputs, settings, report) -> Finding; raises NotApplicable
 
 An analysis does not change the network. Without "head" in NEEDS it sees the head-free backbone of
@@ -24,11 +23,10 @@ from fsbench.core.registry import Registry
 if TYPE_CHECKING:
     from fsbench.core.progress import Reporter
     from fsbench.core.schema import Finding
-    from fsbench.core.specs import Frozen
-    from protocols.analyses.inputs import AnalysisInput
+    from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
 Need = Literal["head", "images"]
-PARTS = ("SOURCE", "NEEDS", "SETTINGS", "estimate_passes", "run")
+PARTS = ("SOURCE", "NEEDS", "SETTINGS", "run")
 
 
 class NotApplicable(UsageError):
@@ -40,13 +38,12 @@ class AnalysisFile(Protocol):
 
     SOURCE: str
     NEEDS: tuple[Need, ...]
-    SETTINGS: "type[Frozen]"
+    SETTINGS: "type[AnalysisSettings]"
 
     @staticmethod
-    def estimate_passes(inputs: "AnalysisInput", settings: "Frozen") -> float: ...
-
-    @staticmethod
-    def run(inputs: "AnalysisInput", settings: "Frozen", report: "Reporter") -> "Finding": ...
+    def run(
+        inputs: "AnalysisInput", settings: "AnalysisSettings", report: "Reporter"
+    ) -> "Finding": ...
 
 
 ANALYSES: Registry[AnalysisFile] = Registry(

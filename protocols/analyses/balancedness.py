@@ -32,9 +32,8 @@ from fsbench.backbones import Classifier
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
 SOURCE = "Soft Weight Rescaling, appendix C; Saul 2023, Algorithm 1"
 NEEDS: tuple[Need, ...] = ("head",)
@@ -46,7 +45,7 @@ EXPONENT = 1 / 8
 """Exponent of the ratio of sums of squares: 1 / (4 max(p, q))."""
 
 
-class BalancednessSettings(Frozen):
+class BalancednessSettings(AnalysisSettings):
     """Settings of the search for the smallest norm, as in the official code."""
 
     tolerance: float = Field(TOLERANCE, gt=0)
@@ -54,10 +53,6 @@ class BalancednessSettings(Frozen):
 
 
 SETTINGS = BalancednessSettings
-
-
-def estimate_passes(inputs: AnalysisInput, settings: BalancednessSettings) -> int:
-    return 0
 
 
 def run(

@@ -25,9 +25,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
-from protocols.analyses.inputs import AnalysisInput, SourcePart
+from protocols.analyses.inputs import AnalysisInput, ImageSettings, SourcePart
 
 SOURCE = "Sokar et al. 2023, definition 3.1; code google/dopamine"
 NEEDS: tuple[Need, ...] = ("images",)
@@ -38,17 +37,16 @@ ACTIVATIONS = frozenset(
 PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "linear"})
 
 
-class DormantSettings(Frozen):
-    """Settings of the share of dormant units.
-
-    tau: threshold of the score; images: random ones of `part`, the same for every network.
-    """
+class DormantSettings(ImageSettings):
+    """Settings of the share of dormant units; tau: threshold of the score."""
 
     tau: float = Field(0.025, ge=0)
     part: SourcePart = "train"
     images: int | None = Field(1024, ge=1)
-    batch_size: int = Field(256, ge=1)
-    seed: int = Field(0, ge=0)
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        return (self.part,)
 
 
 SETTINGS = DormantSettings
@@ -102,14 +100,10 @@ class ActivitySums(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.layer += 1
 
 
-def estimate_passes(inputs: AnalysisInput, settings: DormantSettings) -> int:
-    return len(inputs.sample(settings.part, settings.images, settings.seed))
-
-
 @torch.no_grad()
 def run(inputs: AnalysisInput, settings: DormantSettings, report: Reporter = SILENT) -> Finding:
     """Measure the shares by layer. Raises NotApplicable for a network without ACTIVATIONS."""
-    images = inputs.sample(settings.part, settings.images, settings.seed)
+    (images,) = inputs.samples(settings)
     totals: list[Tensor] = []
     for x, _ in inputs.batches(images, settings.batch_size, report, "dormant units"):
         with ActivitySums(totals):

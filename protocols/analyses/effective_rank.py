@@ -18,25 +18,23 @@ from torch import Tensor
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from protocols.analyses import Need
-from protocols.analyses.inputs import AnalysisInput, SourcePart
+from protocols.analyses.inputs import AnalysisInput, ImageSettings, SourcePart
 
 SOURCE = "Roy and Vetterli 2007, The effective rank"
 NEEDS: tuple[Need, ...] = ("images",)
 
 
-class EffectiveRankSettings(Frozen):
-    """Settings of the effective rank.
-
-    images: random ones of `part`; use more than D, which bounds the rank otherwise.
-    """
+class EffectiveRankSettings(ImageSettings):
+    """Settings of the effective rank; more than D images, or their number bounds it."""
 
     part: SourcePart = "train"
     centred: bool = False
     images: int | None = Field(4096, ge=1)
-    batch_size: int = Field(256, ge=1)
-    seed: int = Field(0, ge=0)
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        return (self.part,)
 
 
 SETTINGS = EffectiveRankSettings
@@ -48,16 +46,12 @@ def compute_effective_rank(singular: Tensor) -> float:
     return float(torch.special.entr(shares).sum().exp())
 
 
-def estimate_passes(inputs: AnalysisInput, settings: EffectiveRankSettings) -> int:
-    return len(inputs.sample(settings.part, settings.images, settings.seed))
-
-
 @torch.no_grad()
 def run(
     inputs: AnalysisInput, settings: EffectiveRankSettings, report: Reporter = SILENT
 ) -> Finding:
     """Measure the rank. Raises CheckpointError for features that are not finite or all zero."""
-    images = inputs.sample(settings.part, settings.images, settings.seed)
+    (images,) = inputs.samples(settings)
     parts = inputs.batches(images, settings.batch_size, report, "effective rank")
     features = torch.cat([inputs.backbone.module(x).double().cpu() for x, _ in parts])
     if settings.centred:

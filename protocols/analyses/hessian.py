@@ -35,14 +35,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
+from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.seeding import Name, torch_generator
-from fsbench.core.specs import Frozen
+from fsbench.core.seeding import torch_generator
 from fsbench.data.augmentation import Augmentation
 from protocols.analyses import Need
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, ImageSettings
 
 SOURCE = "SEAL (CVPR 2023), section 5, Table 6; Park and Kim 2022"
 NEEDS: tuple[Need, ...] = ("head", "images")
@@ -50,7 +49,7 @@ PRODUCT_PASSES = 100
 """Forward passes per image: some 25 products of about four passes each."""
 
 
-class HessianSettings(Frozen):
+class HessianSettings(ImageSettings):
     """Settings of the eigenvalues.
 
     tolerance: relative, of every eigenvalue; iterations: largest number of Lanczos restarts.
@@ -64,7 +63,9 @@ class HessianSettings(Frozen):
     batch_size: int = Field(64, ge=1)
     tolerance: float = Field(1e-3, ge=0)
     iterations: int = Field(100, ge=1)
-    seed: int = Field(0, ge=0)
+
+    def count_passes(self, inputs: AnalysisInput) -> int:
+        return PRODUCT_PASSES * super().count_passes(inputs)
 
 
 SETTINGS = HessianSettings
@@ -131,46 +132,28 @@ def compute_top_eigenvalues(
     return np.sort(np.asarray(values, np.float64))
 
 
-def estimate_passes(inputs: AnalysisInput, settings: HessianSettings) -> int:
-    return PRODUCT_PASSES * len(inputs.sample("train", settings.images, settings.seed))
-
-
 def run(inputs: AnalysisInput, settings: HessianSettings, report: Reporter = SILENT) -> Finding:
     """Compute the eigenvalues. Raises CheckpointError for a network whose loss is not finite."""
     fields = inputs.network.record.recipe_fields
     decay = float(fields.get("weight_decay", 0.0)) if settings.l2 else 0.0
     kind: Augmentation = fields.get("augmentation", "none") if settings.augmentation else "none"
-    images, names = inputs.sample("train", settings.images, settings.seed), stream_names(settings)
+    (images,), names = inputs.samples(settings), ("hessian", settings.seed)
     parameters, eigenvalues = list(inputs.network.model.parameters()), []
     parts = inputs.batches(images, settings.batch_size, report, "hessian", kind, names)
     for number, (x, y) in enumerate(parts):
         logits = inputs.network.model(x)
         loss = cross_entropy(logits, y, label_smoothing=settings.label_smoothing)
         loss = loss + decay / 2 * sum((p.square().sum() for p in parameters), loss.new_zeros(()))
-        if not loss.isfinite():
-            raise CheckpointError(
-                f"{inputs.backbone.facts.ref} has no finite loss",
-                fix="check the run: its log shows where the loss went",
-            )
+        inputs.require_finite(loss, "losses")
         product = make_hessian_product(loss, parameters)
-        first = draw_start_vector(parameters, *names, number)
+        n, generator = sum(p.numel() for p in parameters), torch_generator(*names, number, "start")
+        first = torch.randn(n, generator=generator).to(parameters[0])
         eigenvalues.append(
             compute_top_eigenvalues(
                 product, first, settings.top, settings.tolerance, settings.iterations
             )
         )
     return summarize_eigenvalues(np.concatenate(eigenvalues), len(eigenvalues), decay, kind)
-
-
-def stream_names(settings: HessianSettings) -> tuple[Name, ...]:
-    """Return the names of the random stream of the augmentation and the start vectors."""
-    return "hessian", settings.seed
-
-
-def draw_start_vector(parameters: Sequence[Tensor], *names: Name) -> Tensor:
-    """Draw the first vector (n,), with the dtype and device of the parameters."""
-    n = sum(parameter.numel() for parameter in parameters)
-    return torch.randn(n, generator=torch_generator(*names, "start")).to(parameters[0])
 
 
 def summarize_eigenvalues(

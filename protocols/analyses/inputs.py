@@ -6,16 +6,45 @@ from typing import Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from fsbench.backbones import Backbone, Classifier
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.seeding import Name, permutations
+from fsbench.core.specs import Frozen
 from fsbench.data import SourceDataset, Split
 from fsbench.data.augmentation import Augmentation, augment
 
 SourcePart = Literal["train", "val"]
+
+
+class AnalysisSettings(Frozen):
+    """Base of the settings of an analysis that needs no images."""
+
+    def count_passes(self, inputs: "AnalysisInput") -> int:
+        """Return the number of images times forward passes."""
+        return 0
+
+
+class ImageSettings(AnalysisSettings):
+    """Base of the settings of an analysis of images.
+
+    images: most images of a part, random and the same for every network; null for all.
+    """
+
+    images: int | None = Field(None, ge=1)
+    batch_size: int = Field(256, ge=1)
+    seed: int = Field(0, ge=0)
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        """The parts of the source that are sampled."""
+        return ("train",)
+
+    def count_passes(self, inputs: "AnalysisInput") -> int:
+        return sum(map(len, inputs.samples(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +77,10 @@ class AnalysisInput:
             )
         return self.source.train if part == "train" else self.source.val
 
+    def samples(self, settings: ImageSettings) -> list[Split]:
+        """Return the sampled images of every part that the settings name, in their order."""
+        return [self.sample(part, settings.images, settings.seed) for part in settings.parts]
+
     def sample(self, part: SourcePart, n: int | None, seed: int) -> Split:
         """Sample n images of a part, the same for every network, in their order; None: all."""
         images = self.split(part)
@@ -55,6 +88,14 @@ class AnalysisInput:
             return images
         index = np.sort(permutations(1, len(images), "analysis", part, seed)[0][:n])
         return Split(images.images[index], images.labels[index])
+
+    def require_finite(self, values: Tensor, what: str) -> None:
+        """Raise CheckpointError unless all values are finite."""
+        if not values.isfinite().all():
+            raise CheckpointError(
+                f"{self.backbone.facts.ref} gives {what} that are not finite",
+                fix="check the run: its log shows where the loss went",
+            )
 
     def batches(
         self,

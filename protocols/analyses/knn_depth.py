@@ -35,34 +35,29 @@ from fsbench.backbones.architectures import record_outputs
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Advance, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from protocols.analyses import Need
-from protocols.analyses.inputs import AnalysisInput, SourcePart
+from protocols.analyses.inputs import AnalysisInput, ImageSettings, SourcePart
 
 SOURCE = "SEAL (CVPR 2023), section 5, Figures 2 and 3; Baldock et al. 2021"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-PARTS: tuple[SourcePart, SourcePart] = ("train", "val")
-"""Parts of the source for the reference and the query."""
-
-
-class KnnDepthSettings(Frozen):
+class KnnDepthSettings(ImageSettings):
     """Settings of the k-NN probes.
 
-    k: neighbours; images: at most so many of train and of validation, null for all as in the paper;
-    batch_size: images per forward pass; memory: bytes of query features at a time, which does not
-    change the result.
+    k: neighbours; memory: bytes of query features at a time, which does not change the result.
     """
 
     k: int = Field(5, ge=1)
     pooling: Literal["average", "flatten"] = "average"
     metric: Literal["euclidean", "cosine"] = "euclidean"
-    images: int | None = Field(None, ge=1)
-    batch_size: int = Field(256, ge=1)
     memory: int = Field(2**30, ge=1)
-    seed: int = Field(0, ge=0)
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        """Parts of the source for the reference and the query."""
+        return ("train", "val")
 
 
 SETTINGS = KnnDepthSettings
@@ -95,13 +90,9 @@ class KnnDepth:
         return depths
 
 
-def estimate_passes(inputs: AnalysisInput, settings: KnnDepthSettings) -> int:
-    return sum(len(inputs.sample(part, settings.images, settings.seed)) for part in PARTS)
-
-
 def run(inputs: AnalysisInput, settings: KnnDepthSettings, report: Reporter = SILENT) -> Finding:
     """Probe the network. Raises UsageError for fewer training images than neighbours."""
-    reference, query = (inputs.sample(part, settings.images, settings.seed) for part in PARTS)
+    reference, query = inputs.samples(settings)
     result = probe_blocks(inputs.network, reference, query, settings, report)
     depths = np.bincount(result.depths, minlength=len(result.blocks) + 1) / len(query)
     return Finding(
@@ -156,7 +147,8 @@ def probe_blocks(
             fix="give more images, or a smaller k",
         )
     probe = BlockProbe(network, spec)
-    parts = list(probe.parts(query))
+    bytes_of_one = sum(feature.nbytes for feature in probe.features(query.images[:1])[0])
+    parts = list(split_batches(query, max(1, spec.memory // bytes_of_one)))
     what, total = f"k-NN probe {network.facts.ref}", len(query) + len(parts) * len(reference)
     with report.task(what, total, "images") as advance:
         labels = [probe.label(reference, part, advance) for part in parts]
@@ -172,11 +164,6 @@ class BlockProbe:
         self.blocks = tuple(block[-1] for block in network.roles.blocks)
         self.device = next(network.model.parameters()).device
         self.channels_last = getattr(network.model, "output_fmt", "") == "NHWC"  # Swin, in timm
-
-    def parts(self, query: Split) -> Iterator[Split]:
-        """Split the query into parts whose features fit into the memory."""
-        one = sum(feature.nbytes for feature in self.features(query.images[:1])[0])
-        return split_batches(query, max(1, self.spec.memory // one))
 
     def label(self, reference: Split, query: Split, advance: Advance) -> tuple[Tensor, Tensor]:
         """Return the labels (K, N) of the probes and (N,) of the network."""
@@ -226,9 +213,7 @@ class NearestNeighbours:
     def update(self, features: Tensor, labels: Tensor) -> None:
         """Add reference images (B, D) with labels (B,)."""
         features = features - self.shift
-        squares = features.square().sum(
-            dim=1
-        )  # the square of the query image does not change the order
+        squares = features.square().sum(dim=1)  # that of the query image changes no order
         new = torch.addmm(squares[None], self.query, features.mT, alpha=-2)
         distances = torch.cat([self.distances, new], dim=1)
         candidates = torch.cat([self.labels, labels.expand(len(self.query), -1)], dim=1)

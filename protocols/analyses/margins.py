@@ -15,27 +15,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from protocols.analyses import Need
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, ImageSettings
 
 SOURCE = "reinitialization study, section 4, Figure 4"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class MarginsSettings(Frozen):
-    """Settings of the margins.
-
-    smallest: number of margins to show; images: of train, null for all as in the paper.
-    """
+class MarginsSettings(ImageSettings):
+    """Settings of the margins; smallest: number of margins to show."""
 
     smallest: int = Field(400, ge=1)
-    images: int | None = Field(None, ge=1)
-    batch_size: int = Field(256, ge=1)
-    seed: int = Field(0, ge=0)
 
 
 SETTINGS = MarginsSettings
@@ -49,22 +41,14 @@ def compute_margins(logits: Tensor, labels: Tensor) -> Tensor:
     return true[:, 0] - others.amax(dim=1)
 
 
-def estimate_passes(inputs: AnalysisInput, settings: MarginsSettings) -> int:
-    return len(inputs.sample("train", settings.images, settings.seed))
-
-
 @torch.no_grad()
 def run(inputs: AnalysisInput, settings: MarginsSettings, report: Reporter = SILENT) -> Finding:
     """Measure the margins. Raises CheckpointError for a network with non-finite logits."""
     model = inputs.network.model
-    images = inputs.sample("train", settings.images, settings.seed)
+    (images,) = inputs.samples(settings)
     parts = inputs.batches(images, settings.batch_size, report, "margins")
     margins = torch.cat([compute_margins(model(x), y) for x, y in parts]).cpu()
-    if not margins.isfinite().all():
-        raise CheckpointError(
-            f"{inputs.backbone.facts.ref} gives logits that are not finite",
-            fix="check the run: its log shows where the loss went",
-        )
+    inputs.require_finite(margins, "logits")
     low = margins.sort().values[: settings.smallest].tolist()
     return Finding(
         measures=(

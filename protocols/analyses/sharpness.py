@@ -22,33 +22,33 @@ from pydantic import Field
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
 from fsbench.core.seeding import Name, torch_generator
-from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from protocols.analyses import Need
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, ImageSettings
 
 SOURCE = "reinitialization study, section 4, Figure 5"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class SharpnessSettings(Frozen):
-    """Settings of the sharpness.
-
-    draws: noise vectors, each used at every sigma; images: random ones of train, the same for every
-    network.
-    """
+class SharpnessSettings(ImageSettings):
+    """Settings of the sharpness; draws: noise vectors, each used at every sigma."""
 
     sigmas: tuple[Annotated[float, Field(gt=0)], ...] = Field(
         (0.001, 0.002, 0.005, 0.01, 0.02, 0.05), min_length=1
     )
     draws: int = Field(3, ge=1)
     images: int | None = Field(1000, ge=1)
-    batch_size: int = Field(256, ge=1)
-    seed: int = Field(0, ge=0)
+
+    @property
+    def evaluations(self) -> int:
+        """Number of losses that are measured."""
+        return 1 + self.draws * len(self.sigmas)
+
+    def count_passes(self, inputs: AnalysisInput) -> int:
+        return self.evaluations * super().count_passes(inputs)
 
 
 SETTINGS = SharpnessSettings
@@ -90,18 +90,17 @@ def measure_loss(inputs: AnalysisInput, images: Split, batch_size: int) -> LossA
     return LossAndAccuracy(loss / len(images), correct / len(images))
 
 
-def estimate_passes(inputs: AnalysisInput, settings: SharpnessSettings) -> int:
-    evaluations = 1 + settings.draws * len(settings.sigmas)
-    return evaluations * len(inputs.sample("train", settings.images, settings.seed))
-
-
 def run(inputs: AnalysisInput, settings: SharpnessSettings, report: Reporter = SILENT) -> Finding:
-    """Sweep sigma; draws without a finite loss are counted and left out of the figure."""
-    images = inputs.sample("train", settings.images, settings.seed)
+    """Sweep sigma; draws without a finite loss are counted and left out of the figure.
+
+    Raises CheckpointError if the loss without noise is not finite.
+    """
+    (images,) = inputs.samples(settings)
     model, rows = inputs.network.model, []
-    steps = 1 + settings.draws * len(settings.sigmas)
-    with report.task(f"sharpness {inputs.backbone.facts.ref}", steps, "noises") as advance:
+    what = f"sharpness {inputs.backbone.facts.ref}"
+    with report.task(what, settings.evaluations, "noises") as advance:
         clean = measure_loss(inputs, images, settings.batch_size)
+        inputs.require_finite(torch.tensor(clean.loss), "losses")
         advance(1)
         for sigma in settings.sigmas:
             row = []
@@ -110,7 +109,7 @@ def run(inputs: AnalysisInput, settings: SharpnessSettings, report: Reporter = S
                     row.append(measure_loss(inputs, images, settings.batch_size))
                 advance(1)
             rows.append(row)
-    return summarize_noise(settings, clean, rows, len(images), inputs.backbone.facts.ref)
+    return summarize_noise(settings, clean, rows, len(images))
 
 
 def summarize_noise(
@@ -118,13 +117,8 @@ def summarize_noise(
     clean: LossAndAccuracy,
     rows: Sequence[Sequence[LossAndAccuracy]],
     images: int,
-    ref: str,
 ) -> Finding:
-    """Build the finding from the scores (sigmas, draws). Raises CheckpointError."""
-    if not torch.tensor(clean.loss).isfinite():
-        raise CheckpointError(
-            f"{ref} has no finite loss", fix="check the run: its log shows where the loss went"
-        )
+    """Build the finding from the scores (sigmas, draws)."""
     table = torch.tensor(rows, dtype=torch.float64)
     losses, accuracies = table[..., 0] - clean.loss, 100 * table[..., 1]
     finite = losses.isfinite()

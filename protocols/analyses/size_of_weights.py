@@ -17,30 +17,20 @@ from torch import Tensor, nn
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from protocols.analyses import Need
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, ImageSettings
 
 SOURCE = "reinitialization study, appendix D"
 NEEDS: tuple[Need, ...] = ("head", "images")
 
 
-class SizeOfWeightsSettings(Frozen):
-    """Settings of the size of weights.
-
-    images: random ones of train, the same for every network.
-    """
+class SizeOfWeightsSettings(ImageSettings):
+    """Settings of the size of weights."""
 
     images: int | None = Field(256, ge=1)
-    batch_size: int = Field(256, ge=1)
-    seed: int = Field(0, ge=0)
 
 
 SETTINGS = SizeOfWeightsSettings
-
-
-def estimate_passes(inputs: AnalysisInput, settings: SizeOfWeightsSettings) -> int:
-    return len(inputs.sample("train", settings.images, settings.seed))
 
 
 @torch.no_grad()
@@ -50,7 +40,7 @@ def run(
     """Measure both norms and their product."""
     network = inputs.network
     head = network.model.get_submodule(network.roles.head)
-    images = inputs.sample("train", settings.images, settings.seed)
+    (images,) = inputs.samples(settings)
     square = 0.0
 
     def add_square(module: nn.Module, arguments: tuple[Tensor, ...]) -> None:

@@ -14,7 +14,7 @@ Unit: that of the weights. Differences: the paper says "approximately 0" without
 |w| < 0.01.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -24,12 +24,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Finding, Measure, View
-from fsbench.core.specs import Frozen
 from protocols.analyses import Need, NotApplicable
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
 SOURCE = "Weight Compander (Cakaj et al.), Figures 3 and 4"
 NEEDS: tuple[Need, ...] = ()
@@ -42,7 +41,7 @@ ALL = "all"
 KINDS = (_ConvNd, nn.Linear)
 
 
-class WeightPercentilesSettings(Frozen):
+class WeightPercentilesSettings(AnalysisSettings):
     """Settings of the percentiles.
 
     percentiles: in [0, 100]; dead: weights with |w| below it count as near zero.
@@ -66,20 +65,11 @@ class WeightSpread(NamedTuple):
     dead: float
 
 
-def estimate_passes(inputs: AnalysisInput, settings: WeightPercentilesSettings) -> int:
-    return 0
-
-
 def run(
     inputs: AnalysisInput, settings: WeightPercentilesSettings, report: Reporter = SILENT
 ) -> Finding:
     """Measure the head-free backbone. Raises NotApplicable without convolution and linear layer."""
     model, share = inputs.backbone.module, f"weights near zero (|w| < {settings.dead:g})"
-    if not collect_kernel_weights(model):
-        raise NotApplicable(
-            f"{inputs.backbone.facts.ref} has no convolution and no linear layer",
-            fix="leave weight_percentiles out of --what",
-        )
     layers = measure_percentiles(model, settings.percentiles, settings.dead)
     whole = layers.pop(ALL)
     return Finding(
@@ -113,28 +103,20 @@ def run(
 def measure_percentiles(
     model: nn.Module, percentiles: Sequence[float] = PERCENTILES, dead: float = DEAD
 ) -> dict[str, WeightSpread]:
-    """Return the spread of the weights by layer, and of all weights (`all`).
+    """Return the spread of the effective weights by layer, in module order, and of `all`.
 
-    percentiles: in [0, 100], interpolated linearly in float64. Raises UsageError for others, or for
-    a network without convolution and linear layer; FsbenchError for weights that are not finite.
+    percentiles: in [0, 100], interpolated linearly in float64. Raises NotApplicable for a network
+    without convolution and linear layer, FsbenchError for weights that are not finite.
     """
-    if not all(0 <= p <= 100 for p in percentiles):
-        raise UsageError(f"percentiles {tuple(percentiles)}", fix="give numbers from 0 to 100")
-    values = {
-        name: flatten_finite(name, weight) for name, weight in collect_kernel_weights(model).items()
-    }
-    if not values:
-        raise UsageError(
+    kernels = {n: m.weight.detach() for n, m in model.named_modules() if isinstance(m, KINDS)}
+    if not kernels:
+        raise NotApplicable(
             f"{type(model).__name__} has no convolution and no linear layer",
-            fix="give a network with weights",
+            fix="leave weight_percentiles out of --what",
         )
+    values = {name: flatten_finite(name, weight) for name, weight in kernels.items()}
     values[ALL] = np.concatenate(list(values.values()))
     return {name: measure_spread(weights, percentiles, dead) for name, weights in values.items()}
-
-
-def collect_kernel_weights(model: nn.Module) -> Mapping[str, Tensor]:
-    """Return the effective weight of every convolution and linear layer, in module order."""
-    return {n: m.weight.detach() for n, m in model.named_modules() if isinstance(m, KINDS)}
 
 
 def flatten_finite(name: str, weight: Tensor) -> NDArray[np.floating]:

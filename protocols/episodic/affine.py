@@ -11,6 +11,7 @@ network. Initial classifiers and the order of the support images are the draws o
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -139,14 +140,10 @@ def block_seconds(backbone: Backbone, spec: EpisodicSpec, device: str) -> float:
     Raise UsageError for what cannot be tuned.
     """
     require_tunable(backbone, spec, device)
-
-    def attempt(halvings: int) -> float:
-        return time_pieces(backbone, spec, device, halvings)
-
-    return retry_with_halvings(attempt, lambda text: None)
+    return retry_with_halvings(partial(time_pieces, backbone, spec, device), lambda text: None)
 
 
-def time_pieces(backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int = 0) -> float:
+def time_pieces(backbone: Backbone, spec: EpisodicSpec, device: str, halvings: int) -> float:
     """Estimate the seconds of one block for this many halvings. Raise OutOfMemory."""
     e, h = spec.episode, spec.head
     size = piece_size(spec, halvings)

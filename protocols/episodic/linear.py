@@ -8,6 +8,7 @@ differs between the published codes is listed in protocols/README.md.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -87,26 +88,17 @@ def evaluate_block(inputs: Inputs, spec: EpisodicSpec, block: int) -> EpisodeRec
     """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     sampler, size = EpisodeSampler.of(spec.episode, inputs.dataset), trained_piece_size(spec)
     episodes = [sampler.episode(i) for i in range(block * BLOCK, (block + 1) * BLOCK)]
-
-    def prepare(piece: Sequence[Episode]) -> PreparedPiece:
-        return prepare_piece(inputs, spec, piece)
-
-    def train(pieces: Sequence[PreparedPiece]) -> list[TrainedPiece]:
-        return train_pieces(pieces, spec)
-
-    def score(piece: TrainedPiece) -> EpisodeRecords:
-        return score_piece(inputs, spec, piece)
+    prepare, score = partial(prepare_piece, inputs, spec), partial(score_piece, inputs, spec)
 
     def evaluate(piece: Sequence[Episode]) -> EpisodeRecords:
-        [trained] = train([prepare(piece)])
+        [trained] = train_pieces(spec, [prepare(piece)])
         return score(trained)
 
     if size < BLOCK:
-        return concatenate(
-            run_side_by_side(evaluate, split_into_pieces(episodes, size), inputs.device)
-        )
+        pieces = split_into_pieces(episodes, size)
+        return concatenate(run_side_by_side(evaluate, pieces, inputs.device))
     prepared = run_side_by_side(prepare, split_into_pieces(episodes, PREPARED), inputs.device)
-    [trained] = run_side_by_side(train, [prepared], inputs.device)
+    [trained] = run_side_by_side(partial(train_pieces, spec), [prepared], inputs.device)
     parts = [part for piece in trained for part in piece.split(SCORED)]
     return concatenate(run_side_by_side(score, parts, inputs.device))
 
@@ -126,7 +118,7 @@ def prepare_piece(inputs: Inputs, spec: EpisodicSpec, episodes: Sequence[Episode
     return PreparedPiece(episodes, start, orders, *support_and_query(inputs, episodes, start))
 
 
-def train_pieces(pieces: Sequence[PreparedPiece], spec: EpisodicSpec) -> list[TrainedPiece]:
+def train_pieces(spec: EpisodicSpec, pieces: Sequence[PreparedPiece]) -> list[TrainedPiece]:
     """Train the heads of all these pieces together."""
     support = Gram(*map(torch.cat, zip(*(piece.support for piece in pieces), strict=True)))
     orders = torch.cat([piece.orders for piece in pieces])

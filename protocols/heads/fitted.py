@@ -15,6 +15,7 @@ inside functions because readers of results need the settings only.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fsbench.core.records import EpisodeRecords, concatenate
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     Fit = Callable[..., Classifier]
 
 BLOCK = 200
+"""Episodes per block, as for `linear`."""
 HALF = 100
 """Episodes whose dense queries are scored at once."""
 PIECES = (100, 50, 25, 10, 5, 2)
@@ -60,16 +62,7 @@ def make_protocol(
     Callable[[EpisodicSpec, int], int], "Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]"
 ]:
     """Return block_size and evaluate_block of the head that `fit` fits."""
-
-    def evaluate(inputs: "Inputs", spec: EpisodicSpec, block: int) -> EpisodeRecords:
-        return evaluate_fitted_block(fit, inputs, spec, block)
-
-    return fitted_block_size, evaluate
-
-
-def fitted_block_size(spec: EpisodicSpec, dim: int) -> int:
-    """Return 200, as for `linear`."""
-    return BLOCK
+    return lambda spec, dim: BLOCK, partial(evaluate_fitted_block, fit)
 
 
 def fitted_piece_size(spec: EpisodicSpec, dim: int) -> int:

@@ -12,11 +12,10 @@ from support.pretrain import equal, source, tiny
 
 from fsbench import backbones
 from fsbench.core.schema import Finding
-from fsbench.core.specs import Frozen
 from fsbench.data import Split
 from pretrain.training.loop import train_recipe
 from protocols.analyses import ANALYSES, Need, NotApplicable
-from protocols.analyses.inputs import AnalysisInput
+from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
 NAMES = ANALYSES.names()
 SMALL = {"images": 16, "batch_size": 8, "smallest": 4, "draws": 2, "sigmas": (0.01, 0.1), "top": 2}
@@ -33,7 +32,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> AnalysisInput:
     return AnalysisInput(backbones.load_backbone(ref), backbones.load_classifier(ref), source())
 
 
-def settings(name: str, **more: object) -> Frozen:
+def settings(name: str, **more: object) -> AnalysisSettings:
     kind = ANALYSES.load(name).SETTINGS
     chosen = {k: v for k, v in {**SMALL, **more}.items() if k in kind.model_fields}
     return kind.model_validate(chosen)
@@ -113,7 +112,7 @@ def test_it_uses_as_many_images_as_it_estimates(name: str, inputs: AnalysisInput
         for handle in handles:
             handle.remove()
     assert report.done == report.total > 0, "progress reaches its end"
-    estimate = ANALYSES.load(name).estimate_passes(inputs, settings(name))
+    estimate = settings(name).count_passes(inputs)
     if name == "hessian":
         assert estimate >= 10 * sum(batch_sizes), "a product costs several passes"
     else:
@@ -127,7 +126,7 @@ PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).SETTINGS.model_fields]
 @pytest.mark.parametrize("name", PARTED)
 def test_the_part_of_the_source_is_a_setting(name: str, inputs: AnalysisInput) -> None:
     chosen = settings(name, part="val", images=None)
-    assert ANALYSES.load(name).estimate_passes(inputs, chosen) == 12
+    assert chosen.count_passes(inputs) == 12
     finding = ANALYSES.load(name).run(inputs, chosen, Counting())
     assert {m.name: m.value for m in finding.measures}["images"] == 12
 

@@ -33,7 +33,6 @@ SIBLINGS = (
 
 FILE_PROTOCOLS = {
     "block_size": ("protocols",),
-    "estimate_passes": ("protocols.analyses",),
     "evaluate": ("protocols.probes",),
     "check": ("fsbench.backbones.sources",),
     "evaluate_block": ("protocols",),

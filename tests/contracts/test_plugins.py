@@ -57,15 +57,9 @@ def load(request):
 '''
 ANALYSIS = '''"""How many parameters a network has."""
 from fsbench.core.schema import Finding, Measure
-from fsbench.core.specs import Frozen
+from protocols.analyses.inputs import AnalysisSettings
 
-SOURCE, NEEDS = "none", ()
-
-class SETTINGS(Frozen):
-    images: int | None = None
-
-def estimate_passes(inputs, settings):
-    return 0
+SOURCE, NEEDS, SETTINGS = "none", (), AnalysisSettings
 
 def run(inputs, settings, report):
     n = sum(p.numel() for p in inputs.backbone.module.parameters())

@@ -156,7 +156,7 @@ def test_failures_of_the_iteration_are_reported() -> None:
         compute_top_eigenvalues(lambda v: eye * v, torch.ones(200).double(), 5, 0.0, iterations=1)
     broken = network()
     broken.network.model.fc.bias.data.fill_(float("nan"))  # type: ignore[union-attr,operator]
-    with pytest.raises(CheckpointError, match="no finite loss"):
+    with pytest.raises(CheckpointError, match="losses that are not finite"):
         run(broken, SETTINGS)
 
 

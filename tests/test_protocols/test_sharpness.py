@@ -100,5 +100,5 @@ def test_a_draw_without_a_finite_loss_is_counted_and_its_sigma_left_out() -> Non
 def test_a_broken_network_is_refused() -> None:
     inputs = network()
     inputs.network.model.get_parameter("fc.bias").data[0] = float("inf")
-    with pytest.raises(CheckpointError, match="no finite loss"):
+    with pytest.raises(CheckpointError, match="losses that are not finite"):
         run(inputs, SETTINGS)

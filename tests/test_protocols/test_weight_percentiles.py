@@ -7,12 +7,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.seeding import torch_generator
-from protocols.analyses.weight_percentiles import DEAD, PERCENTILES, measure_percentiles
+from protocols.analyses.weight_percentiles import (
+    DEAD,
+    PERCENTILES,
+    SETTINGS,
+    measure_percentiles,
+)
 
 
 def linear(values: list[float], dtype: torch.dtype = torch.float64) -> nn.Linear:
@@ -118,8 +124,8 @@ def test_a_reparametrized_layer_counts_with_its_effective_weight() -> None:
 
 
 def test_invalid_percentiles_and_networks_are_refused() -> None:
-    with pytest.raises(UsageError, match="0 to 100"):
-        measure_percentiles(network(), (50, 101))
+    with pytest.raises(ValidationError, match="less than or equal to 100"):
+        SETTINGS(percentiles=(50, 101))
     with pytest.raises(UsageError, match="no convolution"):
         measure_percentiles(nn.Sequential(nn.BatchNorm2d(3)))
     with pytest.raises(FsbenchError, match="not finite"):
