@@ -25,7 +25,6 @@ class Method(MethodSettings):
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """Names of the hooks that the method overrides."""
         return hooks_of(type(self))
 
     def setup(self, ctx: "Context") -> None:

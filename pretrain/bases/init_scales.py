@@ -38,15 +38,12 @@ Named = dict[str, nn.Parameter]
 
 def parameters_by_kind(model: nn.Module, kinds: tuple[type[nn.Module], ...]) -> Named:
     """Return `weight` and `bias` of all modules of these kinds by name; shared ones once."""
-    parameters: Named = {}
-    ids: set[int] = set()
-    for name, module in model.named_modules():
-        for leaf, tensor in module.named_parameters(recurse=False):
-            scalable = isinstance(module, kinds) and leaf in ("weight", "bias")
-            if scalable and id(tensor) not in ids:
-                ids.add(id(tensor))
-                parameters[f"{name}.{leaf}" if name else leaf] = tensor
-    return parameters
+    parameters: dict[int, tuple[str, nn.Parameter]] = {}
+    for name, tensor in model.named_parameters(remove_duplicate=False):
+        owner, _, leaf = name.rpartition(".")
+        if leaf in ("weight", "bias") and isinstance(model.get_submodule(owner), kinds):
+            parameters.setdefault(id(tensor), (name, tensor))
+    return dict(parameters.values())
 
 
 @contextmanager

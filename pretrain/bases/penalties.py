@@ -46,13 +46,6 @@ ANCHOR_KEY = "stored "
 """Prefix of the memory key of a stored tensor; its name follows."""
 
 
-def parameter_names(ctx: Context) -> tuple[str, ...]:
-    """Return all parameters of the plain architecture: kernels, biases, norm scales and shifts."""
-    with torch.device("meta"):
-        plain = ctx.architecture.build(ctx.classes, ctx.recipe.width)
-    return tuple(name for name, _ in plain.named_parameters())
-
-
 def store_anchors(ctx: Context, names: Iterable[str]) -> None:
     """Store copies of these effective tensors in the acting method's memory."""
     for name in names:

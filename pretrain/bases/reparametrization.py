@@ -44,6 +44,8 @@ def iterate_maps(ctx: Context) -> Iterator[tuple[nn.Module, WeightMap, Originals
 class Reparametrization(Method):
     """Base of the reparametrizing methods; a subclass defines the map of a layer."""
 
+    decay: Literal["w", "v"] = "w"
+
     RANK: ClassVar = ActingOrder.REPARAMETRIZATION
 
     def maps(self, ctx: Context) -> Iterator[WeightMap]:
@@ -53,7 +55,7 @@ class Reparametrization(Method):
     @property
     def decays(self) -> Literal["w", "v"]:
         """Return whether weight decay acts on the effective (w) or on the trained weights (v)."""
-        return "w"
+        return self.decay
 
     def setup(self, ctx: Context) -> None:
         """Register the maps, and log when an initial weight had to be moved into a map's range."""

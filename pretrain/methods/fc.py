@@ -25,7 +25,6 @@ from fsbench.backbones.architectures import RoleMap, below
 from pretrain.method import RoundMethod
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import surgery
 
 
 def select_tail(names: Sequence[str], roles: RoleMap) -> tuple[str, ...]:
@@ -46,7 +45,7 @@ class Fc(RoundMethod):
     def round_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0:
             return
-        names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
+        names = ctx.plain_names()
         head = tuple(name for name in names if below(name, (ctx.roles.head,)))
         tensors = head if self.scope == "head" else select_tail(names, ctx.roles)
         ctx.redraw(tensors, f"fully-connected layers: {self.scope}")

@@ -25,7 +25,6 @@ from pretrain.method import StageMethod
 from pretrain.recipes import swr_study
 from pretrain.recipes.recipe import Neutral
 from pretrain.training.context import Context
-from pretrain.weights import surgery
 
 
 class FullReset(StageMethod):
@@ -41,10 +40,7 @@ class FullReset(StageMethod):
     PAPER: ClassVar = swr_study.scenario_rows("full_reset", "full_reset")
 
     def setup(self, ctx: Context) -> None:
-        names = penalties.parameter_names(ctx)
-        if self.running_stats:
-            names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
-        penalties.store_anchors(ctx, names)
+        penalties.store_anchors(ctx, ctx.plain_names(trained=not self.running_stats))
 
     def stage_start(self, ctx: Context) -> None:
         if ctx.clock.stage > 0:

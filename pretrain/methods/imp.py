@@ -81,7 +81,7 @@ class Imp(Method):
 
     def epoch_start(self, ctx: Context) -> None:
         if ctx.clock.round == 0 and ctx.clock.epoch == self.rewind_epoch:
-            for name in self._names(ctx):
+            for name in ctx.plain_names():
                 ctx.memory[ORIGIN + name] = surgery.get_weight(ctx.model, name).detach().clone()
 
     def round_start(self, ctx: Context) -> None:
@@ -97,14 +97,11 @@ class Imp(Method):
         if changed:
             ctx.rewrite(changed, f"{share:.4f} of all kernel weights remain")
 
-    def _names(self, ctx: Context) -> tuple[str, ...]:
-        return surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
-
     def _origin(self, ctx: Context) -> dict[str, Tensor]:
         """Return the weights to rewind to; without rewinding, the current kernels."""
         if self.rewind_epoch is None:
             return masks.effective_kernels(ctx)
-        return {name: ctx.memory[ORIGIN + name] for name in self._names(ctx)}
+        return {name: ctx.memory[ORIGIN + name] for name in ctx.plain_names()}
 
     def _keep(self, ctx: Context) -> dict[str, Tensor]:
         """Return the mask of the remaining weights of every kernel."""

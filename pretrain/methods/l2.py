@@ -54,7 +54,7 @@ class L2(Method):
     def setup(self, ctx: Context) -> None:
         kernels = self.on == "kernels"
         ctx.memory["names"] = list(
-            masks.effective_kernels(ctx) if kernels else penalties.parameter_names(ctx)
+            masks.effective_kernels(ctx) if kernels else ctx.plain_names(trained=True)
         )
 
     def after_backward(self, ctx: Context) -> None:

@@ -54,7 +54,7 @@ class L2Init(Method):
             require_stages(self, recipe)
 
     def setup(self, ctx: Context) -> None:
-        penalties.store_anchors(ctx, penalties.parameter_names(ctx))
+        penalties.store_anchors(ctx, ctx.plain_names(trained=True))
 
     def stage_start(self, ctx: Context) -> None:
         if self.reanchor_on_new_data and ctx.clock.stage > 0:

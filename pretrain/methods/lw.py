@@ -146,7 +146,6 @@ class Lw(Method):
         return len(surgery.build_on_meta(recipe)[1].blocks) + self.head_block
 
     def kept_blocks(self, ctx: Context) -> int:
-        """Return the number of blocks that the current round keeps."""
         return self._schedule(ctx)[ctx.clock.round]
 
     def _schedule(self, ctx: Context) -> tuple[int, ...]:
@@ -166,8 +165,7 @@ class Lw(Method):
     def _rescaled_names(self, ctx: Context) -> list[str]:
         if self.rescaled == "weights":
             return [f"{layer}.weight" for layer in ctx.roles.layers]
-        named = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
-        return [n for n in named if surgery.get_weight(ctx.model, n).requires_grad]
+        return list(ctx.plain_names(trained=True))
 
     def _shapes(self, ctx: Context, ends: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of mean and std after these modules."""
@@ -197,7 +195,7 @@ class Lw(Method):
         if self.normalize and not whole:
             self._normalize(ctx, k)
         if self.reinit and not first and not whole:
-            names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
+            names = ctx.plain_names()
             ctx.redraw([n for n in names if not below(n, modules)], f"above block {k}")
 
     def _normalize(self, ctx: Context, k: int) -> None:

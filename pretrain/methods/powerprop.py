@@ -61,7 +61,6 @@ class Powerprop(ElementwiseReparametrization):
     """Settings of powerpropagation; alpha: the power, 1 for plain training."""
 
     alpha: float = Field(2.0, ge=1)
-    decay: Literal["w", "v"] = "w"
 
     SOURCE: ClassVar = "Powerpropagation (Schwarz et al. 2021); Weight Compander, section IV-A"
     PAPER: ClassVar = cifar_rows("powerprop", "", {})

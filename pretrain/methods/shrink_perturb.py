@@ -60,7 +60,7 @@ class ShrinkPerturb(StageMethod):
 
     def setup(self, ctx: Context) -> None:
         if self.form == "paper" and not self.fresh_draw:
-            penalties.store_anchors(ctx, penalties.parameter_names(ctx))
+            penalties.store_anchors(ctx, ctx.plain_names(trained=True))
 
     def stage_start(self, ctx: Context) -> None:
         if ctx.clock.stage == 0:
@@ -74,7 +74,7 @@ class ShrinkPerturb(StageMethod):
     def interpolated(self, ctx: Context) -> dict[str, Tensor]:
         """Return all parameters, moved by `lam` of the way to theta_0."""
         if self.fresh_draw:
-            ends = ctx.fresh(penalties.parameter_names(ctx))
+            ends = ctx.fresh(ctx.plain_names(trained=True))
         else:
             ends = penalties.stored_anchors(ctx)
         starts = {name: surgery.get_weight(ctx.model, name).detach() for name in ends}

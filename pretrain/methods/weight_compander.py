@@ -91,6 +91,15 @@ CIFAR_ACCURACIES: Mapping[str, tuple[float, ...]] = {
 """Test accuracies of Tables II, III, VI and VII in the order of CIFAR_COLUMNS."""
 
 
+def build_row(name: str, row: str, accuracy: float, overrides: Mapping[str, object]) -> PaperRecipe:
+    """Build the recipe of a row."""
+    figures = (PublishedFigure(accuracy=accuracy),)
+    fields = {**BASE, **overrides}
+    return PaperRecipe(
+        name=name, paper="Weight Compander", row=row, overrides=fields, figures=figures
+    )
+
+
 def cifar_rows(method: str, form: str, settings: Mapping[str, object]) -> tuple[PaperRecipe, ...]:
     """Build a method's recipes on CIFAR, e.g. weight_compander_erf_cifar10_resnet18."""
     name = method + form
@@ -101,50 +110,28 @@ def cifar_rows(method: str, form: str, settings: Mapping[str, object]) -> tuple[
     ):
         chosen = {"a": a, "b": b} if method == "weight_compander" else {}
         printed = table or ("Table II" if source == "cifar10" else "Table III")
-        rows.append(
-            PaperRecipe(
-                name=f"{name}_{source}_{network}",
-                paper="Weight Compander",
-                row=f"{printed}, {network}",
-                overrides={
-                    **BASE,
-                    **CIFAR[source],
-                    "source": source,
-                    "input_size": 32,
-                    "architecture": f"cifar/{network}",
-                    "plan.epochs": 200,
-                    **{
-                        f"{method}.{field}": value
-                        for field, value in {**chosen, **settings}.items()
-                    },
-                },
-                figures=(PublishedFigure(accuracy=accuracy),),
-            )
-        )
+        column = {"source": source, "architecture": f"cifar/{network}", "input_size": 32}
+        fields = {f"{method}.{field}": value for field, value in {**chosen, **settings}.items()}
+        overrides = {**CIFAR[source], **column, "plan.epochs": 200, **fields}
+        ending, row = f"_{source}_{network}", f"{printed}, {network}"
+        rows.append(build_row(name + ending, row, accuracy, overrides))
     return tuple(rows)
 
 
 def tinyimagenet_rows() -> tuple[PaperRecipe, ...]:
     """Build the two recipes of Table IV."""
-    forms = (("", "arctan", 0.6593), ("_control", "identity", 0.6508))
-    return tuple(
-        PaperRecipe(
-            name=f"weight_compander{form}",
-            paper="Weight Compander",
-            row="Table IV, ResNet-50",
-            overrides={
-                **BASE,
-                "architecture": "wc_resnet50",
-                "plan.epochs": 300,
-                "source_size": 256,
-                "input_size": 224,
-                "weight_decay": 1e-4,
-                "milestones": (0.25, 0.5, 0.75),
-                "weight_compander.function": function,
-            },
-            figures=(PublishedFigure(accuracy=accuracy),),
-        )
-        for form, function, accuracy in forms
+    fields: dict[str, object] = {
+        "architecture": "wc_resnet50",
+        "plan.epochs": 300,
+        "source_size": 256,
+        "input_size": 224,
+        "weight_decay": 1e-4,
+        "milestones": (0.25, 0.5, 0.75),
+    }
+    row, function = "Table IV, ResNet-50", "weight_compander.function"
+    return (
+        build_row("weight_compander", row, 0.6593, {**fields, function: "arctan"}),
+        build_row("weight_compander_control", row, 0.6508, {**fields, function: "identity"}),
     )
 
 
@@ -224,7 +211,7 @@ class WeightCompander(ElementwiseReparametrization):
     a: float = Field(0.7, gt=0, description="scale of the weights; start value if learnable")
     b: float = Field(0.8, gt=0, description="scale of v; start value if learnable")
     learnable: Literal["no", "fine", "coarse"] = "no"
-    decay: Literal["w", "v"] | None = None
+    decay: Literal["w", "v"] | None = None  # type: ignore[assignment]
 
     SOURCE: ClassVar = "Weight Compander (Cakaj et al.), sections III and IV"
     NEUTRAL: ClassVar[Neutral] = {"function": "identity"}

@@ -77,17 +77,12 @@ class WeightNorm(Reparametrization):
     """Settings of weight normalization; per: one g per output unit or per layer."""
 
     per: Literal["channel", "layer"] = "channel"
-    decay: Literal["w", "v"] = "w"
 
     SOURCE: ClassVar = "Weight Normalization (Salimans and Kingma 2016), eq. 2"
     PAPER: ClassVar = cifar_rows("weight_norm", "", {})
     NEUTRAL: ClassVar[Neutral] = (
         "the length of a weight vector is a parameter of its own, so every step differs"
     )
-
-    @property
-    def decays(self) -> Literal["w", "v"]:
-        return self.decay
 
     def maps(self, ctx: Context) -> Iterator[WeightMap]:
         yield from (NormalizedMap(self.per) for _ in layer_modules(ctx))

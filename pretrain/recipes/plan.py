@@ -53,7 +53,6 @@ class Plan(Frozen):
 
     @property
     def total_rounds(self) -> int:
-        """Rounds of all stages."""
         return len(self.stages) * self.rounds
 
     @property
@@ -91,7 +90,6 @@ class TrainingClock:
 
     @property
     def stage(self) -> int:
-        """Stage of the current round."""
         return self.round // self.plan.rounds
 
     @property
@@ -107,7 +105,6 @@ class TrainingClock:
 
     @property
     def done(self) -> bool:
-        """Return whether all rounds are over."""
         return self.round >= self.plan.total_rounds
 
     @property
@@ -116,7 +113,6 @@ class TrainingClock:
         return (self.stage, self.round, self.epoch, self.batch)
 
     def tick(self) -> None:
-        """Count an optimizer step."""
         self.batch += 1
         self.step += 1
 
@@ -132,6 +128,10 @@ class TrainingClock:
             self.round, self.epoch, self.converged = self.round + 1, 0, 0
         else:
             self.epoch += 1
+
+    def position(self) -> dict[str, int]:
+        """Return step, stage, round and epoch, as logs name them."""
+        return {name: getattr(self, name) for name in ("step", "stage", "round", "epoch")}
 
     def state(self) -> dict[str, int]:
         """Return the counters, for a checkpoint."""

@@ -137,18 +137,17 @@ class MethodSettings(Frozen):
         return {}
 
 
-LINES = {
-    "SOURCE": 'SOURCE: ClassVar = "paper, section; code"',
-    "RANK": "RANK: ClassVar = ActingOrder.STEP  # or INIT, REPARAMETRIZATION, ROUND",
+LINES: Mapping[str, tuple[type, str]] = {
+    "SOURCE": (str, 'SOURCE: ClassVar = "paper, section; code"'),
+    "RANK": (ActingOrder, "RANK: ClassVar = ActingOrder.STEP  # INIT, REPARAMETRIZATION, ROUND"),
 }
-"""The line that a class lacks which does not declare the field."""
-TYPES = {"SOURCE": str, "RANK": ActingOrder}
+"""Type of a field, and the line that a class lacks which does not declare it."""
 
 
 def require_contract(method: type[MethodSettings], file: object) -> type[MethodSettings]:
     """Return the class. Raise FsbenchError naming the line that it lacks."""
-    for name, line in LINES.items():
-        if not isinstance(getattr(method, name, None), TYPES[name]):
+    for name, (kind, line) in LINES.items():
+        if not isinstance(getattr(method, name, None), kind):
             raise FsbenchError(
                 f"{file}: class {method.__name__} lacks {name}", fix=f"add the line `{line}` to it"
             )
@@ -442,15 +441,12 @@ class Recipe(Frozen):
 
     @property
     def warmup_epochs(self) -> int:
-        """Warm-up epochs of a round."""
         return int(self.warmup * self.plan.epochs)
 
     def method(self, name: str) -> MethodSettings:
-        """Return the method called `name` of this recipe."""
         return next(method for method in self.methods if method.name == name)
 
     def require_installed(self) -> None:
-        """Raise UsageError if a package that a method needs is missing."""
         for method in self.methods:
             method.require_installed()
 

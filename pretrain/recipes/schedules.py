@@ -82,17 +82,8 @@ def sum_rates(recipe: "Recipe", epochs: int, images: int) -> float:
     return recipe.lr * sum(factors) * steps / len(batches)
 
 
-def drop_epochs(recipe: "Recipe") -> tuple[int, ...]:
-    """Return the epochs of a round at whose start a `step` schedule drops the rate."""
-    if recipe.schedule != "step":
-        return ()
-    clocks = [TrainingClock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs)]
-    rates = [lr_factor(recipe, clock, 1) for clock in clocks]
-    return tuple(e for e in range(1, len(rates)) if rates[e] < rates[e - 1])
-
-
 def lr_drop(
-    recipe: "Recipe", clock: TrainingClock, steps: int, plateau: PlateauSchedule
+    recipe: "Recipe", clock: TrainingClock, steps: int, plateau: PlateauSchedule = ROUND_START
 ) -> tuple[float, float] | None:
     """Return the learning rates before and after a drop at the start of this epoch, or None."""
     if recipe.schedule == "plateau" and plateau.fell:
@@ -107,4 +98,5 @@ def lr_drop(
 
 def can_drop(recipe: "Recipe") -> bool:
     """Return whether the schedule can call the hook `lr_changed`."""
-    return recipe.schedule == "plateau" or bool(drop_epochs(recipe))
+    clocks = (TrainingClock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs))
+    return recipe.schedule == "plateau" or any(lr_drop(recipe, clock, 1) for clock in clocks)

@@ -76,7 +76,6 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """Return the sha-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from fsbench.backbones.architectures import Architecture
 from fsbench.core import seeding
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.specs import Frozen
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import MethodSettings, Recipe
 from pretrain.training.batches import BatchLoader
@@ -75,20 +74,6 @@ Memory = dict[str, Any]
 Drop = Literal["none", "touched", "all"]
 
 
-class Rewrite(Frozen):
-    """A logged change of weights that no optimizer step made; one line of rewrites.jsonl."""
-
-    step: int
-    stage: int
-    round: int
-    epoch: int
-    method: str
-    tensors: tuple[str, ...]
-    fraction_changed: float
-    optimizer_state: Literal["kept", "reset"]
-    note: str
-
-
 class Context:
     """Argument of every hook; `memory` and `stream` are those of the method whose hook runs.
 
@@ -106,7 +91,7 @@ class Context:
         loader: BatchLoader,
         clock: TrainingClock,
         device: torch.device,
-        log_rewrite: Callable[[Rewrite], None],
+        log_rewrite: Callable[[dict[str, Any]], None],
     ) -> None:
         self.recipe, self.architecture, self.model = recipe, architecture, model
         self.loader, self.clock, self.device = loader, clock, device
@@ -138,7 +123,6 @@ class Context:
 
     @property
     def memory(self) -> Memory:
-        """Memory of the acting method."""
         return self.memories[self.acting]
 
     def stream(self, *names: seeding.Name) -> AbstractContextManager[None]:
@@ -170,18 +154,23 @@ class Context:
         self.log(tuple(weights), surgery.fraction_changed(old.values(), new), note + suffix)
 
     def log(self, names: tuple[str, ...], fraction_changed: float, note: str) -> None:
-        """Write a line of rewrites.jsonl for the acting method."""
-        position = {name: getattr(self.clock, name) for name in ("step", "stage", "round", "epoch")}
+        """Write a line of rewrites.jsonl: a change of weights that no optimizer step made."""
         self.log_rewrite(
-            Rewrite(
-                **position,
-                method=self.acting,
-                tensors=names,
-                fraction_changed=fraction_changed,
-                optimizer_state="kept" if self.recipe.opt_reset == "none" else "reset",
-                note=note,
-            )
+            self.clock.position()
+            | {
+                "method": self.acting,
+                "tensors": names,
+                "fraction_changed": fraction_changed,
+                "optimizer_state": "kept" if self.recipe.opt_reset == "none" else "reset",
+                "note": note,
+            }
         )
+
+    def plain_names(self, trained: bool = False) -> tuple[str, ...]:
+        """Return the names of all tensors, or parameters, of the plain network in their order."""
+        with torch.device("meta"):
+            plain = self.architecture.build(self.classes, self.recipe.width)
+        return tuple(dict(plain.named_parameters()) if trained else plain.state_dict())
 
     def redraw(self, names: Iterable[str], note: str) -> None:
         """Rewrite tensors with fresh draws from the method's stream (recipe field `redraw`)."""
@@ -198,9 +187,8 @@ class Context:
         with self.stream("redraw"):
             drawn = dict(self.architecture.build(self.classes, self.recipe.width).state_dict())
             if self.recipe.redraw == "kaiming_uniform_sqrt5":
-                drawn |= {
-                    n: surgery.kaiming_uniform_sqrt5(drawn[n]) for n in names if drawn[n].ndim > 1
-                }
+                for name, shape in [(n, drawn[n].shape) for n in names if drawn[n].ndim > 1]:
+                    drawn[name] = nn.init.kaiming_uniform_(torch.empty(shape), a=5**0.5)
         for method in self.recipe.methods:
             for name, scale in method.init_scales(self.memories[method.name]).items():
                 drawn[name] = drawn[name] * scale
@@ -208,7 +196,6 @@ class Context:
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """The optimizer of the round."""
         if self._optimizer is None:
             raise RuntimeError("there is no optimizer before the first round")
         return self._optimizer

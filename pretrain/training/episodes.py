@@ -91,7 +91,6 @@ class MetaLearner(Method):
         return self.way * (self.shots + self.queries)
 
     def spec(self, seed: int) -> EpisodeSpec:
-        """Return the spec by which tasks are drawn."""
         return EpisodeSpec(n_way=self.way, k_shot=self.shots, n_query=self.queries, seed=seed)
 
     def check(self, recipe: Recipe) -> None:
@@ -190,7 +189,6 @@ def head_inputs(ctx: Context, images: Tensor) -> Tensor:
 
 
 def meta_learner_of(recipe: Recipe) -> MetaLearner:
-    """Return the recipe's meta-learner."""
     return next(method for method in recipe.methods if isinstance(method, MetaLearner))
 
 
@@ -286,11 +284,5 @@ class EpisodicValidation(Validation):
 def describe_episodes(recipe: Recipe) -> dict[str, Any]:
     """Return the tasks on which `episodic_accuracy` of this recipe's runs is measured."""
     learner = meta_learner_of(recipe)
-    return {
-        "way": learner.way,
-        "shots": learner.shots,
-        "queries": learner.queries,
-        "episodes": learner.val_episodes,
-        "split": "val",
-        "batch_norm": learner.val_norm,
-    }
+    validation = {"episodes": learner.val_episodes, "split": "val", "batch_norm": learner.val_norm}
+    return learner.model_dump(include={"way", "shots", "queries"}) | validation

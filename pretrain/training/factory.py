@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from fsbench.data.source import SourceDataset
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import BatchLoader, FullBatchLoader
-from pretrain.training.context import Context, Rewrite
+from pretrain.training.context import Context
 from pretrain.training.distributed import require_enough_images
 from pretrain.training.episodes import EpisodeLoader
 
@@ -48,7 +49,7 @@ def build_context(
     recipe: Recipe,
     source: SourceDataset,
     device: torch.device,
-    log_rewrite: Callable[[Rewrite], None],
+    log_rewrite: Callable[[dict[str, Any]], None],
     ranks: Ranks = ALONE,
 ) -> Context:
     """Return a context at step 0; the network is drawn from the stream `init`.

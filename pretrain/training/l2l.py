@@ -88,19 +88,19 @@ def build_taskset(
     `learn2learn.data.partition_task(*task, shots=k_shot)` splits it into support and query set.
     """
     data = import_learn2learn().data
+
+    def describe(index: int, label: int) -> Any:
+        """Return how a task loads image `index` with its label in the task."""
+        description = data.DataDescription(index)
+        description.transforms.append(lambda j: (images[j], label))
+        return description
+
     owners = {int(j): c for c, indices in by_class.items() for j in indices}
     tasks = data.Taskset(data.MetaDataset(images, indices_to_labels=owners), num_tasks=n)
     for i in range(n):
         support, query = sampler.episode(i).images(by_class)
         rows = np.concatenate([support, query], axis=1).tolist()
         tasks.sampled_descriptions[i] = [
-            _describe(data, images, j, label) for label, row in enumerate(rows) for j in row
+            describe(j, label) for label, row in enumerate(rows) for j in row
         ]
     return tasks
-
-
-def _describe(data: Any, images: Dataset[Tensor], index: int, label: int) -> Any:
-    """Return how a task loads image `index` with its label in the task."""
-    description = data.DataDescription(index)
-    description.transforms.append(lambda j: (images[j], label))
-    return description

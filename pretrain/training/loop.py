@@ -56,7 +56,6 @@ from pretrain.training.distributed import backward, check_ranks_agree, copy_firs
 from pretrain.training.episodes import EpisodicValidation
 from pretrain.training.factory import build_context, deterministic_kernels
 from pretrain.training.run_folder import (
-    log_line,
     machine_facts,
     run_record,
     summarize_rounds,
@@ -114,7 +113,7 @@ class Trainer:
         self.recipe, self.source, self.out, self.ranks = recipe, source, out, ranks
         self.watch: Observer = watch if ranks.first else lambda ctx: None
         self.report = report if ranks.first else SILENT
-        self.journal = (run_folder.RunLogs if ranks.first else run_folder.DiscardedLogs)(out)
+        self.journal = run_folder.RunLogs(out, writes=ranks.first)
         log = partial(self.journal.append, "rewrites.jsonl")
         self.ctx = build_context(recipe, source, device, log, ranks)
         self.ctx.report = self.report
@@ -270,8 +269,9 @@ class Trainer:
             self.accuracy = self.validation.measure(ctx)
         accuracy = self.accuracy if due else None
         self.plateau.update(clock.epoch, accuracy, self.recipe.plateau_epochs)
-        line = log_line(clock, self.lr, loss, train_accuracy) | {self.validation.column: accuracy}
-        self.journal.append("log.jsonl", line)
+        line = {"lr": self.lr, "train_loss": loss, "train_accuracy": train_accuracy}
+        line |= {"val_accuracy": None, self.validation.column: accuracy}
+        self.journal.append("log.jsonl", clock.position() | line)
         if clock.last_epoch:
             with self.cost.event():
                 ctx.call("round_end")

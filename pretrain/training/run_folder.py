@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
-from pydantic import BaseModel
 from torch import Tensor
 
 from fsbench.backbones import architectures
@@ -27,7 +26,6 @@ from fsbench.core.io import write_atomic
 from fsbench.core.progress import Reporter
 from fsbench.data.augmentation import crop_centre
 from fsbench.data.source import SourceDataset, Split
-from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.registry import evaluation_size
 from pretrain.training.checkpoint import write_tensors
@@ -109,16 +107,18 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 class RunLogs:
-    """The run's line logs; resuming cuts them back to the checkpoint, so no line is repeated."""
+    """The run's line logs; resuming cuts them back to the checkpoint, so no line is repeated.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    writes: whether this process writes them.
+    """
 
-    def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
-        """Append a line to a log."""
-        data = line.model_dump(mode="json") if isinstance(line, BaseModel) else line
-        with (self.folder / name).open("a", encoding="utf8") as file:
-            file.write(json.dumps(data) + "\n")
+    def __init__(self, folder: Path, writes: bool = True) -> None:
+        self.folder, self.writes = folder, writes
+
+    def append(self, name: str, line: dict[str, Any]) -> None:
+        if self.writes:
+            with (self.folder / name).open("a", encoding="utf8") as file:
+                file.write(json.dumps(line) + "\n")
 
     def positions(self) -> dict[str, int]:
         """Return the size of every log in bytes."""
@@ -126,25 +126,14 @@ class RunLogs:
         return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
 
     def read(self, name: str) -> list[dict[str, Any]]:
-        """Return the lines of a log."""
         lines = (self.folder / name).read_text(encoding="utf8").splitlines()
         return [json.loads(line) for line in lines]
 
     def rewind(self, positions: dict[str, int]) -> None:
         """Cut every log to its size in `positions`."""
-        for name in LOG_FILES:
+        for name in LOG_FILES if self.writes else ():
             with (self.folder / name).open("ab") as file:
                 file.truncate(positions.get(name, 0))
-
-
-class DiscardedLogs(RunLogs):
-    """Logs of a process that does not write."""
-
-    def append(self, name: str, line: BaseModel | dict[str, Any]) -> None:
-        return None
-
-    def rewind(self, positions: dict[str, int]) -> None:
-        return None
 
 
 def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -156,29 +145,11 @@ def write_finished_run(folder: Path, weights: dict[str, Tensor], facts: dict[str
     write_atomic(folder / "run.json", json.dumps(whole, indent=1).encode())
 
 
-LogLine = Mapping[str, Any]
 VALIDATION_COLUMNS = ("val_accuracy", "episodic_accuracy")
-"""The columns of validation; only meta-learners have the second one."""
+"""The columns of validation, fractions; only meta-learners have the second, and null as first."""
 
 
-def log_line(
-    clock: TrainingClock, lr: float, loss: float, accuracy: float | None
-) -> dict[str, float | None]:
-    """Return an epoch's line of log.jsonl; accuracies are fractions, null if not measured.
-
-    A meta-learner has `episodic_accuracy` instead of `val_accuracy`, which is null then.
-    """
-    position = {name: getattr(clock, name) for name in ("step", "stage", "round", "epoch")}
-    return {
-        **position,
-        "lr": lr,
-        "train_loss": loss,
-        "train_accuracy": accuracy,
-        "val_accuracy": None,
-    }
-
-
-def summarize_rounds(log: Iterable[LogLine]) -> list[dict[str, Any]]:
+def summarize_rounds(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return steps, epochs and accuracies (fractions) of every round from the lines of log.jsonl.
 
     Accuracies are those of the round's last epoch. steps_to_fit: steps of the round until the end

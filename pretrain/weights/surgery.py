@@ -16,7 +16,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.architectures import Architecture, RoleMap, below
+from fsbench.backbones.architectures import RoleMap, below
 from fsbench.backbones.networks import load_architecture
 from pretrain.recipes.recipe import Recipe
 from pretrain.weights import parametrizations
@@ -76,17 +76,6 @@ def kernel_names(layers: Iterable[str], parameters: Iterable[str]) -> tuple[str,
         ".".join(name.split(".")[:i]) for name in parameters for i in range(1, name.count(".") + 1)
     }
     return tuple(f"{layer}.weight" for layer in layers if layer in owners)
-
-
-def plain_names(architecture: Architecture, classes: int, width: int | None) -> tuple[str, ...]:
-    """Return the names of all tensors of the plain network, in the order of registration."""
-    with torch.device("meta"):
-        return tuple(architecture.build(classes, width).state_dict())
-
-
-def kaiming_uniform_sqrt5(kernel: Tensor) -> Tensor:
-    """Draw a kernel of this shape with std 1 / sqrt(3 fan_in), as official LLF and SEAL code."""
-    return nn.init.kaiming_uniform_(torch.empty(kernel.shape), a=5**0.5)
 
 
 def fraction_changed(old: Iterable[Tensor], new: Iterable[Tensor]) -> float:

@@ -17,7 +17,7 @@ Tensors = dict[str, Tensor]
 def tensors(made: Trainer) -> Tensors:
     """Clones of all effective tensors of the plain architecture."""
     ctx = made.ctx
-    names = surgery.plain_names(ctx.architecture, ctx.classes, ctx.recipe.width)
+    names = ctx.plain_names()
     return {n: surgery.get_weight(ctx.model, n).detach().clone() for n in names}
 
 

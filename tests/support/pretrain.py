@@ -16,7 +16,8 @@ from fsbench.core.progress import SILENT
 from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
 from fsbench.data.cards import DatasetFacts
-from pretrain.recipes import registry
+from pretrain.recipes import registry, schedules
+from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import PublishedFigure, Recipe
 from pretrain.training import loop
 from pretrain.training.loop import Trainer, train_recipe
@@ -37,6 +38,12 @@ def published_figures(name: str) -> tuple[PublishedFigure, ...]:
     """The accuracies that papers print for a recipe."""
     row = registry.find_paper_row(name)
     return row.figures if row else ()
+
+
+def drop_epochs(recipe: Recipe) -> tuple[int, ...]:
+    """The epochs of a round at whose start a `step` schedule drops the rate."""
+    clocks = [TrainingClock(recipe.plan, epoch=epoch) for epoch in range(recipe.plan.epochs)]
+    return tuple(clock.epoch for clock in clocks if schedules.lr_drop(recipe, clock, 1))
 
 
 TASKS = ("way=2", "shots=1", "queries=1", "val_episodes=2")

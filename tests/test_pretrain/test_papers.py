@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from support.pretrain import published_figures
+from support.pretrain import drop_epochs, published_figures
 from typer.testing import CliRunner
 
 from fsbench.api import listing
 from fsbench.cli.main import build
-from pretrain.recipes import registry, schedules
+from pretrain.recipes import registry
 
 PRINTED = {
     # paper, table: recipe -> percent, in the order of the table
@@ -167,4 +167,4 @@ def test_weight_companders_rows_follow_its_pipeline() -> None:
         assert (recipe.source_size, recipe.input_size) == (256, 224)
         assert (recipe.architecture, recipe.augmentation) == ("wc_resnet50", "crop_flip")
         assert (recipe.batch_size, recipe.lr, recipe.weight_decay) == (128, 0.1, 1e-4)
-        assert schedules.drop_epochs(recipe) == (75, 150, 225)
+        assert drop_epochs(recipe) == (75, 150, 225)

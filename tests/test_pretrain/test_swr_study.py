@@ -1,7 +1,7 @@
 """The soft-weight-rescaling paper's rows: protocol, coefficients and figures as printed."""
 
 import pytest
-from support.pretrain import published_figures
+from support.pretrain import drop_epochs, published_figures
 
 from pretrain.recipes import registry, swr_study
 from pretrain.recipes.plan import Stage
@@ -40,8 +40,6 @@ def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
 
 
 def test_decay_is_a_tenth_at_epochs_100_and_150() -> None:
-    from pretrain.recipes.schedules import drop_epochs
-
     assert drop_epochs(registry.load_recipe("paper/swr_decay")) == (100, 150)
     assert drop_epochs(registry.load_recipe("paper/swr")) == ()
 

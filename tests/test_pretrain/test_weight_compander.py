@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.pretrain import epochs, lines, source, tiny, trainer, weights
+from support.pretrain import drop_epochs, epochs, lines, source, tiny, trainer, weights
 from torch import Tensor, nn
 
 from fsbench.core.errors import UsageError
 from pretrain.methods.weight_compander import FUNCTIONS, Compander
-from pretrain.recipes import registry, schedules
+from pretrain.recipes import registry
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.weights import surgery
 
@@ -182,8 +182,8 @@ def test_its_rows_on_cifar_state_the_papers_schedule_and_constants() -> None:
         registry.load_recipe(f"paper/weight_compander_{name}_resnet34")
         for name in ("cifar10", "cifar100")
     )
-    assert schedules.drop_epochs(first) == (90, 136)
-    assert schedules.drop_epochs(second) == (60, 120, 160)
+    assert drop_epochs(first) == (90, 136)
+    assert drop_epochs(second) == (60, 120, 160)
     assert [(r.gamma, r.weight_decay, r.plan.epochs) for r in (first, second)] == [
         (0.1, 1e-4, 200),
         (0.2, 5e-4, 200),
