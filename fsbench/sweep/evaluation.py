@@ -97,10 +97,6 @@ class EvaluationJob(Job):
                 return entry
         return None
 
-    def is_on_board(self, place: Workplace) -> bool:
-        """Return whether the board has all results of the job."""
-        return all(self.find_entry(task, place) for task in self.parsed)
-
     def done(self, place: Workplace) -> bool:
         facts = self.backbone.facts(place)
         if facts is None:

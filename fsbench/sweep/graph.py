@@ -196,7 +196,7 @@ def plan_jobs(graph: JobGraph, place: Workplace) -> SweepPlan:
     done: dict[str, str] = {}
     for key, job in reversed(graph.jobs.items()):
         users = [other for other, needs in graph.needs.items() if key in needs]
-        if isinstance(job, EvaluationJob) and job.is_on_board(place):
+        if isinstance(job, EvaluationJob) and all(job.find_entry(t, place) for t in job.parsed):
             done[key] = "on the board"
         elif job.done(place):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"

@@ -6,14 +6,18 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field
 
 from fsbench import data
 from fsbench.api.machine import Machine
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.process import Stopped, raise_on_signals
+from fsbench.core.schema import Sha256
 from fsbench.core.specs import Frozen, SourceSubset, digest
 from fsbench.sweep.file import JobKind
 
@@ -64,17 +68,11 @@ def _source(
     return data.load_source(ref, data.DataRoots.parse(roots), folder, size, subset=subset)
 
 
-def absolute_roots(roots: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of --data and FSBENCH_DATA with absolute folders."""
-    values = [*roots, *filter(None, os.environ.get("FSBENCH_DATA", "").split(os.pathsep))]
-    return tuple(_absolute(value) for value in values)
-
-
-def _absolute(value: str) -> str:
-    name, equals, folder = value.partition("=")
-    if not equals or Path(value).is_dir():
-        return str(Path(value).expanduser().absolute())
-    return f"{name}={Path(folder).expanduser().absolute()}"
+def absolute_roots(values: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of --data and FSBENCH_DATA with absolute folders. Raise as DataRoots."""
+    roots = data.DataRoots.parse(values)
+    named = (f"{name}={folder.absolute()}" for name, folder in roots.named.items())
+    return (*(str(root.absolute()) for root in roots.roots), *named)
 
 
 class Job(Frozen):
@@ -105,23 +103,36 @@ class Job(Frozen):
         """Compute what is missing; resume after a kill."""
 
 
-class JobOutcome(NamedTuple):
-    """Outcome of an attempt. reason: why it failed, or ''; wrong: the request itself is wrong, so a
-    retry would fail too.
+class JobState(Frozen):
+    """Last event of a job: running, done or failed. seconds, host, pid: of the work itself; wrong:
+    the request itself is wrong, so a retry would fail too.
     """
 
-    reason: str = ""
-    seconds: float | None = None
+    key: Sha256
+    kind: JobKind
+    title: str
+    state: str = "missing"
+    attempt: int = Field(0, ge=0)
+    since: str = Field("", description="UTC, ISO 8601")
+    seconds: float | None = Field(None, ge=0)
     host: str | None = None
     pid: int | None = None
+    reason: str = ""
     wrong: bool = False
 
+    @classmethod
+    def of(cls, job: Job, state: str, attempt: int, **facts: Any) -> Self:
+        """Return the state of a job from now on."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        names = {"key": job.key, "kind": job.KIND, "title": job.title}
+        return cls(**names, state=state, attempt=attempt, since=now, **facts)
 
-def run_job(job: Job, place: Workplace) -> JobOutcome:
-    """Run the job. A failure with a reason is an outcome; SIGTERM lets a training write its
-    checkpoint and then ends the process.
+
+def run_job(job: Job, place: Workplace, attempt: int) -> JobState:
+    """Run the job; return how it ended. SIGTERM lets a training write its checkpoint and then ends
+    the process.
     """
-    started, reason, wrong = time.monotonic(), "", False
+    started, failure = time.monotonic(), {}
     place.machine.start()
     try:
         with raise_on_signals():
@@ -129,6 +140,8 @@ def run_job(job: Job, place: Workplace) -> JobOutcome:
     except Stopped as stopped:
         os._exit(stopped.exit_code)
     except (FsbenchError, OSError) as error:
-        reason, wrong = f"{type(error).__name__}: {error}", isinstance(error, UsageError)
+        reason = f"{type(error).__name__}: {error}"
+        failure = {"reason": reason, "wrong": isinstance(error, UsageError)}
     seconds = round(time.monotonic() - started, 3)
-    return JobOutcome(reason, seconds, socket.gethostname(), os.getpid(), wrong)
+    facts = {"seconds": seconds, "host": socket.gethostname(), "pid": os.getpid(), **failure}
+    return JobState.of(job, "failed" if failure else "done", attempt, **facts)

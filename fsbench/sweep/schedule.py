@@ -3,15 +3,14 @@
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep import evaluation, graph
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, plan_jobs
-from fsbench.sweep.job import Job, JobOutcome, Workplace, run_job
-from fsbench.sweep.status import JobState, StateFiles
+from fsbench.sweep.job import Job, JobState, Workplace, run_job
+from fsbench.sweep.status import StateFiles
 from fsbench.sweep.workers import Workers, find_gpus
 
 ATTEMPTS = 2
@@ -42,7 +41,7 @@ class Scheduler:
         for key in missing:
             order.add(key, *(need for need in self.plan.graph.needs[key] if need in missing))
         order.prepare()
-        ready, running = list(order.get_ready()), dict[Future[JobOutcome], Job]()
+        ready, running = list(order.get_ready()), dict[Future[JobState], Job]()
         try:
             with self.report.task("sweep", total, unit) as advance:
                 while ready or running:
@@ -51,7 +50,7 @@ class Scheduler:
                         self.start(self.plan.graph.jobs[key], running)
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         job = running.pop(future)
-                        if not self.settle(job, read_outcome(future)):
+                        if not self.settle(job, future):
                             ready.append(job.key)
                             continue
                         advance(self.work(job.key))
@@ -63,47 +62,31 @@ class Scheduler:
         unreached = [key for key in missing if not self.attempts[key]]
         return self.failed | dict.fromkeys(unreached, "a job that it needs failed")
 
-    def start(self, job: Job, running: dict[Future[JobOutcome], Job]) -> None:
+    def start(self, job: Job, running: dict[Future[JobState], Job]) -> None:
         """Start an attempt of a job."""
-        self.attempts[job.key] += 1
-        self.write_state(job)
-        running[self.executor.submit(run_job, job, self.place)] = job
+        self.attempts[job.key] = attempt = self.attempts[job.key] + 1
+        self.states.write(JobState.of(job, "running", attempt))
+        running[self.executor.submit(run_job, job, self.place, attempt)] = job
 
     def work(self, key: str) -> int:
         """Return the job's share of the progress: its estimated seconds, or 1."""
         return max(1, self.plan.seconds.get(key, 1))
 
-    def settle(self, job: Job, outcome: JobOutcome) -> bool:
+    def settle(self, job: Job, future: Future[JobState]) -> bool:
         """Record how an attempt ended; return whether the job is over (not tried again)."""
-        self.write_state(job, outcome)
-        if not outcome.reason:
+        attempt, error = self.attempts[job.key], future.exception()
+        if error is None:
+            state = future.result()
+        else:  # the process died, or a fault of the code
+            state = JobState.of(job, "failed", attempt, reason=f"{type(error).__name__}: {error}")
+        self.states.write(state)
+        if state.state == "done":
             return True
-        is_over = outcome.wrong or self.attempts[job.key] == ATTEMPTS
-        self.report.log(f"{job.title}: {outcome.reason}{'' if is_over else '; tried again'}")
+        is_over = state.wrong or attempt == ATTEMPTS
+        self.report.log(f"{job.title}: {state.reason}{'' if is_over else '; tried again'}")
         if is_over:
-            self.failed[job.key] = outcome.reason
+            self.failed[job.key] = state.reason
         return is_over
-
-    def write_state(self, job: Job, outcome: JobOutcome | None = None) -> None:
-        """Write the state of a job; it is running without an outcome."""
-        result = outcome or JobOutcome()
-        self.states.write(
-            JobState(
-                **result._asdict(),
-                key=job.key,
-                kind=job.KIND,
-                title=job.title,
-                state="running" if outcome is None else "failed" if result.reason else "done",
-                attempt=self.attempts[job.key],
-                since=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
-        )
-
-
-def read_outcome(future: Future[JobOutcome]) -> JobOutcome:
-    """Return how a job ended; a process that died, or a fault of the code, is its reason."""
-    error = future.exception()
-    return future.result() if error is None else JobOutcome(f"{type(error).__name__}: {error}")
 
 
 def plan_sweep(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> SweepPlan:

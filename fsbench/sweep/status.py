@@ -6,34 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 
-from pydantic import Field
-
 from fsbench.core.errors import FsbenchError
 from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import format_duration
-from fsbench.core.schema import Sha256
-from fsbench.core.specs import Frozen
 from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.job import Workplace
-
-
-class JobState(Frozen):
-    """Last event of a job: running, done or failed. seconds, host, pid: of the work itself; wrong:
-    the request itself is wrong.
-    """
-
-    key: Sha256
-    kind: JobKind
-    title: str
-    state: str = "missing"
-    attempt: int = Field(0, ge=0)
-    since: str = Field("", description="UTC, ISO 8601")
-    seconds: float | None = Field(None, ge=0)
-    host: str | None = None
-    pid: int | None = None
-    reason: str = ""
-    wrong: bool = False
+from fsbench.sweep.job import JobState, Workplace
 
 
 class StateFiles:
@@ -45,8 +23,8 @@ class StateFiles:
     def path(self, key: str) -> Path:
         return self.folder / f"{key[:16]}.json"
 
-    def write(self, state_file: JobState) -> None:
-        write_record(self.path(state_file.key), state_file)
+    def write(self, state: JobState) -> None:
+        write_record(self.path(state.key), state)
 
     def read(self, key: str) -> JobState | None:
         """Return the state of a job; None if it never ran."""

@@ -13,7 +13,7 @@ from support.sweep import place
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import Advance, Silent
 from fsbench.sweep.graph import JobGraph, SweepPlan
-from fsbench.sweep.job import Job, JobOutcome
+from fsbench.sweep.job import Job, JobState
 from fsbench.sweep.schedule import Scheduler, run_sweep
 from fsbench.sweep.status import StateFiles
 
@@ -31,8 +31,10 @@ class Script(Executor):
         self.started.append(job.title)
         left = self.failures.get(job.title, 0)
         self.failures[job.title] = left - 1
-        future: Future[JobOutcome] = Future()
-        future.set_result(JobOutcome("it broke" if left > 0 else "", 1.5, "here", 7))
+        future: Future[JobState] = Future()
+        ended, reason = ("failed", "it broke") if left > 0 else ("done", "")
+        facts = {"reason": reason, "seconds": 1.5, "host": "here", "pid": 7}
+        future.set_result(JobState.of(job, ended, args[2], **facts))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
