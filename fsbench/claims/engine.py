@@ -78,8 +78,66 @@ class ClaimOutcome(Frozen):
     provenance: Provenance | None = None
 
 
-Runs = Mapping[Any, Sequence[Mapping[str, Any]]]
-"""Quantities of every run by name: by arm, in the order of seeds."""
+class PairedDifference(NamedTuple):
+    """Mean over seeds of the paired differences, and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.mean > 2 * self.error
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.mean:+{spec or '.2f'}} ± {self.error:{spec or '.2f'}}"
+
+
+class Runs(dict[Any, list[Mapping[str, Any]]]):
+    """Quantities of every run by name: by arm, in the order of seeds. An arms argument is one arm,
+    or a list of arms."""
+
+    def collect(self, quantity: str, arms: Any) -> list[Any]:
+        """Return a quantity of all seeds of these arms."""
+        chosen = arms if isinstance(arms, list) else [arms]
+        return [run[quantity] for arm in chosen for run in self[arm]]
+
+    def compare(self, quantity: str, a: Any, b: Any = None) -> PairedDifference:
+        """Compare a quantity of two arms, or of one (b None) with 0, seed by seed."""
+        values = self.collect(quantity, a)
+        others = [0.0] * len(values) if b is None else self.collect(quantity, b)
+        return compute_paired_difference(values, others)
+
+    def judge_above(
+        self,
+        what: str,
+        quantity: str,
+        a: Any,
+        b: Any = None,
+        published: str = "above 0",
+        spec: str = ".2f",
+    ) -> ClaimFigure:
+        """Judge by the rule ABOVE whether the quantity of arm a is above that of b, or above 0."""
+        gain = self.compare(quantity, a, b)
+        return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
+
+    def require(
+        self, what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
+    ) -> ClaimCondition:
+        """Require that the quantity of every run of these arms is at least `least`."""
+        return require(what, "at least", least, min(self.collect(quantity, arms)), unit)
+
+    def require_at_most(
+        self, what: str, quantity: str, arms: Any, most: float, unit: str = " %"
+    ) -> ClaimCondition:
+        """Require that the quantity of every run of these arms is at most `most`."""
+        return require(what, "at most", most, max(self.collect(quantity, arms)), unit)
+
+    def require_equal(
+        self, what: str, quantity: str, a: Any, b: Any, most: float
+    ) -> ClaimCondition:
+        """Require that a quantity of two arms differs by at most `most` points with every seed."""
+        pairs = zip(self.collect(quantity, a), self.collect(quantity, b), strict=True)
+        return require(what, "at most", most, max(abs(x - y) for x, y in pairs), " points")
 
 
 @dataclass(frozen=True)
@@ -211,7 +269,7 @@ def run_arms(
     report: Reporter = SILENT,
 ) -> Runs:
     """Measure all arms over the seeds in processes of one thread each."""
-    runs: dict[Any, list[Mapping[str, Any]]] = {arm: [] for arm in arms}
+    runs = Runs({arm: [] for arm in arms})
     if claim.measure is None or not runs:
         return runs
     seeds = range(claim.first_seed, claim.first_seed + n_seeds)
@@ -232,13 +290,6 @@ def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def collect(runs: Runs, quantity: str, arms: Any) -> list[Any]:
-    """Return one quantity of all seeds of an arm, or of a list of arms."""
-    return [
-        run[quantity] for arm in (arms if isinstance(arms, list) else [arms]) for run in runs[arm]
-    ]
-
-
 def average(values: Iterable[Sequence[float]]) -> list[float]:
     """Return the mean over runs, point by point."""
     return [mean(point) for point in zip(*values, strict=True)]
@@ -248,7 +299,7 @@ def describe_arms(runs: Runs) -> Iterator[str]:
     """Yield the means over seeds of all quantities that are numbers, one line an arm."""
     for arm, results in runs.items():
         names = [name for name, value in results[0].items() if isinstance(value, int | float)]
-        means = (f"{name} {mean(collect(runs, name, arm)):.4g}" for name in names)
+        means = (f"{name} {mean(runs.collect(name, arm)):.4g}" for name in names)
         yield f"{arm if isinstance(arm, str) else ', '.join(map(str, arm))}: {', '.join(means)}"
 
 
@@ -262,7 +313,7 @@ def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> 
         panels: dict[str, list[Curve]] = {}
         for arm in (arm for arm, results in runs.items() if quantity in results[0]):
             *group, last = [arm] if isinstance(arm, str) else arm
-            values = collect(runs, quantity, arm)
+            values = runs.collect(quantity, arm)
             if isinstance(values[0], Mapping):
                 group, labels = [*group, last], list(values[0])
                 curves = {label: average(value[label] for value in values) for label in labels}
@@ -295,28 +346,6 @@ def require(
     return ClaimCondition(what=what, required=required, ours=ours, holds=holds)
 
 
-def require_at_least(
-    runs: Runs, what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
-) -> ClaimCondition:
-    """Require that the quantity of every run of these arms is at least `least`."""
-    return require(what, "at least", least, min(collect(runs, quantity, arms)), unit)
-
-
-def require_at_most(
-    runs: Runs, what: str, quantity: str, arms: Any, most: float, unit: str = " %"
-) -> ClaimCondition:
-    """Require that the quantity of every run of these arms is at most `most`."""
-    return require(what, "at most", most, max(collect(runs, quantity, arms)), unit)
-
-
-def require_equal(
-    runs: Runs, what: str, quantity: str, a: Any, b: Any, most: float
-) -> ClaimCondition:
-    """Require that the quantity of two arms differs by at most `most` points with every seed."""
-    pairs = zip(collect(runs, quantity, a), collect(runs, quantity, b), strict=True)
-    return require(what, "at most", most, max(abs(x - y) for x, y in pairs), " points")
-
-
 def judge(
     what: str, published: str, ours: str, reproduced: bool, directed: bool = False
 ) -> ClaimFigure:
@@ -330,45 +359,10 @@ def choose_verdict(reproduced: bool, directed: bool = False) -> ClaimVerdict:
     return "reproduced" if reproduced else "direction only" if directed else "not reproduced"
 
 
-class PairedDifference(NamedTuple):
-    """Mean over seeds of the paired differences, and its standard error."""
-
-    mean: float
-    error: float
-
-    @property
-    def is_clear(self) -> bool:
-        return self.mean > 2 * self.error
-
-    def __format__(self, spec: str) -> str:
-        return f"{self.mean:+{spec or '.2f'}} ± {self.error:{spec or '.2f'}}"
-
-
 def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
     """Compare a with b, seed by seed."""
     differences = [x - y for x, y in zip(a, b, strict=True)]
     return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
-
-
-def compare_arms(runs: Runs, quantity: str, a: Any, b: Any = None) -> PairedDifference:
-    """Compare a quantity of two arms, or of one (b None) with 0."""
-    values = collect(runs, quantity, a)
-    others = [0.0] * len(values) if b is None else collect(runs, quantity, b)
-    return compute_paired_difference(values, others)
-
-
-def judge_above(
-    runs: Runs,
-    what: str,
-    quantity: str,
-    a: Any,
-    b: Any = None,
-    published: str = "above 0",
-    spec: str = ".2f",
-) -> ClaimFigure:
-    """Judge by the rule ABOVE whether the quantity of arm a is above that of b (None: above 0)."""
-    gain = compare_arms(runs, quantity, a, b)
-    return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
 
 
 def judge_gains(what: str, published: str, ours: str, gains: Sequence[float]) -> ClaimFigure:

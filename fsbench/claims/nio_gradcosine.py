@@ -134,7 +134,7 @@ def judge_networks(objective: str, runs: Runs) -> Iterator[ClaimFigure]:
 
 def require_unaligned(runs: Runs) -> list[ClaimCondition]:
     """Require that the gradients are not aligned at the start."""
-    starts = engine.collect(runs, "GC", [(kind, "gc") for kind in JUDGED])
+    starts = runs.collect("GC", [(kind, "gc") for kind in JUDGED])
     return [engine.require("initial GC", "at most", ROOM, max(gc for gc, _ in starts), "")]
 
 
@@ -143,7 +143,7 @@ def require_near_cap(runs: Runs) -> Iterator[ClaimCondition]:
     norms = [
         [
             (before / SETTINGS[kind][-1], after / SETTINGS[kind][-1])
-            for before, after in engine.collect(runs, "GN", (kind, "gc_gn_sqrt"))
+            for before, after in runs.collect("GN", (kind, "gc_gn_sqrt"))
         ]
         for kind in JUDGED
     ]

@@ -38,7 +38,7 @@ def summarize_arm(
     method: str, signal: float, runs: Runs, law: str = "study_mlp"
 ) -> tuple[float, float]:
     """Return mean and standard deviation of the test accuracy (%)."""
-    accuracies = engine.collect(runs, "test", (method, signal, law))
+    accuracies = runs.collect("test", (method, signal, law))
     return mean(accuracies), stdev(accuracies)
 
 
@@ -67,9 +67,7 @@ CLAIM = engine.Claim(
             rule="a cell: reproduced if our mean is within 2 sqrt(s^2 + e^2) of the printed one (s:"
             " standard deviation over our seeds, e: printed error); direction only if at least the"
             " sign of its difference from BL is as printed",
-            conditions=lambda runs: [
-                engine.require_at_least(runs, "training accuracy of BL", "fit", BASELINES)
-            ],
+            conditions=lambda runs: [runs.require("training accuracy of BL", "fit", BASELINES)],
             figures=lambda runs: [judge_method(runs, *arm) for arm in TABLE],
         )
     },

@@ -78,7 +78,7 @@ def judge_mean(runs: Runs, column: str, penalty: float, optimizer: str) -> Claim
     baseline, reference = "Baseline", penalty if column != "Baseline" else PENALTIES[0]
     printed = theirs - PUBLISHED[baseline][PENALTIES.index(reference)]
     arms = (column, penalty, optimizer), (baseline, reference, optimizer)
-    ours, measured = engine.collect(runs, "test", arms[0]), engine.compare_arms(runs, "test", *arms)
+    ours, measured = runs.collect("test", arms[0]), runs.compare("test", *arms)
     return engine.judge(
         f"L2 {penalty:g}: {column}",
         f"{theirs:.2f}",
@@ -101,7 +101,7 @@ CLAIM = engine.Claim(
             " seeds. The settings were found by a search for the printed figures: whatever the"
             " cells say, the statement stays not reproduced",
             conditions=lambda runs: [
-                engine.require_at_least(runs, "training accuracy without penalty", "fit", TABLE[0])
+                runs.require("training accuracy without penalty", "fit", TABLE[0])
             ],
             figures=lambda runs: [judge_mean(runs, *arm) for arm in TABLE],
             searched=True,

@@ -73,7 +73,7 @@ def extract_moments(trace: Sequence[float], generation: int) -> tuple[float, flo
 
 def average_moments(runs: Runs) -> list[tuple[float, float, float]]:
     """Return the moments of all generations but the first, means over seeds."""
-    trace = engine.average(engine.collect(runs, "training accuracy (%)", "matched"))
+    trace = engine.average(runs.collect("training accuracy (%)", "matched"))
     return [extract_moments(trace, generation) for generation in range(1, GENERATIONS)]
 
 

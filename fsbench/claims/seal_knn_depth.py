@@ -99,16 +99,16 @@ def prepare_full(job: ClaimJob) -> tuple[Recipe, SourceDataset]:
 
 def average_probes(runs: Runs, arm: str) -> list[float]:
     """Return the accuracies (%) behind the blocks, means over seeds."""
-    return engine.average(engine.collect(runs, "accuracy of the probe (%)", arm))
+    return engine.average(runs.collect("accuracy of the probe (%)", arm))
 
 
 def require_ascent_and_room(runs: Runs) -> Iterator[engine.ClaimCondition]:
     """Require ascents to chance, learned images, and room for half of the printed leads."""
-    lows, chances = (engine.collect(runs, name, "seal") for name in ("low", "chance"))
+    lows, chances = (runs.collect(name, "seal") for name in ("low", "chance"))
     what = "training accuracy after SEAL's ascents"
     yield engine.require(what, "at most", 2 * chances[0], max(lows))
     what = "training accuracy at the end, all methods"
-    yield engine.require_at_least(runs, what, "fit", ["seal", *PUBLISHED])
+    yield runs.require(what, "fit", ["seal", *PUBLISHED])
     for other, lead in PUBLISHED.items():
         accuracy, what = average_probes(runs, other)[EARLY], f"block 2: accuracy of {other}"
         yield engine.require(what, "at most", 100 - lead / 2, accuracy)
@@ -126,7 +126,7 @@ def judge_probes(runs: Runs) -> Iterator[ClaimFigure]:
         accuracies = ", ".join(f"{name} {values[block]:.1f}" for name, values in probes.items())
         what, is_highest = f"block {block + 1}: accuracy (%)", beaten == len(PUBLISHED)
         yield engine.judge(what, "seal highest", accuracies, is_highest, beaten > 0)
-    seal, llf, normal = (mean(engine.collect(runs, "depth", name)) for name in probes)
+    seal, llf, normal = (mean(runs.collect("depth", name)) for name in probes)
     yield engine.judge(
         "mean prediction depth (blocks)",
         "seal < llf < normal",

@@ -103,24 +103,26 @@ def compare_norms(
 PLAIN, SWR = ((DIGITS, method) for method in METHODS)
 COLOUR_PLAIN, COLOUR_SWR = ((COLOUR, method) for method in METHODS)
 VANILLA_FIT = "training accuracy of vanilla"
-above = partial(engine.judge_above, spec=".3f")
+DIFFERENCE = "difference in training accuracy, vanilla and SWR"
+NORM_OF_VANILLA = "largest norm of vanilla, in units of the bound"
 
 
 def judge_norms(runs: Runs) -> Iterator[ClaimFigure]:
     """Judge the bound of Theorem 2 and the growth of the norms."""
-    share = max(engine.collect(runs, "largest share", SWR))
+    share = max(runs.collect("largest share", SWR))
     what = "SWR: norms under the bound of Theorem 2"
     yield engine.judge(what, "below", f"{share:.2f} of it", share <= 1)
     growth, quantity = "growth of the norm, last half", "late growth"
-    yield engine.judge_above(runs, f"vanilla: {growth}", quantity, PLAIN)
-    yield engine.judge_above(runs, f"{growth}: vanilla - SWR", quantity, PLAIN, SWR)
+    yield runs.judge_above(f"vanilla: {growth}", quantity, PLAIN)
+    yield runs.judge_above(f"{growth}: vanilla - SWR", quantity, PLAIN, SWR)
 
 
 def judge_balancedness(runs: Runs) -> Iterator[ClaimFigure]:
     """Judge balancedness and the change of the layers' ratios."""
-    yield above(runs, "balancedness: SWR - vanilla", "mean balance", COLOUR_SWR, COLOUR_PLAIN)
+    above = partial(runs.judge_above, spec=".3f")
+    yield above("balancedness: SWR - vanilla", "mean balance", COLOUR_SWR, COLOUR_PLAIN)
     what = "Definition 2, change of the layers' ratios: vanilla - SWR"
-    yield above(runs, what, "imbalance", COLOUR_PLAIN, COLOUR_SWR)
+    yield above(what, "imbalance", COLOUR_PLAIN, COLOUR_SWR)
 
 
 CLAIM = engine.Claim(
@@ -131,22 +133,18 @@ CLAIM = engine.Claim(
             condition="the bound bites: plain training exceeds it in every layer",
             rule="bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise"
             f" not. Growth: {engine.ABOVE}",
-            conditions=lambda runs: [
-                engine.require_at_least(
-                    runs,
-                    "largest norm of vanilla, in units of the bound",
-                    *("least share", PLAIN, 1.0, ""),
-                )
-            ],
+            conditions=lambda runs: [runs.require(NORM_OF_VANILLA, "least share", PLAIN, 1.0, "")],
             figures=judge_norms,
         ),
         "accuracy": engine.ClaimStatement(
             text="SWR generalises better than plain training",
             condition="plain training learns its images by heart",
             rule=f"test accuracy (%), mean over epochs as in Figure 5: {engine.ABOVE}",
-            conditions=lambda runs: [engine.require_at_least(runs, VANILLA_FIT, "fit", PLAIN)],
+            conditions=lambda runs: [runs.require(VANILLA_FIT, "fit", PLAIN)],
             figures=lambda runs: [
-                above(runs, "test accuracy: SWR - vanilla", "mean test", SWR, PLAIN)
+                runs.judge_above(
+                    "test accuracy: SWR - vanilla", "mean test", SWR, PLAIN, spec=".3f"
+                )
             ],
         ),
         "balancedness": engine.ClaimStatement(
@@ -154,13 +152,8 @@ CLAIM = engine.Claim(
             condition="both networks learn their images by heart",
             rule=f"means over epochs as in Figure 5: {engine.ABOVE}",
             conditions=lambda runs: [
-                engine.require_at_least(runs, VANILLA_FIT, "fit", COLOUR_PLAIN),
-                engine.require_equal(
-                    runs,
-                    "difference in training accuracy, vanilla and SWR",
-                    *("fit", COLOUR_PLAIN, COLOUR_SWR),
-                    most=EQUAL,
-                ),
+                runs.require(VANILLA_FIT, "fit", COLOUR_PLAIN),
+                runs.require_equal(DIFFERENCE, "fit", COLOUR_PLAIN, COLOUR_SWR, EQUAL),
             ],
             figures=judge_balancedness,
             colour=True,

@@ -134,12 +134,12 @@ def continue_training(model: "nn.Module", source: SourceDataset, seed: int, epoc
 def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
     """Judge whether the correction keeps every prediction, and the accuracy without it."""
     for network in THEOREM:
-        share = min(map(min, engine.collect(runs, "same with", network)))
+        share = min(map(min, runs.collect("same with", network)))
         what = f"{network}, with correction: predictions kept, least"
         yield engine.judge(what, "100 %", f"{100 * share:.1f} %", share == 1)
     for network in THEOREM:
-        before = mean(engine.collect(runs, "last", network))
-        after = list(zip(*engine.collect(runs, "after without", network), strict=True))
+        before = mean(runs.collect("last", network))
+        after = list(zip(*runs.collect("after without", network), strict=True))
         rises = [engine.compute_paired_difference(b, a) for a, b in pairwise(after)]
         falls = mean(after[-1]) < before
         yield engine.judge(
@@ -154,7 +154,7 @@ def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
 def judge_gain(runs: Runs) -> Iterator[ClaimFigure]:
     """Judge the best accuracy after scaling and more training against the best before."""
     for correction in CORRECTIONS:
-        best, later = (engine.collect(runs, name, GAIN) for name in ("best", f"later {correction}"))
+        best, later = (runs.collect(name, GAIN) for name in ("best", f"later {correction}"))
         gains = [engine.compute_paired_difference(a, best) for a in zip(*later, strict=True)]
         yield engine.judge(
             f"{correction} correction: gain by training on",
@@ -177,9 +177,7 @@ CLAIM = engine.Claim(
             " standard error over the paired seeds, and the smallest c has less than before"
             " scaling; direction only if just the latter holds",
             conditions=lambda runs: [
-                engine.require_at_least(
-                    runs, f"{network}: test accuracy before scaling", "last", network, TRAINED
-                )
+                runs.require(f"{network}: test accuracy before scaling", "last", network, TRAINED)
                 for network in THEOREM
             ],
             figures=judge_theorem,
@@ -190,10 +188,8 @@ CLAIM = engine.Claim(
             rule=f"best of the further epochs against the best before, for each c: {engine.ABOVE};"
             " reproduced if all c are, direction only if all are at least that",
             conditions=lambda runs: [
-                engine.require_at_least(runs, "training accuracy before scaling", "fit", GAIN),
-                engine.require_at_most(
-                    runs, "best test accuracy before scaling", "best", GAIN, ROOM
-                ),
+                runs.require("training accuracy before scaling", "fit", GAIN),
+                runs.require_at_most("best test accuracy before scaling", "best", GAIN, ROOM),
             ],
             figures=judge_gain,
             colour=True,

@@ -87,8 +87,8 @@ def judge_pair(
     arms = (scenario, a), (scenario, b) if b else None
     what = f"{scenario}, {quantity}: {a} {'comparable to' if comparable else 'above'} {b or 0}"
     if not comparable:
-        return engine.judge_above(runs, what, quantity, *arms)
-    gain = engine.compare_arms(runs, quantity, *arms)
+        return runs.judge_above(what, quantity, *arms)
+    gain = runs.compare(quantity, *arms)
     return engine.judge(what, f"at least -{MARGIN}", f"{gain}", gain.mean >= -MARGIN)
 
 
@@ -120,12 +120,12 @@ def judge_limited(runs: Runs) -> Iterator[ClaimFigure]:
 def require_learned_stage(runs: Runs, scenario: str, stage: str) -> ClaimCondition:
     """Require that plain training ends this stage with its images learned by heart."""
     what = f"training accuracy of vanilla, end of the {stage} stage"
-    return engine.require_at_least(runs, what, f"{stage} fit", (scenario, "vanilla"))
+    return runs.require(what, f"{stage} fit", (scenario, "vanilla"))
 
 
 def require_gap(runs: Runs) -> ClaimCondition:
     """Require that a new start is clearly better than a warm start."""
-    gap = engine.compare_arms(runs, "final", (WARM, "cold"), (WARM, "vanilla"))
+    gap = runs.compare("final", (WARM, "cold"), (WARM, "vanilla"))
     what = "gap that a warm start leaves: final accuracy, cold - vanilla"
     required, ours = "above 2 standard errors", f"{gap}"
     return ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)

@@ -117,7 +117,7 @@ def summarize_weights(epochs: "Sequence[Mapping[str, WeightSpread]]") -> dict[st
 
 def collect_pairs(runs: Runs, phase: str, quantity: str) -> list[tuple[Any, Any]]:
     """Return the quantity without and with the compander, by seed."""
-    plain, wc = (engine.collect(runs, quantity, (phase, arm)) for arm in (PLAIN, WC))
+    plain, wc = (runs.collect(quantity, (phase, arm)) for arm in (PLAIN, WC))
     return list(zip(plain, wc, strict=True))
 
 
@@ -127,7 +127,7 @@ def judge_bounds(runs: Runs) -> Iterator[ClaimFigure]:
     apart = max(abs(x - y) for plain, wc in pairs for x, y in zip(plain, wc, strict=True))
     what, published = "epoch 0: percentiles of all layers", "the same with and without"
     yield engine.judge(what, published, f"at most {apart:.1g} apart", apart <= 1e-5)
-    peak = max(engine.collect(runs, "peak", [(START, WC), (END, WC)]))
+    peak = max(runs.collect("peak", [(START, WC), (END, WC)]))
     what, published = "with: largest |w|, all layers and epochs", f"below a pi/2 = {BOUND:.3f}"
     yield engine.judge(what, published, f"{peak * BOUND:.3f}", peak < 1)
     what, published = "largest |w| of all epochs", "very large without, bounded with"
@@ -154,9 +154,9 @@ def require_learned_and_dying(runs: Runs) -> Iterator[engine.ClaimCondition]:
     """Require that both networks learn equally, and that weights die without compander."""
     plain, wc = (END, PLAIN), (END, WC)
     what = "training accuracy without compander"
-    yield engine.require_at_least(runs, what, "fit", plain, 95.0)
-    yield engine.require_equal(runs, "difference in training accuracy", "fit", plain, wc, 5.0)
-    yield engine.require_at_least(runs, "dead weights without compander", "dead", plain, 5.0)
+    yield runs.require(what, "fit", plain, 95.0)
+    yield runs.require_equal("difference in training accuracy", "fit", plain, wc, 5.0)
+    yield runs.require("dead weights without compander", "dead", plain, 5.0)
 
 
 def judge_less(
@@ -182,9 +182,7 @@ CLAIM = engine.Claim(
             condition="the bound bites: some weight exceeds it without compander",
             rule="epoch 0: reproduced if no percentile of any layer differs by more than 1e-05;"
             f" bound: reproduced if every weight stays within it at every epoch; largest: {RULE}",
-            conditions=lambda runs: [
-                engine.require_at_least(runs, BITES, "peak", (START, PLAIN), 1.0, "")
-            ],
+            conditions=lambda runs: [runs.require(BITES, "peak", (START, PLAIN), 1.0, "")],
             figures=judge_bounds,
             colour=True,
         ),

@@ -5,7 +5,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fsbench.claims.engine import Claim, ClaimCondition, ClaimFigure, ClaimJob, StatementOutcome
+from fsbench.claims.engine import (
+    Claim,
+    ClaimCondition,
+    ClaimFigure,
+    ClaimJob,
+    Runs,
+    StatementOutcome,
+)
 
 FOUND, NOT_FOUND = (
     ClaimCondition(what="colour images", required="on disk", ours=ours, holds=ours == "found")
@@ -14,10 +21,10 @@ FOUND, NOT_FOUND = (
 
 
 def judge_planted(
-    claim: Claim, runs: Mapping[Any, Sequence[Mapping[str, Any]]], images: ClaimCondition = FOUND
+    claim: Claim, runs: Mapping[Any, list[Mapping[str, Any]]], images: ClaimCondition = FOUND
 ) -> dict[str, StatementOutcome]:
     """Return the outcome of every statement by name."""
-    return {outcome.name: outcome for outcome in claim.judge(runs, images).statements}
+    return {outcome.name: outcome for outcome in claim.judge(Runs(runs), images).statements}
 
 
 def list_verdicts(figures: Sequence[ClaimFigure]) -> list[str]:

@@ -15,6 +15,7 @@ from fsbench.claims.engine import (
     ClaimSettings,
     ClaimStatement,
     PairedDifference,
+    Runs,
 )
 from fsbench.core.errors import UsageError
 
@@ -68,25 +69,25 @@ def test_agreement_after_a_search_is_no_evidence() -> None:
     assert "(alone: reproduced)" in outcome.reason
 
 
-RUNS = {"a": [{"fit": 99.5}, {"fit": 98.9}], "b": [{"fit": 99.0}, {"fit": 104.4}]}
+RUNS = Runs({"a": [{"fit": 99.5}, {"fit": 98.9}], "b": [{"fit": 99.0}, {"fit": 104.4}]})
 
 
 @pytest.mark.parametrize(
     ("check", "fields", "expected"),
     [
-        (engine.require_at_least, ("a",), ("at least 99 %", "98.9 %", False)),
-        (engine.require_at_least, ("b",), ("at least 99 %", "99 %", True)),
-        (engine.require_at_least, (["b", "a"],), ("at least 99 %", "98.9 %", False)),
-        (engine.require_at_most, ("a", 99.5, ""), ("at most 99.5", "99.5", True)),
-        (engine.require_at_most, (["a", "b"], 100, ""), ("at most 100", "104", False)),
-        (engine.require_equal, ("a", "b", 5), ("at most 5 points", "5.5 points", False)),
-        (engine.require_equal, ("b", "a", 6), ("at most 6 points", "5.5 points", True)),
+        (RUNS.require, ("a",), ("at least 99 %", "98.9 %", False)),
+        (RUNS.require, ("b",), ("at least 99 %", "99 %", True)),
+        (RUNS.require, (["b", "a"],), ("at least 99 %", "98.9 %", False)),
+        (RUNS.require_at_most, ("a", 99.5, ""), ("at most 99.5", "99.5", True)),
+        (RUNS.require_at_most, (["a", "b"], 100, ""), ("at most 100", "104", False)),
+        (RUNS.require_equal, ("a", "b", 5), ("at most 5 points", "5.5 points", False)),
+        (RUNS.require_equal, ("b", "a", 6), ("at most 6 points", "5.5 points", True)),
     ],
 )
 def test_conditions_take_the_worst_value(
     check: Any, fields: tuple[Any, ...], expected: tuple[str, str, bool]
 ) -> None:
-    condition = check(RUNS, "x", "fit", *fields)
+    condition = check("x", "fit", *fields)
     assert (condition.required, condition.ours, condition.holds) == expected
 
 
@@ -108,10 +109,9 @@ def test_the_paired_difference_by_hand() -> None:
     ],
 )
 def test_above_another_arm_or_zero(gains: tuple[float, float], verdict: str) -> None:
-    runs = {"a": [{"x": 5 + gain} for gain in gains], "b": [{"x": 5}] * 2}
-    assert engine.judge_above(runs, "what", "x", "a", "b").verdict == verdict
-    runs = {"a": [{"x": gain} for gain in gains]}
-    assert engine.judge_above(runs, "what", "x", "a").verdict == verdict
+    runs = Runs({"a": [{"x": 5 + g, "y": g} for g in gains], "b": [{"x": 5}] * 2})
+    assert runs.judge_above("what", "x", "a", "b").verdict == verdict
+    assert runs.judge_above("what", "y", "a").verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,9 @@ def test_every_seed_or_the_mean_must_gain(gains: tuple[float, ...], verdict: str
 SQUARES = Claim(
     source="arithmetic",
     statements={
-        "plain": make_statement(
-            figures=lambda runs: [engine.judge_above(runs, "", "square", "a", "b")]
-        ),
+        "plain": make_statement(figures=lambda runs: [runs.judge_above("", "square", "a", "b")]),
         "colour": make_statement(
-            colour=True, figures=lambda runs: [engine.judge_above(runs, "", "square", "in colour")]
+            colour=True, figures=lambda runs: [runs.judge_above("", "square", "in colour")]
         ),
     },
     measure=square_seed,
@@ -152,10 +150,10 @@ def test_arms_run_with_every_seed_that_no_trial_used_in_processes_of_their_own(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     runs = engine.run_arms(SQUARES, ("a", "b"), 3, ClaimSettings(processes=1))
-    assert engine.collect(runs, "square", "a") == [100**2, 101**2, 102**2]
-    assert engine.collect(runs, "square", "b") == [100**2, 101**2]
-    assert os.getpid() not in engine.collect(runs, "pid", ["a", "b"])
-    assert set(engine.collect(runs, "folder", ["a", "b"])) == {str(tmp_path)}
+    assert runs.collect("square", "a") == [100**2, 101**2, 102**2]
+    assert runs.collect("square", "b") == [100**2, 101**2]
+    assert os.getpid() not in runs.collect("pid", ["a", "b"])
+    assert set(runs.collect("folder", ["a", "b"])) == {str(tmp_path)}
 
 
 def test_a_run_takes_its_own_seeds_and_needs_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +161,7 @@ def test_a_run_takes_its_own_seeds_and_needs_two(monkeypatch: pytest.MonkeyPatch
 
     def run_arms(claim: Claim, arms: list[str], seeds: int, *others: Any) -> Any:
         calls.append((arms, seeds))
-        return {arm: [{"square": 1.0}] * seeds for arm in arms}
+        return Runs({arm: [{"square": 1.0}] * seeds for arm in arms})
 
     monkeypatch.setattr(engine, "run_arms", run_arms)
     assert SQUARES.run(ClaimSettings()).seeds == 3
@@ -176,24 +174,28 @@ def test_a_run_takes_its_own_seeds_and_needs_two(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_colour_images_their_statements_are_not_testable() -> None:
-    runs = {"a": [{"square": 2.0}] * 2, "b": [{"square": 1.0}] * 2}
+    runs = Runs({"a": [{"square": 2.0}] * 2, "b": [{"square": 1.0}] * 2})
     plain, colour = SQUARES.judge(runs, NOT_FOUND).statements
     assert (plain.verdict, colour.verdict, colour.figures) == (
         "reproduced",
         "not testable here",
         (),
     )
-    plain, colour = SQUARES.judge({**runs, "in colour": [{"square": 2.0}] * 2}, FOUND).statements
+    plain, colour = SQUARES.judge(
+        Runs(runs | {"in colour": [{"square": 2.0}] * 2}), FOUND
+    ).statements
     assert (plain.verdict, colour.verdict) == ("reproduced", "reproduced")
     assert not engine.require_colour_images(ClaimSettings()).holds
 
 
 def test_notes_are_means_and_panels_are_mean_curves() -> None:
-    runs = {
-        ("x", "a"): [{"n": 1, "by epoch": [1, 2]}, {"n": 2.0, "by epoch": [3, 6]}],
-        ("x", "b"): [{"n": 4, "by epoch": [0, 0]}],
-        "c": [{"n": 7}],
-    }
+    runs = Runs(
+        {
+            ("x", "a"): [{"n": 1, "by epoch": [1, 2]}, {"n": 2.0, "by epoch": [3, 6]}],
+            ("x", "b"): [{"n": 4, "by epoch": [0, 0]}],
+            "c": [{"n": 7}],
+        }
+    )
     assert list(engine.describe_arms(runs)) == ["x, a: n 1.5", "x, b: n 4", "c: n 7"]
     (panel,) = engine.draw_curves(runs, {"by epoch": engine.FROM_FIRST})
     assert (panel.title, panel.x, panel.y) == ("x: by epoch", "epoch", "by epoch")

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
 from fsbench.claims import _synthetic, reinit_table1
-from fsbench.claims.engine import ClaimJob
+from fsbench.claims.engine import ClaimJob, Runs
 from fsbench.claims.reinit_table1 import CLAIM, LAWS, PUBLISHED, TABLE
 from fsbench.core import seeding
 
@@ -122,7 +122,7 @@ def test_the_printed_table_is_reproduced() -> None:
 def test_the_verdict_on_a_mean(method: str, mean: float, verdict: str) -> None:
     """The baseline, 50.7 in the paper, has no direction."""
     runs = plant(**{method: mean})
-    assert reinit_table1.judge_method(runs, method, 1.0, "study_mlp").verdict == verdict
+    assert reinit_table1.judge_method(Runs(runs), method, 1.0, "study_mlp").verdict == verdict
 
 
 def test_the_baseline_must_fit_whatever_the_others_do() -> None:

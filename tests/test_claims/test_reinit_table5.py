@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
 from fsbench.claims import _synthetic, reinit_table5
-from fsbench.claims.engine import ClaimJob
+from fsbench.claims.engine import ClaimJob, Runs
 from fsbench.claims.reinit_table5 import CLAIM, PENALTIES, PUBLISHED, TABLE, build_table5_recipe
 from fsbench.core import seeding
 
@@ -78,7 +78,7 @@ def plant(
 
 
 def judge(column: str, penalty: float, columns: Mapping[str, Sequence[float]]) -> str:
-    return reinit_table5.judge_mean(plant(columns), column, penalty, "adam").verdict
+    return reinit_table5.judge_mean(Runs(plant(columns)), column, penalty, "adam").verdict
 
 
 def test_a_mean_within_two_deviations_is_close() -> None:
@@ -115,7 +115,7 @@ def test_the_reference_of_the_baseline_is_the_one_without_penalty() -> None:
         "not reproduced",
     ]
     runs["Baseline", 0.005, "adam"] = [{"test": 0.42}, {"test": 0.43}]
-    figures = [reinit_table5.judge_mean(runs, c, 0.005, "adam") for c in PUBLISHED]
+    figures = [reinit_table5.judge_mean(Runs(runs), c, 0.005, "adam") for c in PUBLISHED]
     assert [f.verdict for f in figures[:2]] == ["direction only", "not reproduced"]
     assert (figures[2].what, figures[2].ours) == ("L2 0.005: LW", "0.11 ± 0.01")
 

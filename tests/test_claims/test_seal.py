@@ -7,7 +7,7 @@ import pytest
 from support.claims import judge_planted, list_verdicts
 
 from fsbench.claims import seal_ascent, seal_knn_depth
-from fsbench.claims.engine import ClaimJob, ClaimSettings
+from fsbench.claims.engine import ClaimJob, ClaimSettings, Runs
 from fsbench.claims.seal_ascent import ARMS, extract_moments
 from fsbench.core.specs import SourceSubset
 from pretrain.recipes.schedules import sum_rates
@@ -115,7 +115,7 @@ def test_reversed_probes_are_not_reproduced() -> None:
 )
 def test_half_of_a_printed_lead_is_enough(lead: float, verdict: str) -> None:
     means = {**PRINTED, "seal": ([80.0, 71.4 + lead, 95.0, 97.0], 0.5)}
-    assert next(seal_knn_depth.judge_probes(plant_probes(means))).verdict == verdict
+    assert next(seal_knn_depth.judge_probes(Runs(plant_probes(means)))).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_half_of_a_printed_lead_is_enough(lead: float, verdict: str) -> None:
 )
 def test_the_verdict_on_the_depths(depths: tuple[float, float, float], verdict: str) -> None:
     means = {m: (PRINTED[m][0], depth) for m, depth in zip(PRINTED, depths, strict=True)}
-    assert list(seal_knn_depth.judge_probes(plant_probes(means)))[-1].verdict == verdict
+    assert list(seal_knn_depth.judge_probes(Runs(plant_probes(means))))[-1].verdict == verdict
 
 
 @pytest.mark.parametrize(

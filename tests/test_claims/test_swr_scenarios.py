@@ -7,7 +7,7 @@ from support.claims import judge_planted, list_verdicts
 
 from fsbench.claims import _training, swr_scenarios
 from fsbench.claims._training import TrainedRun
-from fsbench.claims.engine import ClaimJob
+from fsbench.claims.engine import ClaimJob, Runs
 from fsbench.claims.swr_scenarios import CLAIM, FULL, LIMITED, METHODS, SCENARIOS, SETUPS, WARM
 from fsbench.data.source import SourceDataset
 from pretrain.recipes.recipe import Recipe
@@ -56,7 +56,7 @@ def test_comparable_is_half_a_point_below(gain: float, verdict: str) -> None:
     runs = plant()
     for run, spread in zip(runs[WARM, "SWR"], (-5, 5), strict=True):
         run["final"] += gain + spread
-    figure = swr_scenarios.judge_pair(runs, WARM, "final", "SWR", "L2", comparable=True)
+    figure = swr_scenarios.judge_pair(Runs(runs), WARM, "final", "SWR", "L2", comparable=True)
     assert figure.what == "warm-start, final: SWR comparable to L2"
     assert (figure.published, figure.verdict) == ("at least -0.5", verdict)
 
