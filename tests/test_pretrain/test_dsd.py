@@ -14,10 +14,9 @@ from support.events import (
     tensors,
     train_round,
 )
-from support.pretrain import equal, killed_at, lines, source, tiny, weights
+from support.pretrain import lines, tiny
 
 from fsbench.core.errors import UsageError
-from pretrain.training.loop import train_recipe
 
 SPARSE = ("dsd.fill=zero", "dsd.sparse_epochs=2", "weight_decay=0.01")
 
@@ -89,17 +88,6 @@ def test_a_sparse_phase_may_end_in_fresh_draws(tmp_path: Path) -> None:
     for name, mask in pruned.items():
         assert torch.equal(before[name] != after[name], mask)
         assert bool((after[name][mask] != 0).all())
-
-
-def test_a_sparse_phase_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = tiny("dsd", "dsd.sparse_epochs=2", "redraw=kaiming_uniform_sqrt5")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    for step in (10, 11, 12, 13):
-        parts = tmp_path / f"parts-{step}"
-        killed_at(step, recipe, parts, monkeypatch)
-        train_recipe(recipe, source(), parts)
-        assert equal(weights(parts), weights(tmp_path / "whole"))
-        assert lines(parts, "rewrites.jsonl") == lines(tmp_path / "whole", "rewrites.jsonl")
 
 
 def test_the_original_method_acts_in_one_round(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.pretrain import equal, killed_at, lines, source, tiny, weights
+from support.pretrain import equal, source, tiny, weights
 from torch import Tensor, nn
 
 from fsbench.backbones import load_backbone, load_classifier
@@ -74,18 +74,6 @@ def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path)
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     assert torch.equal(load_backbone(run).features(images), load_backbone(run).features(images))
     assert not load_classifier(run).model.get_submodule("fc")._forward_pre_hooks
-
-
-def test_it_resumes_to_the_bit_and_draws_from_the_step_s_own_stream(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe, before = tiny("lw", "dropout=0.5"), torch.get_rng_state()
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(7, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
-    assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
-    assert torch.equal(before, torch.get_rng_state())
 
 
 def test_a_rate_of_one_is_refused() -> None:

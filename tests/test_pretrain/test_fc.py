@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 from scipy.stats import kstest
 from support.events import at_event, changed
-from support.pretrain import tiny
 
 from fsbench.backbones.architectures import RoleMap
-from fsbench.core.errors import UsageError
 from pretrain.methods.fc import select_tail
 
 
@@ -32,8 +30,3 @@ def test_the_new_head_follows_the_initial_distribution(tmp_path: Path) -> None:
     weight = after["fc.weight"].flatten().double()
     sigma = (2 / 256) ** 0.5
     assert kstest(weight.numpy(), "norm", args=(0, sigma)).pvalue > 0.01
-
-
-def test_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="fc would never act"):
-        tiny("fc", "plan.rounds=1")

@@ -14,7 +14,7 @@ from support.events import (
     tensors,
     train_round,
 )
-from support.pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import epochs, lines, source, tiny, trainer, weights
 
 from fsbench.core.errors import UsageError
 from pretrain import METHODS
@@ -115,17 +115,6 @@ def test_one_threshold_over_all_layers_spares_those_with_large_weights() -> None
         "small": [False] * 4,
         "large": [False, True, True, True],
     }
-
-
-@pytest.mark.parametrize("step", [3, 5, 11])
-def test_it_resumes_exactly_with_an_early_origin(
-    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny("imp", "imp.rewind_epoch=2")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize(

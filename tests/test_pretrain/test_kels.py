@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 from support.events import at_event, changed, finish_epoch, kernel_names, open_round, train_round
-from support.pretrain import tiny
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
@@ -103,8 +102,3 @@ def test_depthwise_filters_flattened_channels_and_biases() -> None:
     assert build_redraw_masks(Branch(nn.Linear(72, 10)), "second", 3, 18).keys() == {
         "second.weight"
     }
-
-
-def test_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="kels would never act"):
-        tiny("kels", "plan.rounds=1")

@@ -7,8 +7,6 @@ import torch
 from support.pretrain import epochs, lines, tiny, trainer
 from torch import Tensor
 
-from fsbench.core.errors import UsageError
-
 LATE = {
     f"{stage}.0.{part}.weight"
     for stage in ("layer3", "layer4")
@@ -63,16 +61,3 @@ def test_the_redraw_distribution_is_a_setting(tmp_path: Path, redraw: str, sprea
     _, after = across_the_event(tmp_path, "width=8", f"redraw={redraw}")
     for name, fan_in in (("layer4.0.conv1.weight", 32 * 9), ("fc.weight", 64)):
         assert float(after[name].std()) == pytest.approx((spread / fan_in) ** 0.5, rel=0.15)
-
-
-def test_nothing_is_redrawn_before_the_first_round(tmp_path: Path) -> None:
-    made, plain = trainer(tiny("llf"), tmp_path / "a"), trainer(tiny("normal"), tmp_path / "b")
-    made._open_epoch(2)
-    plain._open_epoch(2)
-    ours, theirs = made.ctx.model.state_dict(), plain.ctx.model.state_dict()
-    assert all(torch.equal(ours[n], theirs[n]) for n in theirs)
-
-
-def test_a_plan_of_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="llf would never act"):
-        tiny("llf", "plan.rounds=1")

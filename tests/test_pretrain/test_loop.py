@@ -258,14 +258,6 @@ def test_options_train(tmp_path: Path, text: str) -> None:
     assert all(t.is_floating_point() is False or torch.isfinite(t).all() for t in values)
 
 
-def test_adam_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = tiny("seal", "optimizer=adam", "lr=0.01")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(11, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
-
-
 def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -> None:
     calls: list[tuple[int, int, int]] = []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.events import bare, changed, finish_epoch, open_round, tensors, train_round
-from support.pretrain import epochs, equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import epochs, equal, lines, source, tiny, trainer
 from torch import Tensor, nn
 
 from fsbench import backbones
@@ -260,17 +260,6 @@ def test_an_export_whose_record_and_weights_differ_is_refused(
     path.write_text(json.dumps({**json.loads(path.read_text()), "normalizers": shapes}))
     with pytest.raises(CheckpointError, match="normalizer"):
         backbones.load_backbone(f"run:{tmp_path}")
-
-
-@pytest.mark.parametrize("step", [2, 3, 4, 7])
-def test_algorithm_1_resumes_exactly(
-    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny("lw", *FULL, "lw.statistics=per_channel", "lw.freeze_kept=true")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize(

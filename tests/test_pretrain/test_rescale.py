@@ -17,7 +17,6 @@ from support.events import (
 from support.pretrain import lines, tiny, trainer
 from torch import nn
 
-from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 from pretrain.methods.rescale import restore_sizes
 from pretrain.weights import surgery
@@ -65,8 +64,3 @@ def test_a_bias_free_relu_net_keeps_every_prediction() -> None:
     restore_sizes(bare(net), sizes, "test")
     torch.testing.assert_close(net(x).detach(), factor * before, rtol=1e-12, atol=1e-12)
     assert torch.equal(net(x).argmax(dim=1), before.argmax(dim=1))
-
-
-def test_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="rescale would never act"):
-        tiny("rescale", "plan.rounds=1")

@@ -173,20 +173,6 @@ def test_after_the_ascent_it_is_plain_descent(tmp_path: Path) -> None:
     assert equal(made.ctx.model.state_dict(), model.state_dict())
 
 
-def test_the_first_round_is_normal_bit_for_bit(tmp_path: Path) -> None:
-    made = [trainer(tiny(method, *LONG), tmp_path / method) for method in ("seal", "normal")]
-    for one in made:
-        epochs(one, 4)
-    ours, theirs = (one.ctx.model.state_dict() for one in made)
-    assert equal(ours, theirs)
-
-
-def test_a_plan_of_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="seal would never act"):
-        tiny("seal", *LONG, "plan.rounds=1")
-    assert tiny("seal", *LONG, "plan.rounds=1", "seal.ascent_share=0")
-
-
 @pytest.mark.parametrize("reset", ["none", "touched", "all"])
 def test_momentum_of_descent_never_enters_the_ascent(tmp_path: Path, reset: str) -> None:
     made = at_round_one(tmp_path, "seal", f"opt_reset={reset}")

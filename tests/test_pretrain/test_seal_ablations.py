@@ -6,18 +6,14 @@ import pytest
 import torch
 from support.pretrain import (
     epochs,
-    equal,
-    killed_at,
     lines,
-    source,
     tiny,
     trainer,
-    weights,
 )
 from torch import nn
 
 from fsbench.core.errors import UsageError
-from pretrain.training.loop import Trainer, train_recipe
+from pretrain.training.loop import Trainer
 
 EARLY = ("conv1.", "bn1.", "layer1.", "layer2.")
 
@@ -52,16 +48,6 @@ def test_freeze_holds_the_late_layers_while_the_early_ones_ascend(
     assert parameters <= changed
     assert "layer4.0.bn1.running_mean" in changed
     assert all(m.training for m in made.ctx.model.modules() if isinstance(m, nn.BatchNorm2d))
-
-
-def test_frozen_norms_stay_frozen_after_resuming(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny("seal_freeze", "seal_freeze.freeze_norm=true")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(9, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
 def test_reinit_forgets_like_llf_and_then_ascends(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.pretrain import equal as same
-from support.pretrain import killed_at, lines, source, tiny, train_recipe, weights
+from support.pretrain import lines, source, tiny, train_recipe
 from support.stages import Event, at_new_data
 
 from fsbench.core.errors import UsageError
@@ -69,16 +68,6 @@ def test_it_acts_at_every_stage_start_except_the_first(tmp_path: Path) -> None:
     train_recipe(recipe, source(), tmp_path)
     events = [(row["stage"], row["round"]) for row in lines(tmp_path, "rewrites.jsonl")]
     assert events == [(stage, 2 * stage) for stage in range(1, 10)]
-
-
-def test_a_kill_after_the_event_resumes_to_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny("shrink_perturb", "plan.rounds=1")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(9, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert same(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])

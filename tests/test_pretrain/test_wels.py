@@ -3,7 +3,6 @@
 import copy
 from pathlib import Path
 
-import pytest
 import torch
 from support.events import (
     at_event,
@@ -15,7 +14,6 @@ from support.events import (
 )
 from support.pretrain import tiny, trainer
 
-from fsbench.core.errors import UsageError
 from pretrain.training import checkpoint
 
 
@@ -65,8 +63,3 @@ def test_masks_come_from_the_checkpoint_not_from_the_stream(tmp_path: Path) -> N
     made._save()
     again = trainer(tiny("wels"), tmp_path)
     assert bool(again.ctx.memories["wels"]["fc.weight"].all())
-
-
-def test_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="wels would never act"):
-        tiny("wels", "plan.rounds=1")

@@ -12,9 +12,7 @@ from support.events import (
     open_round,
     train_round,
 )
-from support.pretrain import lines, tiny
-
-from fsbench.core.errors import UsageError
+from support.pretrain import lines
 
 WIDE = "width=8"
 
@@ -56,9 +54,3 @@ def test_fraction_1_redraws_all_kernels(tmp_path: Path) -> None:
     made, before, after = at_event("welsr", tmp_path, "welsr.fraction=1")
     assert changed(before, after) == kernel_names(made)
     assert all(bool((before[name] != after[name]).all()) for name in kernel_names(made))
-
-
-def test_one_round_is_refused() -> None:
-    with pytest.raises(UsageError, match="welsr would never act") as caught:
-        tiny("welsr", "plan.rounds=1")
-    assert "plan.rounds=2" in caught.value.fix
