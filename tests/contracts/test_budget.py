@@ -10,9 +10,9 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 26_606,
-    "pretrain": 7_194,
-    "protocols": 3_984,
+    "fsbench": 26_546,
+    "pretrain": 7_002,
+    "protocols": 3_896,
     "leaderboard": 9_232,
 }
 """Most lines of Python of each package, scripts of studies included."""
