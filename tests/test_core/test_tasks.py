@@ -47,48 +47,29 @@ def ids(*texts: str, options: Options = EPISODIC) -> list[str]:
     return [str(task.in_results) for task in tasks(*texts, options=options)]
 
 
-def test_a_bare_name_takes_all_defaults() -> None:
-    assert ids("eurosat") == [f"eurosat:5w{k}s/linear@ibm" for k in (1, 5, 20, 50)]
-    assert DEFAULT_SHOTS == (1, 5, 20, 50)
+ALL, ONE = Options(), Options(shots=(1,))
+STATED = Options(kinds=("episodic",), shots=(1, 2), way=3, adapt=("linear",), protocol="startup")
+RESOLVED: list[tuple[str, Options, list[str]]] = [
+    ("eurosat", EPISODIC, [f"eurosat:5w{k}s/linear@ibm" for k in DEFAULT_SHOTS]),
+    ("eurosat", ONE, ["eurosat:probe", "eurosat:5w1s/linear@ibm"]),
+    ("isic:3w2s@startup", ALL, ["isic:3w2s/linear@startup"]),
+    ("isic/linear", ONE, ["isic:5w1s/linear@ibm"]),
+    ("isic@startup", ONE, ["isic:5w1s/linear@startup"]),
+    ("isic:probe", ALL, ["isic:probe"]),
+    ("isic:probe", ONE, ["isic:probe"]),
+    ("isic", STATED, [f"isic:3w{k}s/linear@startup" for k in (1, 2)]),
+    ("transfer", ALL, ["eurosat:probe", "toy_tiles:probe"]),
+    ("transfer:knn", ALL, ["eurosat:knn", "toy_tiles:knn"]),
+    ("transfer:5w1s", EPISODIC, ["eurosat:5w1s/linear@ibm", "toy_tiles:5w1s/linear@ibm"]),
+    ("transfer/linear", ONE, ["eurosat:5w1s/linear@ibm", "toy_tiles:5w1s/linear@ibm"]),
+    ("folder:/a/b:knn", Options(kinds=("probe",)), [f"{user_data_name('folder:/a/b')}:knn"]),
+]
+"""What an id and options name; parts that neither states have defaults."""
 
 
-def test_the_whole_benchmark_adds_the_probe() -> None:
-    assert ids("eurosat", options=Options(shots=(5,))) == [
-        "eurosat:probe",
-        "eurosat:5w5s/linear@ibm",
-    ]
-
-
-def test_an_id_with_a_part_of_an_episode_asks_for_no_probe() -> None:
-    assert ids("isic:3w2s@startup", options=Options()) == ["isic:3w2s/linear@startup"]
-    assert ids("isic/linear", options=Options(shots=(1,))) == ["isic:5w1s/linear@ibm"]
-    assert ids("isic@startup", options=Options(shots=(1,))) == ["isic:5w1s/linear@startup"]
-    assert ids("isic:probe", options=Options()) == ["isic:probe"]
-
-
-def test_the_group_transfer_is_probed_unless_an_id_says_more() -> None:
-    assert ids("transfer", options=Options()) == ["eurosat:probe", "toy_tiles:probe"]
-    assert ids("transfer:knn", options=Options()) == ["eurosat:knn", "toy_tiles:knn"]
-    assert ids("transfer:5w1s") == ["eurosat:5w1s/linear@ibm", "toy_tiles:5w1s/linear@ibm"]
-    assert ids("transfer/linear", options=Options(shots=(1,)))[0] == "eurosat:5w1s/linear@ibm"
-    with pytest.raises(UsageError, match="'transfer': this command runs no probe tasks"):
-        tasks("transfer")
-
-
-def test_a_probe_of_neighbours_runs_where_probes_run() -> None:
-    assert ids("isic:knn", "folder:/a/b:knn", options=Options(kinds=("probe",))) == [
-        "isic:knn",
-        f"{user_data_name('folder:/a/b')}:knn",
-    ]
-    with pytest.raises(UsageError, match="a probe has no adaptation"):
-        tasks("isic:knn/linear", options=Options())
-
-
-def test_options_fill_what_the_id_leaves_out() -> None:
-    options = Options(
-        kinds=("episodic",), shots=(1, 2), way=3, adapt=("linear",), protocol="startup"
-    )
-    assert ids("isic", options=options) == [f"isic:3w{k}s/linear@startup" for k in (1, 2)]
+@pytest.mark.parametrize(("text", "options", "expected"), RESOLVED)
+def test_an_id_and_options_name_tasks(text: str, options: Options, expected: list[str]) -> None:
+    assert ids(text, options=options) == expected
 
 
 def test_groups_expand_with_their_parts_and_every_task_comes_once() -> None:
@@ -100,7 +81,7 @@ def test_groups_expand_with_their_parts_and_every_task_comes_once() -> None:
 
 def test_fields_of_a_task() -> None:
     assert tasks("isic:7w20s") == [TaskId("isic", 7, 20, "linear", "ibm")]
-    (probe,) = tasks("isic:probe", options=Options())
+    (probe,) = tasks("isic:probe", options=ALL)
     assert probe.probe == "probe"
     assert probe.n_shot is probe.head is probe.protocol is None
 
@@ -187,10 +168,6 @@ def test_a_part_given_twice_is_refused(text: str, options: dict[str, object], fl
     assert flag in error.value.fix
 
 
-def test_a_probe_beside_shots_gives_nothing_twice() -> None:
-    assert ids("isic:probe", "chestx", options=Options(shots=(1,)))[0] == "isic:probe"
-
-
 @pytest.mark.parametrize(
     "text", ["", ":5w1s", "isic:5w", "isic:5x1s", "isic:", "isic:5w1s:5w1s", "isic@", "folder:"]
 )
@@ -220,13 +197,21 @@ def test_impossible_episodes_are_refused(text: str) -> None:
         tasks(text)
 
 
-def test_a_task_of_another_kind_than_the_command_runs_is_refused() -> None:
-    with pytest.raises(UsageError, match="runs no probe tasks"):
-        tasks("isic:probe")
-    with pytest.raises(UsageError, match="runs no episodic tasks"):
-        tasks("isic:5w1s", options=Options(kinds=("probe",)))
-    with pytest.raises(UsageError, match="no adaptation and no protocol"):
-        tasks("isic:probe/linear", options=Options())
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        ("isic:probe", EPISODIC, "runs no probe tasks"),
+        ("transfer", EPISODIC, "'transfer': this command runs no probe tasks"),
+        ("isic:5w1s", Options(kinds=("probe",)), "runs no episodic tasks"),
+        ("isic:probe/linear", ALL, "a probe has no adaptation and no protocol"),
+        ("isic:knn/linear", ALL, "a probe has no adaptation and no protocol"),
+    ],
+)
+def test_a_task_of_another_kind_than_the_command_runs_is_refused(
+    text: str, options: Options, reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        tasks(text, options=options)
 
 
 def test_integers() -> None:
