@@ -3,7 +3,8 @@
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +25,7 @@ def describe_software() -> dict[str, Any]:
         "fsbench": __version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),
-        "packages": {name: v for name in PACKAGES if (v := installed_version(name))},
+        "packages": dict(installed_versions()),
         "platform": f"{platform.system()} {platform.machine()}",
     }
 
@@ -56,12 +57,11 @@ def describe_differences(a: Provenance, b: Provenance) -> str:
     return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in parts.items())
 
 
-def installed_version(package: str) -> str | None:
-    """Return the installed version of a distribution, or None."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+def installed_versions() -> Iterator[tuple[str, str]]:
+    """Yield name and version of the packages that are installed."""
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            yield name, metadata.version(name)
 
 
 @cache

@@ -54,24 +54,25 @@ class BlockJournal:
 
     def read(self) -> dict[Path, EpisodeRecords]:
         """Return every intact block by its file; remove damaged ones and log them."""
-        blocks = {file: self.intact(file) for file in self.files()}
-        return {file: records for file, records in blocks.items() if records is not None}
+        blocks = {}
+        for file in self.files():
+            try:
+                blocks[file] = self.read_block(file)
+            except (OSError, ValueError):
+                if file.exists():  # else another process merged it
+                    self.report.log(f"{file} is damaged: computing its episodes again")
+                    file.unlink(missing_ok=True)
+        return blocks
 
-    def intact(self, file: Path) -> EpisodeRecords | None:
-        """Return the records of a file; None if it is damaged or another process merged it."""
-        try:
-            content = read_bytes(file, outcomes.MAX_FILE)
-            digits = hashlib.sha256(content).hexdigest()[:DIGITS]
-            if file.name.removesuffix(outcomes.SUFFIX).endswith(f"-{digits}"):
-                records = outcomes.decode(content).records(0, self.spec, 0)
-                if isinstance(records, EpisodeRecords):
-                    return records
-        except (OSError, ValueError):
-            pass
-        if file.exists():
-            self.report.log(f"{file} is damaged: computing its episodes again")
-            file.unlink(missing_ok=True)
-        return None
+    def read_block(self, file: Path) -> EpisodeRecords:
+        """Return the records of a file. Raise OSError or ValueError for what was not written."""
+        content = read_bytes(file, outcomes.MAX_FILE)
+        if f"-{hashlib.sha256(content).hexdigest()[:DIGITS]}." not in file.name:
+            raise ValueError("it has other content than its name says")
+        records = outcomes.decode(content).records(0, self.spec, 0)
+        if not isinstance(records, EpisodeRecords):
+            raise ValueError("it holds no episodes")
+        return records
 
     def remove(self, files: Collection[Path]) -> None:
         """Delete blocks that are part of a result now, and the folder with the last one."""

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,7 @@ def rule_of(spec: ProbeSpec) -> Rule:
     return "held_out_epoch" if spec.epoch == "best" else spec.select
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+class Choice(NamedTuple):
     """A learning rate (row of the records), an epoch from 1, right (N,) of every test image."""
 
     row: int

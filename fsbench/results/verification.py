@@ -5,7 +5,7 @@ Reading raises on the first entry with a Problem; a submission collects all of t
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
 from fsbench.core.schema import ScoreRecord
-from fsbench.core.specs import EpisodicSpec, Frozen
+from fsbench.core.specs import EpisodicSpec, Frozen, ProbeSpec
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
@@ -45,9 +45,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text}\n    fix: {self.fix}"
-
-
-Rule = Callable[[Loaded], Iterator[Problem]]
 
 
 def problem_of(cell: Loaded, code: str, text: str, fix: str = AGAIN) -> Problem:
@@ -83,11 +80,16 @@ def check_dataset(cell: Loaded) -> Iterator[Problem]:
         yield problem_of(cell, "dataset", text)
 
 
-def check_curves(cell: Loaded) -> Iterator[Problem]:
-    """Check that curves and rates are finite, and the curve is that of the stored outcomes."""
-    records = cell.records
-    if not isinstance(records, ProbeRecords):
+def check_probe(cell: Loaded) -> Iterator[Problem]:
+    """Check that rates and choices are those of the spec, and curves those of the outcomes."""
+    records, spec = cell.records, cell.result.spec
+    if not isinstance(records, ProbeRecords) or not isinstance(spec, ProbeSpec):
         return
+    if tuple(records.lr) != spec.lrs:
+        yield problem_of(cell, "rows", "other learning rates than those of the spec")
+    choices = {"held_out_curve", "chosen"} if spec.epoch == "best" else {"held_out"}
+    if {*columns(records)} & HELD_OUT != (choices if spec.held_out else set()):
+        yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
     values = [v for v in columns(records).values() if v.dtype != np.bool_]
     if not all(np.isfinite(v).all() for v in values):
         yield problem_of(cell, "non-finite", "NaN or infinity among the outcomes of the probe")
@@ -98,18 +100,6 @@ def check_curves(cell: Loaded) -> Iterator[Problem]:
         pairs.append((records.curve[np.arange(len(epochs)), epochs], records.chosen))
     if not all(np.allclose(c, right.mean(axis=1), rtol=0, atol=1e-6) for c, right in pairs):
         yield problem_of(cell, "curve", "the curve of accuracies differs from the outcomes")
-
-
-def check_rates(cell: Loaded) -> Iterator[Problem]:
-    """Check that the learning rates and the choices among them are those of the spec."""
-    records, spec = cell.records, cell.result.spec
-    if isinstance(records, ProbeRecords):
-        if tuple(records.lr) != getattr(spec, "lrs", ()):
-            yield problem_of(cell, "rows", "other learning rates than those of the spec")
-        held_out, best = getattr(spec, "held_out", None), getattr(spec, "epoch", "")
-        expected = {"held_out_curve", "chosen"} if best == "best" else {"held_out"}
-        if {*columns(records)} & HELD_OUT != (expected if held_out else set()):
-            yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
 
 
 def check_contradictions(cell: Loaded) -> Iterator[Problem]:
@@ -180,9 +170,7 @@ def check_flags(cell: Loaded) -> Iterator[Problem]:
         yield problem_of(cell, "flags", f"the flags are {says}, its data need {needs}")
 
 
-RULES: tuple[Rule, ...] = (
-    *(check_dataset, check_contradictions, check_curves, check_rates, check_flags, check_summary),
-)
+RULES = (check_dataset, check_contradictions, check_probe, check_flags, check_summary)
 
 
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
