@@ -25,7 +25,7 @@ class DatasetModule(Protocol):
 
 
 TARGETS: Registry[DatasetModule] = Registry(
-    "data set", "fsbench.data.targets", module_with("FACTS", "load"), group=DATASETS
+    "target", "fsbench.data.targets", module_with("FACTS", "load"), group=DATASETS
 )
 SOURCES: Registry[DatasetModule] = Registry(
     "source", "fsbench.data.sources", module_with("FACTS", "load"), group=PRETRAINING_DATASETS
@@ -33,17 +33,13 @@ SOURCES: Registry[DatasetModule] = Registry(
 
 
 @cache
-def suite_facts() -> dict[str, DatasetFacts]:
-    """Return the facts of every target and source of the suite itself, by name."""
-    targets = {name: TARGETS.load(name).FACTS for name in TARGETS.suite_names()}
-    return targets | {name: SOURCES.load(name).FACTS for name in SOURCES.suite_names()}
-
-
-@cache
-def all_facts() -> dict[str, DatasetFacts]:
-    """Return the FACTS of every target and source by name, those of plug-ins included."""
-    targets = {name: module.FACTS for name, module in TARGETS.items()}
-    return targets | {name: module.FACTS for name, module in SOURCES.items()}
+def all_facts(*, plugins: bool = True) -> dict[str, DatasetFacts]:
+    """Return the FACTS of every target and source by name; plugins: those of plug-ins, too."""
+    return {
+        name: registry.load(name).FACTS
+        for registry in (TARGETS, SOURCES)
+        for name in (registry.names() if plugins else registry.suite_names())
+    }
 
 
 def dataset_module(name: str) -> DatasetModule:
@@ -56,7 +52,7 @@ def resolve_alias(name: str, *, plugins: bool = True) -> str:
 
     A name as it is written comes first. plugins: among the data sets of plug-ins, too.
     """
-    facts_by_name = all_facts() if plugins else suite_facts()
+    facts_by_name = all_facts(plugins=plugins)
     if name in facts_by_name:
         return name
     for canonical, facts in facts_by_name.items():

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import DatasetRecord, Flag
@@ -30,10 +30,7 @@ def load_target(
         if name.startswith(HUB):
             return load_hub_target(name, cache_folder(cache) / "datasets")
         return load_folder_target(name)
-    canonical = resolve_alias(name)
-    if canonical not in TARGETS.names():
-        raise UnknownName("target", name, TARGETS.names())
-    module = TARGETS.load(canonical)
+    module = TARGETS.load(resolve_alias(name))
     is_toy = module.FACTS.domain == "toy"
     folder = Path() if is_toy else roots.folder(module.FACTS)
     splits = None if is_toy else roots.splits(beside=folder)
@@ -69,10 +66,7 @@ def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
         return list_folder_source(ref)
     if ref.startswith(HUB):
         return load_hub_source(ref, cache)
-    canonical = resolve_alias(ref)
-    if canonical not in SOURCES.names():
-        raise UnknownName("source", ref, SOURCES.names())
-    module = SOURCES.load(canonical)
+    module = SOURCES.load(resolve_alias(ref))
     folder = Path() if module.FACTS.domain == "toy" else roots.folder(module.FACTS)
     listing: SourceListing = module.load(folder, cache)
     return listing

@@ -141,7 +141,7 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
 
     Whether data that fsbench does not know contain a target is left to the submitter.
     """
-    from fsbench.data.catalog import suite_facts
+    from fsbench.data.catalog import all_facts
 
     backbones = [submission.facts for submission in submissions]
     count = sum(len(submission.cells) for submission in submissions)
@@ -162,7 +162,7 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
     if not stated:
         values["pretraining_data"] = (values["pretraining_data"][0], None)
     names = {resolve_dataset(name) for name in data}
-    if not stated or names & targets or names - suite_facts().keys():
+    if not stated or names & targets or names - all_facts(plugins=False).keys():
         values["targets_seen"] = (values["targets_seen"][0], sorted(names & targets) or None)
     lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]
     for key, (comment, value) in values.items():

@@ -406,7 +406,7 @@ def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
 
 def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem]:
     """Check the flags: `subset` for unofficial counts, `custom` for data sets of the user."""
-    from fsbench.data.catalog import TARGETS, suite_facts
+    from fsbench.data.catalog import TARGETS, all_facts
 
     for loaded in submission.cells:
         data = loaded.result.dataset
@@ -416,7 +416,7 @@ def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem
                     loaded, "flags", f"data set {data.name} unflagged", "the flag custom"
                 )
         elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
-            facts = suite_facts()[data.name]
+            facts = all_facts(plugins=False)[data.name]
             if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
                 actual = f"{sum(data.class_counts)} images and no flag"
                 expected = f"{facts.n_images} official images, or the flag subset"

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from support.downloads import Server, serve
 
-from fsbench.data.catalog import all_facts, suite_facts
+from fsbench.data.catalog import all_facts
 
 
 def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
@@ -26,7 +26,6 @@ def fresh_facts() -> Iterator[None]:
     """Forget facts of data sets that a test has changed."""
     yield
     all_facts.cache_clear()
-    suite_facts.cache_clear()
 
 
 @pytest.fixture

@@ -92,9 +92,9 @@ def test_a_download_needs_a_place(tmp_path: Path) -> None:
 def test_a_name_as_it_is_written_comes_before_its_spellings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    facts = catalog.suite_facts()["eurosat"].model_copy(update={"aliases": ()})
+    facts = catalog.all_facts(plugins=False)["eurosat"].model_copy(update={"aliases": ()})
     named = {name: facts.model_copy(update={"name": name}) for name in ("mine", "mine-dataset")}
-    monkeypatch.setattr(catalog, "all_facts", lambda: named)
+    monkeypatch.setattr(catalog, "all_facts", lambda plugins: named)
     for name in named:
         assert catalog.resolve_alias(name) == name
     assert catalog.resolve_alias("Mine Dataset") == "mine"

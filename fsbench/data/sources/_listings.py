@@ -35,55 +35,49 @@ def read_fixed_records(path: Path, size: int, skip: int = 0) -> Pixels:
     return data.reshape(-1, size)
 
 
-def cifar_source(
-    facts: DatasetFacts, base: str, train: Sequence[str], test: Sequence[str]
+def records_source(
+    facts: DatasetFacts,
+    base: str,
+    train: Sequence[str],
+    test: Sequence[str],
+    read_part: Callable[[Sequence[Path]], Part],
 ) -> Callable[[Path, Path], SourceListing]:
-    """Return the `load` of CIFAR-10 or -100 in its binary version; train, test: file names.
+    """Return the `load` of files of records; the test images are for validation.
 
-    A record is one label (CIFAR-100: the coarse and the fine one), then the pixels (3, 32, 32).
+    base: the folder that an archive unpacks to; train, test: names of the files; read_part: reads
+    those of a part. Marked `subset` unless the training images have the published counts.
     """
-    n_labels = len(facts.classes) // 100 + 1
-
-    def read_part(paths: Sequence[Path]) -> Part:
-        records = np.concatenate([read_fixed_records(path, n_labels + 3072) for path in paths])
-        pixels = records[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        return pixels, records[:, n_labels - 1].astype(np.int64)
 
     def load(folder: Path, cache: Path) -> SourceListing:
-        """Load CIFAR below `folder`. Raises DataError for missing or damaged files."""
+        """Load both parts below `folder`. Raises DataError for missing or damaged files."""
         folder = find_path(folder, base) or folder
         paths = [[require_path(folder, name, facts) for name in part] for part in (train, test)]
-        return list_parts(facts, read_part(paths[0]), read_part(paths[1]), [*paths[0], *paths[1]])
+        parts = [read_part(part) for part in paths]
+        for images, labels in parts:
+            if len(images) != len(labels) or labels.max() >= len(facts.classes):
+                raise DataError(
+                    f"{len(images)} images of {facts.title} with {len(labels)} labels up to "
+                    f"{labels.max()}",
+                    fix="fetch the files again",
+                )
+        samples = [
+            [SourceImage(int(y), partial(open_array, x)) for x, y in zip(*part, strict=True)]
+            for part in parts
+        ]
+        counts = np.bincount(parts[0][1], minlength=len(facts.classes))
+        complete = counts.tolist() == list(facts.images_per_class)
+        flags: frozenset[Flag] = frozenset() if complete else frozenset({"subset"})
+        stamp = stamp_files([*paths[0], *paths[1]])
+        return SourceListing(facts, samples[0], samples[1], stamp, flags)
 
     return load
 
 
-def list_parts(facts: DatasetFacts, train: Part, test: Part, files: list[Path]) -> SourceListing:
-    """List train and test images; the test images are for validation.
-
-    Marked `subset` unless the training images have the published counts. Raises DataError for
-    unequal numbers of images and labels, and for a label that is no class.
-    """
-    for images, labels in (train, test):
-        if len(images) != len(labels) or labels.max() >= len(facts.classes):
-            raise DataError(
-                f"{len(images)} images of {facts.title} with {len(labels)} labels up to "
-                f"{labels.max()}",
-                fix="fetch the files again",
-            )
-    samples, test_samples = (
-        [SourceImage(int(y), partial(open_array, x)) for x, y in zip(*part, strict=True)]
-        for part in (train, test)
-    )
-    counts = np.bincount(train[1], minlength=len(facts.classes))
-    complete = counts.tolist() == list(facts.images_per_class)
-    return SourceListing(
-        facts,
-        samples,
-        test_samples,
-        stamp_files(files),
-        frozenset() if complete else frozenset({"subset"}),
-    )
+def read_cifar(n_labels: int, paths: Sequence[Path]) -> Part:
+    """Read the binary version of CIFAR: n_labels labels, the last one fine, then (3, 32, 32)."""
+    records = np.concatenate([read_fixed_records(path, n_labels + 3072) for path in paths])
+    pixels = records[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return pixels, records[:, n_labels - 1].astype(np.int64)
 
 
 def open_array(pixels: Pixels) -> Image.Image:

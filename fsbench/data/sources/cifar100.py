@@ -3,8 +3,11 @@
 The official test images are for validation: the experiments on it state no other part.
 """
 
+from functools import partial
+
 from fsbench.data.cards import read_card
-from fsbench.data.sources._listings import cifar_source
+from fsbench.data.sources._listings import read_cifar, records_source
 
 FACTS = read_card("cifar100")
-load = cifar_source(FACTS, "cifar-100-binary", ["train.bin"], ["test.bin"])
+TRAIN, TEST = ("train.bin",), ("test.bin",)
+load = records_source(FACTS, "cifar-100-binary", TRAIN, TEST, partial(read_cifar, 2))
