@@ -120,6 +120,16 @@ class BoardTable:
         return {name: by_column for name, by_column in seconds.items() if by_column}
 
     @property
+    def label(self) -> str:
+        """What the columns share, e.g. linear ibm 64px; empty for a board without any."""
+        return self.track.label if self.track else ""
+
+    @property
+    def full_name(self) -> str:
+        """The name of the board, and the part of its data if there are several."""
+        return f"{self.name} {self.track.data}" if self.track and self.track.data else self.name
+
+    @cached_property
     def names(self) -> list[str]:
         """The rows in order of rank."""
         return [entry.name for entry in self.ranking.entries]

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import TextTable, draw_html, draw_table
 from leaderboard.render import json, md, terminal
-from leaderboard.render.frame import Record, list_records, make_frame
+from leaderboard.render.frame import FrameScore, make_frame
 from leaderboard.tables import BoardTable, rank_board
 
 if TYPE_CHECKING:
     import pandas
 
-FRAME_TYPES = (
-    dict.fromkeys(("tier", "n"), "Int64")
-    | dict.fromkeys(("overall", "mean", "ci95", "gap", "gap_ci95", "p"), "float64")
-    | {"seeds": "int64", "best": "bool"}
-)
-"""Types of the columns of `RankedBoard.to_frame` that hold numbers."""
+NUMBERS = ("overall", "mean", "ci95", "gap", "gap_ci95", "p")
+"""Columns of `RankedBoard.to_frame` that are float64."""
 
 
 @dataclass(eq=False, repr=False)
@@ -62,14 +58,16 @@ class RankedBoard:
         -------
         pandas.DataFrame
             Columns: table, track, entry, tier (missing for unranked entries), overall, column,
-            mean, ci95 (half-width), n, best (or not significantly worse), control, gap, gap_ci95
-            and p (unused here), flags, seeds (their number), reason (why an entry is unranked).
-            Accuracies are fractions.
+            mean, ci95 (half-width), n, flags, seeds (their number), reason (why an entry is
+            unranked), best (or not significantly worse), and of comparisons with a control, which
+            only reports have: control, gap, gap_ci95, p, mark. Accuracies are fractions.
         """
         from pandas import DataFrame
 
-        records = [record for track in self.tracks for record in list_records(make_frame(track))]
-        return DataFrame(records, columns=list(Record._fields)).astype(FRAME_TYPES)
+        records = [score for track in self.tracks for score in make_frame(track).records()]
+        frame = DataFrame(records, columns=list(FrameScore._fields))
+        frame["flags"] = [", ".join(flags) for flags in frame["flags"]]
+        return frame.astype({"tier": "Int64", "n": "int64"} | dict.fromkeys(NUMBERS, "float64"))
 
     def __repr__(self) -> str:
         return "\n\n".join(

@@ -6,29 +6,34 @@ front; numbers stay numbers.
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from leaderboard.render.frame import Record, ScoreFrame, list_records
+from leaderboard.render.frame import FrameScore, ScoreFrame
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
-    """Return CSV with the fields of `Record`; unknown values are empty."""
+    """Return CSV with the fields of `FrameScore`; unknown values are empty."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(Record._fields)
+    writer.writerow(FrameScore._fields)
     for frame in frames:
-        writer.writerows(map(guard_value, record) for record in list_records(frame))
+        writer.writerows(map(guard_value, score) for score in frame.records())
     return out.getvalue()
 
 
 def guard_value(value: Any) -> Any:
-    """Return a text that is no formula, 1 or 0 for a yes or no, and other values as they are."""
+    """Return a text that is no formula, texts as one, 1 or 0 for a yes or no, nothing for nan."""
     if isinstance(value, str):
         return guard_formula(value)
-    return int(value) if isinstance(value, bool) else value
+    if isinstance(value, tuple):
+        return guard_formula(", ".join(value))
+    if isinstance(value, bool):
+        return int(value)
+    return "" if isinstance(value, float) and math.isnan(value) else value
 
 
 def guard_formula(value: str) -> str:

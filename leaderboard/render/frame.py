@@ -7,11 +7,11 @@ column's comparisons with the control.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
 from math import isnan, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import ALPHA, RankedEntry, compare_with_leader, find_worse
-from leaderboard.render.notes import describe_coverage, finite_or_none, list_unranked
+from leaderboard.render.notes import describe_coverage, list_unranked
 from leaderboard.tables import BoardTable, unite
 
 BETTER, WORSE = "†", "‡"
@@ -64,107 +64,87 @@ DATASET_TITLES = {
 """Names of data sets in tables of papers, in the order of the papers' columns."""
 
 
-@dataclass(frozen=True)
-class FrameScore:
-    """A mean with its interval, as fractions.
+class FrameScore(NamedTuple):
+    """One number of a frame, as CSV and pandas have it: fractions, nan where there is no value.
 
-    flags: why the number is not official; best: highest of its column, or not significantly worse;
-    gap: over the control, None for the control itself and without a control; p: of that gap,
-    adjusted by Holm; mark: † if significantly better than the control, ‡ if worse, never for a
-    recipe of one seed.
-    """
-
-    score: Score
-    flags: tuple[str, ...] = ()
-    best: bool = False
-    gap: Paired | None = None
-    p: float | None = None
-    mark: str = ""
-
-
-class Record(NamedTuple):
-    """One number of a frame, as CSV and pandas have it: fractions, None where there is no value.
-
-    ci95, gap_ci95: half-widths; gap: over the control; p: of it, adjusted by Holm; flags: why the
-    number is not official; reason: why the entry is unranked, or ranked apart.
+    ci95, gap_ci95: half-widths; best: highest of its column, or not significantly worse; gap: over
+    the control; p: of the gap, adjusted by Holm; mark: † if significantly better than the control,
+    ‡ if worse, never for a recipe of one seed; flags: why the number is not official; reason: why
+    the entry is unranked, or ranked apart.
     """
 
     table: str
     track: str
     entry: str
     tier: int | None
-    overall: float | None
+    overall: float
     column: str
     mean: float
-    ci95: float | None
-    n: int | None
-    best: bool
-    control: str | None
-    gap: float | None
-    gap_ci95: float | None
-    p: float | None
-    flags: str
-    seeds: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class FrameRow:
-    """An entry, or one of its seeds, with its scores by column of the frame.
-
-    seeds: of an entry with several, by number.
-    """
-
-    entry: RankedEntry
-    scores: Mapping[str, FrameScore]
-    seeds: "Mapping[int, FrameRow]" = field(default_factory=dict)
-    is_seed: bool = False
+    ci95: float
+    n: int
+    flags: tuple[str, ...] = ()
+    seeds: int = 1
+    reason: str = ""
+    best: bool = False
+    control: str = ""
+    gap: float = nan
+    gap_ci95: float = nan
+    p: float = nan
+    mark: str = ""
 
     @property
-    def name(self) -> str:
-        return self.entry.name
+    def score(self) -> Score:
+        return Score(self.mean, self.ci95, self.n)
+
+
+Marks = Mapping[str, Mapping[str, dict[str, Any]]]
+"""Column -> row -> the last fields of its score."""
 
 
 @dataclass(frozen=True)
 class ScoreFrame:
-    """The rows of a table, best first. shows_seeds: whether the seeds of a row follow it."""
+    """The scores of a table: row, or seed of a row -> column -> score; rows best first.
+
+    shows_seeds: whether renderings list the seeds of a row below it.
+    """
 
     table: BoardTable
-    rows: tuple[FrameRow, ...]
+    scores: Mapping[str, Mapping[str, FrameScore]]
     control: str | None = None
     shows_seeds: bool = False
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The tasks, then `overall` and `source` if a row has them."""
-        extra = [c for c in (OVERALL, SOURCE) if any(c in row.scores for row in self.rows)]
-        return (*self.table.ranking.columns, *extra)
+        known = set(chain.from_iterable(self.scores.values()))
+        return (*self.table.ranking.columns, *(c for c in (OVERALL, SOURCE) if c in known))
 
     @cached_property
-    def lines(self) -> tuple[FrameRow, ...]:
-        """The rows, each followed by its seeds if they are shown."""
-        shown = self.shows_seeds
-        return tuple(r for row in self.rows for r in (row, *(row.seeds.values() if shown else ())))
+    def lines(self) -> list[str]:
+        """The names of the rows, each followed by its seeds if they are shown."""
+        return [n for n in self.scores if self.shows_seeds or not self.is_seed(n)]
+
+    def is_seed(self, name: str) -> bool:
+        return name not in self.table.names
+
+    def records(self) -> Iterator[FrameScore]:
+        """Yield the scores of all lines."""
+        for name in self.lines:
+            yield from (self.scores[name][c] for c in self.columns if c in self.scores[name])
 
     @property
     def title(self) -> str:
         """The name of the table and what all its columns share."""
-        kind = shorten_columns(self.table.ranking.columns)[1] or self.track
-        return f"{self.name}: {kind}" if kind else self.name
-
-    @property
-    def name(self) -> str:
-        track = self.table.track
-        return f"{self.table.name} {track.data}" if track and track.data else self.table.name
-
-    @property
-    def track(self) -> str:
-        return self.table.track.label if self.table.track else ""
+        kind = shorten_columns(self.table.ranking.columns)[1] or self.table.label
+        return f"{self.table.full_name}: {kind}" if kind else self.table.full_name
 
     @property
     def compares(self) -> bool:
         """Return whether there are several entries, of which one can be the best."""
-        return len(self.rows) > 1
+        return len(self.table.names) > 1
+
+    def is_bold(self, score: FrameScore) -> bool:
+        return score.best and self.compares
 
     @cached_property
     def flag_places(self) -> dict[str, set[tuple[str, str]]]:
@@ -174,9 +154,9 @@ class ScoreFrame:
         numbers of the table do.
         """
         cells = {
-            (row.name, column): score.flags
-            for row in self.lines
-            for column, score in row.scores.items()
+            (name, column): score.flags
+            for name in self.lines
+            for column, score in self.scores[name].items()
             if column != SOURCE
         }
         places: dict[str, set[tuple[str, str]]] = {}
@@ -224,9 +204,9 @@ class ScoreFrame:
 
     def _explain_marks(self, control: str) -> list[str]:
         """Return what the marks against the control mean, those that occur."""
-        if all(row.name != control for row in self.rows):
+        if control not in self.table.names:
             return [f"{control} has no result here, so nothing is marked against it."]
-        marks = {score.mark for row in self.lines for score in row.scores.values()}
+        marks = {score.mark for score in self.records()}
         words = {BETTER: f"{BETTER} significantly better", WORSE: f"{WORSE} worse"}
         shown = " and ".join(text for mark, text in words.items() if mark in marks)
         has_runs = any(is_run(self.table, name) for name in self.table.names)
@@ -244,15 +224,15 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
     """
     control = control and table.find_row(control)
     columns = table.ranking.columns
-    scores = {column: score_column(table, column, control) for column in columns}
+    marks = {column: mark_column(table, column, control) for column in columns}
     if len(columns) > 1:
-        scores[OVERALL] = score_mean(table, control)
-    rows = []
-    for entry in table.ranking.entries:
-        seeds_of_row = table.seeds.get(entry.name, {})
-        of_seeds = {n: make_row(table, seed, {}, is_seed=True) for n, seed in seeds_of_row.items()}
-        rows.append(replace(make_row(table, entry, scores), seeds=of_seeds))
-    return ScoreFrame(table, tuple(rows), control, seeds)
+        marks[OVERALL] = mark_overall(table, control)
+    scores = {
+        line.name: make_row(table, line, marks if line is row else {})
+        for row in table.ranking.entries
+        for line in (row, *table.seeds.get(row.name, {}).values())
+    }
+    return ScoreFrame(table, scores, control, seeds)
 
 
 def make_frames(
@@ -265,66 +245,60 @@ def make_frames(
     return [make_frame(table, control, seeds) for table in tables]
 
 
-def make_row(
-    table: BoardTable,
-    entry: RankedEntry,
-    scores: Mapping[str, Mapping[str, FrameScore]],
-    is_seed: bool = False,
-) -> FrameRow:
-    """Return the row of an entry or a seed. scores: column -> row -> its score with marks."""
-    flags, source = table.cell_flags.get(entry.name, {}), table.sources[entry.name]
-    values = {
-        column: replace(
-            scores.get(column, {}).get(entry.name, FrameScore(score)), flags=flags.get(column, ())
-        )
-        for column, score in entry.scores.items()
-    }
-    if overall := scores.get(OVERALL, {}).get(entry.name):
-        values[OVERALL] = replace(overall, flags=unite(flags.values()))
+def make_row(table: BoardTable, entry: RankedEntry, marks: Marks) -> dict[str, FrameScore]:
+    """Return the scores of a row or a seed by column, with those marks that it has."""
+    name, source, scores = entry.name, table.sources[entry.name], dict(entry.scores)
+    flags = dict(table.cell_flags.get(name, {}))
+    flags[OVERALL] = unite(flags.values())
+    if name in marks.get(OVERALL, {}):
+        scores[OVERALL] = table.seed_errors.scores[name]
     if source is not None:
-        values[SOURCE] = FrameScore(Score(source, nan, 0))
-    return FrameRow(entry, values, is_seed=is_seed)
+        scores[SOURCE] = Score(source, nan, 0)
+    overall = nan if entry.overall is None else entry.overall
+    return {
+        column: FrameScore(
+            *(table.full_name, table.label, name, entry.tier, overall, column, *score),
+            flags=flags.get(column, ()),
+            seeds=len(table.seeds.get(name, ())) or 1,
+            reason=entry.reason,
+            **marks.get(column, {}).get(name, {}),
+        )
+        for column, score in scores.items()
+    }
 
 
-def score_column(table: BoardTable, column: str, control: str | None) -> dict[str, FrameScore]:
-    """Return the scores of all entries that have this column."""
+def mark_column(table: BoardTable, column: str, control: str | None) -> dict[str, dict[str, Any]]:
+    """Return the marks of all entries that have this column."""
     entries = [entry for entry in table.ranking.entries if column in entry.scores]
-    scores = {entry.name: entry.scores[column] for entry in entries}
-    order = sorted(scores, key=lambda name: (-scores[name].mean, name))
-    pairs = PairwiseGaps({name: [table.contenders[name][column]] for name in order})
-    excluded = {e.name for e in entries if e.reason and not e.missing}
-    best = find_best(pairs, [name for name in order if name not in excluded])
-    return mark_scores(table, scores, best, compare_with_control(pairs, order, control), control)
+    order = sorted(entries, key=lambda entry: (-entry.scores[column].mean, entry.name))
+    pairs = PairwiseGaps({e.name: [table.contenders[e.name][column]] for e in order})
+    eligible = [entry.name for entry in order if entry.missing or not entry.reason]
+    return mark_rows(table, pairs, find_best(pairs, eligible), control)
 
 
-def score_mean(table: BoardTable, control: str | None) -> dict[str, FrameScore]:
-    """Return the scores of the mean over all columns, for entries that have them all.
+def mark_overall(table: BoardTable, control: str | None) -> dict[str, dict[str, Any]]:
+    """Return the marks of the mean over all columns, of entries that have them all.
 
     Entries of the first tier are the best.
     """
-    whole = table.seed_errors.outcomes
-    gaps = compare_with_control(PairwiseGaps(whole), list(whole), control)
     best = {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
-    return mark_scores(table, table.seed_errors.scores, best, gaps, control)
+    return mark_rows(table, PairwiseGaps(table.seed_errors.outcomes), best, control)
 
 
-def mark_scores(
-    table: BoardTable,
-    scores: Mapping[str, Score],
-    best: set[str],
-    gaps: Mapping[str, Paired],
-    control: str | None,
-) -> dict[str, FrameScore]:
-    """Return the scores of one column; Holm over its comparisons with the control."""
-    adjusted = dict(zip(gaps, statistics.holm([gap.p for gap in gaps.values()]), strict=True))
-    marked = {}
-    for name, score in scores.items():
-        gap, p, mark = gaps.get(name), adjusted.get(name), ""
+def mark_rows(
+    table: BoardTable, pairs: PairwiseGaps, best: set[str], control: str | None
+) -> dict[str, dict[str, Any]]:
+    """Return the marks of the entries of one column; Holm over its comparisons with the control."""
+    gaps = compare_with_control(pairs, control)
+    adjusted = statistics.holm([gap.p for gap in gaps.values()])
+    marks: dict[str, dict[str, Any]] = {name: {"best": name in best} for name in pairs.home}
+    for (name, gap), p in zip(gaps.items(), adjusted, strict=True):
         is_single = is_run(table, name) or is_run(table, control)
-        if gap and gap.gap and p is not None and p < ALPHA and not is_single:
-            mark = BETTER if gap.gap > 0 else WORSE
-        marked[name] = FrameScore(score, best=name in best, gap=gap, p=p, mark=mark)
-    return marked
+        is_significant = p < ALPHA and gap.gap and not is_single
+        mark = (BETTER if gap.gap > 0 else WORSE) if is_significant else ""
+        marks[name] |= {"control": control, "gap": gap.gap, "gap_ci95": gap.ci95, "p": p}
+        marks[name]["mark"] = mark
+    return marks
 
 
 def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
@@ -336,17 +310,15 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
     return {order[0], *compared - find_worse(gaps, adjusted, ALPHA)}
 
 
-def compare_with_control(
-    pairs: PairwiseGaps, order: Sequence[str], control: str | None
-) -> dict[str, Paired]:
-    """Return the gap of every other entry over the control; nothing if it is not in `order`.
+def compare_with_control(pairs: PairwiseGaps, control: str | None) -> dict[str, Paired]:
+    """Return the gap of every other entry over the control; nothing if it is not among them.
 
     p is of Student's t where the error is finite.
     """
-    if control is None or control not in order:
+    if control is None or control not in pairs.home:
         return {}
     gaps = {}
-    for name, gap in pairs.behind(control, [name for name in order if name != control]).items():
+    for name, gap in pairs.behind(control, [n for n in pairs.home if n != control]).items():
         p = gap.p
         if gap.se > 0 and not isnan(gap.freedom):
             p = compute_student_interval(gap.gap, gap.se, gap.freedom).p
@@ -370,23 +342,3 @@ def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
     parts = split_labels(columns)[0]
     return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
-
-
-def list_records(frame: ScoreFrame) -> Iterator[Record]:
-    """Yield one record per row and column."""
-    for row in frame.lines:
-        entry = row.entry
-        for column in (column for column in frame.columns if column in row.scores):
-            value = row.scores[column]
-            mean, ci95, n = value.score
-            yield Record(
-                *(frame.name, frame.track, entry.name, entry.tier, entry.overall),
-                *(column, mean, finite_or_none(ci95), n or None, value.best),
-                control=frame.control if value.gap else None,
-                gap=value.gap and value.gap.gap,
-                gap_ci95=value.gap and finite_or_none(value.gap.ci95),
-                p=value.p,
-                flags=" ".join(value.flags),
-                seeds=len(row.seeds) or 1,
-                reason=entry.reason,
-            )

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from fsbench.core.statistics import Paired
-from leaderboard.render.frame import SOURCE, FrameRow, FrameScore, ScoreFrame
+from leaderboard.ranking.tiers import RankedEntry
+from leaderboard.render.frame import SOURCE, FrameScore, ScoreFrame
 from leaderboard.render.notes import TIER_NOTE, finite_or_none
 from leaderboard.tables import list_self_reported
 
@@ -37,52 +37,55 @@ def build_table_json(frame: ScoreFrame) -> dict[str, Any]:
         "alpha": table.ranking.alpha,
         "rule": TIER_NOTE,
         "notes": frame.write_caption(),
-        "entries": [build_row_json(frame, row) for row in frame.rows],
+        "entries": [build_entry_json(frame, entry) for entry in table.ranking.entries],
     }
 
 
-def build_row_json(frame: ScoreFrame, row: FrameRow) -> dict[str, Any]:
+def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
     """Return an entry with its scores and seeds."""
-    table, entry = frame.table, row.entry
-    scores = {column: build_score(value) for column, value in row.scores.items()}
-    for column, second in table.best_on_test.get(entry.name, {}).items():
-        scores[column]["best_on_test"] = second.mean
-    source = scores.pop(SOURCE, None)
-    content = {
-        "name": entry.name,
-        "tier": entry.tier,
+    table, behind = frame.table, entry.behind
+    seeds = table.seeds.get(entry.name, {})
+    return {
+        **build_scores_json(frame, entry),
         "reason": entry.reason or None,
-        "overall": entry.overall,
-        "source_accuracy": source and source["mean"],
-        "scores": scores,
-    }
-    if row.is_seed:
-        return content
-    return content | {
         "missing": list(entry.missing),
-        "behind_leader": build_gap(entry.behind, entry.p),
+        "behind_leader": behind and build_gap_json(behind.gap, behind.ci95, entry.p),
         "covers": entry.covers,
         "flags": list(table.flags[entry.name]),
         "self_reported": list_self_reported(table, entry.name),
         "link": table.links[entry.name],
-        "seeds": [{"seed": n, **build_row_json(frame, seed)} for n, seed in row.seeds.items()],
+        "seeds": [{"seed": n, **build_scores_json(frame, seed)} for n, seed in seeds.items()],
     }
 
 
-def build_score(value: FrameScore) -> dict[str, Any]:
-    mean, ci95, n = value.score
+def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
+    """Return the scores of an entry or a seed."""
+    scores = dict(frame.scores[entry.name])
+    source = scores.pop(SOURCE, None)
+    built = {column: build_score_json(score) for column, score in scores.items()}
+    for column, second in frame.table.best_on_test.get(entry.name, {}).items():
+        built[column]["best_on_test"] = second.mean
     return {
-        "mean": mean,
-        "ci95": finite_or_none(ci95),
-        "n": n,
-        "best": value.best,
-        "over_control": build_gap(value.gap, value.p),
-        "flags": list(value.flags),
+        "name": entry.name,
+        "tier": entry.tier,
+        "overall": entry.overall,
+        "source_accuracy": source and source.mean,
+        "scores": built,
     }
 
 
-def build_gap(gap: Paired | None, p: float | None) -> dict[str, Any] | None:
+def build_score_json(score: FrameScore) -> dict[str, Any]:
+    has_gap = score.control != ""
+    return {
+        "mean": score.mean,
+        "ci95": finite_or_none(score.ci95),
+        "n": score.n,
+        "best": score.best,
+        "over_control": build_gap_json(score.gap, score.gap_ci95, score.p) if has_gap else None,
+        "flags": list(score.flags),
+    }
+
+
+def build_gap_json(gap: float, ci95: float, p: float | None) -> dict[str, Any]:
     """Return a gap as data. p: of that gap, adjusted for all comparisons of its family."""
-    if gap is None:
-        return None
-    return {"gap": gap.gap, "ci95": finite_or_none(gap.ci95), "p_adjusted": p, "n": gap.n}
+    return {"gap": gap, "ci95": finite_or_none(ci95), "p_adjusted": p}

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from math import isnan
 
 from leaderboard.render.frame import (
     BETTER,
     DATASET_TITLES,
     WORSE,
-    FrameRow,
     ScoreFrame,
     group_labels,
     order_columns,
@@ -54,10 +54,10 @@ def make_latex_table(frame: ScoreFrame, i: int) -> str:
     columns = [*order_columns(tasks), *extra]
     rows = [
         [
-            escape_latex(SEED_MARK * row.is_seed + row.name) + raise_letters(frame.mark(row.name)),
-            *(format_latex_number(frame, row, column) for column in columns),
+            escape_latex(SEED_MARK * frame.is_seed(name) + name) + raise_letters(frame.mark(name)),
+            *(format_latex_number(frame, name, column) for column in columns),
         ]
-        for row in frame.lines
+        for name in frame.lines
     ]
     bold = "; bold: the best of a column and its ties" if frame.compares else ""
     caption = f"{frame.title}. Accuracy in percent with 95 % intervals{bold}."
@@ -97,17 +97,16 @@ def make_head(frame: ScoreFrame, tasks: Sequence[str], extra: Sequence[str]) -> 
     return [rf"{above} \\", *rules, rf"{' & '.join(['model', *heads])} \\"]
 
 
-def format_latex_number(frame: ScoreFrame, row: FrameRow, column: str) -> str:
+def format_latex_number(frame: ScoreFrame, name: str, column: str) -> str:
     """Return e.g. $\\mathbf{57.75}_{\\pm 0.88}^{\\dagger\\mathrm{a}}$"""
-    value = row.scores.get(column)
-    if value is None:
+    score = frame.scores[name].get(column)
+    if score is None:
         return "-"
-    mean, ci95, _ = value.score
-    is_bold = value.best and frame.compares
-    shown = rf"\mathbf{{{to_percent(mean)}}}" if is_bold else to_percent(mean)
-    half = "" if ci95 != ci95 else rf"_{{\pm {to_percent(ci95)}}}"
-    letters = frame.mark(row.name, column)
-    raised = MARKS[value.mark] + (rf"\mathrm{{{letters}}}" if letters else "")
+    shown = to_percent(score.mean)
+    shown = rf"\mathbf{{{shown}}}" if frame.is_bold(score) else shown
+    half = "" if isnan(score.ci95) else rf"_{{\pm {to_percent(score.ci95)}}}"
+    letters = frame.mark(name, column)
+    raised = MARKS[score.mark] + (rf"\mathrm{{{letters}}}" if letters else "")
     return f"${shown}{half}" + (f"^{{{raised}}}$" if raised else "$")
 
 

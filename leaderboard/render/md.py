@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns
-from leaderboard.render.frame import FrameRow, ScoreFrame
+from leaderboard.render.frame import ScoreFrame
 from leaderboard.render.notes import SEED_MARK, format_mean_interval
 
 
@@ -24,10 +24,10 @@ def make_markdown_table(frame: ScoreFrame) -> str:
     heads = [escape_markdown(x) + raise_text(m) for x, m in zip(labels, marks, strict=True)]
     rows = [
         [
-            escape_markdown(SEED_MARK * row.is_seed + row.name) + raise_text(frame.mark(row.name)),
-            *(format_markdown_number(frame, row, column) for column in columns),
+            escape_markdown(SEED_MARK * frame.is_seed(name) + name) + raise_text(frame.mark(name)),
+            *(format_markdown_number(frame, name, column) for column in columns),
         ]
-        for row in frame.lines
+        for name in frame.lines
     ]
     head = [["model", *heads], ["---", *["---:"] * len(columns)]]
     lines = [f"| {' | '.join(cells)} |" for cells in (*head, *rows)]
@@ -35,14 +35,14 @@ def make_markdown_table(frame: ScoreFrame) -> str:
     return "\n".join([f"### {escape_markdown(frame.title)}", "", *lines, "", caption, ""])
 
 
-def format_markdown_number(frame: ScoreFrame, row: FrameRow, column: str) -> str:
+def format_markdown_number(frame: ScoreFrame, name: str, column: str) -> str:
     """Return e.g. **57.75 ± 0.88**<sup>†a</sup>"""
-    value = row.scores.get(column)
-    if value is None:
+    score = frame.scores[name].get(column)
+    if score is None:
         return "-"
-    shown = format_mean_interval(value.score)
-    shown = f"**{shown}**" if value.best and frame.compares else shown
-    return shown + raise_text(value.mark + frame.mark(row.name, column))
+    shown = format_mean_interval(score.score)
+    shown = f"**{shown}**" if frame.is_bold(score) else shown
+    return shown + raise_text(score.mark + frame.mark(name, column))
 
 
 def raise_text(marks: str) -> str:

@@ -49,7 +49,7 @@ def test_numbers_are_those_of_the_results(
         row = table[result.backbone.ref.rpartition("/")[2], str(result.column)]
         assert (float(row["mean"]), float(row["ci95"])) == (result.score.mean, result.score.ci95)
         assert int(row["n"]) == result.score.n
-        assert row["flags"] == " ".join(result.flags) != ""
+        assert row["flags"] == ", ".join(result.flags) != ""
     column = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
     assert table["strong", column]["best"] == "1"
     assert float(table["strong", column]["p"]) < 1e-6
@@ -112,7 +112,7 @@ def test_a_board_reports_as_its_results_do(
     reported = lines(shown)
     for key, row in own_lines.items():
         unsigned = "" if key[1] == "source" else "self-reported"  # no badge vouches for it
-        flags = " ".join(filter(None, (row["flags"], unsigned)))
+        flags = ", ".join(filter(None, (row["flags"], unsigned)))
         assert reported[key] == {**row, "table": "board", "flags": flags}
     assert reported.keys() == own_lines.keys()
 

@@ -14,7 +14,8 @@ ONE, FIVE = COLUMNS
 
 
 def marks(frame: ScoreFrame, column: str = ONE) -> dict[str, tuple[bool, str]]:
-    return {r.name: (r.scores[column].best, r.scores[column].mark) for r in frame.rows}
+    scores = {name: frame.scores[name][column] for name in frame.lines}
+    return {name: (score.best, score.mark) for name, score in scores.items()}
 
 
 def test_best_of_a_column_and_what_no_test_tells_from_it() -> None:
@@ -42,15 +43,14 @@ def test_marks_against_the_control_after_holm() -> None:
     entries = {"control": {ONE: constant(0.5)}, "up": {ONE: swinging(0.5 + 2.2 * ERROR)}}
     alone = make_frame(view(entries, (ONE,)), "control")
     assert marks(alone)["up"][1] == "†"
-    assert alone.rows[0].scores[ONE].p == pytest.approx(0.03013, abs=1e-5)
+    assert alone.scores["up"][ONE].p == pytest.approx(0.03013, abs=1e-5)
     more = view({**entries, "like": {ONE: swinging(0.5 + 0.1 * ERROR)}}, (ONE,))
     both = make_frame(more, "control")
     assert marks(both)["up"][1] == ""
-    up = next(row for row in both.rows if row.name == "up").scores[ONE]
+    up = both.scores["up"][ONE]
     assert up.p == pytest.approx(2 * 0.03013, abs=1e-5)
-    assert up.gap is not None
-    assert up.gap.gap == pytest.approx(2.2 * ERROR)
-    assert up.gap.ci95 == pytest.approx(1.96 * ERROR)
+    assert up.gap == pytest.approx(2.2 * ERROR)
+    assert up.gap_ci95 == pytest.approx(1.96 * ERROR)
 
 
 def test_worse_than_the_control_is_marked_as_such_and_the_control_never_is() -> None:
@@ -65,12 +65,12 @@ def test_worse_than_the_control_is_marked_as_such_and_the_control_never_is() -> 
 
 def test_overall_is_the_mean_and_knows_that_columns_share_episodes() -> None:
     entries = {"a": {ONE: swinging(0.5), FIVE: swinging(0.7)}, "half": {ONE: constant(0.1)}}
-    rows = {row.name: row for row in make_frame(view(entries)).rows}
-    a = rows["a"].scores[OVERALL]
-    assert a.score.mean == pytest.approx(0.6)
+    scores = make_frame(view(entries)).scores
+    a = scores["a"][OVERALL]
+    assert a.mean == pytest.approx(0.6)
     # Both columns swing together, so their mean swings as much: no sqrt(2) is gained.
-    assert a.score.ci95 == pytest.approx(1.96 * ERROR)
-    assert list(rows["half"].scores) == [ONE]
+    assert a.ci95 == pytest.approx(1.96 * ERROR)
+    assert list(scores["half"]) == [ONE]
 
 
 def test_one_column_has_no_overall() -> None:
@@ -136,7 +136,7 @@ def test_columns_of_a_data_set_stand_together() -> None:
 def test_one_outcome_has_no_interval_and_no_entries_no_rows() -> None:
     single = {"a": {ONE: Outcomes(np.arange(1), np.array([0.5]), "draws")}}
     frame = make_frame(view({**single, "b": {ONE: constant(0.2)}}, (ONE,)), "b")
-    score = frame.rows[0].scores[ONE]
-    assert math.isnan(score.score.ci95)
+    score = frame.scores["a"][ONE]
+    assert math.isnan(score.ci95)
     assert score.mark == ""
-    assert make_frame(view({}, ())).rows == ()
+    assert make_frame(view({}, ())).lines == []

@@ -113,7 +113,7 @@ def test_frames_hold_numbers_and_the_reason() -> None:
     frame = RankedBoard((board(),)).to_frame()
     numbers = frame[["overall", "mean", "ci95", "gap", "gap_ci95", "p"]]
     assert set(numbers.dtypes.astype(str)) == {"float64"}
-    assert str(frame.tier.dtype) == str(frame.n.dtype) == "Int64"
+    assert (str(frame.tier.dtype), str(frame.n.dtype)) == ("Int64", "int64")
     half = frame[frame.entry == "half"]
     assert half.reason.tolist() == ["lacks 1 of 2 columns"]
     assert half.tier.isna().all()
