@@ -65,14 +65,14 @@ def read_board_file(path: Path) -> BoardFile:
 
 def describe_changes(file: BoardFile, shipped: BoardFile) -> list[str]:
     """Return how a copy of an official board differs from the file of this fsbench."""
-    changed = find_differing_keys(file.digests(), shipped.digests())
-    plain = [
-        f"{field} is {getattr(file, field)!r}, not {getattr(shipped, field)!r}"
-        for field in changed
-        if field != "columns"
-    ]
-    moved = describe_column_changes(file.columns or (), shipped.columns or ())
-    return plain + (moved if "columns" in changed else [])
+    changes = []
+    for field in find_differing_keys(file.digests(), shipped.digests()):
+        values = getattr(file, field), getattr(shipped, field)
+        if field == "columns":
+            changes += describe_column_changes(*(columns or () for columns in values))
+        else:
+            changes.append(f"{field} is {values[0]!r}, not {values[1]!r}")
+    return changes
 
 
 def describe_column_changes(copy: Sequence[Column], shipped: Sequence[Column]) -> list[str]:
@@ -83,10 +83,12 @@ def describe_column_changes(copy: Sequence[Column], shipped: Sequence[Column]) -
         "added columns": [name for name in copied if name not in expected],
         "changed columns": [n for n in copied if n in expected and copied[n] != expected[n]],
     }
-    changes = []
-    for kind, names in names_by_kind.items():
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        changes += [f"{kind}: {', '.join(names[:SHOWN])}{more}"] if names else []
+    changes = [
+        f"{kind}: {', '.join(names[:SHOWN])}"
+        + f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+        for kind, names in names_by_kind.items()
+        if names
+    ]
     return changes or ["columns in another order"]
 
 

@@ -20,8 +20,6 @@ from fsbench.core.specs import Frozen
 from fsbench.core.tasks import TaskPattern
 
 PUBLISHED = Path(__file__).resolve().parent / "published"
-IN_DOMAIN = "in-domain"
-"""What follows the data set where the accuracy is the one of pretraining itself."""
 
 
 class PublishedCell(Frozen):
@@ -36,27 +34,20 @@ class PublishedCell(Frozen):
     )
     note: str = ""
 
-    @cached_property
-    def pattern(self) -> TaskPattern:
-        """The parts of the task that the paper states."""
-        dataset, _, shape = self.task.partition(":")
-        if shape.startswith(IN_DOMAIN):  # no task of the suite
-            return TaskPattern(self.task, dataset, shape, None, None)
-        return TaskPattern.parse(self.task)
-
     @property
     def dataset(self) -> str:
-        return self.pattern.dataset
+        return self.task.partition(":")[0]
 
     @property
     def in_domain(self) -> bool:
         """Return whether this is the accuracy on the data set of pretraining."""
-        return (self.pattern.shape or "").startswith(IN_DOMAIN)
+        return self.task.partition(":")[2].startswith("in-domain")
 
-    @property
+    @cached_property
     def adaptation(self) -> str | None:
-        """linear, affine or probe."""
-        return self.pattern.head or self.pattern.shape
+        """linear, affine or probe, where it is a task of the suite."""
+        pattern = TaskPattern.parse(self.task)
+        return pattern.head or pattern.shape
 
 
 class PublishedEntry(Frozen):
@@ -71,14 +62,6 @@ class PublishedEntry(Frozen):
     backbone: Text
     protocol: Text
     cells: tuple[PublishedCell, ...]
-
-    def cell(self, task: str) -> PublishedCell | None:
-        return next((cell for cell in self.cells if cell.task == task), None)
-
-    @property
-    def transfers(self) -> bool:
-        """Return whether any number but the in-domain accuracy is printed."""
-        return not all(cell.in_domain for cell in self.cells)
 
     def about(
         self, datasets: Collection[str], sources: Collection[str], adaptation: str | None = None

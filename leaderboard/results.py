@@ -17,7 +17,6 @@ from leaderboard.columns import (
 )
 from leaderboard.intake.submission import common_name, recipe_key
 from leaderboard.ranking.outcomes import extract_outcomes
-from leaderboard.ranking.tiers import Ranking
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.tables import EXTRA, BoardTable, rank_rows
 
@@ -66,23 +65,18 @@ def rank_models(models: ResultsByModel, table: TrackColumns) -> BoardTable:
     }
     selected = {name: by_column for name, by_column in labelled.items() if by_column}
     results = [loaded.result for by_column in selected.values() for loaded in by_column.values()]
-    backbones = {
-        name: next(iter(by_column.values())).result.backbone for name, by_column in selected.items()
-    }
     view = BoardTable(
         name="results",
-        official=False,
         track=table.track,
-        ranking=Ranking((), (), ()),
         flags=dict.fromkeys(selected, ()),
-        sources={name: facts.source_accuracy for name, facts in backbones.items()},
-        links=dict.fromkeys(selected, ""),
-        published=(),
         contenders={
             name: {column: extract_outcomes(loaded) for column, loaded in by_column.items()}
             for name, by_column in selected.items()
         },
-        backbones=backbones,
+        backbones={
+            name: next(iter(by_column.values())).result.backbone
+            for name, by_column in selected.items()
+        },
         cell_flags={
             name: {column: loaded.result.flags for column, loaded in by_column.items()}
             for name, by_column in selected.items()

@@ -11,7 +11,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.plotting import write_figure
 from fsbench.core.specs import Frozen
 from leaderboard.figures import draw_ranks, name_file
-from leaderboard.ranking.rank_intervals import RankIntervals, bootstrap_ranks
+from leaderboard.ranking.rank_intervals import RankInterval, bootstrap_ranks
 from leaderboard.ranking.tiers import RankedEntry, Ranking
 from leaderboard.tables import BoardTable
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 class BoardStatistics(Frozen):
     """Statistics of one table of a board, as JSON.
 
-    Values are fractions in [0, 1]. A statistic that the board is too small for is None, and `notes`
-    gives the reason.
+    Values are fractions in [0, 1]. Without rank intervals, `notes` gives the reason.
     """
 
     board: str
@@ -32,20 +31,20 @@ class BoardStatistics(Frozen):
     alpha: float
     tiers: tuple[tuple[str, ...], ...] = Field(description="by the leader rule, best first")
     unranked: tuple[str, ...] = Field(description="or ranked apart, as rows of one seed")
-    rank_intervals: RankIntervals | None = None
+    rank_intervals: tuple[RankInterval, ...] = Field((), description="bootstrap over episodes")
     notes: tuple[str, ...] = ()
 
 
 def summarize_board(view: BoardTable) -> BoardStatistics:
     """Compute tiers and rank intervals of one table."""
-    ranking, intervals, notes = view.ranking, None, tuple[str, ...]()
+    ranking, intervals, notes = view.ranking, tuple[RankInterval, ...](), tuple[str, ...]()
     try:
         intervals = bootstrap_ranks(ranking, view.contenders)
     except UsageError as error:
         notes = (f"Not computed: {error.message} ({error.fix}).",)
     return BoardStatistics(
         board=view.name,
-        track=view.track.label if view.track else "",
+        track=view.label,
         columns=ranking.columns,
         alpha=ranking.alpha,
         tiers=tuple(tuple(standing.name for standing in tier) for tier in ranking.tiers),

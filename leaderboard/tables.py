@@ -39,7 +39,7 @@ from leaderboard.ranking.tiers import (
     rank_entries,
 )
 from leaderboard.record import BoardFile
-from leaderboard.store import Board, BoardEntry, Network, complete_file, seed_of
+from leaderboard.store import Board, BoardEntry, complete_file, seed_of
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -56,23 +56,23 @@ class BoardTable:
     networks in this table; own_controls: row -> networks of the entry that are controls; seeds: row
     -> seed -> a network with its scores over episodes, for rows with several; pooled: rows whose
     spread between seeds is pooled. The next ones know rows and networks. flags: why the numbers are
-    not official; sources: in-domain accuracy, mean over seeds; links: code or paper; contenders:
-    column -> outcomes; cell_flags: column -> why that number is not official, or that its submitter
-    alone vouches for it. backbones and results: by network, its facts, and column -> its result.
-    controls: rows that gains are over. published: published entries on the same data sets. notes:
-    sentences for a caption.
+    not official; sources: in-domain accuracy, mean over seeds; contenders: column -> outcomes;
+    cell_flags: column -> why that number is not official, or that its submitter alone vouches for
+    it. backbones and results: by network, its facts, and column -> its result. links: of rows, code
+    or paper. controls: rows that gains are over. published: published entries on the same data
+    sets. notes: sentences for a caption.
     """
 
     name: str
-    official: bool
-    ranking: Ranking
-    flags: dict[str, tuple[str, ...]]
-    sources: dict[str, float | None]
-    links: dict[str, str]
-    published: tuple[PublishedEntry, ...]
+    official: bool = False
+    ranking: Ranking = field(default_factory=Ranking)
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: Mapping[str, float | None] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    published: tuple[PublishedEntry, ...] = ()
     contenders: Contenders = field(default_factory=dict, repr=False, compare=False)
     track: Track | None = None
-    backbones: dict[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
+    backbones: Mapping[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
     cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
     results: ResultsByEntry = field(default_factory=dict, repr=False, compare=False)
     seeds: Mapping[str, Mapping[int, RankedEntry]] = field(default_factory=dict)
@@ -83,12 +83,28 @@ class BoardTable:
     notes: tuple[str, ...] = ()
 
     @cached_property
-    def averages(self) -> dict[str, Mapping[str, Score]]:
-        """Row or seed -> data set -> mean over its columns, for those that have them all."""
-        seeds = [seed.name for of_row in self.seeds.values() for seed in of_row.values()]
-        datasets = group_by_dataset(self.ranking.columns)
-        of_seeds = average_groups({name: self.contenders[name] for name in seeds}, datasets)
-        return {**of_seeds, **{row.name: row.averages for row in self.ranking.entries}}
+    def names(self) -> list[str]:
+        """The rows in order of rank."""
+        return [entry.name for entry in self.ranking.entries]
+
+    @property
+    def label(self) -> str:
+        """What the columns share, e.g. linear ibm 64px; empty for a board without any."""
+        return self.track.label if self.track else ""
+
+    @property
+    def full_name(self) -> str:
+        """The name of the board, and the part of its data if there are several."""
+        return f"{self.name} {self.track.data}" if self.track and self.track.data else self.name
+
+    @property
+    def warning(self) -> str:
+        """That accuracies may measure the scale of features; empty if nothing suggests it."""
+        results = {
+            name: {loaded.result.column: loaded.result for loaded in by_column.values()}
+            for name, by_column in self.results.items()
+        }
+        return warn_of_scale(results)
 
     @cached_property
     def seed_errors(self) -> SeedErrors:
@@ -104,53 +120,36 @@ class BoardTable:
         return pooled and math.sqrt(pooled.variance)
 
     @cached_property
-    def best_on_test(self) -> dict[str, dict[str, Score]]:
-        """Row or entry -> column -> second figure of a probe ranked by the held-out rule."""
-        seconds = {
-            name: {c: score for c, loaded in by_column.items() if (score := best_on_test(loaded))}
-            for name, by_column in self.results.items()
-        }
-        for row, entries in self.seeds.items():
-            of_seeds = [seconds[entry.name] for entry in entries.values()]
-            seconds[row] = {
-                column: Score(float(np.mean([s[column].mean for s in of_seeds])), math.nan, score.n)
-                for column, score in of_seeds[0].items()
-                if all(column in scores for scores in of_seeds)
-            }
-        return {name: by_column for name, by_column in seconds.items() if by_column}
-
-    @property
-    def label(self) -> str:
-        """What the columns share, e.g. linear ibm 64px; empty for a board without any."""
-        return self.track.label if self.track else ""
-
-    @property
-    def full_name(self) -> str:
-        """The name of the board, and the part of its data if there are several."""
-        return f"{self.name} {self.track.data}" if self.track and self.track.data else self.name
+    def averages(self) -> dict[str, Mapping[str, Score]]:
+        """Row or seed -> data set -> mean over its columns, for those that have them all."""
+        seeds = [seed.name for of_row in self.seeds.values() for seed in of_row.values()]
+        datasets = group_by_dataset(self.ranking.columns)
+        of_seeds = average_groups({name: self.contenders[name] for name in seeds}, datasets)
+        return {**of_seeds, **{row.name: row.averages for row in self.ranking.entries}}
 
     @cached_property
-    def names(self) -> list[str]:
-        """The rows in order of rank."""
-        return [entry.name for entry in self.ranking.entries]
+    def best_on_test(self) -> dict[str, dict[str, float]]:
+        """Row or network -> column -> second accuracy of a probe ranked by the held-out rule."""
+        seconds = {
+            name: {
+                c: best
+                for c, loaded in by_column.items()
+                if (best := best_on_test(loaded)) is not None
+            }
+            for name, by_column in self.results.items()
+        }
+        for row, names in self.members.items():
+            first, *others = (seconds[name] for name in names)
+            seconds[row] = {
+                column: float(np.mean([best, *(other[column] for other in others)]))
+                for column, best in first.items()
+                if all(column in other for other in others)
+            }
+        return seconds
 
     def find_row(self, name: str) -> str:
-        """Return the row that contains the entry of this name; the name itself if there is none."""
-        rows = (
-            row for row, seeds in self.seeds.items() if name in {e.name for e in seeds.values()}
-        )
-        return next(rows, name)
-
-    @property
-    def warning(self) -> str:
-        """That accuracies may measure the scale of features; empty if nothing suggests it."""
-        return warn_of_scale(
-            {
-                name: {loaded.result.column: loaded.result for loaded in by_column.values()}
-                for name, by_column in self.results.items()
-                if by_column
-            }
-        )
+        """Return the row that contains the network of this name; the name itself if none does."""
+        return next((row for row, names in self.members.items() if name in names), name)
 
 
 def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...]:
@@ -185,44 +184,41 @@ def rank_table(
 ) -> BoardTable:
     """Rank the entries over the columns of one track. suspicions: of find_suspicions."""
     labels = label_columns(table.columns)
-    networks = {network.name: (entry, network) for entry in entries for network in entry.networks}
+    owners = {network.name: entry for entry in entries for network in entry.networks}
+    networks = {network.name: network for entry in entries for network in entry.networks}
     results = {
         name: {
             labels[column]: loaded
             for loaded in network.cells
             if (column := find_ranked_column(file, table, loaded.result))
         }
-        for name, (_, network) in networks.items()
+        for name, network in networks.items()
     }
-    chosen = {entry.name: select_seeds(entry, results) for entry in entries}
-    members = {row: names for row, names in chosen.items() if names}
-    contenders = {
-        name: {column: extract_outcomes(loaded, True) for column, loaded in by_column.items()}
-        for name, by_column in results.items()
-        if by_column
-    }
+    members = {entry.name: names for entry in entries if (names := select_seeds(entry, results))}
     excluded = dict.fromkeys(members, EXTRA)
     if not table.is_extra:
-        measured = {name: network.cells for name, (_, network) in networks.items()}
+        measured = {name: network.cells for name, network in networks.items()}
         excluded = exclude_rows(members, measured, results, labels, file.episodes)
     view = BoardTable(
         name=file.title,
         official=file.official,
         track=table.track,
-        ranking=Ranking((), (), ()),
         flags={
             name: (
                 *list_flags(entry, table.track),
                 *flag_failures(results[name]),
                 *describe_suspicions(suspicions.get(name, {})),
             )
-            for name, (entry, _) in networks.items()
+            for name, entry in owners.items()
         },
-        sources={n: find_backbone(net).source_accuracy for n, (_, net) in networks.items()},
-        links={n: declaration_of(entry).link for n, (entry, _) in networks.items()},
+        links={entry.name: declaration_of(entry).link for entry in entries},
         published=select_published(table, entries),
-        contenders=contenders,
-        backbones={name: find_backbone(network) for name, (_, network) in networks.items()},
+        contenders={
+            name: {column: extract_outcomes(loaded, True) for column, loaded in by_column.items()}
+            for name, by_column in results.items()
+            if by_column
+        },
+        backbones={name: network.facts for name, network in networks.items()},
         cell_flags={
             name: {
                 column: (
@@ -233,7 +229,7 @@ def rank_table(
                 )
                 for column, loaded in results[name].items()
             }
-            for name, (entry, _) in networks.items()
+            for name, entry in owners.items()
         },
         results=results,
         members=members,
@@ -259,17 +255,15 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
     view: the table of single networks; excluded: row -> reason.
     """
     contenders = dict[str, dict[str, Outcomes]]()
-    flags, links, sources = dict(view.flags), dict(view.links), dict(view.sources)
     cell_flags, seeds = dict(view.cell_flags), dict[str, dict[int, RankedEntry]]()
+    sources = {name: facts.source_accuracy for name, facts in view.backbones.items()}
     for row, names in view.members.items():
         of_seeds = [view.contenders.get(name, {}) for name in names]
         shared = [c for c in columns if all(c in outcomes for outcomes in of_seeds)]
         is_pooled = row in view.pooled
-        contenders[row] = {c: average_outcomes([o[c] for o in of_seeds], is_pooled) for c in shared}
-        accuracies = [a for name in names if (a := view.sources[name]) is not None]
+        contenders[row] = {c: Outcomes.average([o[c] for o in of_seeds], is_pooled) for c in shared}
+        accuracies = [a for name in names if (a := sources[name]) is not None]
         sources[row] = float(np.mean(accuracies)) if len(accuracies) == len(names) else None
-        flags[row] = unite(view.flags[name] for name in names)
-        links[row] = view.links[names[0]]
         cell_flags[row] = {
             c: unite(view.cell_flags[name].get(c, ()) for name in names) for c in shared
         }
@@ -280,24 +274,18 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
                 number: score_seed(name, outcomes, shared)
                 for number, name, outcomes in zip(numbers, names, of_seeds, strict=True)
             }
-    ranking = rank_entries(
-        contenders, columns, excluded=excluded, averaged=group_by_dataset(columns)
-    )
+    rows = view.members.items()
     return replace(
         view,
-        ranking=ranking,
-        flags=flags,
-        links=links,
+        ranking=rank_entries(
+            contenders, columns, excluded=excluded, averaged=group_by_dataset(columns)
+        ),
+        flags={**view.flags, **{row: unite(view.flags[n] for n in names) for row, names in rows}},
         sources=sources,
         cell_flags=cell_flags,
         contenders={**view.contenders, **contenders},
         seeds=seeds,
     )
-
-
-def average_outcomes(seeds: Sequence[Outcomes], is_pooled: bool) -> Outcomes:
-    """Return the outcomes of a row: those of its only seed, or the mean of several."""
-    return seeds[0] if len(seeds) == 1 else Outcomes.average(seeds, is_pooled)
 
 
 def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
@@ -319,25 +307,17 @@ def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(parts)))
 
 
-def best_on_test(loaded: Loaded) -> Score | None:
+def best_on_test(loaded: Loaded) -> float | None:
     """Return the accuracy of a probe's best rate and epoch on the test images.
 
     It is None for a probe without a held-out part, whose only score it is.
     """
     result = loaded.result
     if has_second_rule(result):
-        half = result.score.ci95
-        return Score(result.score.mean, math.nan if half is None else half, result.score.n)
+        return result.score.mean
     if isinstance(result.spec, ProbeSpec) and "beside_mean" in result.details:
-        half = float(result.details.get("beside_ci95", math.nan))
-        return Score(float(result.details["beside_mean"]), half, result.score.n)
+        return float(result.details["beside_mean"])
     return None
-
-
-def find_backbone(network: Network) -> BackboneFacts:
-    """Return the facts of a network, from a result that records its training if there is one."""
-    backbones = [loaded.result.backbone for loaded in network.cells]
-    return next((backbone for backbone in backbones if backbone.training), backbones[0])
 
 
 def declaration_of(entry: BoardEntry) -> Declaration:
@@ -364,7 +344,7 @@ def select_published(
         head = task.head or task.shape
     datasets = {column.name.task.dataset for column in table.columns}
     networks = [network for entry in entries for network in entry.networks]
-    sources = {name for network in networks for name in find_backbone(network).pretraining_data}
+    sources = {name for network in networks for name in network.facts.pretraining_data}
     sources |= {SOURCE} if track and track.data else set()
     published = (entry.about(datasets, sources, head) for entry in load_published())
     return tuple(entry for entry in published if entry.cells)

@@ -246,7 +246,7 @@ def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTab
             f"{notes.to_percent(e.overall)}{marks[e.name]}",
             *(str(e.rank), f"{e.low} to {e.high}"),
         )
-        for e in (summary.rank_intervals.entries if summary.rank_intervals else ())
+        for e in summary.rank_intervals
     )
     signs = [notes.SELF_NOTE] * any(marks.values())
     below = "\n".join([*signs, *notes.describe_single_seeds(track), *summary.notes])

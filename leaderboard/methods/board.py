@@ -51,7 +51,7 @@ def build_from_table(table: BoardTable) -> tuple[MethodBoard, ...]:
     rows = {row: runs for row, runs in rows.items() if runs}
     own_controls = {row: make_runs(table, names) for row, names in table.own_controls.items()}
     self_reported = {row for row in rows if list_self_reported(table, row)}
-    track, boards = table.track.label if table.track else "", []
+    track, boards = table.label, []
     parts = split_conditions({row: runs[0].facts for row, runs in rows.items()})
     for label, entries in parts.items():
         board = build_method_board(

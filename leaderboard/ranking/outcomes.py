@@ -45,8 +45,10 @@ class Outcomes:
 
     @classmethod
     def average(cls, seeds: "Sequence[Outcomes]", is_pooled: bool = True) -> "Outcomes":
-        """Return the mean over seeds, which have the same episodes or test images."""
-        first = seeds[0]
+        """Return the mean over seeds, which have the same episodes; a single one as it is."""
+        first, *others = seeds
+        if not others:
+            return first
         right = np.sum([outcomes.right for outcomes in seeds], axis=0)
         out_of = first.out_of * len(seeds)
         return cls(first.index, right, first.draws, out_of, tuple(seeds), is_pooled)

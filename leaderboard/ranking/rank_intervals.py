@@ -39,18 +39,10 @@ class RankInterval(Frozen):
     high: int = Field(description="worst rank of the 95 % interval")
 
 
-class RankIntervals(Frozen):
-    """Bootstrap over episodes and test images, resampled jointly for all entries; best first."""
-
-    entries: tuple[RankInterval, ...]
-    resamples: int
-    level: float = 0.95
-
-
 def bootstrap_ranks(
     ranking: Ranking, contenders: Contenders, resamples: int = RESAMPLES
-) -> RankIntervals:
-    """Return the intervals of all ranked entries.
+) -> tuple[RankInterval, ...]:
+    """Return the intervals of all ranked entries, best first; resamples are shared by all.
 
     Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
     """
@@ -80,7 +72,7 @@ def bootstrap_ranks(
             high=int(max(high[row], rank)),
         )
         entries.append(interval)
-    return RankIntervals(entries=tuple(entries), resamples=resamples, level=LEVEL)
+    return tuple(entries)
 
 
 def join_columns(

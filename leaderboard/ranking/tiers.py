@@ -65,9 +65,9 @@ class Ranking:
     apart: tiers of the rows of one seed among each other, where other rows have several.
     """
 
-    columns: tuple[str, ...]
-    tiers: Tiers
-    unranked: tuple[RankedEntry, ...]
+    columns: tuple[str, ...] = ()
+    tiers: Tiers = ()
+    unranked: tuple[RankedEntry, ...] = ()
     alpha: float = ALPHA
     apart: Tiers = ()
 

@@ -53,7 +53,7 @@ def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
         "covers": entry.covers,
         "flags": list(table.flags[entry.name]),
         "self_reported": list_self_reported(table, entry.name),
-        "link": table.links[entry.name],
+        "link": table.links.get(entry.name, ""),
         "seeds": [{"seed": n, **build_scores_json(frame, seed)} for n, seed in seeds.items()],
     }
 
@@ -64,7 +64,7 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
     source = scores.pop(SOURCE, None)
     built = {column: build_score_json(score) for column, score in scores.items()}
     for column, second in frame.table.best_on_test.get(entry.name, {}).items():
-        built[column]["best_on_test"] = second.mean
+        built[column]["best_on_test"] = second
     return {
         "name": entry.name,
         "tier": entry.tier,

@@ -127,7 +127,7 @@ def format_group(table: BoardTable, entry: RankedEntry, columns: Sequence[str]) 
         return format_mean_interval(table.averages[entry.name].get(dataset))
     text = format_mean_interval(entry.scores.get(columns[0]))
     second = table.best_on_test.get(entry.name, {}).get(columns[0])
-    return text if second is None else f"{text} [{to_percent(second.mean)}]"
+    return text if second is None else f"{text} [{to_percent(second)}]"
 
 
 def make_published_tables(tables: Sequence[BoardTable]) -> list[TextTable]:

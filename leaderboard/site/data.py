@@ -279,7 +279,7 @@ def build_table_data(
 def list_rank_intervals(table: BoardTable) -> dict[str, list[int]]:
     """Return the interval of the rank of each entry; nothing for too few entries or episodes."""
     with suppress(UsageError):
-        intervals = bootstrap_ranks(table.ranking, table.contenders).entries
+        intervals = bootstrap_ranks(table.ranking, table.contenders)
         return {interval.name: [interval.low, interval.high] for interval in intervals}
     return {}
 
@@ -352,7 +352,7 @@ def build_score_data(
     notes = {
         "collapsed": sum(result.collapsed for result in results) or None,
         "non_finite": sum(result.non_finite for result in results) or None,
-        "best_on_test": second and second.mean,
+        "best_on_test": second,
         "badge": max(known, key=BADGE_VERDICTS.index) if len(known) == len(verdicts) else None,
     }
     score = entry.scores[column]

@@ -11,11 +11,22 @@ from fsbench.core.tasks import ColumnId
 from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.entry import ENTRY_FILE, EntryFile
-from leaderboard.published import PUBLISHED, PublishedEntry, load_published, read_published
+from leaderboard.published import (
+    PUBLISHED,
+    PublishedCell,
+    PublishedEntry,
+    load_published,
+    read_published,
+)
 from leaderboard.rules.board import inspect_board
 
 STUDIES = PUBLISHED.parent / "studies"
 CDFSL = ("chestx", "isic", "eurosat", "cropdisease")
+
+
+def find(entry: PublishedEntry, task: str) -> PublishedCell:
+    (cell,) = (cell for cell in entry.cells if cell.task == task)
+    return cell
 
 
 @pytest.mark.parametrize("entry", load_published(), ids=lambda e: e.name)
@@ -93,9 +104,9 @@ def test_seal_has_every_cell_of_its_tables(method: str) -> None:
     ],
 )
 def test_few_shot_rows(method: str, shots: int, mode: str, row: tuple[float, ...]) -> None:
-    cells = [seal(method).cell(f"{target}:5w{shots}s/{mode}") for target in CDFSL]
-    assert [round(100 * cell.mean, 2) for cell in cells if cell] == list(row)
-    assert {cell.table for cell in cells if cell} == {"Table 4" if shots < 20 else "Table 5"}
+    cells = [find(seal(method), f"{target}:5w{shots}s/{mode}") for target in CDFSL]
+    assert [round(100 * cell.mean, 2) for cell in cells] == list(row)
+    assert {cell.table for cell in cells} == {"Table 4" if shots < 20 else "Table 5"}
 
 
 @pytest.mark.parametrize(
@@ -110,8 +121,7 @@ def test_few_shot_rows(method: str, shots: int, mode: str, row: tuple[float, ...
     ],
 )
 def test_intervals(method: str, task: str, ci: float) -> None:
-    cell = seal(method).cell(task)
-    assert cell is not None
+    cell = find(seal(method), task)
     assert cell.ci95 == pytest.approx(ci / 100)
 
 
@@ -133,15 +143,13 @@ def test_probe_rows(method: str, row: tuple[float, ...]) -> None:
 
 
 def test_the_probable_copy_error_is_marked() -> None:
-    cell = seal("seal").cell("cropdisease:5w1s/affine")
-    assert cell is not None
+    cell = find(seal("seal"), "cropdisease:5w1s/affine")
     assert "copy error" in cell.note
 
 
 def printed(name: str, task: str) -> tuple[str, float, float | None]:
     """Table, mean and what follows the ± in percent."""
-    cell = read_published(PUBLISHED / f"{name}.json").cell(task)
-    assert cell is not None
+    cell = find(read_published(PUBLISHED / f"{name}.json"), task)
     spread = None if cell.spread is None else round(100 * cell.spread, 2)
     return cell.table, round(100 * cell.mean, 2), spread
 
@@ -205,8 +213,6 @@ def test_a_row_is_cut_to_what_a_table_shows() -> None:
     }
     parts = entry.about({"flowers102"}, {"tinyimagenet"})
     assert [c.task for c in parts.cells] == ["tinyimagenet:in-domain", "flowers102:probe"]
-    assert parts.transfers
-    assert not entry.about((), {"tinyimagenet"}).transfers
     assert not entry.about({"tinyimagenet"}, {"isic"}).cells
 
 

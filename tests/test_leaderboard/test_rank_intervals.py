@@ -21,7 +21,7 @@ def places(board: Contenders, resamples: int = 400) -> dict[str, tuple[int, int,
     """Entry -> best rank, rank, worst rank."""
     columns = sorted({column for columns_of_entry in board.values() for column in columns_of_entry})
     intervals = bootstrap_ranks(rank_entries(board, columns), board, resamples)
-    return {e.name: (e.low, e.rank, e.high) for e in intervals.entries}
+    return {e.name: (e.low, e.rank, e.high) for e in intervals}
 
 
 def gap_of(z: float, n: int = 400, seed: int = 0) -> dict[str, dict[str, list[float]]]:

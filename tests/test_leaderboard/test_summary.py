@@ -46,8 +46,7 @@ def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFix
     assert summary.unranked == ("half",)
     assert len(summary.columns) == 2
     assert summary.track == "ibm 32px"
-    assert summary.rank_intervals is not None
-    assert [(e.name, e.low, e.rank, e.high) for e in summary.rank_intervals.entries] == [
+    assert [(e.name, e.low, e.rank, e.high) for e in summary.rank_intervals] == [
         ("best", 1, 1, 1),
         ("middle", 2, 2, 2),
         ("last", 3, 3, 3),
@@ -82,7 +81,7 @@ def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFix
     fakes.write(tmp_path / "a")
     submit(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
     summary = read(capsys, tmp_path / "board")
-    assert summary.rank_intervals is None
+    assert summary.rank_intervals == ()
     assert summary.notes == (
         "Not computed: rank intervals of one ranked entry (they need two or more).",
     )
