@@ -241,7 +241,10 @@ class Backbone:
                 fix='state them: load_backbone(..., features=feature_spec(mean="imagenet", ...))',
             )
         pixels = images.float().div_(255) if images.dtype == torch.uint8 else images
-        mean, std = (spread_channels(v, pixels) for v in (self.facts.mean, self.facts.std))
+        mean, std = (  # laid out like the images, so that elementwise work runs along the memory
+            torch.empty_like(pixels[:1]).copy_(pixels.new_tensor(values).view(1, 3, 1, 1))
+            for values in (self.facts.mean, self.facts.std)
+        )
         return (pixels - mean) / std if pixels is images else pixels.sub_(mean).div_(std)
 
     def features(self, images: Tensor) -> Tensor:
@@ -335,7 +338,8 @@ def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) 
     """Raise UsageError for features that are class scores, unless the user insists on them.
 
     A last linear layer counts as a classifier if a module states as many classes, if it is called
-    like one, or if it has few outputs. Raises UsageError too where the user insists in vain.
+    like one, or if it has few outputs. Whoever insists on scores
+    that are none is refused too.
     """
     name = find_last_linear(module, size)
     parts = name.split(".") if name is not None else []
@@ -375,11 +379,3 @@ def source_code_mark(module: nn.Module) -> str:
     except (OSError, TypeError):
         return ""
     return f" (class source {hashlib.sha256(code.encode()).hexdigest()[:12]})"
-
-
-def spread_channels(values: tuple[float, ...], images: Tensor) -> Tensor:
-    """Return one value per channel as an image (1, 3, H, W), laid out like images (B, 3, H, W).
-
-    Elementwise work then runs along the memory, not over three channels at a time.
-    """
-    return torch.empty_like(images[:1]).copy_(images.new_tensor(values).view(1, 3, 1, 1))

@@ -74,11 +74,7 @@ def check_reference(ref: str, arch: str | None = None, random_init: int | None =
 
 
 def make_request(
-    ref: str,
-    arch: str | None,
-    random_init: int | None,
-    trusted: bool = True,
-    report: Reporter = SILENT,
+    ref: str, arch: str | None, random_init: int | None, report: Reporter = SILENT
 ) -> BackboneRequest:
     """Return the request to the source of a reference. Raise UsageError."""
     source, name = parse_reference(ref)
@@ -87,7 +83,7 @@ def make_request(
             f"--arch is for checkpoint files; '{ref}' names its architecture itself",
             fix="leave --arch out",
         )
-    return BackboneRequest(ref, source, name, arch, random_init, trusted, report)
+    return BackboneRequest(ref, source, name, arch, random_init, report)
 
 
 def load_backbone(
@@ -97,7 +93,6 @@ def load_backbone(
     random_init: int | None = None,
     device: str = "cpu",
     report: Reporter = SILENT,
-    trusted: bool = True,
     features: FeatureSpec = NATIVE_FEATURES,
     needs: Iterable[str] = (),
     test_size: int | None = None,
@@ -105,12 +100,11 @@ def load_backbone(
     """Load the head-free backbone of a reference: frozen, in eval mode, on `device`.
 
     arch: architecture of a checkpoint file; random_init: seed of random weights instead of the
-    pretrained ones; trusted=False refuses references that run code (`py:`); features: how they are
-    taken; needs: facts of its preprocessing that must be known; test_size: side (px) to test it
-    with, where the size of its training is unknown. Raises UsageError, UnknownName,
-    CheckpointError.
+    pretrained ones; features: how they are taken; needs: facts of its preprocessing that must be
+    known; test_size: side (px) to test it with, where the size of its training is unknown. Raises
+    UsageError, UnknownName, CheckpointError.
     """
-    request = make_request(ref, arch, random_init, trusted, report)
+    request = make_request(ref, arch, random_init, report)
     with stream("random-init", random_init or 0):
         loaded = request.load()
     facts, size = loaded.preprocessing, loaded.preprocessing.input_size or test_size

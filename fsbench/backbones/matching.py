@@ -57,7 +57,7 @@ COUNTS = (torch.int16, torch.int32, torch.int64, torch.uint8)
 """Types that convert to those of a network; quantised, packed and complex ones do not."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class WeightMatch:
     """Comparison of a part of a file with an architecture.
 
@@ -190,8 +190,10 @@ def match_weights(
     if len(fits) > 1:
         raise several_error(file, architecture, [match.part for match in fits])
     nearest = fits or sorted(matches, key=lambda match: -len(match.matched))
-    match = sort_left_over(nearest[0], target, heads, others)
-    return replace(match, twins=[str(part_of(file, part)) for part in twins])
+    match = nearest[0]
+    sort_left_over(match, target, heads, others)
+    match.twins = [str(part_of(file, part)) for part in twins]
+    return match
 
 
 def several_error(file: FileReference, architecture: str, parts: list[str]) -> CheckpointError:
@@ -393,8 +395,8 @@ def convert_with_timm(
         places = {place_of(value) for value in converted.values()}
         left = [name for name, value in inside.items() if place_of(value) not in places]
         outside = [name for name in tensors if not name.startswith(prefix)]
-        dropped = {kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns}
-        yield replace(match, dropped=dropped)
+        match.dropped = {kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns}
+        yield match
         if not prefix:
             return
 
@@ -419,16 +421,14 @@ def place_of(value: object) -> tuple[object, ...]:
 
 def sort_left_over(
     match: WeightMatch, target: Mapping[str, Tensor], heads: Iterable[str], others: set[str]
-) -> WeightMatch:
-    """Return the match with the names that the network does not take: dropped or unexpected.
+) -> None:
+    """Add the names that the network does not take to a match, as dropped or unexpected.
 
     others: parts of the file that fit, too.
     """
     prefix = match.prefix
     taken = {place_of(tensor) for tensor in match.matched.values()}
     parent = prefix[: prefix.rfind(".", 0, -1) + 1]
-    dropped = {kind: list(names) for kind, names in match.dropped.items()}
-    unexpected = []
     for name, value in match.state.items():
         inner = name.removeprefix(prefix)
         if place_of(value) in taken or (name.startswith(prefix) and inner in target):
@@ -444,10 +444,9 @@ def sort_left_over(
         elif match.part == ROOT and below(name, others):
             kind = "other set"
         else:
-            unexpected.append(inner)
+            match.unexpected.append(inner)
             continue
-        dropped.setdefault(kind, []).append(inner)
-    return replace(match, dropped=dropped, unexpected=unexpected)
+        match.dropped.setdefault(kind, []).append(inner)
 
 
 def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileReference) -> str:

@@ -25,7 +25,6 @@ from fsbench.backbones.architectures import (
     insert_normalizers,
     layer_names,
     record_outputs,
-    weighted_names,
 )
 from fsbench.backbones.architectures.presets import CIFAR_RESNETS, PRESETS
 from fsbench.core.errors import UnknownName, UsageError
@@ -70,14 +69,9 @@ def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) ->
         raise missing_roles_error(
             name, f"no part of it can be cut off that holds {(*outside, 'a layer')[0]}"
         )
-    return RoleMap(
-        layers=layers,
-        blocks=blocks,
-        head=head,
-        fully_connected=tuple(outside) if whole else (*outside, head),
-        stages=tuple(dict.fromkeys(block[-1].rpartition(".")[0] or block[-1] for block in blocks)),
-        weighted=weighted_names(model),
-    )
+    stages = dict.fromkeys(block[-1].rpartition(".")[0] or block[-1] for block in blocks)
+    fully_connected = outside if whole else (*outside, head)
+    return RoleMap.of(model, blocks, tuple(stages), tuple(fully_connected))
 
 
 def missing_roles_error(name: str, why: str) -> UsageError:

@@ -8,7 +8,6 @@ import argparse
 import re
 import shlex
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 import torch
 import torchvision
 from PIL import Image
-from safetensors.torch import save_file
 from support import nets
 from support.reading import read
 from torch import Tensor, nn
@@ -280,16 +278,6 @@ def test_a_file_with_one_network_is_loaded(
     assert_same_features(fsbench, f"{tmp_path / 'a.pth'}@{arch}", arch, weights)
 
 
-@pytest.mark.parametrize("form", ["safetensors", "legacy"])
-def test_other_formats(form: str, fsbench: CommandLine, tmp_path: Path) -> None:
-    weights, path = state(TOY), tmp_path / ("a.safetensors" if form == "safetensors" else "a.tar")
-    if form == "safetensors":
-        save_file(prefixed("module.", weights), path)
-    else:
-        torch.save({"net": weights}, path, _use_new_zipfile_serialization=False)
-    assert_same_features(fsbench, f"{path}@{TOY}", TOY, weights)
-
-
 CHOICES: dict[str, tuple[str, Callable[[State, State], Any]]] = {
     "timm train.py with an average": (VIT, lambda a, b: {
         **TIMM, "state_dict": a, "state_dict_ema": b}),
@@ -325,24 +313,6 @@ def paste(fix: str) -> None:
     command = shlex.split(fix[fix.index("python -c ") :])
     assert command[:2] == ["python", "-c"]
     exec(command[2], {})
-
-
-PICKLED: dict[str, Callable[[nn.Module], Any]] = {
-    "a module": lambda net: net,
-    "a module in a dictionary": lambda net: {"model": net, "epoch": 3},
-    "a data-parallel module": lambda net: {"net": nn.DataParallel(net)},
-    "a foreign object beside the weights": lambda net: {
-        "state_dict": net.state_dict(),
-        "best": Fraction(1, 2),
-    },
-}
-
-
-@pytest.mark.parametrize("shape", PICKLED)
-def test_pickled_objects_open_as_data(shape: str, fsbench: CommandLine, tmp_path: Path) -> None:
-    net, path = network(TOY), tmp_path / "it's.pth"
-    torch.save(PICKLED[shape](net), path)
-    assert_same_features(fsbench, f"{path}@{TOY}", TOY, net.state_dict())
 
 
 @pytest.mark.parametrize("wrapper", ["", "state_dict"])
@@ -450,7 +420,3 @@ def test_dropped_names_come_with_the_reason(fsbench: CommandLine, tmp_path: Path
     fsbench.output = fsbench.output / "twin"
     weights = {n: t + 1 if n in trunk(state(arch)) else t for n, t in state(arch).items()}
     assert_same_features(fsbench, twin, arch, weights)
-
-
-def test_there_are_at_least_thirty_shapes() -> None:
-    assert len({*LOADED, *CHOICES, *PICKLED}) >= 30

@@ -13,13 +13,12 @@ import pytest
 import timm
 import torch
 import torchvision
-from safetensors.torch import save_file
 from support import nets
 from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.backbones.loading import check_reference
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import UsageError
 from fsbench.core.progress import Silent
 from fsbench.core.seeding import stream
 
@@ -316,43 +315,6 @@ def test_a_clip_of_timm_asks_for_the_activation(name: str, tmp_path: Path) -> No
     assert f"@{name.replace('_clip_', '_clip_quickgelu_')} for" in caught.value.fix
 
 
-@pytest.mark.parametrize("kind", ["ViT", "Dinov2", "ConvNext", "ResNet", "Swin", "CLIPVision"])
-def test_files_of_transformers_name_the_other_route(kind: str, tmp_path: Path) -> None:
-    """A file of transformers has other names than timm, and is refused with the other route."""
-    transformers: Any = pytest.importorskip("transformers")
-    tiny: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-                            "intermediate_size": 64, "image_size": 32, "patch_size": 8}  # fmt: skip
-    maps = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2, "embedding_size": 8}
-    swin = {"embed_dim": 8, "depths": [1, 1], "num_heads": [1, 2], "image_size": 32,
-            "patch_size": 2, "window_size": 4}  # fmt: skip
-    options = {"ConvNext": maps, "ResNet": maps, "Swin": swin}.get(kind, tiny)
-    config = getattr(transformers, f"{kind}Config")(**options)
-    with stream("transformers", kind):
-        model = getattr(transformers, f"{kind}Model")(config).eval()
-    model.save_pretrained(tmp_path / "folder")
-    images = torch.linspace(-2, 2, 2 * 3 * 32**2).view(2, 3, 32, 32)
-    backbone = backbones.load_backbone(f"transformers:{tmp_path / 'folder'}")
-    with torch.no_grad():
-        output = model(pixel_values=images)
-    if kind in {"ConvNext", "ResNet", "Swin", "CLIPVision"}:
-        torch.testing.assert_close(backbone.module(images), output.pooler_output.flatten(1))
-    else:
-        torch.testing.assert_close(backbone.module(images), output.last_hidden_state[:, 0])
-    with pytest.raises(CheckpointError, match="does not fit") as caught:
-        backbones.load_backbone(f"{tmp_path / 'folder' / 'model.safetensors'}@resnet18")
-    assert "the names are those of transformers" in caught.value.fix
-    assert "transformers:DIR" in caught.value.fix
-
-
-def test_safetensors_and_pth_of_one_network_are_one(tmp_path: Path) -> None:
-    with stream("formats"):
-        net = nets.randomise(timm.create_model("test_vit", num_classes=0)).eval()
-    torch.save(net.state_dict(), tmp_path / "a.pth")
-    save_file(net.state_dict(), tmp_path / "a.safetensors")
-    refs = [f"{tmp_path / name}@test_vit" for name in ("a.pth", "a.safetensors")]
-    assert_one_function(refs, net, 160)
-
-
 @pytest.mark.parametrize("tag", ["resnet18.a1_in1k", "resnet18.tv_in1k", "test_vit.r160_in1k"])
 def test_a_tag_of_timm_states_the_same_preprocessing_on_both_routes(
     tag: str, tmp_path: Path, downloads: dict[str, State]
@@ -367,17 +329,3 @@ def test_a_tag_of_timm_states_the_same_preprocessing_on_both_routes(
     assert named.mean is not None
     unknown = backbones.load_backbone(f"{tmp_path / 'a.pth'}@{tag.split('.')[0]}").facts
     assert (unknown.mean, unknown.input_size) == (None, None)
-
-
-@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "test_efficientnet"])
-def test_a_folder_of_timm_is_its_file_and_its_config(name: str, tmp_path: Path) -> None:
-    with stream("folder", name):
-        whole: Any = nets.randomise(timm.create_model(name, num_classes=10)).eval()
-    folder = tmp_path / "folder"
-    timm.models.save_for_hf(whole, folder, safe_serialization=True)
-    whole.reset_classifier(0)
-    refs = [str(folder), f"{folder / 'model.safetensors'}@{name}"]
-    assert_one_function(refs, whole, whole.pretrained_cfg["input_size"][-1])
-    first, second = (backbones.load_backbone(ref).facts for ref in refs)
-    assert (first.mean, first.input_size) == (second.mean, second.input_size)
-    assert first.mean == tuple(whole.pretrained_cfg["mean"])

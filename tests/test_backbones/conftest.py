@@ -11,6 +11,9 @@ import pytest
 from PIL import Image
 from safetensors.torch import save_file
 
+from fsbench import backbones
+from fsbench.backbones.base import Backbone
+from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.seeding import stream, words
 from fsbench.data.base import TargetDataset
@@ -45,6 +48,16 @@ class Remembering:
 @pytest.fixture
 def report() -> Remembering:
     return Remembering()
+
+
+@pytest.fixture
+def backbone() -> Backbone:
+    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
+
+
+@pytest.fixture
+def store(tmp_path: Path, report: Remembering) -> FeatureStore:
+    return FeatureStore(tmp_path / "cache", batch_size=4, report=report)
 
 
 @pytest.fixture

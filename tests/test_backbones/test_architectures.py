@@ -16,16 +16,8 @@ def seal() -> nn.Module:
         return load_architecture("seal_resnet50").build(200)
 
 
-def test_seal_resnet50_has_the_names_and_shapes_of_torchvision(seal: nn.Module) -> None:
-    from torchvision.models import resnet50
-
-    theirs = resnet50(num_classes=200).state_dict()
-    ours = seal.state_dict()
-    assert list(ours) == list(theirs)
-    assert {n: t.shape for n, t in ours.items()} == {n: t.shape for n, t in theirs.items()}
-
-
 def test_seal_resnet50_computes_what_torchvision_computes(seal: nn.Module) -> None:
+    """With the same names and shapes."""
     from torchvision.models import resnet50
 
     theirs = resnet50(num_classes=200).eval()
@@ -43,12 +35,6 @@ def test_layer_23_is_the_first_convolution_of_layer3(seal: nn.Module) -> None:
     assert late[0] == "layer3.0.conv1.weight"
     assert "layer2.0.downsample.1.bias" in early
     assert early + late == tuple(n for n, _ in seal.named_parameters())
-
-
-def test_seal_resnet50_has_53_norms_with_53120_affine_parameters(seal: nn.Module) -> None:
-    norms = [m for m in seal.modules() if isinstance(m, nn.BatchNorm2d)]
-    assert len(norms) == 53
-    assert sum(m.weight.numel() + m.bias.numel() for m in norms) == 53_120
 
 
 def test_seal_resnet50_maps_64_px_to_2048_features(seal: nn.Module) -> None:
@@ -91,26 +77,10 @@ def test_seal_resnet50_has_16_blocks_and_the_stem_is_in_the_first(seal: nn.Modul
     assert len(roles.layers) == 53 + 1
 
 
-def test_the_stem_of_the_pilot_net_halves_the_image() -> None:
-    model = load_architecture("pilot_resnet").build(0).eval()
-    maps = []
-    model.get_submodule("layer1").register_forward_hook(lambda _m, _i, out: maps.append(out.shape))
-    with torch.no_grad():
-        features = model(torch.zeros(2, 3, 32, 32))
-    assert maps == [(2, 32, 16, 16)]
-    assert features.shape == (2, 256)
-
-
-def test_a_threshold_at_the_first_layer_leaves_nothing_before_it() -> None:
+def test_thresholds_at_both_ends_and_at_no_module() -> None:
     model = load_architecture("toy_resnet").build(3)
-    early, late = RoleMap.from_threshold(model, "conv1")
-    assert early == ()
-    assert len(late) == len(list(model.parameters()))
+    assert RoleMap.from_threshold(model, "conv1")[0] == ()
     assert RoleMap.from_threshold(model, "fc")[1] == ("fc.weight", "fc.bias")
-
-
-def test_an_unknown_threshold_is_refused_with_the_nearest_name() -> None:
-    model = load_architecture("toy_resnet").build(3)
     with pytest.raises(UnknownName, match="did you mean 'layer3'"):
         RoleMap.from_threshold(model, "layr3")
     with pytest.raises(UnknownName):

@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from fsbench import backbones
-from fsbench.backbones.base import feature_spec
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
@@ -176,46 +175,10 @@ def test_an_extra_that_is_not_installed_is_named(
     assert caught.value.fix == f"pip install 'fsbench[{package}]'"
 
 
-@pytest.fixture
-def clip(tmp_path: Path) -> Any:
-    """A small CLIP architecture, known to open_clip as tiny-vit."""
-    import open_clip
-
-    config = {
-        "embed_dim": 12,
-        "vision_cfg": {"image_size": SIZE, "layers": 2, "width": 64, "patch_size": 8},
-        "text_cfg": {"context_length": 8, "vocab_size": 20, "width": 16, "heads": 2, "layers": 1},
-    }
-    (tmp_path / "tiny-vit.json").write_text(json.dumps(config))
-    open_clip.add_model_config(tmp_path)
-    with stream("clip"):
-        return open_clip.create_model("tiny-vit").eval()
-
-
 @open_clip_installed
-def test_a_clip_checkpoint_gives_the_embedding_of_its_image_tower(
-    clip: Any, tmp_path: Path
-) -> None:
-    state = {f"module.{n}": t for n, t in clip.state_dict().items()}
-    torch.save({"epoch": 3, "state_dict": state}, tmp_path / "epoch_3.pt")
-    ref, half = f"{tmp_path / 'epoch_3.pt'}@open_clip:tiny-vit", feature_spec(mean=0.5, std=0.5)
-    backbone = backbones.load_backbone(ref, features=half)
-    mean, std = (
-        torch.tensor(v).view(1, 3, 1, 1) for v in (backbone.facts.mean, backbone.facts.std)
-    )
-    with torch.no_grad():
-        expected = clip.encode_image((IMAGES - mean) / std)
-    torch.testing.assert_close(backbone.features(IMAGES), expected)
-    assert backbone.facts.feature_dim == 12
-
-
-@open_clip_installed
-@pytest.mark.usefixtures("clip")
 def test_references_of_open_clip() -> None:
-    facts = backbones.load_backbone("open_clip:tiny-vit", random_init=0).facts
-    assert (facts.input_size, facts.feature_dim) == (SIZE, 12)
     with pytest.raises(UsageError, match="without weights"):
-        backbones.load_backbone("open_clip:tiny-vit")
+        backbones.load_backbone("open_clip:ViT-B-32")
     with pytest.raises(UsageError, match="unknown open_clip architecture") as caught:
         backbones.load_backbone("open_clip:vit-b-23/openai")
     assert "ViT-B-32" in caught.value.fix

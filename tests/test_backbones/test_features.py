@@ -16,7 +16,6 @@ import pytest
 import torch
 from torch import nn
 
-from fsbench import backbones
 from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
@@ -28,17 +27,16 @@ from fsbench.data.images import to_array
 
 Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)
-PRINT = "0" * 64
 
 
-@pytest.fixture
-def backbone() -> Backbone:
-    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
-
-
-@pytest.fixture
-def store(tmp_path: Path, report: Any) -> FeatureStore:
-    return FeatureStore(tmp_path / "cache", batch_size=4, report=report)
+def request_of(
+    backbone: Backbone,
+    dataset: TargetDataset,
+    image: ImageSpec = SMALL,
+    fingerprint: str = "0" * 64,
+    view: RandomView | None = None,
+) -> FeatureRequest:
+    return FeatureRequest(backbone, dataset, image, fingerprint, view)
 
 
 def count_blocks(backbone: Backbone) -> list[int]:
@@ -52,7 +50,7 @@ def test_features_are_those_of_each_image(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
     dataset = pictures(6)
-    features = store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+    features = store.get(request_of(backbone, dataset))
     alone = [torch.from_numpy(to_array(dataset.image(i), SMALL)) for i in range(6)]
     expected = backbone.features(torch.stack(alone)).numpy()
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
@@ -63,9 +61,9 @@ def test_the_second_call_needs_no_network(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
     dataset, sizes = pictures(6), count_blocks(backbone)
-    first = store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+    first = store.get(request_of(backbone, dataset))
     assert sizes == [2, 4, 4]  # one look at the input size, then full blocks only
-    again = store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+    again = store.get(request_of(backbone, dataset))
     assert len(sizes) == 3
     assert np.array_equal(first, again)
 
@@ -76,21 +74,19 @@ def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
     dataset, view = pictures(9), RandomView(0, 3)
     part = dataset.take(np.array([1, 2, 4, 5, 8]))
     assert part.canonical_ids == ("001", "002", "004", "005", "008")
-    features = store.get(FeatureRequest(backbone, part, SMALL, PRINT, view))
+    features = store.get(request_of(backbone, part, view=view))
     pixels = [view.pixels(dataset.image(i), SMALL, "noise", f"{i:03}") for i in (1, 2, 4, 5, 8)]
     expected = backbone.features(torch.from_numpy(np.stack(pixels))).numpy()
     np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
-    rows = [rows for _, rows in store.rows(FeatureRequest(backbone, part, SMALL, view=view))]
+    rows = [rows for _, rows in store.rows(request_of(backbone, part, fingerprint="", view=view))]
     np.testing.assert_array_equal(np.concatenate(rows), features)
     sizes = count_blocks(backbone)
-    store.get(FeatureRequest(backbone, part, SMALL, PRINT, view))
+    store.get(request_of(backbone, part, view=view))
     assert not sizes
     for other in ((part, RandomView(0, 4)), (part, RandomView(1, 3)), (part, None)):
-        assert (
-            store.get(FeatureRequest(backbone, other[0], SMALL, PRINT, other[1])) != features
-        ).any()
+        assert (store.get(request_of(backbone, other[0], view=other[1])) != features).any()
     rest = dataset.take(np.array([0, 3, 6, 7, 8]))
-    assert (store.get(FeatureRequest(backbone, rest, SMALL, PRINT, view)) != features).any()
+    assert (store.get(request_of(backbone, rest, view=view)) != features).any()
 
 
 def test_the_number_of_workers_changes_no_bit(
@@ -98,9 +94,7 @@ def test_the_number_of_workers_changes_no_bit(
 ) -> None:
     dataset = pictures(9)
     features = [
-        FeatureStore(tmp_path / f"c{workers}", 4, workers).get(
-            FeatureRequest(backbone, dataset, SMALL, PRINT)
-        )
+        FeatureStore(tmp_path / f"c{workers}", 4, workers).get(request_of(backbone, dataset))
         for workers in (0, 1, 3)
     ]
     assert features[0].tobytes() == features[1].tobytes() == features[2].tobytes()
@@ -110,11 +104,11 @@ def test_an_image_keeps_its_bits_whoever_stands_beside_it(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
     """Another neighbour, and padding instead of neighbours."""
-    ten = store.get(FeatureRequest(backbone, pictures(10, name="ten"), SMALL, "0" * 64))
+    ten = store.get(request_of(backbone, pictures(10, name="ten"), fingerprint="0" * 64))
     other = store.get(
-        FeatureRequest(backbone, pictures(10, name="other", changed=1), SMALL, "1" * 64)
+        request_of(backbone, pictures(10, name="other", changed=1), fingerprint="1" * 64)
     )
-    twelve = store.get(FeatureRequest(backbone, pictures(12, name="twelve"), SMALL, "2" * 64))
+    twelve = store.get(request_of(backbone, pictures(12, name="twelve"), fingerprint="2" * 64))
     assert not np.array_equal(ten[1], other[1])
     assert np.array_equal(np.delete(ten, 1, axis=0), np.delete(other, 1, axis=0))
     assert np.array_equal(ten, twelve[:10])
@@ -142,16 +136,14 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
 
     native = replace(backbone, facts=backbone.facts.model_copy(update={"input_size": 16}))
     hook = backbone.module.register_forward_hook(snapshot)
-    whole = FeatureStore(cache, 4).get(FeatureRequest(native, dataset, SMALL, PRINT))
+    whole = FeatureStore(cache, 4).get(request_of(native, dataset))
     hook.remove()
     assert not any(
         path.name == "features.npy" and ".partial" not in path.parent.name
         for path in killed.rglob("*")
     )
     sizes = count_blocks(backbone)
-    resumed = FeatureStore(killed, 4, report=report).get(
-        FeatureRequest(native, dataset, SMALL, PRINT)
-    )
+    resumed = FeatureStore(killed, 4, report=report).get(request_of(native, dataset))
     assert len(sizes) == 5 - n_saved
     done = 4 * n_saved
     assert report.tasks == [["noise features", 18, done, 18 - done]]
@@ -173,18 +165,16 @@ def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
     tmp_path: Path,
 ) -> None:
     dataset, n_blocks = pictures(n), -(-n // 4)
-    whole = FeatureStore(tmp_path / "whole", 4).get(
-        FeatureRequest(backbone, dataset, SMALL, PRINT, view)
-    )
+    whole = FeatureStore(tmp_path / "whole", 4).get(request_of(backbone, dataset, view=view))
     store, sizes = FeatureStore(tmp_path / "timed", 4), count_blocks(backbone)
     for i in range(estimates):
-        assert store.seconds_per_image(FeatureRequest(backbone, dataset, SMALL, PRINT, view)) > 0
+        assert store.seconds_per_image(request_of(backbone, dataset, view=view)) > 0
         assert sizes.count(4) == min(n_blocks, 3 * (i + 1))
-    assert not store.holds(FeatureRequest(backbone, dataset, SMALL, PRINT))
-    features = store.get(FeatureRequest(backbone, dataset, SMALL, PRINT, view))
+    assert not store.holds(request_of(backbone, dataset))
+    features = store.get(request_of(backbone, dataset, view=view))
     assert features.tobytes() == whole.tobytes()
     assert sizes.count(4) == n_blocks  # no block twice
-    assert store.seconds_per_image(FeatureRequest(backbone, dataset, SMALL, PRINT, view)) == 0
+    assert store.seconds_per_image(request_of(backbone, dataset, view=view)) == 0
 
 
 @pytest.mark.parametrize(
@@ -208,7 +198,7 @@ def test_the_first_block_warms_up_and_counts_where_it_is_the_last(
     monkeypatch.setattr(feature_files, "compute_features", compute)
     monkeypatch.setattr(feature_files, "check_input_size", lambda *_: None)
     monkeypatch.setattr(feature_files.time, "monotonic", lambda: clock[0])
-    taken = store.seconds_per_image(FeatureRequest(backbone, pictures(n), SMALL, PRINT))
+    taken = store.seconds_per_image(request_of(backbone, pictures(n)))
     assert taken == pytest.approx(seconds)
 
 
@@ -217,7 +207,7 @@ def test_a_damaged_journal_starts_over_and_says_so(
     damage: str, backbone: Backbone, pictures: Pictures, report: Any, tmp_path: Path
 ) -> None:
     dataset, store = pictures(6), FeatureStore(tmp_path / "cache", 4, report=report)
-    whole = store.get(FeatureRequest(backbone, dataset, SMALL, PRINT)).tobytes()
+    whole = store.get(request_of(backbone, dataset)).tobytes()
     (folder,) = [p for p in (tmp_path / "cache" / "features").iterdir() if p.is_dir()]
     partial = folder.rename(folder.with_name(folder.name + ".partial"))
     array = partial / "features.npy"
@@ -231,7 +221,7 @@ def test_a_damaged_journal_starts_over_and_says_so(
         content = bytearray(array.read_bytes())
         content[content.index(rows.tobytes())] ^= 1
         array.write_bytes(content)
-    assert store.get(FeatureRequest(backbone, dataset, SMALL, PRINT)).tobytes() == whole
+    assert store.get(request_of(backbone, dataset)).tobytes() == whole
     assert f"{partial} is damaged" in report.text
 
 
@@ -240,7 +230,7 @@ def test_a_damaged_cache_is_built_again_and_said(
     damage: str, backbone: Backbone, pictures: Pictures, store: FeatureStore, report: Any
 ) -> None:
     dataset = pictures(6)
-    before = store.get(FeatureRequest(backbone, dataset, SMALL, PRINT)).tobytes()
+    before = store.get(request_of(backbone, dataset)).tobytes()
     assert not report.lines
     (array,) = store.folder.rglob("features.npy")
     meta = array.with_name("meta.json")
@@ -254,7 +244,7 @@ def test_a_damaged_cache_is_built_again_and_said(
         meta.write_text("[]")
     else:
         meta.unlink()
-    assert store.get(FeatureRequest(backbone, dataset, SMALL, PRINT)).tobytes() == before
+    assert store.get(request_of(backbone, dataset)).tobytes() == before
     assert str(array.parent) in report.text
     assert "damaged" in report.text
 
@@ -264,36 +254,24 @@ def test_what_belongs_to_the_key(
 ) -> None:
     """Anything that can change a bit gives another entry; the model's name does not."""
     dataset, facts = pictures(4), backbone.facts
-    store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+    store.get(request_of(backbone, dataset))
 
     def others(**changes: Any) -> Backbone:
         return replace(backbone, facts=facts.model_copy(update=changes))
 
-    store.get(FeatureRequest(others(weights_hash="1" * 64), dataset, SMALL, PRINT))
-    store.get(FeatureRequest(others(features="cls token"), dataset, SMALL, PRINT))
-    store.get(FeatureRequest(others(mean=(0.5, 0.5, 0.5)), dataset, SMALL, PRINT))
-    store.get(FeatureRequest(others(std=(0.5, 0.5, 0.5)), dataset, SMALL, PRINT))
-    store.get(FeatureRequest(backbone, dataset, ImageSpec(input_size=17), PRINT))
-    store.get(
-        FeatureRequest(backbone, dataset, ImageSpec(input_size=16, resize_factor=1.25), PRINT)
-    )
-    store.get(FeatureRequest(backbone, dataset, SMALL, "1" * 64))
-    FeatureStore(tmp_path / "cache", 8).get(FeatureRequest(backbone, dataset, SMALL, PRINT))
-    assert len(list(store.folder.glob("*/meta.json"))) == 9
-    store.get(FeatureRequest(others(ref="an/alias"), dataset, SMALL, PRINT))
-    assert len(list(store.folder.glob("*/meta.json"))) == 9
-
-
-def test_the_threads_belong_to_the_key(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore
-) -> None:
-    dataset = pictures(4)
-    store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+    store.get(request_of(others(weights_hash="1" * 64), dataset))
+    store.get(request_of(others(features="cls token"), dataset))
+    store.get(request_of(others(mean=(0.5, 0.5, 0.5)), dataset))
+    store.get(request_of(others(std=(0.5, 0.5, 0.5)), dataset))
+    store.get(request_of(backbone, dataset, ImageSpec(input_size=17)))
+    store.get(request_of(backbone, dataset, ImageSpec(input_size=16, resize_factor=1.25)))
+    store.get(request_of(backbone, dataset, fingerprint="1" * 64))
+    FeatureStore(tmp_path / "cache", 8).get(request_of(backbone, dataset))
     torch.set_num_threads(2)
-    store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
-    metas = [json.loads(p.read_text()) for p in store.folder.glob("*/meta.json")]
-    assert sorted(meta["threads"] for meta in metas) == [1, 2]
-    assert {meta["model"] for meta in metas} == {"fsbench/toy_resnet"}
+    store.get(request_of(backbone, dataset))
+    assert len(list(store.folder.glob("*/meta.json"))) == 10
+    store.get(request_of(others(ref="an/alias"), dataset))
+    assert len(list(store.folder.glob("*/meta.json"))) == 10
 
 
 def test_versions_of_libraries_with_networks_belong_to_the_key(
@@ -309,9 +287,9 @@ def test_versions_of_libraries_with_networks_belong_to_the_key(
         about = tmp_path / name / f"{name}-99.0.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 99.0\n")
-        store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+        store.get(request_of(backbone, dataset))
         monkeypatch.syspath_prepend(tmp_path / name)
-        store.get(FeatureRequest(backbone, dataset, SMALL, PRINT))
+        store.get(request_of(backbone, dataset))
         assert len(list(store.folder.glob("*/meta.json"))) == 1 + i
     assert sizes == [2, 4] * 3
 
@@ -339,7 +317,7 @@ def test_a_read_only_cache_that_holds_everything_is_read(
         dataset = replace(dataset, root=images)
         store = FeatureStore(cache, batch_size=4, report=report)
         written = hash_contents(dataset, cache, report).fingerprint
-        first = store.get(FeatureRequest(backbone, dataset, SMALL, written))
+        first = store.get(request_of(backbone, dataset, fingerprint=written))
         for lock in cache.rglob("*.lock"):
             lock.unlink()
         folders = [Path(name), *(path for path in Path(name).rglob("*") if path.is_dir())]
@@ -348,10 +326,10 @@ def test_a_read_only_cache_that_holds_everything_is_read(
         with no_rights():
             assert hash_contents(dataset, cache, report).fingerprint == written
             assert np.array_equal(
-                store.get(FeatureRequest(backbone, dataset, SMALL, written)), first
+                store.get(request_of(backbone, dataset, fingerprint=written)), first
             )
             with pytest.raises(PermissionError):
-                store.get(FeatureRequest(backbone, dataset, SMALL, "1" * 64))
+                store.get(request_of(backbone, dataset, fingerprint="1" * 64))
         for folder in folders:
             folder.chmod(0o755)
         for path in images.iterdir():

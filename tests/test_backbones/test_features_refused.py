@@ -27,16 +27,6 @@ SMALL = ImageSpec(input_size=16)
 PRINT = "0" * 64
 
 
-@pytest.fixture
-def backbone() -> Backbone:
-    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
-
-
-@pytest.fixture
-def store(tmp_path: Path, report: Any) -> FeatureStore:
-    return FeatureStore(tmp_path / "cache", batch_size=4, report=report)
-
-
 class Sick(nn.Module):
     """One feature an image, NaN from the given call on; or the same for all."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from support import methods as fakes_methods
 
 from fsbench import backbones
 from fsbench.backbones.base import weights_hash
@@ -128,15 +129,45 @@ def test_a_record_that_lies(run_folder: Path, changes: dict[str, Any], words: st
         backbones.load_backbone(f"run:{run_folder}")
 
 
-def test_an_unreadable_record(run_folder: Path) -> None:
-    (run_folder / "run.json").write_text('{"recipe": ')
-    with pytest.raises(CheckpointError, match=r"run\.json is damaged"):
-        backbones.load_backbone(f"run:{run_folder}")
-
-
 @pytest.mark.parametrize("file", ["run.json", "model.safetensors"])
 def test_an_unfinished_run(run_folder: Path, file: str) -> None:
     (run_folder / file).unlink()
     with pytest.raises(UsageError, match="has no finished run") as caught:
         backbones.load_backbone(f"run:{run_folder}")
     assert "fsbench pretrain" in caught.value.fix
+
+
+def edit_training(folder: Path, **changes: Any) -> None:
+    """A record with all that a finished run states."""
+    training = fakes_methods.training("llf", 2, steps=30)
+    cost = training.model_dump(mode="json", exclude={"recipe", "steps"})
+    recipe = {"recipe_digest": training.recipe_digest, "recipe_fields": training.recipe}
+    edit(folder, **{**recipe, **cost, **changes})
+
+
+def test_the_facts_carry_recipe_and_cost(run_folder: Path) -> None:
+    edit_training(run_folder)
+    facts = backbones.load_backbone(f"run:{run_folder}").facts
+    assert facts.training == fakes_methods.training("llf", 2, steps=30)
+    assert backbones.load_backbone(f"run:{run_folder}", random_init=0).facts.training is None
+
+
+@pytest.mark.parametrize("missing", ["flops", "device", "source_fingerprint", "peak_memory_bytes"])
+def test_older_records_that_lack_some_of_it_have_none(run_folder: Path, missing: str) -> None:
+    edit_training(run_folder, **{missing: None})
+    assert backbones.load_backbone(f"run:{run_folder}").facts.training is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"recipe_fields": fakes_methods.recipe("normal", 2)}, "recipe_fields have the digest"),
+        ({"flops": -1}, r"damaged: flops"),
+    ],
+)
+def test_a_recipe_or_cost_that_cannot_be_is_damage(
+    run_folder: Path, changes: dict[str, Any], words: str
+) -> None:
+    edit_training(run_folder, **changes)
+    with pytest.raises(CheckpointError, match=words):
+        backbones.load_backbone(f"run:{run_folder}")

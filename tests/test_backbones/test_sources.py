@@ -184,27 +184,6 @@ def test_a_host_that_answers_is_reachable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ref", "hint"),
-    [
-        ("timm/resnet81", "resnet18"),
-        ("timm/resnet18.a1_in2k", "resnet18.a1_in1k"),
-        ("torchvision/resnet5", "resnet50"),
-    ],
-)
-def test_misspelt_names(ref: str, hint: str) -> None:
-    with pytest.raises(UsageError, match="unknown") as caught:
-        backbones.load_backbone(ref)
-    assert hint in caught.value.fix
-    assert len(str(caught.value)) < 500
-
-
-@pytest.mark.parametrize("ref", ["hf-hub:name", "hf-hub:org/", "hf-hub:a/b/c"])
-def test_malformed_hub_ids(ref: str) -> None:
-    with pytest.raises(UsageError, match="names no hub repository"):
-        backbones.load_backbone(ref)
-
-
-@pytest.mark.parametrize(
     ("name", "dim", "head"),
     [
         ("resnet18", 512, "fc"),
@@ -248,12 +227,6 @@ def test_torchvision_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
         backbones.load_backbone("torchvision/resnet18")
     assert "TORCH_HOME" in caught.value.fix
-    assert "--random-init" in caught.value.fix
-
-
-def test_our_own_architectures_have_no_weights() -> None:
-    with pytest.raises(UsageError, match="without weights") as caught:
-        backbones.load_backbone("fsbench/toy_resnet")
     assert "--random-init" in caught.value.fix
 
 
@@ -326,9 +299,7 @@ def test_functions_that_are_none(ref: str, words: str) -> None:
 
 
 @pytest.mark.usefixtures("user_module")
-def test_code_runs_for_the_command_line_only() -> None:
-    with pytest.raises(UsageError, match="runs code"):
-        backbones.load_backbone("py:own_nets:Net", trusted=False)
+def test_a_function_has_no_control() -> None:
     with pytest.raises(UsageError, match="--random-init"):
         backbones.load_backbone("py:own_nets:Net", random_init=0)
 

@@ -6,7 +6,6 @@ from torch import nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.networks import load_architecture
-from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 
 STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
@@ -112,10 +111,3 @@ def test_initial_weights_are_hes_and_biases_zero(name: str) -> None:
 
 def test_the_mlp_resets_its_last_two_layers() -> None:
     assert built("mlp", 32, 4)[1].fully_connected == ("layer2.0", "fc")
-
-
-@pytest.mark.parametrize(("name", "least"), [("scnn", 4), ("vgg16", 32)])
-def test_images_that_pooling_would_consume_are_refused(name: str, least: int) -> None:
-    assert built(name, least, 2)[0](torch.zeros(1, 3, least, least)).shape == (1, 7)
-    with pytest.raises(UsageError, match=f"at least {least} px"):
-        built(name, least - 1, 2)

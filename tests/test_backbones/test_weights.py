@@ -26,6 +26,7 @@ def test_the_definition_by_hand() -> None:
     text = b"a\0float32\0()\0" + b"\x00\x00\x00\x3f"
     text += b"b\0int64\0(2,)\0" + (1).to_bytes(8, "little") + (2).to_bytes(8, "little")
     assert weights_hash(state) == hashlib.sha256(text).hexdigest()
+    assert weights_hash({**state, "a": torch.tensor(-0.5)}) != weights_hash(state)
 
 
 def test_the_head_and_the_batch_counters_do_not_matter(weights: Weights) -> None:
@@ -34,19 +35,6 @@ def test_the_head_and_the_batch_counters_do_not_matter(weights: Weights) -> None
     weights["bn1.num_batches_tracked"] += 7
     assert weights_hash(weights, ("fc",)) == before
     assert weights_hash({n: t for n, t in weights.items() if "fc" not in n}) == before
-
-
-def test_one_flipped_weight_matters(weights: Weights) -> None:
-    before = weights_hash(weights, ("fc",))
-    weights["layer4.0.conv2.weight"].view(-1)[0].neg_()
-    assert weights_hash(weights, ("fc",)) != before
-
-
-def test_names_shapes_and_types_matter() -> None:
-    plain = {"a": torch.zeros(4)}
-    others = [{"b": torch.zeros(4)}, {"a": torch.zeros(2, 2)}, {"a": torch.zeros(2).double()}]
-    hashes = {weights_hash(state) for state in [plain, *others]}
-    assert len(hashes) == 4
 
 
 def test_order_and_memory_layout_do_not_matter(weights: Weights) -> None:

@@ -109,9 +109,10 @@ class RoleMap:
         fully_connected: tuple[str, ...] = ("fc",),
         chain: bool = False,
     ) -> "RoleMap":
-        """Return the roles of a network of this project, whose head is `fc`."""
+        """Return the roles of a network whose layers are registered in forward order."""
         layers, weighted = layer_names(model), weighted_names(model)
-        return cls(layers, tuple(blocks), "fc", fully_connected, stages, weighted, chain)
+        head = fully_connected[-1]
+        return cls(layers, tuple(blocks), head, fully_connected, stages, weighted, chain)
 
     @property
     def norms(self) -> tuple[str, ...]:

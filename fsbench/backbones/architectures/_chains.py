@@ -154,19 +154,19 @@ class First(nn.Module):
         return x.flatten(1)[:, :VALUES]
 
 
-def perceptron(num_classes: int, width: int, side: int, first: bool = False) -> nn.Module:
-    """Build two hidden layers on all values of the flattened image, or on the first ones."""
-    inputs, n_in = (First(), VALUES) if first else (nn.Flatten(), 3 * side * side)
+def perceptron(num_classes: int, width: int, side: int, law: Law | None = None) -> nn.Module:
+    """Build two hidden layers on the flattened image.
+
+    law: of the initial weights, for the perceptron of the reinitialization study, which reads the
+    first values only.
+    """
+    inputs, n_in = (First(), VALUES) if law else (nn.Flatten(), 3 * side * side)
     stages: list[nn.Module] = [
         nn.Sequential(inputs, nn.Linear(n_in, width), nn.ReLU(inplace=True)),
         nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
     ]
-    return Chain(stages, [], num_classes, side, width)
-
-
-def study_perceptron(num_classes: int, width: int, side: int, law: Law) -> nn.Module:
-    """Build the perceptron of the reinitialization study with initial weights of a law."""
-    return initialize(perceptron(num_classes, width, side, first=True), law)
+    model = Chain(stages, [], num_classes, side, width)
+    return initialize(model, law) if law else model
 
 
 def chain_roles(model: nn.Module, blocks: Literal["stages", "units"] = "stages") -> RoleMap:

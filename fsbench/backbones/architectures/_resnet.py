@@ -95,21 +95,15 @@ class ResNet(nn.Sequential):
                 draw(module.weight, mode="fan_in", nonlinearity="relu")
 
 
-def stages(model: nn.Module) -> tuple[str, ...]:
-    """Return the names layer1, layer2, ... of the model."""
-    return tuple(name for name, _ in model.named_children() if name.startswith("layer"))
-
-
 def resnet_roles(model: nn.Module) -> RoleMap:
     """Return the roles: residual units are blocks, the first one with the stem.
 
     This gives K = 16 for ResNet-50, as in the reinitialization study, appendix C.
     """
-    units = [
-        f"{s}.{unit}" for s in stages(model) for unit, _ in model.get_submodule(s).named_children()
-    ]
+    stages = {n: stage for n, stage in model.named_children() if n.startswith("layer")}
+    units = [f"{n}.{unit}" for n, stage in stages.items() for unit in dict(stage.named_children())]
     blocks = (("conv1", "bn1", units[0]), *((unit,) for unit in units[1:]))
-    return RoleMap.of(model, blocks, stages(model))
+    return RoleMap.of(model, blocks, tuple(stages))
 
 
 def layer_norm_resnet50(num_classes: int, width: int) -> nn.Module:

@@ -73,11 +73,11 @@ REINITIALIZATION = (
              "ResNet-50 with the ImageNet stem and layer norm"),
     Architecture("mobilenet", _mobilenet.mobilenet, _mobilenet.mobilenet_roles, 32, SIDE,
                  "shallow MobileNet: a stem and 8 separable units, layer norm"),
-    chain("study_mlp", partial(_chains.study_perceptron, law="glorot"), 32, 8, 7,
+    chain("study_mlp", partial(perceptron, law="glorot"), 32, 8, 7,
           "two hidden layers of 32 units on the first 128 values of the image"),
-    chain("study_mlp_he", partial(_chains.study_perceptron, law="he"), 32, 8, 7,
+    chain("study_mlp_he", partial(perceptron, law="he"), 32, 8, 7,
           "study_mlp with He-normal weights"),
-    chain("study_mlp_torch", partial(_chains.study_perceptron, law="torch"), 32, 8, 7,
+    chain("study_mlp_torch", partial(perceptron, law="torch"), 32, 8, 7,
           "study_mlp with PyTorch's default weights"),
 )  # fmt: skip
 

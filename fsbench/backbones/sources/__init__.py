@@ -23,17 +23,13 @@ Argument = int | float | bool | str
 
 @dataclass(frozen=True)
 class BackboneRequest:
-    """A parsed reference: its source, and the name after the prefix of that source.
-
-    random_init: seed of random weights; trusted: whether the reference may run code.
-    """
+    """A parsed reference: its source, and the name after its prefix; a seed of random weights."""
 
     ref: str
     source: str
     name: str
     arch: str | None = None
     random_init: int | None = None
-    trusted: bool = True
     report: Reporter = SILENT
 
     def check(self) -> None:

@@ -59,25 +59,18 @@ class VisionModel(nn.Module):
         if self.masks:
             config.mask_ratio = 0.0
         if hasattr(getattr(model, "pooler", None), "dense"):
-            model.register_module(
-                "pooler", None
-            )  # trained for the classes of pretraining, or not at all
+            # It was trained for the classes of pretraining, or not at all.
+            model.register_module("pooler", None)
         names = [name.split(".")[-1] for name, _ in model.named_parameters()]
         self.cls_token = True if {"cls_token", "class_embedding"} & set(names) else None
         self.pooled = False
         output = self.call(torch.zeros(1, 3, size, size))
         self.pooled = getattr(output, "pooler_output", None) is not None
         tokens = output.last_hidden_state
-        patch = getattr(self.model.config, "patch_size", size)
+        patch = getattr(config, "patch_size", size)
         side = size // (patch if isinstance(patch, int) else patch[0])
         self.num_prefix_tokens = max(tokens.shape[1] - side**2, 0) if tokens.ndim == 3 else 0
         self.global_pool = "token" if self.cls_token else "avg"
-
-    @property
-    def words(self) -> str:
-        """Description of the features."""
-        native = "cls token" if self.cls_token else "global average pooling"
-        return f"transformers: {'pooler_output' if self.pooled else native}"
 
     def call(self, images: Tensor, **options: Any) -> Any:
         """Call the model, without random masks."""
@@ -140,10 +133,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     stated = preprocessing.over(Preprocessing.stated("config.json", input_size=size))
     test_size = stated.input_size or 224
     network = VisionModel(model.eval(), test_size, request.ref, flipped)
+    pooling = "cls token" if network.cls_token else "global average pooling"
     return LoadedNetwork(
         module=network,
         architecture=type(model).__name__,
-        features=network.words,
+        features=f"transformers: {'pooler_output' if network.pooled else pooling}",
         preprocessing=stated,
         test_size=test_size,
         more={} if local else {"revision": commit_of(request.name)},
