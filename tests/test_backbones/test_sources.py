@@ -147,27 +147,21 @@ def test_a_hub_repository_that_is_not_timm(hub: Path, config: dict[str, Any]) ->
         backbones.load_backbone("hf-hub:org/other")
 
 
+@pytest.mark.parametrize("offline", [True, False])
 @pytest.mark.parametrize("ref", ["timm/resnet18", "hf-hub:org/name", "hf-hub:org/name@v1"])
-def test_without_network_the_error_names_the_cache_and_the_control(ref: str, hub: Path) -> None:
+@pytest.mark.usefixtures("hub")
+def test_without_network_the_error_names_the_cache_and_the_control_within_seconds(
+    ref: str, offline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client of the hub itself would try six times for each file."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    start = time.monotonic()
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
         backbones.load_backbone(ref)
-    assert "HF_HOME" in caught.value.fix
-    assert "HF_HUB_OFFLINE" in caught.value.fix
-    assert "FILE@ARCH" in caught.value.fix
-    assert "--random-init" in caught.value.fix
-
-
-@pytest.mark.parametrize("ref", ["timm/resnet18", "hf-hub:org/name"])
-def test_without_network_a_hub_name_fails_within_seconds(
-    ref: str, hub: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client itself would try six times for each file."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    start = time.monotonic()
-    with pytest.raises(CheckpointError, match="cannot get the weights"):
-        backbones.load_backbone(ref)
     assert time.monotonic() - start < 10
-    assert huggingface_hub.constants.HF_HUB_OFFLINE is False
+    assert huggingface_hub.constants.HF_HUB_OFFLINE is offline
+    for way_out in ("HF_HOME", "HF_HUB_OFFLINE", "FILE@ARCH", "--random-init"):
+        assert way_out in caught.value.fix
 
 
 def test_a_name_that_is_looked_up_for_ever_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +183,6 @@ def test_a_host_that_answers_is_reachable() -> None:
         ("resnet18", 512, "fc"),
         ("mobilenet_v3_small", 1024, "classifier.3"),
         ("squeezenet1_1", 512, "classifier.1"),
-        ("densenet121", 1024, "classifier"),
-        ("convnext_tiny", 768, "classifier.2"),
-        ("swin_t", 768, "head"),
     ],
 )
 def test_torchvision_heads_are_found_by_their_role(name: str, dim: int, head: str) -> None:

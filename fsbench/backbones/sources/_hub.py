@@ -1,5 +1,6 @@
 """Access to the Hugging Face hub: quick failure without network, and commits of revisions."""
 
+import logging
 import os
 import re
 import socket
@@ -21,13 +22,15 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 def hub_access(name: str) -> Iterator[None]:
     """Restrict files to tensors inside, and use the cache alone if the hub cannot be reached.
 
-    The client of the hub would try for minutes. Raises CheckpointError for weights that are neither
+    The client of the hub would try for minutes. Libraries do not log inside: they call weights
+    random that are read from a file later. Raises CheckpointError for weights that are neither
     cached nor reachable.
     """
     from huggingface_hub import constants
 
-    before = constants.HF_HUB_OFFLINE
+    before, disabled = constants.HF_HUB_OFFLINE, logging.root.manager.disable
     constants.HF_HUB_OFFLINE = before or not is_reachable(constants.ENDPOINT)
+    logging.disable(logging.ERROR)
     try:
         with only_tensors():
             yield
@@ -35,6 +38,7 @@ def hub_access(name: str) -> Iterator[None]:
         raise unreachable_error(name, error) from error
     finally:
         constants.HF_HUB_OFFLINE = before
+        logging.disable(disabled)
 
 
 def is_reachable(url: str) -> bool:

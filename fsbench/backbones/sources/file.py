@@ -49,7 +49,6 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     inner = architecture_request(request, file)
     if file.arch == f"transformers:{Path(file.path).parent}":
         return replace(inner, random_init=request.random_init).load()
-    inner.check()
     tree = checkpoint.read_checkpoint(Path(file.path))  # also for a control, which it equals
     layouts = recognise_layouts(iterate_states(tree))
     names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"

@@ -5,10 +5,7 @@ an architecture (FILE@open_clip:ARCH) it takes checkpoints of CLIP training, who
 found by its names. `?quick_gelu=true` or false states the activation, which no file tells.
 """
 
-import logging
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
@@ -45,17 +42,6 @@ def check(request: BackboneRequest) -> None:
         )
 
 
-@contextmanager
-def silence() -> Iterator[None]:
-    """Suppress the log of open_clip, which calls weights random that are read from a file later."""
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load an image tower. Raise UsageError for an unknown name, CheckpointError without weights.
 
@@ -68,7 +54,7 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
     pretrained = tag if request.random_init is None else None
     try:
-        with hub_access(request.ref), silence():
+        with hub_access(request.ref):
             model = open_clip.create_model(
                 name,
                 pretrained=pretrained or None,

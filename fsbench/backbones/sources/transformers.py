@@ -243,14 +243,13 @@ def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[An
 
 @contextmanager
 def quiet_hub(ref: str) -> Iterator[None]:
-    """Reach the hub quickly or not at all, without the progress and reports of transformers.
+    """Reach the hub quickly or not at all, without the progress bars of transformers.
 
     Raises CheckpointError if it has no such files, or no model that transformers knows.
     """
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
+    bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         with hub_access(ref):
@@ -261,6 +260,5 @@ def quiet_hub(ref: str) -> Iterator[None]:
             fix="name a repository with a vision model that this version of transformers has",
         ) from error
     finally:
-        logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
