@@ -53,11 +53,7 @@ def tarred() -> bytes:
 
 
 KINDS: dict[str, tuple[bytes, str, str]] = {
-    "lfs": (
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-        "Git LFS",
-        "git lfs pull",
-    ),
+    "lfs": (b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS", "git lfs pull"),
     "lfs before 1.0": (b"version https://hawser.github.com/spec/v1\n", "Git LFS", "git lfs pull"),
     "annex": (b"/annex/objects/SHA256E-s97--0.pth\n", "git-annex", "git annex get"),
     "annex link": (b"../.git/annex/objects/8K/x/SHA256E-s9\n", "git-annex", "git annex get"),
@@ -87,11 +83,7 @@ KINDS: dict[str, tuple[bytes, str, str]] = {
     "xz": (b"\xfd7zXZ\0\0\x04", "a compressed file", "unpack it"),
     "7z": (b"7z\xbc\xaf\x27\x1c\0\x04", "a compressed file", "unpack it"),
     "tar": (tarred(), "a tar archive", "unpack it"),
-    "zip": (
-        zipped("weights/model.pth", "readme.txt"),
-        "a zip archive that torch did not",
-        "unpack",
-    ),
+    "zip": (zipped("weights/a.pth", "readme.txt"), "a zip archive that torch did not", "unpack"),
     "export": (zipped("m/archive_format", "m/models/model.json"), r"torch\.export", r"torch\.save"),
     "jit 1.0": (zipped("m/model.json", "m/tensors/0"), r"torch\.jit 1\.0", r"torch\.save"),
     "pdf": (b"%PDF-1.5\n%\xd0\xd4", "a document", "download"),
@@ -288,19 +280,12 @@ def test_a_file_in_a_folder_is_told_of_the_folder(tmp_path: Path) -> None:
     assert f"pass {tmp_path}" in caught.value.fix
 
 
-@pytest.mark.parametrize("kind", ["ViT", "ResNet", "ConvNext"])
-def test_a_folder_of_transformers_opens_through_its_config(kind: str, tmp_path: Path) -> None:
+def test_a_folder_of_transformers_opens_through_its_config(tmp_path: Path) -> None:
     """It is the network that transformers:DIR gives."""
     transformers = pytest.importorskip("transformers")
-    small: dict[str, dict[str, Any]] = {
-        "ViT": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
-                "intermediate_size": 16, "image_size": 32, "patch_size": 8},
-        "ResNet": {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]},
-        "ConvNext": {"hidden_sizes": [8, 8], "depths": [1, 1], "num_stages": 2},
-    }  # fmt: skip
-    config = getattr(transformers, f"{kind}Config")(**small[kind])
-    with stream("kinds", kind):
-        getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1])
+    with stream("kinds"):
+        transformers.ResNetModel(config).save_pretrained(tmp_path)
     processor = {"do_resize": True, "size": {"height": 32, "width": 32}, "do_normalize": True,
                  "image_mean": [0.5] * 3, "image_std": [0.25] * 3}  # fmt: skip
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))

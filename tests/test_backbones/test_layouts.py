@@ -262,17 +262,6 @@ def test_official_files_of_old_versions_of_torchvision(
         assert backbones.load_backbone(f"{path}@densenet121").facts.feature_dim == 1024
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["vgg11", "vgg11_bn"])
-def test_conversions_of_timm_under_their_other_names(name: str, save: Save) -> None:
-    """Files of torchvision in networks of timm, data parallel too."""
-    with stream("vgg", name):
-        net = nets.randomise(torchvision.models.get_model(name, num_classes=10)).eval()
-    path = save(prefixed("module.", dict(net.state_dict())))
-    net.classifier[-1] = nn.Identity()
-    assert_same(f"{path}@{name}", net, 224)
-
-
 def test_deit_iii_layer_scales_are_renamed(save: Save) -> None:
     net = network("deit3_small_patch16_224", num_classes=0, dynamic_img_size=True)
     official = {
