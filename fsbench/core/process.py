@@ -10,8 +10,8 @@ stops at once.
 import gc
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
@@ -50,6 +50,7 @@ def paused_collection() -> Iterator[None]:
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(BaseException):
@@ -84,21 +85,25 @@ def stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def raise_on_signals() -> Iterator[None]:
-    """Let both signals raise Stopped while the block runs; ignored signals stay ignored.
+def handle_signals(handler: Handler, replaces: Callable[[object], bool]) -> Iterator[None]:
+    """Give signals to `handler` while the block runs, those whose own handler it replaces.
 
     Do nothing outside the main thread, the only one that receives signals.
     """
     here = current_thread() is main_thread()
-    before = {n: signal.getsignal(n) for n in SIGNALS if here}
-    mine = [n for n, handler in before.items() if handler not in (None, signal.SIG_IGN)]
-    for number in mine:
-        signal.signal(number, stop)
+    before = {n: own for n in SIGNALS if here and replaces(own := signal.getsignal(n))}
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number in mine:
-            signal.signal(number, before[number])
+        for number, own in before.items():
+            signal.signal(number, own)
+
+
+def raise_on_signals() -> AbstractContextManager[None]:
+    """Let both signals raise Stopped while the block runs; ignored signals stay ignored."""
+    return handle_signals(stop, lambda own: own not in (None, signal.SIG_IGN))
 
 
 @contextmanager
@@ -107,15 +112,9 @@ def hold_signals() -> Iterator[StopRequest]:
 
     Raise Stopped at the end if a signal was not obeyed.
     """
-    request, here = StopRequest(), current_thread() is main_thread()
-    mine = [n for n in SIGNALS if here and signal.getsignal(n) is stop]
-    for number in mine:
-        signal.signal(number, request.note)
-    try:
+    request = StopRequest()
+    with handle_signals(request.note, lambda own: own is stop):
         yield request
-    finally:
-        for number in mine:
-            signal.signal(number, stop)
     request.obey()
 
 

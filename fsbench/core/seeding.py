@@ -67,16 +67,9 @@ def stream(*names: Name, device: str = "cpu") -> Iterator[None]:
     """Run torch's global generators on the stream `names` in the block; restore them after it."""
     import torch
 
-    if device == "cpu":  # fork_rng asks for every accelerator, which costs more than a small step
-        generator = torch.default_generator
-        state = generator.get_state()
-        generator.manual_seed(seed_for(*names))
-        try:
-            yield
-        finally:
-            generator.set_state(state)
-        return
+    # torch.manual_seed asks for every accelerator, which costs more than a small step
+    seed = torch.default_generator.manual_seed if device == "cpu" else torch.manual_seed
     cuda = [torch.device(device)] if device.startswith("cuda") else []
     with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(seed_for(*names))
+        seed(seed_for(*names))
         yield
