@@ -152,41 +152,31 @@ def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecord
     """
     if not parts:
         raise ValidationFailed("there is nothing to merge", fix="evaluate at least one block")
-    name, first = parts[0]
+    name, union = parts[0]
     for other, part in parts[1:]:
-        if columns(first).keys() != columns(part).keys():
+        if columns(union).keys() != columns(part).keys():
             raise ValidationFailed(
                 f"one of {name} and {other} has outcomes of dense queries, the other has none",
                 fix="evaluate the older one again with --overwrite",
             )
-    records = concatenate([part for _, part in parts])  # stable: equal numbers in order of parts
-    again = np.flatnonzero(records.index[1:] == records.index[:-1]) + 1
-    bad = again[differing_rows(records.take(again - 1), records.take(again))]
-    if bad.size:
-        numbers = np.concatenate([part.index for _, part in parts])
-        owners = np.repeat(np.arange(len(parts)), [len(part.index) for _, part in parts])
-        bad_owners = owners[np.argsort(numbers, kind="stable")][bad]
-        earliest = int(bad_owners.min())
-        spans = describe_spans(records.index[bad[bad_owners == earliest]])
-        raise ValidationFailed(
-            f"episodes {spans} differ between {name} and {parts[earliest][0]}",
-            fix="use results of one environment; keep one of the two parts",
-        )
-    return records.take(np.delete(np.arange(len(records.index)), again))
+        again = np.isin(part.index, union.index)
+        earlier = union.take(np.isin(union.index, part.index))
+        if (bad := differing_episodes(earlier, part.take(again))).size:
+            raise ValidationFailed(
+                f"episodes {describe_spans(bad)} differ between {name} and {other}",
+                fix="use results of one environment; keep one of the two parts",
+            )
+        union = concatenate([union, part.take(~again)])
+    return union
 
 
 def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
     """Return the numbers of episodes whose outcomes differ; rows are in the same order."""
-    return np.asarray(a.index[differing_rows(a, b)], np.int64)
-
-
-def differing_rows(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.bool_]:
-    """Mask the rows whose outcomes differ."""
     wrong = (a.correct != b.correct).any(axis=(1, 2))
     wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
     for x, y in ((a.dense_correct, b.dense_correct), (a.dense_total, b.dense_total)):
         wrong |= False if x is None or y is None else (x != y).any(axis=1)
-    return np.asarray(wrong, np.bool_)
+    return np.asarray(a.index[wrong], np.int64)
 
 
 def require_all(numbers: NDArray[np.int64], expected: NDArray[np.int64], where: str) -> None:
