@@ -10,35 +10,16 @@ from fsbench.core.errors import UsageError
 from fsbench.core.statistics import Goal, detectable, episodes_needed, standard_errors
 
 
-@pytest.mark.parametrize(("alpha", "power"), [(0.05, 0.8), (0.01, 0.9), (0.1, 0.5)])
-def test_it_is_the_textbook_formula(alpha: float, power: float) -> None:
-    """n = ((z_{1 - alpha/2} + z_power) sd / gap)^2; the far tail adds less than 1e-3 to it."""
-    goal = Goal(gap=0.005, alpha=alpha, power=power)
-    z = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
-    assert standard_errors(goal) == pytest.approx(z, rel=2e-3)
-    assert episodes_needed(0.06, goal) == pytest.approx((z * 0.06 / 0.005) ** 2, rel=5e-3)
-    assert detectable(0.06, 600, goal) == pytest.approx(z * 0.06 / 600**0.5, rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "power", "recorded"),
-    [
-        (0.05, 0.8, 2.8015817571418333),
-        (0.01, 0.9, 3.8573809400404793),
-        (0.1, 0.5, 1.6435909820356136),
-        (0.001, 0.99, 5.616874280004165),
-        (0.2, 0.25, 0.4776569559442473),
-        (1e-09, 0.999, 9.199642510840121),
-        (0.3, 0.999999, 5.7898575141741615),
-    ],
-)
-def test_standard_errors_as_recorded_from_statsmodels(
-    alpha: float, power: float, recorded: float
-) -> None:
-    """NormalIndPower(ddof=0).solve_power(nobs1=1, alpha=alpha, power=power, ratio=0) of statsmodels
-    0.15.0, whose solver stops at a relative error of 4e-7 at most."""
-    goal = Goal(gap=0.01, alpha=alpha, power=power)
-    assert standard_errors(goal) == pytest.approx(recorded, rel=5e-7)
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.3])
+@pytest.mark.parametrize("power", [0.31, 0.8, 0.99])
+def test_the_gap_is_found_with_the_power_by_either_tail(alpha: float, power: float) -> None:
+    """The far tail matters where alpha and power are close."""
+    normal = NormalDist()
+    gap, z = (
+        standard_errors(Goal(gap=0.01, alpha=alpha, power=power)),
+        normal.inv_cdf(1 - alpha / 2),
+    )
+    assert normal.cdf(gap - z) + normal.cdf(-z - gap) == pytest.approx(power, abs=1e-9)
 
 
 def test_figures_of_real_logs() -> None:

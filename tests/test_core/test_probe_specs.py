@@ -68,32 +68,24 @@ def test_what_changes_neighbours_changes_digest_and_name(
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("kind", "fields"),
     [
-        {"augmentation": "views"},
-        {"views": 3},
-        {"augmentation": "live", "views": 3},
-        {"select": "held_out"},
-        {"epoch": "best", "held_out": 0.1},
-        {"score": "top5"},
-        {"held_out": 0},
-        {"schedule": "linear"},
+        (ProbeSpec, {"augmentation": "views"}),
+        (ProbeSpec, {"views": 3}),
+        (ProbeSpec, {"augmentation": "live", "views": 3}),
+        (ProbeSpec, {"select": "held_out"}),
+        (ProbeSpec, {"epoch": "best", "held_out": 0.1}),
+        (ProbeSpec, {"score": "top5"}),
+        (ProbeSpec, {"held_out": 0}),
+        (ProbeSpec, {"schedule": "linear"}),
+        (KnnSpec, {"metric": "euclidean", "weights": "softmax"}),
+        (KnnSpec, {"metric": "euclidean", "temperature": 0.07}),
+        (KnnSpec, {"temperature": None}),
+        (KnnSpec, {"k": 0}),
     ],
 )
-def test_contradictions_of_a_linear_probe_are_refused(fields: dict[str, Any]) -> None:
+def test_contradictions_are_refused(
+    kind: type[ProbeSpec] | type[KnnSpec], fields: dict[str, Any]
+) -> None:
     with pytest.raises(ValidationError):
-        ProbeSpec.model_validate(fields)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"metric": "euclidean", "weights": "softmax"},
-        {"metric": "euclidean", "temperature": 0.07},
-        {"temperature": None},
-        {"k": 0},
-    ],
-)
-def test_contradictions_of_neighbours_are_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        KnnSpec.model_validate(fields)
+        kind.model_validate(fields)

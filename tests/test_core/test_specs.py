@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fsbench.core.specs import AffineSpec, EpisodicSpec, ProbeSpec
+from fsbench.core.specs import AffineSpec, EpisodicSpec
 
 
 def test_digests_of_committed_results_never_change() -> None:
     assert EpisodicSpec().digest()[:16] == "fa0a8c5455f0a327"
-    assert ProbeSpec().digest()[:16] == "19b44ccaf594acaa"
     assert "affine" not in EpisodicSpec().model_dump()
 
 

@@ -191,15 +191,8 @@ def test_unequal_parts_of_the_same_episodes_count_as_the_worst_case() -> None:
     assert overall_sd(a, ["e", "e"]) == pytest.approx((math.sqrt(0.02) + math.sqrt(0.04 / 3)) / 2)
 
 
-def test_holm_is_over_the_comparisons_of_this_leader() -> None:
-    """At p = .03 alone b would be worse; with a second comparison at .04 neither is."""
-    assert holm([0.03]) == [0.03]
-    assert holm([0.03, 0.04]) == pytest.approx([0.06, 0.06])
-    assert holm([]) == []
-
-
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+@given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_against_its_definition(p: list[float]) -> None:
     order = sorted(range(len(p)), key=lambda i: p[i])
     expected, running = [0.0] * len(p), 0.0
@@ -207,15 +200,3 @@ def test_holm_against_its_definition(p: list[float]) -> None:
         running = max(running, min(1.0, (len(p) - place) * p[i]))
         expected[i] = running
     assert holm(p) == pytest.approx(expected)
-
-
-def test_holm_as_recorded_from_statsmodels() -> None:
-    """multipletests(p, method="holm") of statsmodels 0.15.0 returned these values."""
-    recorded = {
-        (0.3,): [0.3],
-        (0.01, 0.02, 0.04): [0.03, 0.04, 0.04],
-        (0.04, 0.01, 0.03, 0.005, 0.5): [0.09, 0.04, 0.09, 0.025, 0.5],
-        (0.02, 0.02, 0.9, 1.0, 0.0, 0.049): [0.1, 0.1, 1.0, 1.0, 0.0, 0.14700000000000002],
-    }
-    for p, adjusted in recorded.items():
-        assert holm(p) == adjusted

@@ -32,15 +32,12 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_result_records_survive_a_round_trip(folder: Path) -> None:
-    (result,) = read(folder)
-    assert Result.model_validate_json(result.model_dump_json()) == result
-
-
 def test_an_entry_is_as_its_file_says(folder: Path) -> None:
     entry = read_entry(folder)
     text = (folder / ENTRY_FILE).read_text(encoding="utf8")
     assert EntryFile.model_validate_json(entry.file.to_text()) == entry.file
+    (result,) = read(folder)
+    assert Result.model_validate_json(result.model_dump_json()) == result
     assert entry.file.to_text() == text
     assert len([line for line in text.splitlines() if '"column"' in line]) == 1
 
@@ -253,14 +250,6 @@ def test_hostile_json_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(text.encode("latin1"))
     with pytest.raises(ValidationFailed, match=r"x\.json is no readable JSON"):
-        read_json(path)
-
-
-def test_huge_json_is_refused_unread(tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    with path.open("wb") as out:
-        out.truncate(5 * 2**20)
-    with pytest.raises(ValidationFailed, match="larger than"):
         read_json(path)
 
 
