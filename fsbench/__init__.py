@@ -19,33 +19,20 @@ from typing import TYPE_CHECKING, Any
 from fsbench.core import __version__
 
 if TYPE_CHECKING:
-    from fsbench.api.compare import compare
-    from fsbench.api.episodes import Episodes
-    from fsbench.api.evaluate import evaluate
-    from fsbench.api.leaderboard import leaderboard
-    from fsbench.api.listing import list_datasets, list_heads, list_methods, list_models
-    from fsbench.api.pretrain import Run, pretrain
-    from fsbench.api.results import Results, load_results
-    from fsbench.api.submit import submit
-    from fsbench.backbones.base import Backbone
-
-__all__ = [
-    "Backbone",
-    "Episodes",
-    "Results",
-    "Run",
-    "__version__",
-    "compare",
-    "evaluate",
-    "leaderboard",
-    "list_datasets",
-    "list_heads",
-    "list_methods",
-    "list_models",
-    "load_results",
-    "pretrain",
-    "submit",
-]
+    from fsbench.api.compare import compare as compare
+    from fsbench.api.episodes import Episodes as Episodes
+    from fsbench.api.evaluate import evaluate as evaluate
+    from fsbench.api.leaderboard import leaderboard as leaderboard
+    from fsbench.api.listing import list_datasets as list_datasets
+    from fsbench.api.listing import list_heads as list_heads
+    from fsbench.api.listing import list_methods as list_methods
+    from fsbench.api.listing import list_models as list_models
+    from fsbench.api.pretrain import Run as Run
+    from fsbench.api.pretrain import pretrain as pretrain
+    from fsbench.api.results import Results as Results
+    from fsbench.api.results import load_results as load_results
+    from fsbench.api.submit import submit as submit
+    from fsbench.backbones.base import Backbone as Backbone
 
 _MODULES = {
     "Backbone": "fsbench.backbones.base",
@@ -63,6 +50,7 @@ _MODULES = {
     "pretrain": "fsbench.api.pretrain",
     "submit": "fsbench.api.submit",
 }
+__all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from fsbench import backbones
 from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
-from fsbench.api.machine import Machine, RunContext
+from fsbench.api.machine import RunContext
+from fsbench.api.options import Machine
 from fsbench.api.request import Models, group_settings, read_settings
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import Classifier, parse_reference
@@ -49,9 +50,8 @@ def analyze(
     choice: AnalysisChoice,
     *,
     source: str | None = None,
-    roots: Sequence[str] = (),
     output: Path = Path("results"),
-    machine: Machine | None = None,
+    machine: Machine,
     lenient: bool = False,
     overwrite: bool = False,
     yes: bool = False,
@@ -63,11 +63,10 @@ def analyze(
     the backbone was trained at. lenient: skip inapplicable analyses and log why. Raises UsageError,
     DataError, CheckpointError; without `yes` also if the work would take over an hour.
     """
-    machine = machine or Machine()
-    device = machine.start().device
+    device = RunContext.start(machine).device
     choice = applicable_analyses(models, choice, source, lenient, report)
     needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
-    loader = InputLoader(models, source, DataRoots.parse(roots), machine.cache, device, report)
+    loader = InputLoader(models, source, machine.roots, machine.cache_folder, device, report)
     analyses: list[Analysis | None] = []
     for i in range(len(models.refs)):
         inputs = loader.load(i, head="head" in needs, images="images" in needs)

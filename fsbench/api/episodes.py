@@ -10,11 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fsbench.api.machine import data_texts
+from fsbench.api.options import Machine
 from fsbench.core import tasks
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import ImageSpec
-from fsbench.data.catalog import DataRoots
 from fsbench.data.episodes import load_episodes, parse_episodic_task
 from fsbench.data.images import crop_centres
 
@@ -60,12 +59,8 @@ class Episodes:
         Applied to the uint8 images (B, 3, H, W) of support and query; without it they stay uint8.
         `backbone.normalised` gives what the module of a backbone takes.
 
-    Raises
-    ------
-    UsageError
-        If the task is malformed, a probe, or several tasks.
-    DataError
-        If images are missing, or a class is too small.
+    Raises UsageError for a task that is malformed, a probe, or several; DataError if images are
+    missing, or a class is too small.
 
     Examples
     --------
@@ -91,8 +86,7 @@ class Episodes:
         if episodes < 1:
             raise UsageError(f"{episodes} episodes", fix="give a number of at least 1")
         self.task = parse_episodic_task(task) if isinstance(task, str) else task
-        roots = DataRoots.parse(data_texts(data))
-        self.dataset, self.sampler = load_episodes(self.task, roots, seed)
+        self.dataset, self.sampler = load_episodes(self.task, Machine(data=data).roots, seed)
         self.image, self.transform = ImageSpec(input_size=input_size), transform
         self._n_episodes = episodes
 

@@ -12,6 +12,7 @@ rank 0 reads all results, and alone reports.
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -23,19 +24,19 @@ import torch
 from numpy.typing import NDArray
 
 from fsbench import data as datasets
-from fsbench.api.machine import Machine, RunContext, cache_folder, data_texts, progress_reporter
-from fsbench.api.options import EvaluationOptions
+from fsbench.api.machine import RunContext, progress_reporter
+from fsbench.api.options import EvaluationOptions, Machine
 from fsbench.api.request import (
     AUTO,
     EvaluationRequest,
     Models,
-    load_heads,
+    build_request,
     parse_shard,
     pool_of,
     request_of_specs,
 )
 from fsbench.api.results import Results
-from fsbench.backbones.base import Backbone, feature_spec
+from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import (
     TIMED_BLOCKS,
     FeatureRequest,
@@ -46,6 +47,7 @@ from fsbench.backbones.features import (
 from fsbench.backbones.precision import exact_float32
 from fsbench.core import process
 from fsbench.core.errors import UsageError
+from fsbench.core.options import split_values, takes_options
 from fsbench.core.progress import (
     SILENT,
     Numbered,
@@ -58,6 +60,7 @@ from fsbench.core.records import ImageRecords, ProbeRecords
 from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import (
+    FITTED,
     SAMPLING,
     EpisodicSpec,
     ImageSpec,
@@ -67,7 +70,7 @@ from fsbench.core.specs import (
     Spec,
     choose_resolution,
 )
-from fsbench.core.tasks import Kind, TaskId
+from fsbench.core.tasks import TaskId
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
@@ -87,123 +90,17 @@ RANKS_TIMEOUT = timedelta(days=30)
 """Ranks end at different times; one that has failed is noticed at once."""
 
 
-def evaluate(
-    model: str | Backbone | Sequence[str | Backbone],
-    tasks: str | TaskId | Sequence[str | TaskId] | None = None,
-    *,
-    data: str | Path | Sequence[str | Path] = (),
-    episodes: int = 600,
-    input_size: int | str = "auto",
-    interpolation: str = "bilinear",
-    crop: float | None = None,
-    shots: Sequence[int] | None = None,
-    way: int | None = None,
-    n_query: int = 15,
-    heads: Sequence[str] | None = None,
-    protocol: str | None = None,
-    kinds: Sequence[Kind] = ("probe", "episodic"),
-    settings: Sequence[str] = (),
-    bn_mode: str = "eval",
-    seed: int = 0,
-    limit: int | None = None,
-    shard: str | None = None,
-    spec: str | Path | Sequence[str | Path] = (),
-    arch: str | None = None,
-    random_init: int | None = None,
-    pool: str = "native",
-    layers: str = "last",
-    features: str = "trunk",
-    mean: str | float | Sequence[float] | None = None,
-    std: str | float | Sequence[float] | None = None,
-    name: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    batch_size: int | None = None,
-    workers: int = 2,
-    cache: str | Path | None = None,
-    output: str | Path | None = None,
-    overwrite: bool = False,
-    yes: bool = False,
-    progress: bool | Reporter = True,
-) -> Results:
+@takes_options(EvaluationOptions)
+def evaluate(options: EvaluationOptions) -> Results:
     """Evaluate frozen backbones on few-shot tasks and probes.
 
     Parameters
     ----------
-    model : str, Backbone, or a list of them
-        Reference (`timm/NAME`, `hf-hub:ORG/NAME@REV`, `transformers:ORG/NAME`, `torchvision/NAME`,
-        `open_clip:ARCH/TAG`, `run:DIR`, `FILE@ARCH`, `py:PKG.MOD:FUNCTION`), or
-        `fsbench.Backbone.from_module(...)`.
-    tasks : str, TaskId, or a list of them, optional
-        A data set (`eurosat`: probe and episodes), a full id (`eurosat:5w1s/linear@ibm`,
-        `eurosat:probe`, `folder:DIR:5w1s`) or a group (`cdfsl`, the default).
-    data : str, Path, or sequence of them
-        Folder with the data sets, or NAME=DIR for one; default FSBENCH_DATA.
-    episodes : int
-        Episodes per task; official boards require 600.
-    input_size : int, "auto" or "native"
-        Input resolution in pixels; native: the one that each model was trained at; auto: the
-        protocol's 224 px for models of 128 px or more, else native, or what the recipe of a run
-        states. A model whose size nothing states, e.g. a file of weights, needs a number.
-    interpolation, crop
-        How images are resized: bilinear, bicubic or lanczos; part of the resized side that the
-        centre crop takes, default 1 / 1.15.
-    shots, way, heads, protocol
-        What ids leave out: default 1, 5, 20 and 50 shots, 5 ways, head `linear`, protocol `ibm`.
-        A head `py:FILE:FUNCTION` is your own; results record the file's sha-256.
-    n_query : int
-        Queries per class in an episode; official boards require 15.
-    kinds : sequence of {"probe", "episodic"}
-        What a data set without a part after it stands for.
-    settings : sequence of str
-        Settings of heads and probes, e.g. `["ridge.lam=10", "probe.views=8"]`.
-    bn_mode : {"eval", "train"}
-        BatchNorm statistics while the head `affine` is tuned: the source's, or each batch's.
-    seed : int
-        Seed for sampling episodes; 0 is official.
-    limit : int, optional
-        Quick test: at most so many episodes (probes: epochs); results are marked `limited`.
-    shard : str, optional
-        `i/n`: only this part of the episodes, to be merged later.
-    arch, random_init, name
-        Of model references: architecture of a checkpoint file; seed of random weights in place of
-        the pretrained ones; name in results, for a single model.
-    pool, layers, features
-        How features are taken: `native`, `cls`, `avg`, `cls+avg` or `max`; of the `last` block,
-        of the `last4`, or of a module by its name; `head` to evaluate the class scores of a
-        network that keeps its classifier.
-    mean, std
-        Normalisation of images in [0, 1] instead of the model's, or where nothing states it:
-        `imagenet`, `half`, `none`, a number, or one per channel.
-    device, threads, batch_size, workers, cache
-        Where and how work runs; recorded in results.
-    spec : str, Path, or a sequence of them, optional
-        Result files (`*.json`), or files of a spec alone: evaluate exactly these specs, on the
-        data sets of the results or on the data sets `tasks`. Options that a spec states are left
-        out, but for `heads` that name the files of custom code.
-    output : str or Path, optional
-        Results folder: complete results in it are read, not computed. Without it results live in a
-        temporary folder until `Results.save` copies them.
-    overwrite : bool
-        Compute results in `output` again and replace them.
-    yes : bool
-        Start work that is estimated to take over an hour.
-    progress : bool or Reporter
-        Whether to write progress to stderr.
+    {options}
 
-    Returns
-    -------
-    Results
-        One `Result` per model and task; `.to_frame()`, `.save(DIR)`.
-
-    Raises
-    ------
-    UsageError
-        For names, tasks or options that do not fit, and for over an hour of work without `yes`.
-    DataError
-        If images are missing, or classes are too small.
-    CheckpointError
-        If weights do not fit the architecture.
+    It returns one `Result` per model and task. UsageError: names or options do not fit, or the work
+    takes over an hour without `yes`; DataError: images are missing, or classes are too small;
+    CheckpointError: weights do not fit the architecture.
 
     Examples
     --------
@@ -218,47 +115,28 @@ def evaluate(
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
-    spec_files = [Path(spec)] if isinstance(spec, str | Path) else [Path(path) for path in spec]
-    loaded = dict(zip(heads or (), load_heads(heads or ()), strict=True))
-    named = [loaded[head] for head in loaded if not (spec_files and head.startswith(CODE))]
-    options = EvaluationOptions.read(
-        tasks=[tasks] if isinstance(tasks, str | TaskId) else tasks or (),
-        kinds=kinds,
-        shots=shots,
-        way=way,
-        adapt=named or None,
-        protocol=protocol,
-        episodes=episodes,
-        n_query=n_query,
-        input_size=input_size,
-        interpolation=interpolation,
-        crop=crop,
-        set=settings,
-        bn_mode=bn_mode,
-        seed=seed,
-        limit=limit,
-    )
-    if spec_files and options.names_specs:
+    spec_files = [*map(Path, options.spec)]
+    codes = {head: FITTED.add(head) for head in options.heads or () if head.startswith(CODE)}
+    named = [codes.get(h, h) for h in options.heads or () if not (spec_files and h in codes)]
+    options = replace(options, heads=named or None)
+    if spec_files and options.states_specs:
         raise UsageError(
             "options of specs beside --spec, which states them all",
             fix="leave out everything but the model, data sets, machine and output",
         )
-    names = [str(task) for task in options.tasks]
-    request = request_of_specs(spec_files, names) if spec_files else options.request()
-    request = replace(request, shard=parse_shard(shard), overwrite=overwrite)
-    taken = feature_spec(pool, layers, features, mean, std)
+    if spec_files:
+        request = request_of_specs(spec_files, [*map(str, split_values(options.tasks or ()))])
+    else:
+        request = build_request(options)
     # Without a folder to keep them in, results live as long as the object that is returned.
-    temporary = tempfile.TemporaryDirectory(prefix="fsbench-") if output is None else None
+    temporary = None if options.output else tempfile.TemporaryDirectory(prefix="fsbench-")
     results = run_request(
-        Models.of(model, arch, random_init, name, taken),
-        request,
-        roots=data_texts(data),
-        output=Path(temporary.name if temporary else output or ""),
-        machine=Machine(
-            device, threads, workers, batch_size, cache_folder(Path(cache) if cache else None)
-        ),
-        yes=yes,
-        report=progress_reporter(progress),
+        Models.of(options),
+        replace(request, shard=parse_shard(options.shard), overwrite=options.overwrite),
+        output=Path(temporary.name if temporary else options.output or ""),
+        machine=options,
+        yes=options.yes,
+        report=progress_reporter(options.progress),
     )
     return Results(results, results.paths, temporary)
 
@@ -267,32 +145,31 @@ def run_request(
     models: Models,
     request: EvaluationRequest,
     *,
-    roots: Sequence[str] = (),
     output: Path = Path("results"),
-    machine: Machine | None = None,
+    machine: Machine,
     yes: bool = False,
     report: Reporter = SILENT,
 ) -> Results:
     """Evaluate every model on every task; results that are complete in `output` are read.
 
-    roots: as --data. Data sets are loaded and checked before any work. Raises DataError,
+    Data sets are loaded and checked before any work. Raises DataError,
     CheckpointError, UsageError; without `yes` also when the work would take over an hour. Under
     torchrun the processes share the work, and all but the first return no results.
     """
     from fsbench.core.distributed import device_of_rank, is_first_process, is_one_of_several
 
-    machine = machine or Machine()
     if is_one_of_several():
         gpu = device_of_rank(torch.device(process.resolve_device(machine.device)))
         machine = replace(machine, device=str(gpu))
-        run_share(models, request, roots, output, machine, yes, report)
+        start = partial(start_evaluations, models, output=output, machine=machine, report=report)
+        run_share(start, request, yes)
         if not is_first_process():
             return Results((), ())
         request = replace(request, overwrite=False)
     results: list[Result] = []
     paths: list[Path] = []
     report = Numbered(report, len(models.refs) * len(request.tasks))
-    for evaluation in start_evaluations(models, request, roots, output, machine, report):
+    for evaluation in start_evaluations(models, request, output, machine, report):
         evaluation.check_cost(yes)
         for task in request.tasks:
             report.number = len(results) + 1
@@ -303,20 +180,15 @@ def run_request(
 
 
 def start_evaluations(
-    models: Models,
-    request: EvaluationRequest,
-    roots: Sequence[str],
-    output: Path,
-    machine: Machine,
-    report: Reporter,
+    models: Models, request: EvaluationRequest, output: Path, machine: Machine, report: Reporter
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
-    context = machine.start()
+    context = RunContext.start(machine)
     load = partial(models.load, needs=request.needs, test_size=request.test_size)
     for i in range(1, len(models.refs)):  # damaged files are errors before hours are spent
         load(i, "cpu", SILENT)
     first = load(0, context.device, report)
-    targets = TargetSets(request, datasets.DataRoots.parse(roots), machine.cache, report)
+    targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     features = feature_store(machine, context.device, report)
     for i in range(len(models.refs)):
         backbone = first if i == 0 else load(i, context.device, report)
@@ -342,7 +214,6 @@ class TargetSets:
             for note in dataset.notes:
                 report.log(f"{dataset.name}: {note}")
         self._records: dict[tuple[str, Pool], DatasetRecord] = {}
-        self._test_counts: dict[str, tuple[int, ...]] = {}
 
     def of(self, task: TaskId) -> TargetDataset:
         """Return the data set of a task."""
@@ -350,12 +221,9 @@ class TargetSets:
 
     def test_counts(self, task: TaskId) -> tuple[int, ...]:
         """Return the test images of each class of a probe's data set."""
-        if task.dataset not in self._test_counts:
-            dataset = self.of(task)
-            labels = dataset.labels[split_dataset(dataset)[1]]
-            counts = [int((labels == c).sum()) for c in dataset.class_counts]
-            self._test_counts[task.dataset] = tuple(counts)
-        return self._test_counts[task.dataset]
+        dataset = self.of(task)
+        labels = dataset.labels[split_dataset(dataset)[1]]
+        return tuple(int((labels == c).sum()) for c in dataset.class_counts)
 
     def record(self, task: TaskId) -> DatasetRecord:
         """Return what a result states about its images: also groups (disjoint), test counts."""
@@ -427,7 +295,7 @@ class Evaluation:
                 advance(len(blocks[block]))
         return cell.finish(
             episodes,
-            limited=self.request.limit is not None,
+            limited=self.request.options.limit is not None,
             provenance=context.provenance(),
             feature_norm=inputs.feature_norm,
         )
@@ -445,7 +313,7 @@ class Evaluation:
             records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
         return cell.write_probe(
             records,
-            limited=isinstance(spec, ProbeSpec) and self.request.limit is not None,
+            limited=isinstance(spec, ProbeSpec) and self.request.options.limit is not None,
             provenance=self.context.provenance(),
             feature_norm=inputs.feature_norm,
         )
@@ -475,7 +343,7 @@ class Evaluation:
     def introduce(self) -> None:
         """Log how features are taken, and a warning where the resolution is far from training's."""
         facts, log = self.backbone.facts, self.report.log
-        auto = self.request.input_size == AUTO and not self.request.specs
+        auto = self.request.options.input_size == AUTO and not self.request.specs
         for image in dict.fromkeys(self.spec(task).image for task in self.request.tasks):
             log(f"{facts}; images{' (auto)' if auto else ''} {image}")
             size, native = image.input_size, facts.input_size
@@ -507,10 +375,9 @@ class Evaluation:
 
     def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
-        device = self.context.device
-        tuning = estimate_tuning(self.blocks_to_tune(), self.backbone, device)
-        estimates = estimate_extraction(self.extractions(), self.features, self.backbone) + tuning
-        require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
+        extraction = estimate_extraction(self.extractions(), self.features, self.backbone)
+        tuning = estimate_tuning(self.blocks_left(), self.backbone, self.context.device)
+        require_consent(self.backbone.facts.ref, extraction + tuning, yes, self.report.log, SMALLER)
 
     def extractions(self) -> "list[Extraction]":
         """Return what is to be extracted: features that are not in the cache, random views last."""
@@ -533,15 +400,14 @@ class Evaluation:
                 missing.append(Extraction(len(part) * spec.n_views, first_view))
         return missing
 
-    def blocks_to_tune(self) -> dict[EpisodicSpec, int]:
+    def blocks_left(self) -> Counter[EpisodicSpec]:
         """Return spec -> blocks left to compute, of heads that can estimate their time."""
-        left: dict[EpisodicSpec, int] = {}
+        left = Counter[EpisodicSpec]()
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, EpisodicSpec) and block_timer(spec):
                 cell, blocks = self.cell(task), self.block_episodes(spec).values()
-                n = sum(not self.is_done(cell, episodes) for episodes in blocks)
-                left[spec] = left.get(spec, 0) + n
+                left[spec] += sum(not self.is_done(cell, episodes) for episodes in blocks)
         return left
 
 
@@ -581,23 +447,14 @@ def inputs_of(
 
 def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:
     """Return the cached features of a machine."""
-    return FeatureStore(
-        machine.cache,
-        batch_size=machine.batch_size,
-        workers=machine.workers,
-        device=device,
-        report=report,
-    )
+    cache, batch_size = machine.cache_folder, machine.batch_size
+    return FeatureStore(cache, batch_size, machine.workers, device, report)
 
 
 def run_share(
-    models: Models,
+    start: "Callable[[EvaluationRequest], Iterator[Evaluation]]",
     request: EvaluationRequest,
-    roots: Sequence[str],
-    output: Path,
-    machine: Machine,
     yes: bool,
-    report: Reporter,
 ) -> None:
     """Compute what this rank of torchrun's processes is to compute, and wait for the others.
 
@@ -615,31 +472,24 @@ def run_share(
         distributed.init_process_group("gloo", timeout=RANKS_TIMEOUT)
     ranks = current_ranks()
     if request.overwrite and ranks.first:
-        for evaluation in start_evaluations(models, request, roots, output, machine, report):
+        for evaluation in start(request):
             evaluation.check_cost(yes)
             for task in request.tasks:
                 evaluation.cell(task).clear()
     ranks.wait()
     share = replace(request, overwrite=False, shard=(ranks.rank, ranks.size))
-    for evaluation in start_evaluations(models, share, roots, output, machine, report):
+    for evaluation in start(share):
         evaluation.check_cost(yes)
-        for task in tasks_of_rank(evaluation):
-            evaluation.run(task)
+        probes = [task for task in request.tasks if task.probe][ranks.rank :: ranks.size]
+        for task in request.tasks:
+            spec = evaluation.spec(task)
+            is_mine = task in probes
+            if isinstance(spec, EpisodicSpec):
+                is_mine = bool(evaluation.block_episodes(spec))
+            if is_mine:
+                evaluation.run(task)
     ranks.wait()
     distributed.destroy_process_group()
-
-
-def tasks_of_rank(evaluation: Evaluation) -> Iterator[TaskId]:
-    """Yield every Nth probe, and the episodic tasks in which this rank of N has blocks."""
-    rank, size = evaluation.request.shard
-    probes = [task for task in evaluation.request.tasks if task.probe]
-    for task in evaluation.request.tasks:
-        spec = evaluation.spec(task)
-        if isinstance(spec, EpisodicSpec):
-            if evaluation.block_episodes(spec):
-                yield task
-        elif task in probes[rank::size]:
-            yield task
 
 
 def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
@@ -678,16 +528,16 @@ def estimate_extraction(
 
 
 def estimate_tuning(
-    blocks: dict[EpisodicSpec, int], backbone: Backbone, device: str
+    blocks: Counter[EpisodicSpec], backbone: Backbone, device: str
 ) -> list[WorkEstimate]:
     """Return the cost of heads that train for long; blocks: spec -> blocks not yet computed."""
     estimates = []
     for spec, n in blocks.items():
-        timer, e = block_timer(spec), spec.episode
-        if timer is not None and n:
+        time_block, e = block_timer(spec), spec.episode
+        if time_block and n:
             size = episodes_per_block(spec, backbone.facts.feature_dim)
             what = f"{spec.adaptation} tuning of {n * size} {e.n_way}w{e.k_shot}s episodes"
-            estimates.append(WorkEstimate(what, n * timer(backbone, spec, device)))
+            estimates.append(WorkEstimate(what, n * time_block(backbone, spec, device)))
     return estimates
 
 

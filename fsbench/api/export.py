@@ -61,10 +61,6 @@ class ModelNumbers:
     link: str | None = None
     license: str | None = None
 
-    @property
-    def facts(self) -> BackboneFacts:
-        return self.results[0].backbone
-
 
 def export_results(
     results: Path,
@@ -82,10 +78,11 @@ def export_results(
     ValidationFailed.
     """
     numbers = read_numbers(results, model)
+    facts = numbers.results[0].backbone
     if board is not None:
-        entry = find_entry(board, numbers.facts.identity, report)
+        entry = find_entry(board, facts.identity, report)
         numbers = replace(entry, results=numbers.results)
-    name = model or model_name(numbers.facts)
+    name = model or model_name(facts)
     return [write_eval_results(folder, numbers, benchmark), write_card(folder, name, numbers)]
 
 
@@ -119,15 +116,14 @@ def order_results(cells: Iterable[Loaded]) -> tuple[Result, ...]:
 
 def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
     """Return the numbers of the entry of these weights. Raises UsageError if there is none."""
-    views = rank_board(board, report=report)
-    names = [n for view in views for n, f in view.backbones.items() if f.identity == identity]
-    if not names:
+    entries = Board.open(board).entries()
+    of_weights = [e for e in entries if any(n.facts.identity == identity for n in e.networks)]
+    if not of_weights:
         raise UsageError(
             f"{board} has no entry of the weights {identity[:12]}",
             fix="submit their results first, or leave --board out",
         )
-    entries = Board.open(board).entries()
-    entry = next(e for e in entries if any(n.facts.identity == identity for n in e.networks))
+    entry, views = of_weights[0], rank_board(board, report=report)
     stated = declaration_of(entry)
     standing = [describe_standing(view, entry.name) for view in views if entry.name in view.names]
     return ModelNumbers(
@@ -257,7 +253,7 @@ def render_section(numbers: ModelNumbers) -> str:
         name = DATASET_TITLES.get(result.dataset.name, result.dataset.name)
         cells = map(escape_markdown, (name, describe_setting(result), describe_score(result)))
         lines.append(f"| {' | '.join(cells)} |")
-    facts, version = numbers.facts, numbers.results[0].provenance.fsbench
+    facts, version = numbers.results[0].backbone, numbers.results[0].provenance.fsbench
     weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
     lines += ["", f"{INTERVAL} {escape_markdown(weights)}; fsbench {escape_markdown(version)}."]
     if numbers.standing:
@@ -397,17 +393,18 @@ def introduce(record: "RunRecord", name: str) -> str:
     """Return the text of a new model card: what the weights are, and how timm loads them."""
     from fsbench.backbones.networks import TIMM_NAME
 
-    lines = []
+    code = [
+        "import timm",
+        'model = timm.create_model("local-dir:DIR", pretrained=True, num_classes=0).eval()',
+        "config = timm.data.resolve_model_data_config(model, use_test_size=True)",
+        "transform = timm.data.create_transform(**config)",
+    ]
     if name.startswith(TIMM_NAME):
-        lines = [
+        code[1:1] = [
             "from fsbench.backbones.networks import register_in_timm",
             "",
             f"register_in_timm()  # timm has no {record.name}; fsbench adds it",
         ]
-    code = ["import timm", *lines]
-    code += ['model = timm.create_model("local-dir:DIR", pretrained=True, num_classes=0).eval()']
-    code += ["config = timm.data.resolve_model_data_config(model, use_test_size=True)"]
-    code += ["transform = timm.data.create_transform(**config)"]
     return (
         f"{record.architecture}, trained by the recipe {record.recipe} of fsbench on "
         f"{record.source} ({record.n_classes} classes, {record.steps} steps).\n\n"

@@ -5,7 +5,6 @@ knn, with `:64px` appended for another input size than 224. Each is a version of
 digest of its own, so no column ever holds two of them.
 """
 
-import re
 import sys
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ MAX_FIGURES = 4
 MODELS = "models"
 DETAILS = ("figures", "fields")
 """Columns of --json alone."""
-SIZED_PROTOCOL = re.compile(r"(.*):(\d{1,6})px")
 NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
 """Needs of analyses, in words."""
 
@@ -118,15 +116,7 @@ def list_heads() -> list[str]:
 def list_models(pattern: str = "*") -> list[str]:
     """Return references of timm's models whose names match a pattern.
 
-    Parameters
-    ----------
-    pattern : str
-        As a shell takes it, e.g. `resnet*`.
-
-    Returns
-    -------
-    list of str
-        `timm/NAME`, to be used as `model` in `fsbench.evaluate`.
+    pattern: as a shell takes it, e.g. `resnet*`.
 
     Examples
     --------
@@ -286,14 +276,13 @@ def protocol_spec(name: str) -> "Spec":
 
     from fsbench.core.specs import ImageSpec
 
-    sized, specs = SIZED_PROTOCOL.fullmatch(name), protocol_specs()
-    base = sized[1] if sized else name
+    specs, (base, _, size) = protocol_specs(), name.partition(":")
     if base not in specs:
         raise UnknownName("protocol", base, specs)
-    if sized is None:
+    if not size:
         return specs[base]
     try:
-        image = ImageSpec(input_size=int(sized[2]))
+        image = ImageSpec.model_validate({"input_size": size.removesuffix("px")})
     except ValidationError as error:
         raise UsageError(f"'{name}': {error.errors()[0]['msg']} (px)", fix="e.g. :64px") from error
     return specs[base].model_copy(update={"image": image})

@@ -1,41 +1,16 @@
-"""Run context: device, threads, workers, batch size, cache folder, progress."""
+"""Run context: device, batch size, provenance and progress of a run."""
 
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 
+from fsbench.api.options import Machine
 from fsbench.core import process
-from fsbench.core.io import cache_folder as cache_folder
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.schema import Provenance
 from fsbench.results import provenance
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Settings of the machine; recorded in every result, never part of what is computed.
-
-    threads: CPU threads of torch, None keeps torch's own choice; workers: image decoding threads;
-    batch_size: images per forward pass, None chooses it from the shapes.
-    """
-
-    device: str = "auto"
-    threads: int | None = None
-    workers: int = 2
-    batch_size: int | None = None
-    cache: Path = field(default_factory=cache_folder)
-
-    def start(self) -> "RunContext":
-        """Set the threads, resolve the device and return the context of a run that starts now."""
-        import torch
-
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
-        return RunContext(process.resolve_device(self.device), self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -51,6 +26,15 @@ class RunContext:
     halvings: int = 0
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     start_time: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def start(cls, machine: Machine) -> "RunContext":
+        """Set the threads, resolve the device and return the context of a run that starts now."""
+        import torch
+
+        if machine.threads is not None:
+            torch.set_num_threads(machine.threads)
+        return cls(process.resolve_device(machine.device), machine.batch_size)
 
     def provenance(self) -> Provenance:
         """Return how and where the run computes, with the seconds since its start."""
@@ -75,11 +59,6 @@ class RunContext:
     def environment(self) -> dict[str, str]:
         """Environment that equal bits depend on; results of other environments are not mixed."""
         return provenance.environment_of(self.provenance())
-
-
-def data_texts(data: str | Path | Sequence[str | Path]) -> list[str]:
-    """Return one or more data folders as --data takes them."""
-    return [str(folder) for folder in ([data] if isinstance(data, str | Path) else data)]
 
 
 def progress_reporter(progress: bool | Reporter) -> Reporter:

@@ -1,80 +1,243 @@
 """Options of an evaluation: one model for Python, the command line, --config and sweep files."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+import re
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, InstanceOf, ValidationError
+from annotated_types import Interval
 
-from fsbench.api.request import (
-    EvaluationRequest,
-    parse_head_settings,
-    parse_probe_settings,
-    parse_tasks,
-)
-from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.specs import BnMode, ImageSpec, Interpolation
-from fsbench.core.tasks import Options, TaskId
+from fsbench.core.options import OptionModel, option, split_values
 
-Side = Annotated[int, Field(ge=8, le=1024)]
-"""Side of an image in pixels, as in ImageSpec."""
+if TYPE_CHECKING:
+    from fsbench.backbones.base import Backbone
+    from fsbench.core.progress import Reporter
+    from fsbench.core.tasks import TaskId
+    from fsbench.data import DataRoots
+
+    Models = str | Backbone | Sequence[str | Backbone]
+    Tasks = str | TaskId | Sequence[str | TaskId] | None
+    Folders = str | Path | Sequence[str | Path]
+    Progress = bool | Reporter
+else:  # how they are read
+    Models = Tasks = Folders = Sequence[Any]
+    Progress = Any
+
+Statistics = str | float | Sequence[float] | None
+Size = Annotated[int, Interval(ge=1, le=1000)]
+"""Shots and queries per class."""
+
+IS_NAME = re.compile(r"(timm|torchvision|fsbench)/")
+IS_REFERENCE = re.compile(rf"{IS_NAME.pattern}|(folder|hf-hub|open_clip|py|run|transformers):")
+IS_PATH = re.compile(r"(folder|hf-hub|py|run):|[^:]*/")
 
 
-class EvaluationOptions(Options):
-    """Tasks and the choices of their specs, named as on the command line; defaults are official.
+def separates(before: str, after: str) -> bool:
+    """Return whether a comma ends a model, task, head or folder.
 
-    Descriptions are the fix of an error. crop: part of the resized side that the centre crop takes.
+    Within a path it does so only before another of them that exists.
     """
+    from fsbench.core.errors import UnknownName
+    from fsbench.core.tasks import head_names
+    from fsbench.data import dataset_groups, resolve_alias
 
-    tasks: tuple[InstanceOf[TaskId] | str, ...] = ()
-    episodes: int = Field(600, ge=1)
-    n_query: int = Field(15, ge=1, le=1000)
-    input_size: Literal["auto", "native"] | Side = Field(
-        "auto", description="write pixels in 8..1024, auto or native"
-    )
-    interpolation: Interpolation = "bilinear"
-    crop: float | None = Field(
-        None, ge=0.5, le=1, description="write a fraction in 0.5..1, e.g. 0.875"
-    )
-    set: tuple[str, ...] = ()
-    bn_mode: BnMode = "eval"
-    seed: int = Field(0, ge=0)
-    limit: int | None = Field(None, ge=1)
+    if IS_NAME.match(before) or not IS_PATH.match(before) or IS_REFERENCE.match(after):
+        return True
+    name = re.split("[:/@=]", after)[0]
+    try:
+        return name in (*head_names(), *dataset_groups()) or bool(resolve_alias(name))
+    except UnknownName:
+        return Path(after.split("@")[0]).exists()
 
-    @classmethod
-    def read(cls, **values: Any) -> Self:
-        """Return the options of these values. Raise UsageError, or UnknownName for a word."""
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            name, text = str(problem["loc"][0]), str(problem["input"])
-            field, label = cls.model_fields[name], name.replace("_", " ")
-            if problem["type"] == "literal_error" and not field.description:
-                raise UnknownName(label, text, get_args(field.annotation)) from error
-            fix = field.description or problem["msg"]
-            raise UsageError(f"{label} '{text}'", fix=fix) from error
+
+@dataclass(frozen=True)
+class ModelOptions(OptionModel):
+    """Which backbones, and how images become their features."""
+
+    model: Models = option(
+        MISSING,
+        "Model",
+        "Backbone: timm/NAME, hf-hub:ORG/NAME@REV, transformers:ORG/NAME, torchvision/NAME, "
+        "open_clip:ARCH/TAG, run:DIR, FILE@ARCH or py:PKG.MOD:FUNCTION; repeatable.",
+        "-m",
+        metavar="MODEL",
+        separates=separates,
+    )
+    _: KW_ONLY
+    name: str | None = option(None, "Model", "Name of one model in results (default: from -m).")
+    arch: str | None = option(
+        None, "Model", "Architecture of weights: a timm name, fsbench/NAME, py:MODULE:FUNCTION."
+    )
+    random_init: int | None = option(
+        None, "Model", "Use random weights drawn with this seed (a control)."
+    )
+    pool: str = option(
+        "native", "Model", "Pooling of features: native (the model's), cls, avg, cls+avg or max."
+    )
+    layers: str = option(
+        "last", "Model", "Layers of features: last, last4 (last four blocks) or a module's name."
+    )
+    features: str = option(
+        "trunk", "Model", "trunk, or head: the class scores of a model that keeps its classifier."
+    )
+    mean: Statistics = option(
+        None,
+        "Images",
+        "Mean of images (0 to 1), needed where nothing states the model's: imagenet, half, none, "
+        "a number or R,G,B.",
+    )
+    std: Statistics = option(None, "Images", "Standard deviation of images, as --mean.")
+
+
+@dataclass(frozen=True)
+class TaskOptions(OptionModel):
+    """Which tasks, and the choices of their specs; the defaults are official."""
+
+    tasks: Tasks = option(
+        None,
+        "Task",
+        "A data set (eurosat), a full id (eurosat:5w1s/linear@ibm or eurosat:probe), a group "
+        "(cdfsl, cdfsl-small, transfer) or own images (folder:DIR, hf-hub:ORG/NAME); repeatable "
+        "(default: cdfsl).",
+        *("-t", "--task"),
+        metavar="TASK",
+        separates=separates,
+    )
+    _: KW_ONLY
+    kinds: Sequence[Literal["probe", "episodic"]] = option(
+        ("probe", "episodic"), "", "What a data set without a part after it stands for."
+    )
+    shots: Sequence[Size] | None = option(
+        None, "Task", "Shots, e.g. 1,5 (default: 1,5,20,50).", "--n-shot"
+    )
+    way: Annotated[int, Interval(ge=2, le=1000)] | None = option(
+        None, "Task", "Classes per episode (default: 5).", "--n-way"
+    )
+    n_query: Size = option(15, "Task", "Queries per class; official boards require 15.")
+    protocol: str | None = option(
+        None, "Task", "ibm (all images), startup (labeled_80), or either with -disjoint."
+    )
+    episodes: Annotated[int, Interval(ge=1, le=100_000)] = option(
+        600, "Task", "Episodes per task; official boards require 600.", "--n-tasks"
+    )
+    seed: Annotated[int, Interval(ge=0)] = option(
+        0, "Task", "Seed for sampling episodes; 0 is official."
+    )
+    limit: Annotated[int, Interval(ge=1)] | None = option(
+        None,
+        "Task",
+        "Quick test: at most N episodes (probes: N epochs); results are marked 'limited'.",
+        "-L",
+    )
+    heads: Sequence[str] | None = option(
+        None,
+        "Head",
+        "Per-episode classifier: linear (default), affine (also tunes norm layers; slow), one of "
+        "`fsbench ls heads`, or your own as py:FILE:FUNCTION, whose sha-256 results record.",
+        "--adapt",
+        metavar="HEAD",
+        separates=separates,
+    )
+    set: Sequence[str] = option(
+        (),
+        "Head",
+        "Setting of a head (ridge.lam=10) or of probes (probe.views=8); repeatable.",
+        metavar="NAME=VALUE",
+        separates=None,
+    )
+    bn_mode: Literal["eval", "train"] = option(
+        "eval",
+        "Head",
+        "BatchNorm while `affine` is tuned: statistics of the source or the batch.",
+    )
+    input_size: Literal["auto", "native"] | Annotated[int, Interval(ge=8, le=1024)] = option(
+        "auto",
+        "Images",
+        "Side in pixels, needed where nothing states the model's. auto: what the recipe of a run "
+        "states, 224 for models of 128 px or more, else native, the side of training.",
+        metavar="N",
+        fix="write pixels in 8..1024, auto or native",
+    )
+    interpolation: Literal["bilinear", "bicubic", "lanczos"] = option(
+        "bilinear", "Images", "How images are resized."
+    )
+    crop: Annotated[float, Interval(ge=0.5, le=1)] | None = option(
+        None,
+        "Images",
+        "Part of the resized side that the centre crop takes (default: 1/1.15).",
+        fix="write a fraction in 0.5..1, e.g. 0.875",
+    )
 
     @property
-    def image(self) -> ImageSpec:
-        """The geometry of images, without a size."""
-        factor = {} if self.crop is None else {"resize_factor": 1 / self.crop}
-        return ImageSpec(interpolation=self.interpolation, **factor)
-
-    def request(self) -> EvaluationRequest:
-        """Return the request of all tasks. Raise UsageError, UnknownName."""
-        return EvaluationRequest(
-            tasks=parse_tasks(self.tasks, self),
-            input_size=self.input_size,
-            image=self.image,
-            episodes=self.episodes,
-            limit=self.limit,
-            seed=self.seed,
-            bn_mode=self.bn_mode,
-            n_query=self.n_query,
-            settings=parse_head_settings(self.set),
-            probing=parse_probe_settings(self.set),
-        )
-
-    @property
-    def names_specs(self) -> bool:
+    def states_specs(self) -> bool:
         """Return whether anything but tasks and kinds is stated, as spec files do."""
-        return self != type(self)(tasks=self.tasks, kinds=self.kinds)
+        stated = [f for f in fields(TaskOptions) if f.name not in {"tasks", "kinds"}]
+        return any(getattr(self, f.name) != f.default for f in stated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine(OptionModel):
+    """Where data are and how work runs; recorded in results, never part of what is computed."""
+
+    data: Folders = option(
+        (),
+        "Machine",
+        "Folder with the data sets, or NAME=DIR for one; repeatable. FSBENCH_DATA sets more, "
+        "separated like PATH.",
+        metavar="DIR",
+        separates=separates,
+    )
+    cache: str | Path | None = option(
+        None, "Machine", "Folder for cached features and images (default: FSBENCH_CACHE)."
+    )
+    device: str = option("auto", "Machine", "auto, cpu, cuda, cuda:N or mps.")
+    threads: Annotated[int, Interval(ge=1, le=1024)] | None = option(
+        None, "Machine", "CPU threads of torch (recorded in results)."
+    )
+    batch_size: Annotated[int, Interval(ge=2, le=2**14)] | None = option(
+        None, "Machine", "Images of a forward pass.", "-b"
+    )
+    workers: Annotated[int, Interval(ge=0, le=1024)] = option(
+        2, "Machine", "Threads for decoding images.", "-j"
+    )
+
+    @property
+    def roots(self) -> "DataRoots":
+        """Raises DataError for a folder that is not there."""
+        from fsbench.data import DataRoots
+
+        return DataRoots.parse([*map(str, split_values(self.data))])
+
+    @property
+    def cache_folder(self) -> Path:
+        from fsbench.core.io import cache_folder
+
+        return cache_folder(self.cache)
+
+
+@dataclass(frozen=True)
+class EvaluationOptions(Machine, TaskOptions, ModelOptions):
+    """Everything that `fsbench.evaluate` takes."""
+
+    _: KW_ONLY
+    output: str | Path | None = option(
+        None,
+        "Output",
+        "Results folder: complete results in it are read, not computed. Default: `results` for "
+        "commands; in Python a temporary folder until `Results.save`.",
+        "-o",
+    )
+    overwrite: bool = option(False, "Output", "Recompute and replace existing results.")
+    yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
+    spec: Sequence[str | Path] = option(
+        (),
+        "Advanced",
+        "Result (DIR:TASK) or file of a spec (JSON): evaluate exactly its spec; -t then names "
+        "data sets, and other options of the task are left out; repeatable.",
+        separates=None,
+    )
+    shard: str | None = option(
+        None, "Advanced", "i/n: evaluate this part of the episodes alone; merge the parts later."
+    )
+    progress: Progress = option(True, "", "Whether to write progress to stderr.")

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,16 @@ from pydantic import ValidationError
 
 from fsbench import backbones
 from fsbench.api.listing import dotted
-from fsbench.api.machine import Machine, cache_folder, data_texts, progress_reporter
+from fsbench.api.machine import RunContext, progress_reporter
+from fsbench.api.options import Machine
 from fsbench.backbones.base import Backbone
 from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping, split_assignments
+from fsbench.core.options import expand_path
 from fsbench.core.progress import Reporter, require_consent
 from fsbench.core.schema import find_code
-from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.data import SourceDataset, load_source
 from fsbench.results.names import safe_name
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
@@ -60,13 +64,14 @@ class Run:
     @classmethod
     def load(cls, folder: str | Path) -> "Run":
         """Return the finished run in a folder. Raises UsageError if there is none."""
-        path = Path(folder) / "run.json"
+        home = expand_path(folder)
+        path = home / "run.json"
         if not path.is_file():
             raise UsageError(
                 f"{folder} holds no finished run",
                 fix="run fsbench pretrain with the same options to finish it",
             )
-        return cls(Path(folder), json.loads(path.read_text(encoding="utf8")))
+        return cls(home, json.loads(path.read_text(encoding="utf8")))
 
     @property
     def ref(self) -> str:
@@ -104,7 +109,9 @@ class Run:
 
     def backbone(self, device: str = "auto") -> Backbone:
         """Return the frozen backbone, ready for evaluation."""
-        return backbones.load_backbone(self.ref, device=Machine(device=device).start().device)
+        return backbones.load_backbone(
+            self.ref, device=RunContext.start(Machine(device=device)).device
+        )
 
 
 def pretrain(
@@ -157,20 +164,10 @@ def pretrain(
         Fields of the recipe, e.g. ``seed=1``, ``lr=0.05``, ``plan={"rounds": 3}``,
         ``seal={"ascent_factor": 0.02}`` or ``**{"plan.rounds": 3}``.
 
-    Returns
-    -------
-    Run
-        The finished run; ``run.backbone()`` is its backbone, ``run.ref`` its reference.
-
-    Raises
-    ------
-    UsageError
-        If a field or value does not fit the recipe, if the folder holds another run, or if the run
-        would take over an hour and `yes` is not set.
-    UnknownName
-        If there is no such recipe, method, scenario or field; the message names the nearest one.
-    DataError
-        If the source data set is missing or incomplete.
+    ``run.backbone()`` of the run is its backbone, ``run.ref`` its reference. UsageError: a field or
+    value does not fit the recipe, the folder holds another run, or the run would take over an hour
+    without `yes`; UnknownName: a recipe, method, scenario or field; DataError: the source data set
+    is missing or incomplete.
 
     Examples
     --------
@@ -180,13 +177,14 @@ def pretrain(
     (8, True)
     """
     chosen = resolve_recipe(recipe, overrides, settings=settings, method=method, scenario=scenario)
-    machine = Machine(device=device, threads=threads, cache=cache_folder(cache))
-    place = machine.start().device
+    machine = Machine(data=data, device=device, threads=threads, cache=cache)
+    place = RunContext.start(machine).device
     report = progress_reporter(progress)
-    roots = DataRoots.parse(data_texts(data))
-    size, subset = chosen.decoded_size, chosen.source_subset
-    source = load_source(chosen.source, roots, machine.cache, size, report, subset)
-    folder = Path(output) / (name or (f"{chosen.label}-{scenario}" if scenario else chosen.label))
+    size, subset, cache = chosen.decoded_size, chosen.source_subset, machine.cache_folder
+    source = load_source(chosen.source, machine.roots, cache, size, report, subset)
+    folder = expand_path(output) / (
+        name or (f"{chosen.label}-{scenario}" if scenario else chosen.label)
+    )
     if is_first_process():
         announce(chosen, source, folder, place, yes, report)
     loop.train_recipe(chosen, source, folder, device=place, report=report)
@@ -206,7 +204,7 @@ def resolve_recipe(
     Overrides and settings win over the scenario's fields. Raises UsageError, also for a field that
     is set twice, and UnknownName as `pretrain`.
     """
-    fields = flatten(overrides or {})
+    fields = dotted(dict(overrides or {}))
     names = [*fields, *(setting.partition("=")[0].strip() for setting in settings)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -229,17 +227,13 @@ def read_recipe(path: Path) -> Recipe:
     The file may come from a stranger: nothing in it is executed, and `py:` code is refused. Raises
     UsageError and ValidationFailed.
     """
-    fields: Mapping[str, Any] = read_mapping(path, ", ".join(Recipe.model_fields))
+    fields: Any = read_mapping(path, ", ".join(Recipe.model_fields))
     for keys in RECIPE_KEYS:
-        inner: Any = fields
-        for key in keys:
-            try:
-                inner = inner[key]
-            except (KeyError, IndexError, TypeError):
-                inner = None
-        if isinstance(inner, Mapping):
-            fields = inner
-            break
+        with suppress(KeyError, IndexError, TypeError):
+            inner = reduce(getitem, keys, fields)
+            if isinstance(inner, Mapping):
+                fields = inner
+                break
     if (code := find_code(fields)) is not None:
         raise UsageError(
             f"{path} names code to run: {code[:100]}",
@@ -259,17 +253,6 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(recipe.model_dump(mode="json"), indent=1) + "\n"
     path.write_text(text, encoding="utf8")
-
-
-def flatten(values: Mapping[str, object]) -> dict[str, object]:
-    """Return overrides under dotted names: {"plan": {"rounds": 3}} as {"plan.rounds": 3}."""
-    flat: dict[str, object] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{name}.{leaf}": part for leaf, part in value.items()}
-        else:
-            flat[name] = value
-    return flat
 
 
 def announce(

@@ -1,21 +1,22 @@
 """Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from fsbench import backbones, data
-from fsbench.backbones.base import Backbone
+from fsbench.api.options import ModelOptions, TaskOptions
+from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.loading import check_reference
 from fsbench.backbones.preprocessing import NEEDED
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
+from fsbench.core.options import split_values
 from fsbench.core.progress import Reporter
-from fsbench.core.registry import CODE
-from fsbench.core.schema import Result
 from fsbench.core.specs import (
     FITTED,
     NATIVE_FEATURES,
@@ -35,14 +36,12 @@ from fsbench.core.specs import (
     UnreadSettings,
     choose_resolution,
 )
-from fsbench.core.tasks import SILENT_OPTIONS, USER_DATA, Options, Probe, TaskId, resolve
+from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
 from fsbench.results.verification import read_cell
 
-AUTO: Literal["auto"] = "auto"
-NATIVE: Literal["native"] = "native"
-Resolution = int | Literal["auto", "native"]
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -62,24 +61,21 @@ class Models:
     features: FeatureSpec = NATIVE_FEATURES
 
     @classmethod
-    def of(
-        cls,
-        models: str | Backbone | Sequence[str | Backbone],
-        arch: str | None = None,
-        random_init: int | None = None,
-        name: str | None = None,
-        features: FeatureSpec = NATIVE_FEATURES,
-    ) -> "Models":
-        """Return the models that a user names.
+    def of(cls, options: ModelOptions) -> "Models":
+        """Return the models that options name.
 
         Raises UsageError if they share a name, and for choices about the features of a module in
         memory, which `Backbone.from_module` takes.
         """
-        several = [models] if isinstance(models, str | Backbone) else list(models)
+        model, name = options.model, options.name
+        several = [model] if isinstance(model, str | Backbone) else list(model)
         if name is not None and len(several) > 1:
             raise UsageError(
                 f"--name {name} for {len(several)} models", fix="name one model at a time"
             )
+        features = feature_spec(
+            options.pool, options.layers, options.features, options.mean, options.std
+        )
         refs = tuple(model if isinstance(model, str) else model.facts.ref for model in several)
         in_memory = {model.facts.ref: model for model in several if isinstance(model, Backbone)}
         repeated = [ref for ref in in_memory if refs.count(ref) > 1]
@@ -90,7 +86,8 @@ class Models:
                 f"{' '.join(features.words)} for {next(iter(in_memory))}, a backbone in memory",
                 fix="pass pool, layers, mean, std and features to Backbone.from_module",
             )
-        return cls(refs, arch, random_init, (name,) if name else (), in_memory, features)
+        names = (name,) if name else ()
+        return cls(refs, options.arch, options.random_init, names, in_memory, features)
 
     def __post_init__(self) -> None:
         for ref in self.refs:
@@ -157,15 +154,6 @@ class ProbeSettings:
         used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
         return ProbeSettings({name: v for name, v in self.values.items() if name in used})
 
-    def refuse_unused(self, tasks: tuple[TaskId, ...]) -> None:
-        """Raise UsageError for a setting of a probe that no task is."""
-        for unused in sorted(self.values.keys() - self.of_tasks(tasks).values.keys()):
-            probe = next(probe for probe, names in PROBE_FIELDS.items() if unused in names)
-            raise UsageError(
-                f"{PROBE_PREFIX}.{unused} is set, and no task is a {probe}",
-                fix=f"add a task such as eurosat:{probe}",
-            )
-
     def fields(self, probe: Probe) -> dict[str, Any]:
         """Return the settings of one probe as its spec holds them."""
         values: dict[str, Any] = {n: v for n, v in self.values.items() if n in PROBE_FIELDS[probe]}
@@ -197,66 +185,63 @@ class ProbeSettings:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """The tasks to evaluate and the fields of their specs.
+    """The tasks to evaluate and how to make their specs.
 
-    input_size: px, `native` for the size that each backbone was trained at, or `auto` (see
-    `choose_resolution`); image: interpolation and crop, its size has no meaning; limit: a
-    quick test of so many episodes (probes: epochs); shard (i, n): only blocks i, i + n, ... of
-    every task; bn_mode: of the head `affine`; settings: of fitted heads, by head; probing: of
-    probes; specs: complete specs of tasks, in place of all these. Raises UsageError for what no
-    task uses.
+    options: as given, apart from the tasks that they name; settings: of fitted heads, by head;
+    probing: of probes; shard (i, n): only blocks i, i + n, ... of every task; specs: complete specs
+    of tasks, in place of options and settings. Raises UsageError for what no task uses.
     """
 
     tasks: tuple[TaskId, ...]
-    input_size: Resolution = AUTO
-    image: ImageSpec = field(default_factory=ImageSpec)
-    episodes: int = 600
-    limit: int | None = None
-    seed: int = 0
-    shard: tuple[int, int] = (0, 1)
-    overwrite: bool = False
-    bn_mode: str = "eval"
-    n_query: int = 15
+    options: TaskOptions = field(default_factory=TaskOptions)
     settings: Mapping[str, FittedSpec] = field(default_factory=dict)
     probing: ProbeSettings = field(default_factory=ProbeSettings)
+    shard: tuple[int, int] = (0, 1)
+    overwrite: bool = False
     specs: Mapping[TaskId, Spec] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.probing.refuse_unused(self.tasks)
-        for name in self.settings.keys() - {task.head for task in self.tasks}:
-            raise UsageError(f"settings of {name}, which no task uses", fix=f"add --adapt {name}")
-        if self.bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
+        for unused in self.probing.values.keys() - self.probing.of_tasks(self.tasks).values.keys():
+            probe = next(probe for probe, names in PROBE_FIELDS.items() if unused in names)
             raise UsageError(
-                f"--bn-mode {self.bn_mode} without affine tuning: frozen features always use the "
+                f"{PROBE_PREFIX}.{unused} is set, and no task is a {probe}",
+                fix=f"add a task such as eurosat:{probe}",
+            )
+        for name in self.settings.keys() - {task.head for task in self.tasks}:
+            raise UsageError(f"settings of {name}, which no task uses", fix=f"add --heads {name}")
+        bn_mode = self.options.bn_mode
+        if bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
+            raise UsageError(
+                f"--bn-mode {bn_mode} without affine tuning: frozen features always use the "
                 "source's batch-norm statistics",
-                fix="add --adapt affine, or leave --bn-mode out",
+                fix="add --heads affine, or leave --bn-mode out",
             )
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The facts about preprocessing that a backbone must state."""
-        sized = self.specs or isinstance(self.input_size, int)
-        return tuple(name for name in NEEDED if name != "input_size" or not sized)
+        return tuple(name for name in NEEDED if name != "input_size" or not self.test_size)
 
     @property
     def test_size(self) -> int | None:
         """An input size (px) of the request, None where each backbone has its own."""
         sizes = [spec.image.input_size for spec in self.specs.values()]
-        return next(iter(sizes), self.input_size if isinstance(self.input_size, int) else None)
+        return next(iter(sizes), as_pixels(self.options.input_size))
 
     @property
     def n_episodes(self) -> int:
         """Episodes per task."""
-        return min(self.episodes, self.limit or self.episodes)
+        return min(self.options.episodes, self.options.limit or self.options.episodes)
 
     def of_tasks(self, tasks: Iterable[TaskId]) -> "EvaluationRequest":
         """Return the same request of other tasks, without the settings that none of them uses."""
         chosen = tuple(tasks)
         heads = {task.head for task in chosen}
+        bn_mode = self.options.bn_mode if "affine" in heads else "eval"
         return replace(
             self,
             tasks=chosen,
-            bn_mode=self.bn_mode if "affine" in heads else "eval",
+            options=replace(self.options, bn_mode=bn_mode),
             settings={name: values for name, values in self.settings.items() if name in heads},
             probing=self.probing.of_tasks(chosen),
         )
@@ -269,35 +254,39 @@ class EvaluationRequest:
         """
         if task in self.specs:
             return self.specs[task]
-        image = self.image.model_copy(update={"input_size": self.choose_size(native, stated)})
+        crop = {"resize_factor": 1 / self.options.crop} if self.options.crop else {}
+        size, interpolation = self.choose_size(native, stated), self.options.interpolation
+        image = ImageSpec(input_size=size, interpolation=interpolation, **crop)
         if task.probe:
-            return self.probing.spec(task, image, self.seed, self.limit)
+            return self.probing.spec(task, image, self.options.seed, self.options.limit)
         return EpisodicSpec.model_validate(
             {
                 "adaptation": task.head,
                 "episode": self.episode_spec(task),
                 "image": image,
-                "bn_mode": self.bn_mode if task.head == "affine" else "eval",
+                "bn_mode": self.options.bn_mode if task.head == "affine" else "eval",
                 "fitted": self.settings.get(task.head or ""),
             }
         )
 
     def choose_size(self, native: int | None, stated: int | None) -> int:
         """Return the resolution (px) of images. Raise UsageError if nothing states it."""
-        if isinstance(self.input_size, int):
-            return self.input_size
-        if stated and self.input_size == AUTO:
-            return stated
+        size = self.options.input_size
+        if pixels := as_pixels(size) or (stated if size == AUTO else None):
+            return pixels
         if native is None:
-            raise UsageError("the size that the model was trained at is unknown", fix=STATE_SIZE)
-        return native if self.input_size == NATIVE else choose_resolution(native)
+            raise UsageError(
+                "the size that the model was trained at is unknown",
+                fix="add it, e.g. --input-size 64",
+            )
+        return choose_resolution(native) if size == AUTO else native
 
     def episode_spec(self, task: TaskId) -> EpisodeSpec:
         """Return what keys the episodes of an episodic task."""
         spec = self.specs.get(task)
         if isinstance(spec, EpisodicSpec):
             return spec.episode
-        return episode_spec(task, self.seed, self.n_query)
+        return episode_spec(task, self.options.seed, self.options.n_query)
 
     def block_episodes(self, size: int) -> dict[int, range]:
         """Return the episodes to compute in each block of `size` episodes of this shard."""
@@ -306,52 +295,38 @@ class EvaluationRequest:
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 
-STATE_SIZE = "add it, e.g. --input-size 64"
-DIGITS = 9
-"""Largest number of digits that is read."""
+def as_pixels(size: int | str) -> int | None:
+    """Return an input size that is a number, None for the words that choose one."""
+    return size if isinstance(size, int) else None
 
 
-def parse_tasks(
-    tasks: Sequence[str | TaskId], options: Options = SILENT_OPTIONS
-) -> tuple[TaskId, ...]:
+def build_request(options: TaskOptions) -> EvaluationRequest:
+    """Return the request of all tasks that options name. Raise UsageError, UnknownName."""
+    settings = group_settings(options.set)
+    probing = ProbeSettings(settings.pop(PROBE_PREFIX, {}))
+    return EvaluationRequest(parse_tasks(options), options, parse_head_settings(settings), probing)
+
+
+def parse_tasks(options: TaskOptions) -> tuple[TaskId, ...]:
     """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
+    parts = Options.model_validate(options, from_attributes=True)
     chosen: dict[TaskId, None] = {}
-    for task in tasks or ["cdfsl"]:
+    for task in split_values(options.tasks or "cdfsl"):
         if isinstance(task, TaskId):
             chosen[task] = None
         else:
             chosen |= dict.fromkeys(
-                resolve([task], data.resolve_alias, data.dataset_groups(), options)
+                resolve([task], data.resolve_alias, data.dataset_groups(), parts)
             )
     return tuple(chosen)
 
 
-def require_code(path: Path, spec: Spec) -> None:
-    """Raise UsageError for a spec of a head in a user's file that is not loaded."""
-    fitted = spec.fitted if isinstance(spec, EpisodicSpec) else None
-    if isinstance(fitted, UnreadSettings):
-        raise UsageError(
-            f"{path}: the head is custom code of a file with sha-256 {fitted.code[:12]}..., which "
-            "is not loaded",
-            fix="pass the unchanged file: --adapt py:FILE:FUNCTION",
-        )
-
-
-def load_heads(heads: Sequence[str]) -> tuple[str, ...]:
-    """Return the heads with every py:FILE:FUNCTION loaded and replaced by its public name.
-
-    It runs code, so they must come from the command line or Python. Raise UsageError, FsbenchError.
-    """
-    return tuple(FITTED.add(head) if head.startswith(CODE) else head for head in heads)
-
-
 def parse_shard(text: str | None) -> tuple[int, int]:
     """Return (i, n) of i/n, (0, 1) for None. Raise UsageError for anything else."""
-    index, slash, parts = (text or "0/1").partition("/")
-    whole = all(part.isdecimal() and len(part) <= DIGITS for part in (index, parts))
-    if not (slash and whole and int(index) < int(parts)):
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text or "0/1")
+    if match is None or int(match[1]) >= int(match[2]):
         raise UsageError(f"shard '{text}'", fix="write i/n with 0 <= i < n, e.g. 0/2 and 1/2")
-    return int(index), int(parts)
+    return int(match[1]), int(match[2])
 
 
 def pool_of(task: TaskId) -> Pool:
@@ -359,21 +334,14 @@ def pool_of(task: TaskId) -> Pool:
     return "full" if task.probe or task.protocol is None else SAMPLING[task.protocol].pool
 
 
-def parse_head_settings(assignments: Iterable[str]) -> dict[str, FittedSpec]:
-    """Return head -> all its settings, from `ridge.lam=10`. Raise UsageError, UnknownName."""
-    values_by_head = group_settings(assignments)
-    values_by_head.pop(PROBE_PREFIX, None)
+def parse_head_settings(values_by_head: Mapping[str, Mapping[str, str]]) -> dict[str, FittedSpec]:
+    """Return head -> all its settings, some of them stated. Raise UsageError, UnknownName."""
     for head in values_by_head.keys() & set(SGD):
         raise UsageError(
             f"{head} is trained as published: it has nothing to set",
             fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
         )
     return {n: read_settings(FITTED.load(n), n, values) for n, values in values_by_head.items()}
-
-
-def parse_probe_settings(assignments: Iterable[str]) -> ProbeSettings:
-    """Return the settings of probes, from `probe.views=8`. Raise UsageError, UnknownName."""
-    return ProbeSettings(group_settings(assignments).get(PROBE_PREFIX, {}))
 
 
 def group_settings(
@@ -408,39 +376,44 @@ def read_settings(kind: type[Settings], name: str, values: Mapping[str, object])
         raise UsageError(f"{name}: {explain_errors(error)}", fix="choose another value") from error
 
 
-@dataclass(frozen=True)
-class SpecFile:
-    """Spec that `--spec` reads: that of a result, DIR:TASK, or a spec alone in a file.
+class SpecFile(Frozen):
+    """What `--spec` names: the spec of a result, DIR:TASK, or a spec alone in a file.
 
     task: of the result, None for a spec alone; episodes: that the result holds, else of the spec;
     limited: whether the result was a quick test.
     """
 
     spec: Spec
-    task: TaskId | None
-    episodes: int
-    limited: bool
+    task: TaskId | None = None
+    episodes: int = 1
+    limited: bool = False
 
     @classmethod
     def read(cls, path: Path) -> "SpecFile":
         """Read a file or a result. Raise ValidationFailed, UsageError if it is neither."""
-        if not path.is_file():
-            result = read_result_of(path)
-            return cls(result.spec, result.task, result.score.n, "limited" in result.flags)
-        spec = parse_record({"spec": read_json(path)}, SpecOnly, path).spec
-        n_episodes = spec.n_episodes if isinstance(spec, EpisodicSpec) else 1
-        return cls(spec, None, n_episodes, False)
+        if path.is_file():
+            file = parse_record({"spec": read_json(path)}, cls, path)
+            n_episodes = getattr(file.spec, "n_episodes", 1)
+            return file.model_copy(update={"episodes": n_episodes})
+        result = read_cell(path, any_seed=True).result  # seeds have equal specs
+        limited = "limited" in result.flags
+        return cls(spec=result.spec, task=result.task, episodes=result.score.n, limited=limited)
 
-
-def read_result_of(reference: Path) -> Result:
-    """Return the result that DIR:TASK names; of several seeds, whose specs are equal, any one."""
-    return read_cell(reference, any_seed=True).result
-
-
-class SpecOnly(Frozen):
-    """A record that holds nothing but a spec."""
-
-    spec: Spec
+    def tasks(self, path: Path, datasets: Sequence[str]) -> Iterator[TaskId]:
+        """Yield the task on each data set. Raise UsageError if there is none, or for lost code."""
+        fitted = self.spec.fitted if isinstance(self.spec, EpisodicSpec) else None
+        if isinstance(fitted, UnreadSettings):
+            raise UsageError(
+                f"{path}: the head is custom code of a file with sha-256 {fitted.code[:12]}..., "
+                "which is not loaded",
+                fix="pass the unchanged file: --heads py:FILE:FUNCTION",
+            )
+        names = datasets or ([self.task.dataset] if self.task else [])
+        if not names:
+            raise UsageError(f"{path} names no data set", fix="add -t DATASET")
+        for name in names:
+            dataset = name if name.startswith(USER_DATA) else data.resolve_alias(name)
+            yield TaskId.of(dataset, self.spec)
 
 
 def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> EvaluationRequest:
@@ -449,16 +422,9 @@ def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> Eva
     datasets: names or folder:DIR, needed for specs without a result and for folders of images.
     Raises UsageError for files that differ in the number of episodes.
     """
-    files = {path: SpecFile.read(path) for path in paths}
-    specs: dict[TaskId, Spec] = {}
+    files, specs = {path: SpecFile.read(path) for path in paths}, dict[TaskId, Spec]()
     for path, file in files.items():
-        require_code(path, file.spec)
-        names = datasets or ([file.task.dataset] if file.task else [])
-        if not names:
-            raise UsageError(f"{path} names no data set", fix="add -t DATASET")
-        for name in names:
-            dataset = name if name.startswith(USER_DATA) else data.resolve_alias(name)
-            task = TaskId.of(dataset, file.spec)
+        for task in file.tasks(path, datasets):
             if specs.setdefault(task, file.spec) != file.spec:
                 raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")
     episodic = [file for file in files.values() if isinstance(file.spec, EpisodicSpec)]
@@ -467,9 +433,5 @@ def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> Eva
         listed = ", ".join(str(n) for n, _ in sorted(counts))
         raise UsageError(f"specs with {listed} episodes", fix="evaluate them one after the other")
     episodes, limited = next(iter(counts), (600, any(file.limited for file in files.values())))
-    return EvaluationRequest(
-        tasks=tuple(specs),
-        episodes=episodes,
-        limit=episodes if limited else None,
-        specs=specs,
-    )
+    options = TaskOptions(episodes=episodes, limit=episodes if limited else None)
+    return EvaluationRequest(tuple(specs), options, specs=specs)

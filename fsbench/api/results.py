@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from fsbench.core.options import expand_path
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tables import draw_html, draw_table
@@ -67,14 +68,10 @@ class Results(Sequence[Result]):
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row per task and model.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns: model, dataset, n_way, n_shot, head, protocol, input_size (px), accuracy (the
-            score) and ci95 (fractions; half-width of the 95 % interval), episodes, images (tested,
-            of a probe), top1, balanced_accuracy, largest_class (of a probe; fractions), flags (why
-            a result is not official), task, variant (settings that differ from the defaults),
-            source (`module` for a module in memory), weights_hash.
+        input_size is in px; accuracy (the score), ci95 (half-width of the 95 % interval), top1,
+        balanced_accuracy and largest_class (of a probe) are fractions; images are those that a
+        probe tests; flags say why a result is not official, variant which settings differ from the
+        defaults; source is `module` for a module in memory.
 
         Examples
         --------
@@ -95,20 +92,8 @@ class Results(Sequence[Result]):
     def save(self, folder: str | Path) -> "Results":
         """Copy the results with their records into a folder and return them from there.
 
-        Parameters
-        ----------
-        folder : str or Path
-            Results tree, made where it is missing. Other results in it are left alone.
-
-        Returns
-        -------
-        Results
-            The same results, with paths in `folder`.
-
-        Raises
-        ------
-        ValidationFailed
-            If other outcomes of a task are there.
+        The folder is made where it is missing; other results in it are left alone. Raises
+        ValidationFailed if other outcomes of a task are there.
 
         Examples
         --------
@@ -120,7 +105,8 @@ class Results(Sequence[Result]):
         >>> fsbench.load_results(saved.paths[0])[0] == results[0]
         True
         """
-        targets = {path: Path(folder, *path.parts[-2:]) for path in self.paths}
+        place = expand_path(folder)
+        targets = {path: Path(place, *path.parts[-2:]) for path in self.paths}
         for path, target in targets.items():
             keys = {key_of(r) for r, home in zip(self, self.paths, strict=True) if home == path}
             cells = read_cells_of(path)
@@ -192,22 +178,9 @@ def frame_row(model: str, result: Result) -> dict[str, Any]:
 def load_results(folder: str | Path) -> Results:
     """Load all results in a folder, each verified against its per-episode records.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Folder that `fsbench.evaluate(output=...)`, `Results.save` or the command line wrote, or
-        a part of it.
-
-    Returns
-    -------
-    Results
-
-    Raises
-    ------
-    UsageError
-        If there is no result.
-    ValidationFailed
-        If a result does not follow from its records.
+    folder: what `fsbench.evaluate(output=...)`, `Results.save` or the command line wrote, or a part
+    of it. Raises UsageError if there is no result, ValidationFailed if one does not follow from its
+    records.
 
     Examples
     --------
@@ -220,5 +193,5 @@ def load_results(folder: str | Path) -> Results:
     >>> fsbench.load_results(folder).models
     ['fsbench-toy_resnet-random0']
     """
-    loaded = list(read_cells(Path(folder)))
+    loaded = list(read_cells(expand_path(folder)))
     return Results((cell.result for cell in loaded), (cell.folder.resolve() for cell in loaded))

@@ -7,6 +7,7 @@ that they were computed in, so that in one environment every bit is equal (proto
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench import data
 from fsbench.api.compare import covers
 from fsbench.api.evaluate import (
     SMALLER,
@@ -28,7 +28,8 @@ from fsbench.api.evaluate import (
     inputs_of,
     on_features,
 )
-from fsbench.api.machine import Machine, RunContext
+from fsbench.api.machine import RunContext
+from fsbench.api.options import Machine
 from fsbench.api.request import EvaluationRequest, Models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
@@ -93,7 +94,6 @@ def verify(
     models: Models,
     check: Check,
     *,
-    roots: Sequence[str] = (),
     machine: Machine | None = None,
     yes: bool = False,
     sign_with: Path | None = None,
@@ -111,13 +111,13 @@ def verify(
         signatures.require_key(sign_with)
     entry = Board.open(board).entry(name)
     machine = match_machine(machine or Machine(), entry)
-    context = machine.start()
+    context = RunContext.start(machine)
     stated = entry.cells[0].result.backbone.feature_spec
     backbone = replace(models, features=stated).load(0, context.device, report)
     network = match_network(entry, backbone.facts)
     samples = draw(find_samples(network.cells, check.tasks), check, entry.digest)
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
-    targets = TargetSets(request, data.DataRoots.parse(roots), machine.cache, report)
+    targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     require_images(samples, targets)
     features = feature_store(machine, context.device, report)
     recomputation = Recomputation(backbone, targets, features, context, report)
@@ -242,10 +242,10 @@ class Recomputation:
             wanted = FeatureRequest(self.backbone, dataset, image, fingerprint)
             if on_features(sample.task) and not self.features.holds(wanted):
                 missing.append(Extraction(len(dataset), wanted))
-        timed: dict[EpisodicSpec, int] = {}
+        blocks = Counter[EpisodicSpec]()
         for sample in (s for s in samples if block_timer(s.spec)):
-            timed[sample.spec] = timed.get(sample.spec, 0) + len(self.blocks(sample))
-        estimates = estimate_tuning(timed, self.backbone, self.context.device)
+            blocks[sample.spec] += len(self.blocks(sample))
+        estimates = estimate_tuning(blocks, self.backbone, self.context.device)
         estimates += estimate_extraction(missing, self.features, self.backbone)
         require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 

@@ -33,7 +33,7 @@ def analyze(
 ) -> None:
     """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api
-    from fsbench.api.machine import Machine, cache_folder
+    from fsbench.api.options import Machine
     from fsbench.api.request import Models
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
@@ -41,12 +41,13 @@ def analyze(
     names = options.split(what)
     choice = api.choose_analyses(names, assignments or (), limit)
     analyses = api.analyze(
-        Models(tuple(dict.fromkeys(options.split(model))), arch, random_init),
+        Models(tuple(dict.fromkeys(options.split(model, "model"))), arch, random_init),
         choice,
         source=source,
-        roots=options.split(data),
         output=output,
-        machine=Machine(device=device, threads=threads, cache=cache_folder(cache)),
+        machine=Machine(
+            data=options.split(data, "data"), device=device, threads=threads, cache=cache
+        ),
         lenient=api.ALL in names,
         overwrite=overwrite,
         yes=yes,

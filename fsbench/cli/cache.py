@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 from typer import Argument, Option
 
-from fsbench.cli import options
+from fsbench.cli import console, options
 from fsbench.core.errors import UnknownName
 
 KINDS = {
@@ -16,8 +16,6 @@ KINDS = {
     "sources": "decoded source data sets",
     "datasets": "tables of the Hugging Face library",
     "hashes": "content hashes of image files",
-    "board-results": "verified results of leaderboards",
-    "board-rankings": "rankings of leaderboards",
 }
 
 Kinds = Annotated[list[str] | None, Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")]
@@ -41,7 +39,6 @@ def register(app: typer.Typer) -> None:
 
 def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
     """List the entries of the cache folder with their sizes."""
-    from fsbench.cli.console import emit, log
     from fsbench.core.io import cache_folder
 
     folder = cache_folder(cache)
@@ -49,9 +46,9 @@ def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json =
     records = [{**e._asdict(), "path": str(e.path)} for e in cached]
     rows = [[e.kind, e.path.name[:40], e.what, f"{e.size / 1e6:.1f} MB"] for e in cached]
     title = f"{folder}: {sum(e.size for e in cached) / 1e6:.1f} MB"
-    emit(as_json, records, title, ["kind", "entry", "of", "size"], rows)
+    console.emit(as_json, records, title, ["kind", "entry", "of", "size"], rows)
     if not cached and not as_json:
-        log("nothing cached")
+        console.log("nothing cached")
 
 
 def clear(
@@ -60,21 +57,20 @@ def clear(
     yes: bool = Option(False, "--yes", help="Delete without asking."),
 ) -> None:
     """Delete entries of the cache folder; fsbench recomputes them when needed."""
-    from fsbench.cli.console import log
     from fsbench.core.io import cache_folder
 
     folder = cache_folder(cache)
     cached = entries(folder, kinds)
     what = f"{len(cached)} entries, {sum(e.size for e in cached) / 1e6:.1f} MB, in {folder}"
     if not cached:
-        log(f"nothing to clear in {folder}")
+        console.log(f"nothing to clear in {folder}")
         return
     if not yes:
         typer.confirm(f"Delete {what}?", abort=True, err=True)
     in_use = [entry for entry in cached if not delete(entry.path)]
     for entry in in_use:
-        log(f"kept {entry.path}: another process uses it")
-    log(f"cleared {what}" + (f", but {len(in_use)}" if in_use else ""))
+        console.log(f"kept {entry.path}: another process uses it")
+    console.log(f"cleared {what}" + (f", but {len(in_use)}" if in_use else ""))
 
 
 def entries(folder: Path, kinds: list[str] | None) -> list[CachedFile]:

@@ -63,13 +63,14 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     """Test a claim and write outcome, curves and plot to a folder, if there is one."""
     import json
 
-    from fsbench.api.machine import Machine
+    from fsbench.api.machine import RunContext
+    from fsbench.api.options import Machine
     from fsbench.claims import CLAIMS
     from fsbench.core.io import write_atomic
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
 
-    started = Machine(device=settings.device).start()
+    started = RunContext.start(Machine(device=settings.device))
     outcome = CLAIMS.load(name).run(settings, console.reporter())
     number = f" --seeds {outcome.seeds}" if outcome.seeds else ""
     command = f"fsbench claims {name}{number}{' --full' if settings.full else ''}"

@@ -27,7 +27,7 @@ def compare(
     from fsbench.api.compare import LEGEND
     from fsbench.api.compare import compare as compare_entries
 
-    comparisons = compare_entries(a, b, tasks=options.split(tasks), board=board)
+    comparisons = compare_entries(a, b, tasks=options.split(tasks, "tasks"), board=board)
     if as_json:
         console.emit_json([comparison.model_dump(mode="json") for comparison in comparisons])
         return
@@ -54,7 +54,8 @@ def power(
     from fsbench.core.statistics import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
-    comparisons = analyze_power(*examples, goal, tasks=options.split(tasks), board=board)
+    names = options.split(tasks, "tasks")
+    comparisons = analyze_power(*examples, goal, tasks=names, board=board)
     if as_json:
         console.emit_json([comparison.plan(goal) for comparison in comparisons])
         return

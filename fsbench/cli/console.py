@@ -13,58 +13,38 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer import Option
 
-from fsbench.core.progress import VERBOSITY
-from fsbench.core.progress import console_reporter as reporter
+from fsbench.core.options import expand_path
+from fsbench.core.progress import VERBOSITY, console_reporter
 
 if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
 
-__all__ = [
-    "emit",
-    "emit_json",
-    "log",
-    "print_lines",
-    "reporter",
-    "show_tables",
-    "table",
-    "with_output_options",
-]
+reporter = console_reporter
 
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """Options of every command, in the order of --help; those of tables come last."""
-
-    quiet: bool = Option(
-        False, "-q", "--quiet", help="Print results and errors only.", rich_help_panel="Output"
-    )
-    verbose: bool = Option(
-        False,
-        "-v",
-        "--verbose",
-        help="Print progress every second, and where results are.",
-        rich_help_panel="Output",
-    )
-    wide: bool = Option(
-        False, "--wide", help="Print all columns, whatever the width.", rich_help_panel="Output"
-    )
-    columns: str = Option(
-        "",
-        metavar="A,B",
-        help="Print these columns only: names, or data sets.",
-        rich_help_panel="Output",
-    )
-    format: Literal["table", "md", "csv"] = Option(
-        "table", help="Format of tables.", rich_help_panel="Output"
-    )
+def output_options(
+    quiet: Annotated[bool, Option("-q", "--quiet", help="Print results and errors only.")] = False,
+    verbose: Annotated[
+        bool,
+        Option("-v", "--verbose", help="Print progress every second, and where results are."),
+    ] = False,
+    wide: Annotated[bool, Option("--wide", help="Print all columns, whatever the width.")] = False,
+    columns: Annotated[
+        str, Option(metavar="A,B", help="Print these columns only: names, or data sets.")
+    ] = "",
+    format: Annotated[  # noqa: A002
+        Literal["table", "md", "csv"], Option(help="Format of tables.")
+    ] = "table",
+) -> None:
+    """Declare the options of the output of every command; those of tables come last."""
 
 
 READERS = ("leaderboard show", "ls", "show")
@@ -79,36 +59,39 @@ def with_output_options(path: str, command: Callable[..., None]) -> Callable[...
 
     path: the words that call it, e.g. 'leaderboard show'.
     """
-    signature = inspect.signature(command)
-    hints = get_type_hints(command, include_extras=True)
+    signature, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints.get(name, parameter.annotation))
         for name, parameter in signature.parameters.items()
     ]
-    shows_tables = not {"as_json", "shape"}.isdisjoint(signature.parameters) and path != "report"
-    taken = {"format"} if "shape" in signature.parameters else set()
-    kinds = get_type_hints(OutputOptions, include_extras=True)
-    for name, kind in kinds.items():
-        if name in ("quiet", "verbose") or (shows_tables and name not in taken):
-            default = getattr(OutputOptions, name)
-            parameters.append(
-                inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
-                )
-            )
+    added = dict(inspect.signature(output_options).parameters)
+    if path == "report" or {"as_json", "shape"}.isdisjoint(signature.parameters):
+        added = {name: added[name] for name in ("quiet", "verbose")}
+    elif "shape" in signature.parameters:
+        del added["format"]
+    for parameter in added.values():
+        parameter.annotation.__metadata__[0].rich_help_panel = "Output"
+        parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @wraps(command)
     def run(**values: Any) -> None:
-        settings = {name: values.pop(name) for name in kinds.keys() - taken if name in values}
+        settings = {name: values.pop(name) for name in added}
         OUTPUT.set(settings)
         VERBOSITY.set(settings["verbose"] - settings["quiet"])
         log(f"fsbench {path}: starting")
         if path not in READERS:
             gc.enable()
-        command(**values)
+        command(**{name: expand_paths(value) for name, value in values.items()})
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
+
+
+def expand_paths(value: Any) -> Any:
+    """Return a value of an option with `~` and environment variables in its paths replaced."""
+    if isinstance(value, list):
+        return [expand_paths(part) for part in value]
+    return expand_path(value) if isinstance(value, Path) else value
 
 
 def log(text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from fsbench.cli import options
+from fsbench.cli import console, options
 from fsbench.core.errors import DataError
 
 Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
@@ -36,8 +36,7 @@ def ls(
     as_json: options.Json = False,
 ) -> None:
     """List data sets, a line each: images found of the official ones, state, how to get it."""
-    from fsbench.api.machine import cache_folder
-    from fsbench.cli.console import emit
+    from fsbench.core.io import cache_folder
     from fsbench.data import DataRoots, resolve_alias
     from fsbench.data.catalog import all_facts
 
@@ -49,25 +48,24 @@ def ls(
         (r["name"], str(r["classes"]), f"{r['present']:,} of {r['images']:,}", r["state"], r["get"])
         for r in rows
     ]
-    emit(as_json, rows, "data sets", columns, table)
+    console.emit(as_json, rows, "data sets", columns, table)
 
 
 def describe_dataset(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
     """Return one data set as `data ls` lists it; images are counted and not opened."""
+    from fsbench.data.verification import verify_dataset
+
     folder = None if facts.domain == "toy" else roots.find(facts)
     present, state, get = 0, "missing", f"fsbench data download {facts.name}"
     if facts.domain == "toy":
         present, state, get = facts.n_images, "generated", "nothing to fetch"
     elif folder:
-        from fsbench.data.verification import verify_dataset
-
         try:
             check = verify_dataset(facts.name, roots, cache, decode=False)
-        except DataError:
-            state, get = "refused", f"fsbench data verify {facts.name}"
-        else:
             state = "complete" if check.complete else "subset"
             present = facts.n_images if check.complete else sum(n for n, _ in check.counts)
+        except DataError:
+            state, get = "refused", f"fsbench data verify {facts.name}"
     row = {"name": facts.name, "domain": facts.domain, "classes": len(facts.classes)}
     row |= {"images": facts.n_images, "present": present, "state": state}
     return row | {"found": str(folder or ""), "get": get}
@@ -75,7 +73,6 @@ def describe_dataset(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
 
 def show(name: Name, data: options.Data = None, as_json: options.Json = False) -> None:
     """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
-    from fsbench.cli.console import emit
     from fsbench.data import DataRoots, resolve_alias
     from fsbench.data.catalog import all_facts
 
@@ -93,7 +90,7 @@ def show(name: Name, data: options.Data = None, as_json: options.Json = False) -
         "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
     table = [(fact, format_fact(value)) for fact, value in row.items()]
-    emit(as_json, row, facts.title, ("fact", "value"), table)
+    console.emit(as_json, row, facts.title, ("fact", "value"), table)
 
 
 def format_fact(value: Any) -> str:
@@ -111,18 +108,19 @@ def verify(
     as_json: options.Json = False,
 ) -> None:
     """Check the counts and open every image; exit 3 and list corrupt files or wrong counts."""
-    from fsbench.api.machine import cache_folder
-    from fsbench.cli.console import emit, reporter
+    from fsbench.core.io import cache_folder
     from fsbench.data import DataRoots
     from fsbench.data.verification import verify_dataset
 
-    check = verify_dataset(name, DataRoots.parse(data or []), cache_folder(cache), reporter())
+    check = verify_dataset(
+        name, DataRoots.parse(data or []), cache_folder(cache), console.reporter()
+    )
     counted = zip(check.facts.classes, check.counts, strict=True)
     rows = [[c, class_name, *counts] for c, (class_name, counts) in enumerate(counted)]
     columns = ("id", "class", "images", "official")
     records = [dict(zip(columns, row, strict=True)) for row in rows]
     table = [tuple(map(format_fact, row)) for row in rows]
-    emit(as_json, records, f"{check.facts.name}: {check.images} images", columns, table)
+    console.emit(as_json, records, f"{check.facts.name}: {check.images} images", columns, table)
     for note in check.notes:
         typer.echo(note, err=True)
     if problem := check.problem():
@@ -133,7 +131,7 @@ def verify(
 
 def audit(
     name: Name,
-    shots: list[str] | None = Option(None, help="Shots, e.g. 1,5; default 1,5,20,50."),
+    shots: options.Shots = None,
     episodes: Episodes = 600,
     protocol: str = Option("ibm", help="Protocol: ibm (all images) or startup (labeled_80)."),
     labels_only: bool = Option(
@@ -148,10 +146,9 @@ def audit(
     Such leaks occur when episodes are drawn by class alone; the protocols @ibm-disjoint and
     @startup-disjoint have none.
     """
-    from fsbench.cli.console import emit, log
     from fsbench.core.errors import UnknownName
     from fsbench.core.specs import SAMPLING
-    from fsbench.core.tasks import DEFAULT_SHOTS, integers
+    from fsbench.core.tasks import DEFAULT_SHOTS
     from fsbench.data import DataRoots
     from fsbench.data.loading import load_target, load_target_names
     from fsbench.data.verification import audit_groups as count
@@ -160,7 +157,7 @@ def audit(
         raise UnknownName("protocol", protocol, SAMPLING)
     load = load_target_names if labels_only else load_target
     dataset = load(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
-    audited = count(dataset, integers(shots, "--shots") if shots else DEFAULT_SHOTS, episodes, seed)
+    audited = count(dataset, options.split(shots, "shots") or DEFAULT_SHOTS, episodes, seed)
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
     rows = [
@@ -169,11 +166,11 @@ def audit(
         for fractions in [(leak.queries, leak.any_class, leak.affected)]
     ]
     title = f"{audited.dataset} ({audited.pool}): {head}"
-    emit(as_json, audited.model_dump(mode="json"), title, columns, rows)
-    log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
+    console.emit(as_json, audited.model_dump(mode="json"), title, columns, rows)
+    console.log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
     for leak in audited.leaks:
         if leak.reason:
-            log(f"{leak.shots} shots: {leak.reason}")
+            console.log(f"{leak.shots} shots: {leak.reason}")
 
 
 def download(
@@ -188,19 +185,20 @@ def download(
 
     Run again to resume a broken transfer; complete data sets are left alone.
     """
-    from fsbench.api.machine import cache_folder
-    from fsbench.cli.console import log, reporter
+    from fsbench.core.io import cache_folder
     from fsbench.data import DataRoots
     from fsbench.data.download import acquire_datasets
 
     roots = DataRoots.parse(data or [], must_exist=False)
     missing = []
-    for outcome in acquire_datasets(name, roots, cache_folder(cache), sha256 or [], reporter()):
+    for outcome in acquire_datasets(
+        name, roots, cache_folder(cache), sha256 or [], console.reporter()
+    ):
         if outcome.folder is not None:
             state = outcome.note or "the official images"
-            log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")
+            console.log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")
         if outcome.folder is None or outcome.note:
-            log(outcome.facts.steps or outcome.facts.download)
+            console.log(outcome.facts.steps or outcome.facts.download)
         if outcome.folder is None:
             missing.append(outcome.facts)
     if missing:
@@ -218,13 +216,14 @@ def export(
     seed: options.Seed = 0,
 ) -> None:
     """Write one JSON object per episode: class ids, image paths relative to the data set."""
-    from fsbench.cli.console import log
     from fsbench.data import DataRoots
     from fsbench.data.episodes import load_episodes, parse_episodic_task, write_episodes
 
     dataset, sampler = load_episodes(parse_episodic_task(task), DataRoots.parse(data or []), seed)
     write_episodes(output, sampler, dataset, episodes)
-    log(f"wrote {episodes} episodes to {output}; manifest {sampler.manifest_hash(range(episodes))}")
+    console.log(
+        f"wrote {episodes} episodes to {output}; manifest {sampler.manifest_hash(range(episodes))}"
+    )
 
 
 def print_hash(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fsbench.cli import options
+from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +30,9 @@ def doctor(
     FSBENCH_DATA (like --data, separated like PATH) and FSBENCH_CACHE (like --cache) set the folders
     of all commands.
     """
-    from fsbench.cli.console import emit
-
     rows = [*package_rows(), *device_rows(), *variable_rows(), *data_rows(data), *disk_rows(cache)]
     records = [dict(zip(("what", "state", "found"), row, strict=True)) for row in rows]
-    emit(as_json, records, "fsbench doctor", ("part", "state", "details"), rows)
+    console.emit(as_json, records, "fsbench doctor", ("part", "state", "details"), rows)
     if any(state == "missing" for _, state, _ in rows):
         raise typer.Exit(1)
 
@@ -75,12 +73,9 @@ def processor_name() -> str:
 
 def variable_rows() -> list[tuple[str, str, str]]:
     """Return the environment variables that set folders."""
-    meanings = {
-        "FSBENCH_DATA": "folders of data sets, as --data takes them, separated like PATH",
-        "FSBENCH_CACHE": "folder for cached features and images, as --cache takes it",
-    }
-    values = {name: os.environ.get(name) for name in meanings}
-    return [(n, "set" if v else "unset", v or meanings[n]) for n, v in values.items()]
+    names = {"FSBENCH_DATA": "--data", "FSBENCH_CACHE": "--cache"}
+    values = {name: os.environ.get(name) for name in names}
+    return [(n, "set" if v else "unset", v or f"as {names[n]}") for n, v in values.items()]
 
 
 def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
@@ -94,7 +89,7 @@ def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
 
 
 def disk_rows(cache: "Path | None") -> list[tuple[str, str, str]]:
-    from fsbench.api.machine import cache_folder
+    from fsbench.core.io import cache_folder
 
     folder = cache_folder(cache)
     nearest = next(path for path in (folder, *folder.parents) if path.exists())

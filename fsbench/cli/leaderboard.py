@@ -295,20 +295,26 @@ def verify(
     of the board signs it. Threads default to those of the entry, so that on the same kind of
     machine every bit is equal; another environment gives the verdict tolerant at most.
     """
-    from fsbench.api.machine import Machine, cache_folder
+    from fsbench.api.options import Machine
     from fsbench.api.request import Models
     from fsbench.api.verify import Check
     from fsbench.api.verify import verify as verify_entry
     from leaderboard.store import Board
 
-    names = tuple(options.split(tasks))
+    names = tuple(options.split(tasks, "tasks"))
     badge = verify_entry(
         board,
         entry,
         Models((model,), arch, random_init),
         Check.parse(episodes, names, seed),
-        roots=options.split(data),
-        machine=Machine(device, threads, workers, batch_size, cache_folder(cache)),
+        machine=Machine(
+            data=options.split(data, "data"),
+            cache=cache,
+            device=device,
+            threads=threads,
+            batch_size=batch_size,
+            workers=workers,
+        ),
         yes=yes,
         sign_with=sign_with,
         report=console.reporter(),

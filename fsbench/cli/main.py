@@ -8,7 +8,7 @@ command comes at once.
 import gc
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -96,28 +96,21 @@ def build(words: Sequence[str] | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
-    if words is None:
-        register_commands(app, FILES.values())
-    elif words and words[0] in FILES:
-        register_commands(app, [FILES[words[0]]])
-        choose_command(app, words)
-    else:
+    if words is not None and (not words or words[0] not in FILES):
         for panel, commands in PANELS.items():
             for name, summary in commands.items():
                 app.command(name, help=summary, rich_help_panel=panel)(lambda: None)
         return app
-    add_output_options(app)
-    return app
-
-
-def register_commands(app: typer.Typer, files: Iterable[str]) -> None:
-    """Add the commands and groups that these files of the package define."""
-    for file in dict.fromkeys(files):
+    for file in dict.fromkeys([FILES[words[0]]] if words else FILES.values()):
         module = import_module(f"fsbench.cli.{file}")
         if hasattr(module, "register"):
             module.register(app)
         else:
             app.command(file)(getattr(module, file))
+    if words:
+        choose_command(app, words)
+    add_output_options(app)
+    return app
 
 
 def choose_command(app: typer.Typer, words: Sequence[str]) -> None:

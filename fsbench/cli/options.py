@@ -1,20 +1,91 @@
-"""Options shared by the commands, under the names that users of lm-eval, mteb and timm know."""
+"""Options of the commands, made from the declared options of the Python API."""
 
 import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import MISSING, fields
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
+from annotated_types import Interval
 from typer import Option
 
+from fsbench.api.options import EvaluationOptions
+from fsbench.core.options import OptionModel
 
-def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the values of a file the defaults of this command.
+PANELS = ("Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
+"""Panels of the help of an evaluation, in this order."""
+METAVARS: dict[Any, str] = {int: "N", float: "X", str | Path: "PATH", bool: "", str: "TEXT"}
+
+
+def declare(name: str, model: type[OptionModel] = EvaluationOptions) -> Any:
+    """Return a declared option as an option of a command: its flags, help, panel and limits."""
+    declared, kind = model.declared()[name], model.types()[name]
+    limits: Any = next((p for p in get_args(kind)[1:] if isinstance(p, Interval)), Interval())
+    words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    return Option(
+        *(flag for flag in declared.flags if not flag.startswith("--")),
+        f"--{name.replace('_', '-')}",
+        *(flag for flag in declared.flags if flag.startswith("--")),
+        help=declared.help,
+        metavar=declared.metavar or words or METAVARS.get(get_args(kind)[:1] or kind) or None,
+        rich_help_panel=declared.panel,
+        min=limits.ge,
+        max=limits.le,
+    )
+
+
+def declare_all(model: type[OptionModel], without: Collection[str] = ()) -> Iterator[Parameter]:
+    """Yield the declared options as parameters of a command, by panel.
+
+    They take texts, which `OptionModel.read` reads like the values of Python.
+    """
+    declared = model.declared()
+    shown = [f for f in fields(model) if f.name not in without and declared[f.name].panel]
+    for field in sorted(shown, key=lambda field: PANELS.index(declared[field.name].panel)):
+        kind = model.types()[field.name]
+        info, is_required = declare(field.name, model), field.default is MISSING
+        info.min = info.max = None
+        if field.default not in (None, False, (), MISSING):
+            info.help += f" (default: {field.default})"
+        text: Any = list[str] if get_origin(kind) is Sequence else str
+        yield Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if is_required else False if kind is bool else None,
+            annotation=Annotated[
+                bool if kind is bool else text if is_required else text | None, info
+            ],
+        )
+
+
+def config_option(model: type[OptionModel] | None = None) -> Any:
+    """Return the option --config of a command whose declared options are of `model`."""
+
+    def read(context: typer.Context, path: Path | None) -> Path | None:
+        if path is not None:
+            defaults = read_config(context, path, model)
+            context.default_map = {**(context.default_map or {}), **defaults}
+        return path
+
+    return Option(
+        *("-C", "--config"),
+        callback=read,
+        is_eager=True,
+        metavar="FILE",
+        help="YAML, TOML or JSON file of option values; the command line overrides it.",
+        rich_help_panel="Advanced",
+    )
+
+
+def read_config(
+    context: typer.Context, path: Path, model: type[OptionModel] | None
+) -> dict[str, Any]:
+    """Return option -> its text or texts in a file.
 
     Raise UsageError for a file that cannot be read, UnknownName for a key that is no option.
     """
-    if path is None:
-        return None
     from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
     from fsbench.core.io import read_mapping
 
@@ -37,8 +108,13 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         if option.name in defaults:
             raise UsageError(f"{path} sets {key} twice", fix="set every option once")
         defaults[str(option.name)] = check_value(context, option, str(key), value, path)
-    context.default_map = {**(context.default_map or {}), **defaults}
-    return path
+    if model is not None:
+        options = defaults.keys() & model.declared()
+        try:
+            model.read_values({name: defaults[name] for name in options})
+        except UsageError as error:
+            raise error.within(path) from None
+    return defaults
 
 
 def check_value(context: typer.Context, option: Any, key: str, value: Any, path: Path) -> Any:
@@ -79,81 +155,29 @@ def as_text(value: Any) -> str | None:
     return None if has_surrogates else str(value)
 
 
-Model = Annotated[
-    list[str],
-    Option(
-        "-m", "--model", help="Backbone reference: timm/NAME, run:DIR, FILE@ARCH, ...; repeatable."
-    ),
-]
-Arch = Annotated[
-    str | None,
-    Option(help="Architecture of checkpoint files: a timm name, fsbench/NAME, py:MODULE:FUNCTION."),
-]
-RandomInit = Annotated[
-    int | None, Option(help="Use random weights drawn with this seed (a control).")
-]
-Tasks = Annotated[
-    list[str] | None,
-    Option(
-        "-t",
-        "--tasks",
-        "--task",
-        help="Tasks: a data set (eurosat), a full id (eurosat:5w1s/linear@ibm), a group (cdfsl, "
-        "cdfsl-small, transfer) or images of your own (folder:DIR, hf-hub:ORG/NAME?split=test). "
-        "Comma-separated or repeated.",
-    ),
-]
-Data = Annotated[
-    list[str] | None,
-    Option(
-        help="Folder with the data sets, or NAME=DIR for one; repeatable. FSBENCH_DATA sets more, "
-        "separated like PATH."
-    ),
-]
-Cache = Annotated[
-    Path | None, Option(envvar="FSBENCH_CACHE", help="Folder for cached features and images.")
-]
+Model = Annotated[list[str], declare("model")]
+Arch = Annotated[str | None, declare("arch")]
+RandomInit = Annotated[int | None, declare("random_init")]
+Tasks = Annotated[list[str] | None, declare("tasks")]
+Shots = Annotated[list[str] | None, declare("shots")]
+Data = Annotated[list[str] | None, declare("data")]
+Cache = Annotated[Path | None, declare("cache")]
 Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
-Device = Annotated[str, Option(help="Device: auto, cpu, cuda, cuda:N or mps.")]
-Threads = Annotated[
-    int | None, Option(min=1, max=1024, help="CPU threads of torch (recorded in results).")
+Device = Annotated[str, declare("device")]
+Threads = Annotated[int | None, declare("threads")]
+BatchSize = Annotated[int | None, declare("batch_size")]
+Workers = Annotated[int, declare("workers")]
+Seed = Annotated[int, declare("seed")]
+Json = Annotated[
+    bool,
+    Option("--json", help="Print JSON on stdout instead of a table.", rich_help_panel="Output"),
 ]
-BatchSize = Annotated[
-    int | None, Option("-b", "--batch-size", min=2, max=2**14, help="Batch size.")
-]
-Workers = Annotated[
-    int, Option("-j", "--workers", min=0, max=1024, help="Threads for decoding images.")
-]
-Seed = Annotated[int, Option(min=0, help="Seed for sampling episodes.")]
-Limit = Annotated[
-    int | None,
-    Option(
-        "--limit",
-        "-L",
-        min=1,
-        help="Quick test: at most N episodes (probes: N epochs); results are marked 'limited'.",
-    ),
-]
-Json = Annotated[bool, Option("--json", help="Print JSON on stdout instead of a table.")]
-Yes = Annotated[bool, Option("--yes", help="Start work that is estimated to take over an hour.")]
-Overwrite = Annotated[bool, Option("--overwrite", help="Recompute and replace existing results.")]
-Config = Annotated[
-    Path | None,
-    Option(
-        "--config",
-        "-C",
-        callback=read_config,
-        is_eager=True,
-        help="YAML, TOML or JSON file of option values; the command line overrides it.",
-    ),
-]
+Yes = Annotated[bool, declare("yes")]
+Overwrite = Annotated[bool, declare("overwrite")]
+Config = Annotated[Path | None, config_option()]
 Board = Annotated[Path, Option(help="Folder of the leaderboard.")]
 
 
-def split(values: list[str] | None) -> list[str]:
-    """Return repeated and comma-separated values as one list; folder:DIR may contain commas."""
-    texts: list[str] = []
-    for value in values or []:
-        parts = [value] if value.startswith("folder:") else value.split(",")
-        texts += [part.strip() for part in parts if part.strip()]
-    return texts
+def split(values: list[str] | None, name: str = "heads") -> list[Any]:
+    """Return repeated and comma-separated values as one list; name: the option that they are of."""
+    return [*EvaluationOptions.read_value(name, values or [])]

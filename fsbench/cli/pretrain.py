@@ -1,44 +1,30 @@
 """`fsbench pretrain`: pretrain a backbone by a recipe."""
 
 from pathlib import Path
-from typing import Annotated
 
 from typer import Argument, Option
 
 from fsbench.cli import console, options
 
-RecipeName = Annotated[
-    str,
-    Argument(
+
+def pretrain(
+    recipe: str = Argument(
+        ...,
         metavar="RECIPE",
         help="Recipe of `fsbench ls recipes` (toy/seal), or a recipe file (.json).",
     ),
-]
-Source = Annotated[
-    str | None,
-    Option(
+    source: str | None = Option(
+        None,
         help="Source data set: tinyimagenet, pets, caltech101, toy_source, folder:DIR or "
-        "hf-hub:ORG/NAME."
+        "hf-hub:ORG/NAME.",
     ),
-]
-Set = Annotated[
-    list[str] | None,
-    Option("--set", help="Recipe field as FIELD=VALUE (plan.rounds=3); repeatable."),
-]
-Scenario = Annotated[
-    str | None,
-    Option(
-        help="How source data arrive: stationary, warm-start, continual-full or continual-limited."
-    ),
-]
-
-
-def pretrain(
-    recipe: RecipeName,
-    source: Source = None,
     data: options.Data = None,
-    assignments: Set = None,
-    scenario: Scenario = None,
+    assignments: list[str] | None = Option(
+        None, "--set", help="Recipe field as FIELD=VALUE (plan.rounds=3); repeatable."
+    ),
+    scenario: str | None = Option(
+        None, help="How data arrive: stationary, warm-start, continual-full or continual-limited."
+    ),
     method: str | None = Option(
         None,
         help="Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS (your own).",
@@ -75,7 +61,7 @@ def pretrain(
         return
     run = run_pretraining(
         recipe,
-        data=options.split(data),
+        data=options.split(data, "data"),
         settings=settings,
         method=method,
         scenario=scenario,

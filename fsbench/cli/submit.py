@@ -62,7 +62,7 @@ def submit(
     from fsbench.api.submit import submit as submit_results
     from fsbench.core.errors import UsageError
 
-    models = options.split(model)
+    models = options.split(model, "model")
     if init:
         from leaderboard.intake.submission import write_template
 

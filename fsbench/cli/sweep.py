@@ -49,7 +49,7 @@ def sweep(
     place = Workplace(
         output=output.absolute(),
         cache=cache_folder(cache).absolute(),
-        roots=absolute_roots(options.split(data)),
+        roots=absolute_roots(options.split(data, "data")),
         board=board.absolute() if board else None,
         findings=findings.absolute() if findings else None,
         device=device,

@@ -6,6 +6,7 @@ The command line turns them into one message on stderr and an exit code: 1 run f
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Self
 
 
 class FsbenchError(Exception):
@@ -17,6 +18,12 @@ class FsbenchError(Exception):
         self.message = message
         self.fix = fix
         super().__init__(f"{message}\n  fix: {fix}" if fix else message)
+
+    def within(self, place: object) -> Self:
+        """Return the same error with the file that it is about before its message."""
+        located = type(self).__new__(type(self))
+        FsbenchError.__init__(located, f"{place}: {self.message}", fix=self.fix)
+        return located
 
 
 class UsageError(FsbenchError):

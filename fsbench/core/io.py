@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from fsbench.core.errors import UsageError, ValidationFailed, nearest_names
+from fsbench.core.options import expand_path
 from fsbench.core.specs import Frozen
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Model = TypeVar("Model", bound=Frozen)
 def cache_folder(folder: str | Path | None = None) -> Path:
     """Return the cache folder: the given one, else FSBENCH_CACHE, else the user's."""
     if name := folder or os.environ.get("FSBENCH_CACHE"):
-        return Path(name).expanduser()
+        return expand_path(name)
     import platformdirs
 
     return platformdirs.user_cache_path("fsbench")

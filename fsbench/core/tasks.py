@@ -61,7 +61,6 @@ TRANSDUCTIVE = "transductive"
 """Word of a column's variant: the head sees all queries of an episode at once."""
 
 GRAMMAR = "write DATASET, DATASET:5w1s, DATASET:5w1s/linear@ibm, DATASET:probe or DATASET:knn"
-_WHOLE = re.compile(r"\d{1,9}")
 _SHAPE = rf"{'|'.join(PROBES)}|\d{{1,9}}w\d{{1,9}}s"
 _TASK = re.compile(
     rf"(?P<dataset>(?:{'|'.join(USER_DATA)}).+|[^:\x00-\x1f\x7f]+):"
@@ -280,7 +279,7 @@ class Options(Frozen):
     kinds: tuple[Kind, ...] = ("probe", "episodic")
     shots: tuple[int, ...] | None = None
     way: int | None = None
-    adapt: tuple[str, ...] | None = None
+    heads: tuple[str, ...] | None = None
     protocol: str | None = None
 
 
@@ -375,15 +374,6 @@ def parse_bits(options: Mapping[str, str]) -> int | None:
     return int(bits)
 
 
-def integers(values: Iterable[str], what: str) -> tuple[int, ...]:
-    """Return whole numbers from repeated or comma-separated option values. Raise UsageError."""
-    parts = [part.strip() for value in values for part in str(value).split(",")]
-    wrong = [part for part in parts if not _WHOLE.fullmatch(part)]
-    if wrong:
-        raise UsageError(f"{what} '{wrong[0]}' is no whole number", fix=f"write {what} 1,5")
-    return tuple(int(part) for part in parts)
-
-
 def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
     """Yield the tasks of a pattern, of each kind that it allows; the data set is left empty."""
     probe: Probe = "knn" if pattern.shape == "knn" else "probe"
@@ -418,7 +408,7 @@ def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
             f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
             fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
         )
-    names = [pattern.head] if pattern.head else options.adapt or DEFAULT_HEADS
+    names = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
     chosen = [_known("adaptation", name, head_names()) for name in names]
     name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
     protocol = _known("protocol", name, PROTOCOLS)
@@ -439,7 +429,7 @@ def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
     pairs = {
         "--shots": shaped and options.shots is not None,
         "--way": shaped and options.way is not None,
-        "--adapt": pattern.head is not None and options.adapt is not None,
+        "--heads": pattern.head is not None and options.heads is not None,
         "--protocol": pattern.protocol is not None and options.protocol is not None,
     }
     for flag, twice in pairs.items():

@@ -57,7 +57,6 @@ class AnalysisJob(Job):
         analyze(
             self.backbone.models(place),
             self.plan,
-            roots=place.roots,
             output=place.analyses,
             machine=place.machine,
             yes=True,

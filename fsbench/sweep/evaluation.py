@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import InstanceOf
 
 from fsbench.api.evaluate import run_request
-from fsbench.api.request import EvaluationRequest
+from fsbench.api.request import EvaluationRequest, build_request
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import Spec
@@ -51,7 +52,7 @@ class EvaluationJob(Job):
     backbone: SweepBackbone
     tasks: tuple[str, ...]
     images: tuple[DatasetRecord, ...]
-    block: EvaluationBlock
+    block: InstanceOf[EvaluationBlock]
     entry: str | None = None
 
     @property
@@ -64,7 +65,10 @@ class EvaluationJob(Job):
     def settings(self) -> Mapping[str, Any]:
         specs = [self.spec(task).digest() for task in self.parsed]
         images = [record.identity for record in self.images]
-        counts = {"episodes": self.request.n_episodes, "limited": self.request.limit is not None}
+        counts = {
+            "episodes": self.request.n_episodes,
+            "limited": self.request.options.limit is not None,
+        }
         backbone = self.backbone.identity
         return {"backbone": backbone, "specs": specs, "images": images, **counts}
 
@@ -74,7 +78,7 @@ class EvaluationJob(Job):
 
     @cached_property
     def request(self) -> EvaluationRequest:
-        return self.block.request().of_tasks(map(TaskId.parse, self.tasks))
+        return build_request(self.block).of_tasks(map(TaskId.parse, self.tasks))
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
@@ -118,7 +122,6 @@ class EvaluationJob(Job):
         run_request(
             self.backbone.models(place),
             self.request,
-            roots=place.roots,
             output=place.results,
             machine=place.machine,
             yes=True,

@@ -1,14 +1,22 @@
 """Schema of a sweep file: recipes, given backbones, evaluations, analyses and entries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    InstanceOf,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from fsbench.api.options import EvaluationOptions
+from fsbench.api.options import TaskOptions
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping
+from fsbench.core.options import option
 from fsbench.core.schema import Text, names_code
 from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen
 
@@ -48,11 +56,12 @@ class BackboneBlock(Frozen):
         return ref
 
 
-class EvaluationBlock(EvaluationOptions):
+@dataclass(frozen=True)
+class EvaluationBlock(TaskOptions):
     """Evaluations: tasks x shots x heads of the backbones whose names match one of `only`."""
 
-    tasks: tuple[str, ...] = Field(min_length=1, description="task ids or groups, as --tasks")
-    only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
+    _: KW_ONLY
+    only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
 
 
 class AnalysesBlock(Frozen):
@@ -84,10 +93,15 @@ class SweepFile(Frozen):
 
     pretrain: tuple[RunsBlock, ...] = ()
     backbones: tuple[BackboneBlock, ...] = ()
-    evaluate: tuple[EvaluationBlock, ...] = ()
+    evaluate: tuple[InstanceOf[EvaluationBlock], ...] = ()
     analyze: tuple[AnalysesBlock, ...] = ()
     submit: EntriesBlock | None = None
     threads: int = Field(1, ge=1, le=1024)
+
+    @field_validator("evaluate", mode="before")
+    @classmethod
+    def _read_options(cls, blocks: Any) -> Any:
+        return tuple(map(EvaluationBlock.read, blocks)) if isinstance(blocks, list) else blocks
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:
@@ -102,9 +116,12 @@ def read_sweep_file(path: Path) -> SweepFile:
     """Read a sweep file. Raise UsageError, or UnknownName with the nearest key."""
     try:
         data = read_mapping(path, ", ".join(SweepFile.model_fields))
-        return SweepFile.model_validate(data)
     except ValidationFailed as error:
         raise UsageError(error.message, fix=error.fix) from error
+    try:
+        return SweepFile.model_validate(data)
+    except UsageError as error:
+        raise error.within(path) from None
     except ValidationError as error:
         raise usage_error(path, error) from error
 

@@ -9,6 +9,7 @@ from typing import get_args
 
 from fsbench import data
 from fsbench.api.evaluate import TargetSets
+from fsbench.api.request import build_request
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import RESTARTING, DatasetRecord
@@ -88,7 +89,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
     graph, runs = JobGraph(), expand_runs(file, place)
-    needs = {need for block in file.evaluate for need in block.request().needs}
+    needs = {need for block in file.evaluate for need in build_request(block).needs}
     existing = [load_given(block, frozenset(needs)) for block in file.backbones]
     all_backbones: list[SweepBackbone] = [*existing, *runs]
     require_distinct_labels(all_backbones)
@@ -130,7 +131,7 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
 
 
 def select_backbones(
-    candidates: Iterable[SweepBackbone], patterns: tuple[str, ...]
+    candidates: Iterable[SweepBackbone], patterns: Iterable[str]
 ) -> list[SweepBackbone]:
     """Return the backbones whose labels match one of the patterns."""
     return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
@@ -168,7 +169,7 @@ def evaluation_parts(
     block: EvaluationBlock, place: Workplace, report: Reporter
 ) -> list[dict[str, DatasetRecord]]:
     """Return the tasks of a block, grouped by data set and head: complete id -> image record."""
-    request = block.request()
+    request = build_request(block)
     targets = TargetSets(request, data.DataRoots.parse(place.roots), place.cache, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
     for task in request.tasks:

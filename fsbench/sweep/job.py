@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import Field
 
 from fsbench import data
-from fsbench.api.machine import Machine
+from fsbench.api.machine import RunContext
+from fsbench.api.options import Machine
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.process import Stopped, raise_on_signals
 from fsbench.core.schema import Sha256
@@ -45,7 +46,13 @@ class Workplace:
 
     @property
     def machine(self) -> Machine:
-        return Machine(self.device, self.threads, self.workers, cache=self.cache)
+        return Machine(
+            data=self.roots,
+            cache=self.cache,
+            device=self.device,
+            threads=self.threads,
+            workers=self.workers,
+        )
 
     @property
     def results(self) -> Path:
@@ -133,7 +140,7 @@ def run_job(job: Job, place: Workplace, attempt: int) -> JobState:
     the process.
     """
     started, failure = time.monotonic(), {}
-    place.machine.start()
+    RunContext.start(place.machine)
     try:
         with raise_on_signals():
             job.run(place)

@@ -5,6 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
+from fsbench.api.machine import RunContext
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep import evaluation, graph
 from fsbench.sweep.file import SweepFile
@@ -91,7 +92,7 @@ class Scheduler:
 
 def plan_sweep(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> SweepPlan:
     """Build the jobs of the file and compute which are done."""
-    place.machine.start()
+    RunContext.start(place.machine)
     evaluation.clear_cache()
     return plan_jobs(graph.build_graph(file, place, report), place)
 

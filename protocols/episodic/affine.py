@@ -114,7 +114,7 @@ def require_tunable(backbone: Backbone | None, spec: EpisodicSpec, device: str) 
     if backbone is not None and not affine_layers(backbone.module):
         raise UsageError(
             f"{backbone.facts.ref} has no normalization layer with affine parameters",
-            fix="use --adapt linear",
+            fix="use --heads linear",
         )
     if (spec.affine or AffineSpec()).dtype == "bfloat16" and not has_bfloat16(device):
         raise UsageError(

@@ -216,7 +216,7 @@ def import_easyfsl() -> ModuleType:
 
 
 def take_centroid(settings: Settings) -> list[Round]:
-    """Seconds per episode on cached features: easyfsl's own loop, and `--adapt centroid`."""
+    """Seconds per episode on cached features: easyfsl's own loop, and `--heads centroid`."""
     utils = import_easyfsl()
     from easyfsl.datasets import FeaturesDataset
     from easyfsl.methods import PrototypicalNetworks
@@ -241,7 +241,7 @@ def take_centroid(settings: Settings) -> list[Round]:
 
 
 def take_logistic(settings: Settings) -> list[Round]:
-    """Seconds per episode on cached features: a scikit-learn loop, and `--adapt logistic`."""
+    """Seconds per episode on cached features: a scikit-learn loop, and `--heads logistic`."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import normalize
 
@@ -394,7 +394,7 @@ CASES = {
     "centroid": Case(
         f"{EPISODES} episodes on cached features, nearest centroid",
         "easyfsl 1.5: TaskSampler, PrototypicalNetworks, evaluate",
-        f"{EPISODIC_COMMAND} --adapt centroid",
+        f"{EPISODIC_COMMAND} --heads centroid",
         "episodes/s",
         None,
         3,
@@ -403,7 +403,7 @@ CASES = {
     "logistic": Case(
         f"{EPISODES} episodes on cached features, logistic regression",
         "scikit-learn: LogisticRegression per episode",
-        f"{EPISODIC_COMMAND} --adapt logistic",
+        f"{EPISODIC_COMMAND} --heads logistic",
         "episodes/s",
         None,
         3,
@@ -454,7 +454,7 @@ CASES |= {
     f"heads-{dim}-{k_shot}": Case(
         f"linear heads on cached features of {dim} dimensions, {k_shot}-shot",
         "plain loop: nn.Linear and SGD for every episode",
-        f"{EPISODIC_COMMAND.replace(f'w{K_SHOT}s', f'w{k_shot}s')} --adapt linear",
+        f"{EPISODIC_COMMAND.replace(f'w{K_SHOT}s', f'w{k_shot}s')} --heads linear",
         "episodes/s",
         bound,
         5 if k_shot == 1 else 1,  # the shortest depend most on where memory comes to lie
@@ -467,7 +467,7 @@ CASES |= {
     f"affine-{row.ref.partition('/')[2]}-{row.side}-{row.k_shot}": Case(
         f"affine tuning, {row.ref.partition('/')[2]}, {row.side} px, {row.k_shot}-shot",
         "plain loop: a copy of the network for every episode, autograd, SGD",
-        f"fsbench episodic -m {row.ref} -t eurosat:{N_WAY}w{row.k_shot}s --adapt affine "
+        f"fsbench episodic -m {row.ref} -t eurosat:{N_WAY}w{row.k_shot}s --heads affine "
         f"--input-size {row.side}",
         "steps/s",
         AFFINE_BOUNDS[row.side],

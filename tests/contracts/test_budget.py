@@ -10,7 +10,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 26_447,
+    "fsbench": 26_445,
     "pretrain": 7_002,
     "protocols": 3_896,
     "leaderboard": 9_153,

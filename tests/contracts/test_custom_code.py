@@ -181,8 +181,8 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     command = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--episodes", "4",
                "-t", "toy_tiles:2w2s", "--input-size", "32", "-o", "out"]  # fmt: skip
     reference = "py:power.py:power_mean"
-    assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
-    assert call(*command, "--adapt", "centroid") == 0
+    assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
+    assert call(*command, "--heads", "centroid") == 0
     first, centroid = read_cells(Path("out"))
     if first.result.task.head == "centroid":
         first, centroid = centroid, first
@@ -196,10 +196,10 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     (stored,) = (s["fitted"] for s in specs if s["adaptation"] == "power_mean")
     assert stored == {"normalize": "none", "transductive": False, "code": digest, "power": 1.0}
     before = file_of_entry.read_bytes()
-    assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
+    assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
     assert file_of_entry.read_bytes() == before  # complete results are read
     file.write_text(file.read_text() + "# changed\n")
-    assert call(*command, "--adapt", reference, "--set", "power_mean.power=1") == 0
+    assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
     results = [cell.result for cell in read_cells(Path("out"))]
     assert len({str(r.column) for r in results if r.task.head == "power_mean"}) == 2
     capsys.readouterr()
@@ -218,7 +218,7 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
     )  # fmt: skip
     assert again[0].spec_digest == results[0].spec_digest
     registry._CUSTOM.clear()
-    with pytest.raises(UsageError, match=r"custom code of a file .*not loaded\n.*--adapt py:FILE"):
+    with pytest.raises(UsageError, match=r"custom code of a file .*not loaded\n.*--heads py:FILE"):
         fsbench.evaluate("fsbench/toy_resnet", spec=results.paths[0], progress=False)
     (row,) = json.loads(call_elsewhere("show", "out", "--json"))
     assert row["spec_digest"] == results[0].spec_digest

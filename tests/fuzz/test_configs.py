@@ -10,12 +10,12 @@ import typer
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
+from fsbench.api.options import EvaluationOptions
 from fsbench.cli.evaluate import evaluation_command
 from fsbench.cli.main import SETTINGS, run
 from fsbench.core.errors import FsbenchError, UsageError
 
 Given = dict[str, Any]
-UNTOLD = {"config"}
 
 
 @pytest.fixture
@@ -41,7 +41,8 @@ def read_options(command: tuple[typer.Typer, list[Given]], arguments: list[str])
         app(["-m", "x", *arguments], standalone_mode=False)
     except typer.BadParameter as error:
         raise UsageError(str(error), fix="--help") from error
-    return {name: value for name, value in calls[0].items() if name not in UNTOLD}
+    declared = calls[0].keys() & EvaluationOptions.declared()
+    return EvaluationOptions.read_values({name: calls[0][name] for name in declared})
 
 
 BARE = st.sampled_from(
@@ -87,7 +88,7 @@ SINGLE = [
     "bn_mode",
     "name",
 ]
-MANY = ["tasks", "shots", "adapt", "data", "set"]
+MANY = ["tasks", "shots", "heads", "data", "set"]
 KEYS = st.sampled_from([*SINGLE, *MANY])
 
 
@@ -142,7 +143,6 @@ def test_typed_files(
         outcome = tally.attempt(lambda: read_options(episodic, ["-C", str(path)]), UsageError, "a.")
         for key, value in values.items() if outcome is not None else ():
             name = key.replace("-", "_")
-            name = {"set": "assignments"}.get(name, name)
             assert not isinstance(value, dict) and value is not None  # noqa: PT018
             if isinstance(value, int | float) and name in {"episodes", "seed", "way", "threads"}:
                 assert type(value) is int

@@ -7,17 +7,12 @@ import pytest
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 
-from fsbench.api.options import EvaluationOptions
-from fsbench.api.request import (
-    parse_head_settings,
-    parse_probe_settings,
-    parse_shard,
-    parse_tasks,
-)
+from fsbench.api.options import EvaluationOptions, TaskOptions
+from fsbench.api.request import build_request, parse_tasks
 from fsbench.backbones.loading import parse_reference
 from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
-from fsbench.core.tasks import PROTOCOLS, TaskId, head_names, integers
+from fsbench.core.tasks import PROTOCOLS, TaskId, head_names
 from fsbench.data.catalog import TARGETS, DataRoots
 from pretrain.recipes import registry
 
@@ -48,7 +43,9 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
     """Of what is taken, the parts that were written stand in the id, which names the same task."""
 
     def check(text: str) -> None:
-        outcome = tally.attempt(lambda: parse_tasks([text]), UsageError)
+        outcome = tally.attempt(
+            lambda: parse_tasks(TaskOptions.read({"tasks": [text]})), UsageError
+        )
         for task in outcome or ():
             assert isinstance(task, TaskId)
             assert TaskId.parse(str(task)) == task
@@ -57,20 +54,19 @@ def test_task_ids_are_read_as_written(size: int, tally: Tally) -> None:
             written = re.search(r":(\d+)w(\d+)s", text)
             if written and task.n_shot:
                 assert (task.n_way, task.n_shot) == (int(written[1]), int(written[2]))
-            assert parse_tasks([str(task)]) == (task,)
+            assert parse_tasks(TaskOptions([task])) == (task,)
 
     tally.explore(size, check, TASKS)
 
 
 NUMBERS = st.one_of(st.integers(-(10**12), 10**12).map(str), ODD)
 WORDS = {
-    "shots": lambda text: integers([text], "--shots"),
-    "size": lambda text: EvaluationOptions.read(input_size=text),
-    "shard": parse_shard,
+    "shots": lambda text: TaskOptions.read({"shots": text}).shots,
+    "size": lambda text: TaskOptions.read({"input_size": text}),
+    "shard": lambda text: EvaluationOptions.read({"model": "x", "shard": text}),
     "data": lambda text: DataRoots.parse([text]),
     "model": parse_reference,
-    "head": lambda text: parse_head_settings([text]),
-    "probe": lambda text: parse_probe_settings([text]),
+    "setting": lambda text: build_request(TaskOptions.read({"set": [text]})),
     "field": lambda text: registry.load_recipe("toy/seal").override([text]),
     "recipe": registry.load_recipe,
 }
@@ -92,7 +88,9 @@ def test_other_words(size: int, tally: Tally) -> None:
     def check(kind: str, text: str) -> None:
         outcome = tally.attempt(lambda: (WORDS[kind](text),), FsbenchError)
         if outcome is not None and kind == "shots":
-            assert [str(n) for n in outcome[0]] == [str(int(p)) for p in text.split(",")]
+            assert [str(n) for n in outcome[0]] == [
+                str(int(p)) for p in text.split(",") if p.strip()
+            ]
 
     texts = st.one_of(NUMBERS, ASSIGNED, PLACES)
     tally.explore(size, check, st.sampled_from([*WORDS]), texts)

@@ -267,7 +267,7 @@ def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_block
             task,
             input_size=16,
             limit=2,
-            settings=settings,
+            set=settings,
             batch_size=16,
             cache=tmp_path / folder,
             output=tmp_path / f"{folder}-results",
@@ -299,5 +299,5 @@ def test_only_random_views_that_are_stored_leave_blocks(
     monkeypatch.setattr("fsbench.core.progress.HOUR", 0.0)
     settings = ["probe.augmentation=views"] * partials + [f"probe.{augmentation}"]
     with pytest.raises(UsageError, match=r"features of \d+ images: about"):
-        fsbench.evaluate(backbone(), "toy_tiles:probe", settings=settings, **options)
+        fsbench.evaluate(backbone(), "toy_tiles:probe", set=settings, **options)
     assert len(list(tmp_path.rglob("*.partial"))) == partials

@@ -1,42 +1,137 @@
-"""Options of an evaluation: one model, checked alike wherever the values come from."""
+"""Options of an evaluation: one model, read alike from Python, commands, --config and sweeps."""
 
 import json
-import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import fsbench
-from fsbench.api.options import EvaluationOptions
-from fsbench.cli.main import run
+from fsbench.api.options import EvaluationOptions, TaskOptions
+from fsbench.api.request import build_request
+from fsbench.cli.main import build, run
+from fsbench.cli.options import PANELS
+from fsbench.core import specs
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.tasks import TaskId
+from fsbench.core.options import expand_path, expand_reference
+from fsbench.core.tasks import Kind, TaskId
 from fsbench.sweep.file import read_sweep_file
 
-
-def test_texts_of_the_command_line_are_read_as_values() -> None:
-    sizes = [EvaluationOptions.read(input_size=t).input_size for t in ("auto", "native", "84", 84)]
-    assert sizes == ["auto", "native", 84, 84]
-    options = EvaluationOptions.read(tasks=["eurosat:3w2s"], crop="0.875", set=["ridge.lam=2"])
-    assert (options.image.resize_factor, options.image.input_size) == (1 / 0.875, 224)
-    with pytest.raises(UsageError, match="settings of ridge, which no task uses"):
-        options.request()
+MODEL = "fsbench/toy_resnet"
+Entrance = Callable[[dict[str, Any], Path], EvaluationOptions]
 
 
-def test_a_complete_task_is_taken_as_it_is() -> None:
-    task = TaskId.parse("eurosat:5w1s/linear@ibm")
-    options = EvaluationOptions.read(tasks=[task, "isic"], kinds=["episodic"], shots=[5])
-    assert [str(task) for task in options.request().tasks] == [
-        "eurosat:5w1s/linear@ibm",
-        "isic:5w5s/linear@ibm",
-    ]
+def of_python(values: dict[str, Any], folder: Path) -> EvaluationOptions:
+    return EvaluationOptions.read({"model": MODEL, **values})
 
 
-def test_an_option_of_specs_is_told_from_the_choice_of_tasks() -> None:
-    assert not EvaluationOptions.read(tasks=["eurosat"], kinds=["probe"]).names_specs
-    for values in ({"seed": 1}, {"n_query": 5}, {"crop": 0.9}, {"shots": [1]}, {"limit": 3}):
-        assert EvaluationOptions.read(tasks=["eurosat"], **values).names_specs
+def of_command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> EvaluationOptions:
+    """Return what `fsbench benchmark` passes to `fsbench.evaluate`."""
+    calls: list[dict[str, Any]] = []
+
+    def record(**values: Any) -> None:
+        calls.append(values)
+        raise UsageError("recorded")
+
+    monkeypatch.setattr(fsbench, "evaluate", record, raising=False)
+    result = CliRunner().invoke(build(["benchmark"]), ["benchmark", "-m", MODEL, *arguments])
+    if not calls:
+        raise result.exception or AssertionError(result.output)
+    return EvaluationOptions.read(calls[0])
+
+
+def of_words(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> EvaluationOptions:
+    words: list[str] = []
+    for name, value in values.items():
+        flag = f"--{name.replace('_', '-')}"
+        texts = value if isinstance(value, list) else [value]
+        words += [flag] if value is True else [w for text in texts for w in (flag, str(text))]
+    return of_command(words, monkeypatch)
+
+
+def of_config(
+    values: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> EvaluationOptions:
+    path = folder / "config.json"
+    path.write_text(json.dumps(values))
+    return of_command(["-C", str(path)], monkeypatch)
+
+
+def of_sweep(values: dict[str, Any], folder: Path) -> TaskOptions:
+    path = folder / "sweep.json"
+    tasks = {} if values.keys() & {"task", "tasks"} else {"tasks": ["toy"]}
+    blocks = {"backbones": [{"model": "a"}], "evaluate": [{**tasks, **values}]}
+    path.write_text(json.dumps(blocks))
+    return read_sweep_file(path).evaluate[0]
+
+
+GIVEN: dict[str, Any] = {
+    "tasks": "toy_scan,toy_tiles",
+    "shots": "1,5",
+    "way": 3,
+    "n_query": 7,
+    "protocol": "startup",
+    "episodes": 20,
+    "seed": 4,
+    "limit": 3,
+    "heads": ["ridge", "affine"],
+    "adapt": "centroid",
+    "set": ["probe.views=2"],
+    "bn_mode": "train",
+    "input_size": 64,
+    "interpolation": "lanczos",
+    "crop": 0.875,
+    "n_shot": [1, 5],
+    "n_way": 4,
+    "n_tasks": 5,
+    "task": "toy_scan",
+    "name": "n",
+    "arch": "resnet18",
+    "random_init": 3,
+    "pool": "max",
+    "layers": "last4",
+    "features": "head",
+    "mean": "0.5,0.5,0.5",
+    "std": "imagenet",
+    "data": ["a", "chestx=b"],
+    "cache": "c",
+    "device": "cpu",
+    "threads": 2,
+    "batch_size": 8,
+    "workers": 0,
+    "output": "o",
+    "overwrite": True,
+    "yes": True,
+    "spec": ["s.json"],
+    "shard": "1/2",
+}
+"""A value of every option, also by its other names."""
+
+
+def test_every_option_has_a_value_here() -> None:
+    python_only = {"kinds", "progress", "model"}
+    assert {EvaluationOptions.names()[name] for name in GIVEN} | python_only == set(
+        EvaluationOptions.declared()
+    )
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_all_entrances_read_an_option_alike(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {name: GIVEN[name]}
+    expected = of_python({"output": "results", **values}, tmp_path)
+    assert of_words(values, monkeypatch) == expected
+    assert of_config(values, tmp_path, monkeypatch) == expected
+    option = EvaluationOptions.names()[name]
+    assert getattr(expected, option) != EvaluationOptions(MODEL, output=Path("results"))
+    if option in TaskOptions.declared():
+        block = of_sweep(values, tmp_path)
+        assert getattr(block, option) == getattr(expected, option)
 
 
 REFUSED: tuple[tuple[str, Any, str], ...] = (
@@ -46,34 +141,116 @@ REFUSED: tuple[tuple[str, Any, str], ...] = (
     ("input_size", "big", "input size 'big'\n  fix: write pixels in 8..1024, auto or native"),
     ("crop", 0.2, "crop '0.2'\n  fix: write a fraction in 0.5..1, e.g. 0.875"),
     ("episodes", 0, "episodes '0'\n  fix: Input should be greater than or equal to 1"),
+    ("episodes", 2.7, "episodes '2.7'\n  fix: Input should be a valid integer"),
     ("n_query", 1001, "n query '1001'\n  fix: Input should be less than or equal to 1000"),
     ("seed", -1, "seed '-1'\n  fix: Input should be greater than or equal to 0"),
     ("limit", 0, "limit '0'\n  fix: Input should be greater than or equal to 1"),
+    ("shots", "1,x", "shots 'x'\n  fix: Input should be a valid integer"),
+    ("shards", "0/2", "'shards'\n  fix: did you mean 'shard'"),
+    ("shots", [0], "shots '0'\n  fix: Input should be greater than or equal to 1"),
 )
 
 
+def refusal(read: Callable[[], object]) -> str:
+    with pytest.raises(UsageError) as error:
+        read()
+    return str(error.value)
+
+
 @pytest.mark.parametrize(("name", "value", "message"), REFUSED)
-def test_a_value_that_does_not_fit_is_answered_by_what_does(
-    name: str, value: Any, message: str
+def test_all_entrances_refuse_a_value_in_the_same_words(
+    name: str, value: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError) as error:
-        fsbench.evaluate("fsbench/toy_resnet", "toy_tiles", **{name: value})
+        fsbench.evaluate(MODEL, "toy_tiles", **{name: value})
     assert message in str(error.value)
-    assert isinstance(error.value, UnknownName) == message.startswith("unknown")
+    assert isinstance(error.value, UnknownName) == ("unknown" in str(error.value))
+    assert message in refusal(lambda: of_config({name: value}, tmp_path, monkeypatch))
+    if name in TaskOptions.declared():
+        assert message in refusal(lambda: of_sweep({name: value}, tmp_path))
+    if name in EvaluationOptions.declared():
+        assert message in refusal(lambda: of_words({name: value}, monkeypatch))
 
 
-@pytest.mark.parametrize(("name", "value", "message"), REFUSED)
-def test_files_are_checked_as_python_is(
-    name: str, value: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sweep = {"backbones": [{"model": "a"}], "evaluate": [{"tasks": ["toy"], name: value}]}
-    path = tmp_path / "sweep.json"
-    path.write_text(json.dumps(sweep))
-    with pytest.raises(UsageError, match=f"evaluate.0.{name}"):
-        read_sweep_file(path)
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({name: value}))
-    with pytest.raises(SystemExit) as ended:
-        run(["episodic", "-m", "fsbench/toy_resnet", "-t", "toy_tiles", "-C", str(config)])
-    assert ended.value.code == 2
-    assert re.search(name.replace("_", "[ _]"), capsys.readouterr().err)
+@pytest.mark.parametrize("kind", [[5], 5, "5", (5,), np.array([5]), np.int64(5), 5.0, "5,"])
+def test_shots_of_any_kind_are_whole_numbers(kind: Any) -> None:
+    assert TaskOptions.read({"shots": kind}).shots == (5,)
+
+
+def test_numbers_of_other_libraries_and_whole_floats_are_read() -> None:
+    values = {"episodes": 5.0, "seed": np.int64(3), "crop": "0.875", "input_size": "84"}
+    options = TaskOptions.read(values)
+    assert (options.episodes, options.seed, options.input_size) == (5, 3, 84)
+    request = build_request(replace(options, tasks="toy_scan:probe"))
+    assert request.spec(request.tasks[0], None).image.resize_factor == 1 / 0.875
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("model", "timm/a,timm/b", ("timm/a", "timm/b")),
+        ("model", "ck/lr=0.1,seed=2/m.pth@resnet18", ("ck/lr=0.1,seed=2/m.pth@resnet18",)),
+        ("model", "run:a,b c/d,timm/e, run:f", ("run:a,b c/d", "timm/e", "run:f")),
+        ("tasks", "folder:a,b/c=1:5w1s,eurosat:probe", ("folder:a,b/c=1:5w1s", "eurosat:probe")),
+        ("tasks", "eurosat,isicc", ("eurosat", "isicc")),
+        ("tasks", "folder:a,cdfsl,hf-hub:o/n", ("folder:a", "cdfsl", "hf-hub:o/n")),
+        ("heads", "ridge,py:a,b/c.py:f,linear", ("ridge", "py:a,b/c.py:f", "linear")),
+        ("data", "/x,y/z,eurosat=/q,r", ("/x,y/z", "eurosat=/q,r")),
+        ("set", "a.b=1,2", ("a.b=1,2",)),
+        ("tasks", TaskId("isic", probe="probe"), (TaskId("isic", probe="probe"),)),
+    ],
+)
+def test_a_comma_within_a_path_separates_nothing(name: str, text: Any, expected: Any) -> None:
+    assert getattr(EvaluationOptions.read({"model": MODEL, name: text}), name) == expected
+
+
+def test_paths_are_expanded_by_one_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("PLACE", "/there")
+    assert expand_path("~/a") == expand_path("$HOME/a") == Path("/home/me/a")
+    texts = ("run:~/a", "folder:$PLACE/a:5w1s", "eurosat=~/b", "a~b", "x.pth@resnet18")
+    assert [*map(expand_reference, texts)] == [
+        *("run:/home/me/a", "folder:/there/a:5w1s", "eurosat=/home/me/b", "a~b", "x.pth@resnet18")
+    ]
+    values = {"model": "~/m.pth", "output": "~/o", "cache": Path("~/c"), "spec": "${PLACE}/s:t"}
+    options = EvaluationOptions.read(values)
+    assert (options.model, options.output) == (("/home/me/m.pth",), Path("/home/me/o"))
+    assert (options.cache, options.spec) == (Path("/home/me/c"), (Path("/there/s:t"),))
+
+
+def test_a_complete_task_is_taken_as_it_is() -> None:
+    task = TaskId.parse("eurosat:5w1s/linear@ibm")
+    options = TaskOptions.read({"tasks": [task, "isic"], "kinds": "episodic", "shots": 5})
+    tasks = [str(task) for task in build_request(options).tasks]
+    assert tasks == ["eurosat:5w1s/linear@ibm", "isic:5w5s/linear@ibm"]
+
+
+def test_an_option_of_specs_is_told_from_the_choice_of_tasks() -> None:
+    assert not TaskOptions.read({"tasks": ["eurosat"], "kinds": ["probe"]}).states_specs
+    for values in ({"seed": 1}, {"n_query": 5}, {"crop": 0.9}, {"shots": [1]}, {"limit": 3}):
+        assert TaskOptions.read({"tasks": ["eurosat"], **values}).states_specs
+
+
+def test_words_are_those_of_the_specs() -> None:
+    kinds = TaskOptions.types()
+    assert get_args(kinds["interpolation"]) == get_args(specs.Interpolation)
+    assert get_args(kinds["bn_mode"]) == get_args(specs.BnMode)
+    assert kinds["kinds"] == Sequence[Kind]
+
+
+def test_help_has_an_example_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["episodic", "--help"])
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    panels = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert panels == sorted(panels)
+    assert "Example: fsbench episodic" in shown
+
+
+def test_python_has_the_options_as_its_signature_and_in_its_docstring() -> None:
+    import inspect
+
+    assert set(inspect.signature(fsbench.evaluate).parameters) == set(EvaluationOptions.declared())
+    for name in EvaluationOptions.declared():
+        assert f"\n    {name}\n" in (fsbench.evaluate.__doc__ or "")

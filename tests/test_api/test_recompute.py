@@ -16,15 +16,10 @@ from support import site as fakes_site
 from support.fakes import DECLARATION
 from support.forged import forge
 
+from fsbench.api.options import TaskOptions
 from fsbench.api.pretrain import read_recipe
 from fsbench.api.recompute import EnvironmentCommands, evaluations, recipe_of, recompute
-from fsbench.api.request import (
-    EvaluationRequest,
-    parse_head_settings,
-    parse_probe_settings,
-    parse_tasks,
-    request_of_specs,
-)
+from fsbench.api.request import build_request, request_of_specs
 from fsbench.api.submit import submit
 from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
@@ -58,12 +53,8 @@ SETTINGS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
 
 
 def spec_of(task: str, settings: tuple[str, ...], fields: dict[str, Any]) -> Spec:
-    request = EvaluationRequest(
-        parse_tasks([task]),
-        settings=parse_head_settings(settings),
-        probing=parse_probe_settings(settings),
-        **{"input_size": 32, **fields},
-    )
+    values = {"tasks": task, "set": list(settings), "input_size": 32, **fields}
+    request = build_request(TaskOptions.read(values))
     return request.spec(request.tasks[0], 32)
 
 

@@ -17,7 +17,7 @@ OPTIONS = {"random_init": 0, "progress": False}
 def test_the_spec_of_a_result_gives_the_same_result(tmp_path: Path, task: str) -> None:
     settings = ["ridge.lam=3"] if "ridge" in task else ["probe.schedule=constant"]
     first = fsbench.evaluate(
-        MODEL, task, input_size=32, limit=7, seed=3, settings=settings, **OPTIONS
+        MODEL, task, input_size=32, limit=7, seed=3, set=settings, **OPTIONS
     ).save(tmp_path)
     again = fsbench.evaluate(MODEL, spec=first.paths[0], **OPTIONS)
     assert again[0].spec == first[0].spec

@@ -12,9 +12,9 @@ from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.api.evaluate import TargetSets, run_request
-from fsbench.api.machine import Machine
+from fsbench.api.options import Machine, TaskOptions
 from fsbench.api.recompute import recompute
-from fsbench.api.request import EvaluationRequest, Models, parse_tasks
+from fsbench.api.request import Models, build_request
 from fsbench.api.submit import submit
 from fsbench.api.verify import Check, verify
 from fsbench.cli.main import run
@@ -35,7 +35,7 @@ CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a board of one honest entry and the features that it needs."""
     root = tmp_path_factory.mktemp("made")
-    request = EvaluationRequest(parse_tasks(TASKS), input_size=32, episodes=40)
+    request = build_request(TaskOptions(TASKS, input_size=32, episodes=40))
     machine = Machine(threads=1, cache=root / "cache")
     run_request(MODEL, request, output=root / "results", machine=machine)
     submit(root / "results", root / "board", DECLARATION)
@@ -74,7 +74,7 @@ def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> Non
 
 def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:
     """Features depend on it, so it is part of the environment; other results do not mention it."""
-    request = EvaluationRequest(parse_tasks(TASKS[1:]), input_size=32, episodes=4)
+    request = build_request(TaskOptions(TASKS[1:], input_size=32, episodes=4))
     machine = Machine(threads=1, cache=made / "cache", batch_size=7)
     run_request(MODEL, request, output=tmp_path / "results", machine=machine)
     submit(tmp_path / "results", tmp_path / "board", DECLARATION)

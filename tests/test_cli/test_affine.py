@@ -35,7 +35,7 @@ def test_columns_from_the_run_to_the_board(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out, board = str(tmp_path / "results"), str(tmp_path / "board")
-    cells = (*NET, "-t", "toy_scan", "--shots", "1", "--adapt", "linear,affine", "--episodes", "2")
+    cells = (*NET, "-t", "toy_scan", "--shots", "1", "--heads", "linear,affine", "--episodes", "2")
     assert call("episodic", *cells, "-o", out) == 0
     said = capfd.readouterr()
     columns = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/linear@ibm 16px"]
@@ -97,7 +97,7 @@ def test_it_never_runs_unasked_and_needs_no_features(
 ) -> None:
     cache = tmp_path / "cache"
     task = ("-t", "toy_scan", "--shots", "1", "--limit", "2", "--cache", str(cache))
-    assert call("episodic", *NET, *task, "--adapt", "affine", "-o", str(tmp_path / "a")) == 0
+    assert call("episodic", *NET, *task, "--heads", "affine", "-o", str(tmp_path / "a")) == 0
     assert not (cache / "features").exists()
     assert call("benchmark", *NET, *task, "-o", str(tmp_path / "b")) == 0
     assert not any("affine" in column for column in results(tmp_path / "b"))
@@ -121,7 +121,7 @@ def test_more_than_an_hour_wants_yes(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((*CELL, "--adapt", "affine"), 2, "say the same part"),
+        ((*CELL, "--heads", "affine"), 2, "say the same part"),
         ((*CELL, "--bn-mode", "trian"), 2, "did you mean 'train'"),
         ((*NET, "-t", "toy_scan:5w1s", "--bn-mode", "train"), 2, "without affine tuning"),
         ((*CONTROL, "fsbench/cnn", "--input-size", "native", *CELL[-2:]), 2, "no normalization"),

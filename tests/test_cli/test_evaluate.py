@@ -117,8 +117,8 @@ def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(tmp_path: Pa
         (("-m", "fsbench/toy_resnet", "-t", "toy_scan:5w1s"), 2, "--random-init"),
         ((*CONTROL, "-t", "toy_skan"), 2, "did you mean 'toy_scan'"),
         ((*CONTROL, "-t", "toy_scan:5w1s", "--shots", "1"), 2, "--shots"),
-        ((*CONTROL, "-t", "toy_scan", "--shots", "one"), 2, "--shots"),
-        ((*CONTROL, "-t", "toy_scan", "--adapt", "affin"), 2, "linear"),
+        ((*CONTROL, "-t", "toy_scan", "--shots", "one"), 2, "shots 'one'"),
+        ((*CONTROL, "-t", "toy_scan", "--heads", "affin"), 2, "linear"),
         ((*CONTROL, "-t", "toy_scan", "--shard", "2/2"), 2, "i/n"),
         ((*CONTROL, "-t", "toy_scan", "--input-size", "big"), 2, "native"),
         ((*CONTROL, "-t", "toy_scan:5w500s"), 3, "500"),
@@ -150,7 +150,7 @@ def test_a_spec_file_gives_the_same_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, again = tmp_path / "first", tmp_path / "again"
-    task = ("-t", "toy_scan:5w1s", "--adapt", "ridge", "--set", "ridge.lam=2", "--seed", "4")
+    task = ("-t", "toy_scan:5w1s", "--heads", "ridge", "--set", "ridge.lam=2", "--seed", "4")
     assert call("episodic", *CONTROL, *task, "--limit", "6", "-o", str(first)) == 0
     task = f"{first}:toy_scan:5w1s"
     model = ("-m", "fsbench/toy_resnet", "--random-init", "0")

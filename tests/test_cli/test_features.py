@@ -12,7 +12,7 @@ from support.fakes import DECLARATION
 from support.reading import read
 
 import fsbench
-from fsbench.api.machine import Machine
+from fsbench.api.options import Machine
 from fsbench.api.recompute import recompute
 from fsbench.api.request import Models
 from fsbench.api.submit import submit

@@ -21,7 +21,7 @@ def test_all_heads_meet_the_same_episodes_in_one_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heads = "linear,centroid,ridge,soft_kmeans"
-    task = ("-t", "toy_scan:5w5s", "--adapt", heads, "--episodes", "3")
+    task = ("-t", "toy_scan:5w5s", "--heads", heads, "--episodes", "3")
     out = tmp_path / "results"
     assert call("episodic", *NET, *task, "-o", str(out)) == 0
     shown = capsys.readouterr()
@@ -60,17 +60,17 @@ def test_ls_heads_tells_the_transductive_ones(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--adapt", "rigde"), "did you mean 'ridge'"),
-        (("--adapt", "ridge", "--set", "ridge.lam"), "HEAD.SETTING=VALUE"),
-        (("--adapt", "ridge", "--set", "lam=1"), "HEAD.SETTING=VALUE"),
-        (("--adapt", "ridge", "--set", "ridge.lamb=1"), "did you mean 'lam'"),
-        (("--adapt", "ridge", "--set", "ridge.lam=-1"), "greater than 0"),
-        (("--adapt", "ridge", "--set", "ridge.transductive=true"), "transductive is false"),
-        (("--adapt", "ridge", "--set", "ridge.lam=1", "--set", "ridge.lam=2"), "set twice"),
-        (("--adapt", "ridge", "--set", "knn.k=1"), "add --adapt knn"),
-        (("--adapt", "linear", "--set", "linear.lr=1"), "trained as published"),
-        (("--adapt", "ridge", "--set", "rigde.lam=1"), "did you mean 'ridge'"),
-        (("--adapt", "ridge", "--bn-mode", "train"), "--adapt affine"),
+        (("--heads", "rigde"), "did you mean 'ridge'"),
+        (("--heads", "ridge", "--set", "ridge.lam"), "HEAD.SETTING=VALUE"),
+        (("--heads", "ridge", "--set", "lam=1"), "HEAD.SETTING=VALUE"),
+        (("--heads", "ridge", "--set", "ridge.lamb=1"), "did you mean 'lam'"),
+        (("--heads", "ridge", "--set", "ridge.lam=-1"), "greater than 0"),
+        (("--heads", "ridge", "--set", "ridge.transductive=true"), "transductive is false"),
+        (("--heads", "ridge", "--set", "ridge.lam=1", "--set", "ridge.lam=2"), "set twice"),
+        (("--heads", "ridge", "--set", "knn.k=1"), "add --heads knn"),
+        (("--heads", "linear", "--set", "linear.lr=1"), "trained as published"),
+        (("--heads", "ridge", "--set", "rigde.lam=1"), "did you mean 'ridge'"),
+        (("--heads", "ridge", "--bn-mode", "train"), "--heads affine"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_work(

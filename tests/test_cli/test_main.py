@@ -87,7 +87,7 @@ def small_app() -> typer.Typer:
         batch_size: options.BatchSize = None,
         config: options.Config = None,
     ) -> None:
-        typer.echo(f"{options.split(tasks)} {batch_size}")
+        typer.echo(f"{options.split(tasks, 'tasks')} {batch_size}")
 
     return app
 

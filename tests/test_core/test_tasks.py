@@ -16,7 +16,6 @@ from fsbench.core.tasks import (
     Options,
     TaskId,
     TaskPattern,
-    integers,
     resolve,
     strip_digest,
     user_data_name,
@@ -48,7 +47,7 @@ def ids(*texts: str, options: Options = EPISODIC) -> list[str]:
 
 
 ALL, ONE = Options(), Options(shots=(1,))
-STATED = Options(kinds=("episodic",), shots=(1, 2), way=3, adapt=("linear",), protocol="startup")
+STATED = Options(kinds=("episodic",), shots=(1, 2), way=3, heads=("linear",), protocol="startup")
 RESOLVED: list[tuple[str, Options, list[str]]] = [
     ("eurosat", EPISODIC, [f"eurosat:5w{k}s/linear@ibm" for k in DEFAULT_SHOTS]),
     ("eurosat", ONE, ["eurosat:probe", "eurosat:5w1s/linear@ibm"]),
@@ -156,7 +155,7 @@ def test_two_folders_of_one_name_have_two_names_and_one_stream() -> None:
     [
         ("isic:5w1s", {"shots": (1,)}, "--shots"),
         ("isic:5w1s", {"way": 5}, "--way"),
-        ("isic/linear", {"adapt": ("linear",)}, "--adapt"),
+        ("isic/linear", {"heads": ("linear",)}, "--heads"),
         ("isic@ibm", {"protocol": "ibm"}, "--protocol"),
         ("folder:/a:5w1s", {"shots": (1,)}, "--shots"),
     ],
@@ -212,12 +211,6 @@ def test_a_task_of_another_kind_than_the_command_runs_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         tasks(text, options=options)
-
-
-def test_integers() -> None:
-    assert integers(["1,5", "20"], "--shots") == (1, 5, 20)
-    with pytest.raises(UsageError, match="--shots 'x' is no whole number"):
-        integers(["1,x"], "--shots")
 
 
 DATASETS = st.one_of(

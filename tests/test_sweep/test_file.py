@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fsbench.api.request import build_request
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.file import read_sweep_file
@@ -35,7 +36,7 @@ def test_what_is_declared_and_what_is_not(tmp_path: Path) -> None:
         ("pretrian: []", "pretrain"),
         ("pretrain: [{recipes: [toy/seal], seed: [0]}]", "seeds"),
         ("backbones: [{modle: timm/resnet18}]", "model"),
-        ("backbones: [{model: a}]\nevaluate: [{task: [toy]}]", "tasks"),
+        ("backbones: [{model: a}]\nevaluate: [{tasks: [toy], shotz: [1]}]", "shots"),
         ("backbones: [{model: a}]\nsubmit: {licence: MIT}", "license"),
     ],
 )
@@ -81,7 +82,7 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     plain, chosen = (load_given(block) for block in file.backbones)
     assert plain.identity != chosen.identity
     assert chosen.label == "fsbench-toy_resnet-random0-max-layer2"
-    request = file.evaluate[0].request()
+    request = build_request(file.evaluate[0])
     (task,) = [task for task in request.tasks if not task.probe]
     assert request.spec(task, plain.native, plain.evaluation_size).image.input_size == 32
     recipe = load_recipe("paper/seal")

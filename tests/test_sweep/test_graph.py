@@ -54,7 +54,7 @@ def test_hand_count(tmp_path: Path) -> None:
 def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
     data = sweep(tmp_path, methods=("seal",))
     target = data["evaluate"][0]["tasks"][0].rpartition(":")[0]
-    linear = {"tasks": [target], "shots": [1, 2], "adapt": ["linear", "ridge"], "episodes": 4}
+    linear = {"tasks": [target], "shots": [1, 2], "heads": ["linear", "ridge"], "episodes": 4}
     affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
     jobs = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
     tasks = [job.tasks for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
