@@ -303,7 +303,7 @@ def draw_columns(
     from matplotlib.colors import LinearSegmentedColormap, SymLogNorm
 
     gains = {
-        (i, j): mark_gain(row, score.gains[control])
+        (i, j): score.gains[control]
         for i, row in enumerate(rows)
         for j, column in enumerate(board.columns)
         if (score := row.cells.get(column)) and control in score.gains
@@ -316,11 +316,11 @@ def draw_columns(
     figure = plotting.create_figure(max(WIDTH, 180 + 33 * len(heads)), height, title)
     axes = figure.add_subplot()
     values = np.full((len(rows), len(heads)), math.nan)
-    for (i, j), mark in gains.items():
-        values[i, j] = mark.value
-        weight = "bold" if abs(mark.value) > (mark.half or math.inf) else "normal"
+    for (i, j), gain in gains.items():
+        values[i, j] = 100 * gain.gap
+        weight = "bold" if gain.ci95 is not None and abs(gain.gap) > gain.ci95 else "normal"
         look: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
-        axes.text(j + 0.5, i + 0.5, f"{mark.value:+.1f}", **look)
+        axes.text(j + 0.5, i + 0.5, f"{100 * gain.gap:+.1f}", **look)
     largest = float(np.nanmax(abs(values))) or 1.0
     colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
     norm = SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest)

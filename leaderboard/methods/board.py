@@ -1,6 +1,6 @@
 """The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -47,25 +47,12 @@ def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodB
 
 def build_from_table(table: BoardTable) -> tuple[MethodBoard, ...]:
     """Build a method board per network and part of a source; at least one."""
-    rows = {row: make_runs(table, names) for row, names in table.members.items()}
-    rows = {row: runs for row, runs in rows.items() if runs}
-    own_controls = {row: make_runs(table, names) for row, names in table.own_controls.items()}
-    self_reported = {row for row in rows if list_self_reported(table, row)}
-    track, boards = table.label, []
+    rows = {row: runs for row, names in table.members.items() if (runs := make_runs(table, names))}
     parts = split_conditions({row: runs[0].facts for row, runs in rows.items()})
-    for label, entries in parts.items():
-        board = build_method_board(
-            table.name,
-            table.ranking.columns,
-            {entry: rows[entry] for entry in entries},
-            table.controls,
-            own_controls,
-            table.pooled,
-            self_reported,
-        )
-        shown = ", ".join(filter(None, (track, label)))
-        boards.append(board.model_copy(update={"track": shown}))
-    return tuple(boards)
+    return tuple(
+        build_method_board(table, part, {entry: rows[entry] for entry in entries})
+        for part, entries in parts.items()
+    )
 
 
 def make_runs(table: BoardTable, names: Iterable[str]) -> list[MethodRun]:
@@ -102,45 +89,37 @@ def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[s
 
 
 def build_method_board(
-    name: str,
-    columns: Sequence[str],
-    rows: Mapping[str, Sequence[MethodRun]],
-    controls: Collection[str] = (),
-    own_controls: Mapping[str, Sequence[MethodRun]] | None = None,
-    pooled: Collection[str] | None = None,
-    self_reported: Collection[str] = (),
+    table: BoardTable, part: str, rows: Mapping[str, Sequence[MethodRun]]
 ) -> MethodBoard:
-    """Build the record from the runs of the entries.
-
-    controls: entries that the board names; own_controls: entry -> the controls that it takes along;
-    pooled: entries whose spread between seeds is pooled, all by default; self_reported: entries
-    with a result that no signed badge covers.
-    """
-    groups, left_out = group_rows(rows, own_controls or {})
+    """Build the record from the runs of some entries of a table. part: what tells them apart."""
+    own_controls = {row: make_runs(table, table.own_controls.get(row, ())) for row in rows}
+    groups, left_out = group_rows(rows, own_controls)
     by_entry = {group.entry: group for group in groups}
-    named = [by_entry[entry] for entry in controls if entry in by_entry]
+    named = [by_entry[entry] for entry in table.controls if entry in by_entry]
     matches = {group.name: match_controls(group, named) for group in groups}
-    spread = [g for g in groups if g.training and (pooled is None or g.entry in pooled)]
+    spread = [group for group in groups if group.training and group.entry in table.pooled]
+    columns = table.ranking.columns
     parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
     gains = {
-        part: compute_gains(groups, matches, of, pool_seed_variance(spread, of))
-        for part, of in parts.items()
+        key: compute_gains(groups, matches, of, pool_seed_variance(spread, of))
+        for key, of in parts.items()
     }
     on_source = compute_in_domain_gains(groups, matches)
     built = [
         build_row(
             group,
             matches[group.name],
-            {part: score_group(group, of, gains[part]) for part, of in parts.items()},
+            {key: score_group(group, of, gains[key]) for key, of in parts.items()},
             on_source.get(group.name),
-            group.entry in self_reported,
+            bool(list_self_reported(table, group.entry)),
         )
         for group in groups
     ]
     built.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
     return MethodBoard(
-        board=name,
-        columns=tuple(columns),
+        board=table.name,
+        track=", ".join(filter(None, (table.label, part))),
+        columns=columns,
         alpha=ALPHA,
         rows=tuple(row.model_copy(update={"front": find_front(row, built)}) for row in built),
         left_out=left_out,

@@ -21,7 +21,6 @@ from leaderboard.methods.tables import (
     list_left_out,
     list_missing_controls,
 )
-from leaderboard.published import PublishedEntry
 from leaderboard.ranking.rank_intervals import bootstrap_ranks
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.record import BoardFile
@@ -58,17 +57,11 @@ HEX = 12
 """Hexadecimal digits shown of a hash; the files of the board have all 64."""
 DOWNLOADS = {"csv": "csv", "json": "json", "latex": "tex"}
 """Format -> suffix of the file."""
-BACKBONE_FIELDS = (
-    "ref", "source", "architecture", "features", "feature_dim", "preprocessing", "n_parameters",
-    "weights_hash", "recipe", "steps", "random_init", "source_accuracy",
-)  # fmt: skip
 PROVENANCE_FIELDS = {
     "device", "platform", "cpu_capability", "python", "fsbench", "git_commit", "threads",
     "packages",
 }  # fmt: skip
 PROBE_WORDS = {"probe": "linear probe", "knn": "k-nearest-neighbour probe"}
-UNSHOWN = {"cells", "controls", "missing", "source_gain", "front", "recipe", "schedule"}
-"""Fields of a method's record that the page does not show."""
 Badges = Mapping[str, Verification]
 """Verification by name of the entry and of its networks."""
 
@@ -201,7 +194,7 @@ def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> Json
         "data": describe_data(table),
         "kinds": [[kind, KINDS[kind]] for kind in list_compared_kinds(board)],
         "rows": [
-            row.model_dump(mode="json", exclude=UNSHOWN) | {"baseline": row.name in baselines}
+            row.model_dump(mode="json", exclude={"cells"}) | {"baseline": row.name in baselines}
             for row in board.rows
         ],
         "notes": [*list_missing_controls(board), *list_left_out(board)],
@@ -226,7 +219,8 @@ def build_network_data(entry: BoardEntry, network: Network) -> JsonObject:
     provenances = [loaded.result.provenance for loaded in network.cells]
     return {
         **declaration_of(entry).model_dump(mode="json", exclude={"name"}),
-        **{name: getattr(backbone, name) for name in BACKBONE_FIELDS},
+        **backbone.model_dump(mode="json", exclude={"training", "pretraining_data"}),
+        "preprocessing": backbone.preprocessing,
         "feature_choices": ", ".join(backbone.feature_spec.words) or None,
         "images": drop_repeats([str(loaded.result.spec.image) for loaded in network.cells]),
         "entry": entry.name,
@@ -257,7 +251,7 @@ def build_table_data(
     frames = [make_frame(table)]
     files = {suffix: FORMATS.load(name)(frames) for name, suffix in DOWNLOADS.items()}
     return {
-        "title": table.track.label if table.track else table.name,
+        "title": table.label or table.name,
         "finding": describe_finding(table, methods),
         "data": describe_data(table),
         "coverage": " ".join(describe_coverage(table)),
@@ -270,7 +264,7 @@ def build_table_data(
         "paired": len(compared),
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(table.contenders, names, columns)),
-        "published": [build_published_data(entry) for entry in table.published],
+        "published": [entry.model_dump(mode="json") for entry in table.published],
         "panels": pack_json(draw_track(table)),
         "downloads": pack_json(files),
     }
@@ -357,11 +351,3 @@ def build_score_data(
     }
     score = entry.scores[column]
     return [score.mean, score.ci95, score.n, *([notes] if any(notes.values()) else [])]
-
-
-def build_published_data(entry: PublishedEntry) -> JsonObject:
-    """Return a published entry with its numbers."""
-    return {
-        **entry.model_dump(include={"name", "method", "source", "link", "backbone", "protocol"}),
-        "cells": [[c.task, c.mean, c.ci95, c.table, c.note, c.spread] for c in entry.cells],
-    }

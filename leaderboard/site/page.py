@@ -7,7 +7,6 @@ form or inline handler, so a hostile name is shown as text.
 import base64
 import hashlib
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +20,7 @@ from leaderboard.store import Board
 from leaderboard.tables import rank_tracks
 
 CSS = ("base", "frame", "table", "entry", "charts", "print", "scale")
-JS = (
-    "dom",
-    "numbers",
-    "data",
-    "pairs",
-    "charts",
-    "columns",
-    "table",
-    "controls",
-    "published",
-    "entry",
-    "compare",
-    "panels",
-    "methods",
-    "main",
-)
-"""Scripts in the order of the page; they share one scope."""
+"""Style sheets in the order of the page."""
 INDEX = "index.html"
 MAX_ROWS = 500
 """Maximum rows of the table for readers without scripts."""
@@ -53,9 +36,10 @@ def render_page(data: dict[str, Any]) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string((home / "page.html.j2").read_text(encoding="utf8"))
-    scripts = [(home / "js" / f"{name}.js").read_text(encoding="utf8") for name in JS]
-    script = '\n"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
-    style = join_styles(home)
+    style = "\n" + "".join((home / "css" / f"{name}.css").read_text("utf8") for name in CSS)
+    scripts = sorted((home / "js").iterdir(), key=lambda file: (file.name == "main.js", file.name))
+    parts = "\n".join(file.read_text(encoding="utf8") for file in scripts)
+    script = f'\n"use strict";\n(() => {{\n{parts}}})();\n'  # they share one scope, main.js runs
     # only these two texts are allowed
     policy = (
         f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
@@ -69,12 +53,6 @@ def render_page(data: dict[str, Any]) -> str:
         script=Markup(script),
         json=Markup(embed_json(data)),
     )
-
-
-def join_styles(home: Traversable) -> str:
-    """Return all style sheets."""
-    sheets = [(home / "css" / f"{name}.css").read_text(encoding="utf8") for name in CSS]
-    return f"\n{''.join(sheets)}"
 
 
 def hash_source(text: str) -> str:
@@ -91,13 +69,13 @@ def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
     opened = Board.open(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    with paused_collection():
-        text = build_page(opened, report)
+    text = build_page(opened, report)
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX
 
 
+@paused_collection()
 def build_page(board: Board, report: Reporter) -> str:
     """Return the HTML of a board; its entries are freed before garbage is looked for again."""
     entries = board.entries(report)

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,6 @@ KINDS: dict[ControlKind, str] = {
     "other_schedule": "plain training under the other schedule",
     "random_init": "the network before training",
 }
-LAST: ControlKind = "random_init"
-"""The control of a heat map where there is no other."""
 PanelRecord = dict[str, Any]
 """Title, note and figure of a panel, as the page stores them."""
 
@@ -49,11 +47,6 @@ def make_panel(title: str, note: str, figure: "Figure", whole: bool = False) -> 
     return {"title": title, "note": note, "whole": whole, "svg": svg}
 
 
-def note_best(drawn: Collection[object], entries: Collection[object]) -> str:
-    """Return a sentence where not all are drawn."""
-    return f" The best {len(drawn)} of {len(entries)}." if len(drawn) < len(entries) else ""
-
-
 def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
     """Yield gains of each method over its controls, by column: a map for each kind of control.
 
@@ -63,12 +56,13 @@ def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
         kind: [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
         for kind in KINDS
     }
-    drawn = [kind for kind in KINDS if rows_by_kind[kind]]
-    for kind in [kind for kind in drawn if kind != LAST] or drawn:
-        rows, words = rows_by_kind[kind], KINDS[kind]
+    if rows_by_kind["normal"] or rows_by_kind["other_schedule"]:
+        del rows_by_kind["random_init"]
+    for kind, rows in rows_by_kind.items():
         if figure := draw_columns(board, rows[:MOST], kind, ""):
-            note = f"Methods by columns, in points over {words}." + note_best(rows[:MOST], rows)
-            yield make_panel(f"Gain over {words}", note, figure, whole=True)
+            note = f"Methods by columns, in points over {KINDS[kind]}."
+            note += f" The best {MOST} of {len(rows)}." if len(rows) > MOST else ""
+            yield make_panel(f"Gain over {KINDS[kind]}", note, figure, whole=True)
 
 
 def draw_costs(board: MethodBoard) -> Iterator[PanelRecord]:

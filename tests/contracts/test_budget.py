@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 26_445,
     "pretrain": 7_002,
     "protocols": 3_896,
-    "leaderboard": 9_153,
+    "leaderboard": 9_090,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -16,7 +16,9 @@ from leaderboard.methods.record import MethodBoard
 from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.tiers import Ranking
 from leaderboard.store import Board
+from leaderboard.tables import BoardTable
 
 COSTS: dict[str, Any] = {
     "source_fingerprint": "f" * 64,
@@ -90,11 +92,22 @@ def groups(*entries: BackboneFacts | Sequence[BackboneFacts]) -> tuple[SeedGroup
 
 def build_board(columns: Sequence[str], runs: Sequence[MethodRun]) -> MethodBoard:
     """The board of these runs, the seeds of each recipe as an entry; it names all as controls."""
-    rows: dict[str, list[MethodRun]] = {}
+    by_recipe: dict[str, list[MethodRun]] = {}
     for one in runs:
-        rows.setdefault(one.row, []).append(one)
-    entries = {seeds[0].entry: seeds for seeds in rows.values()}
-    return build_method_board("b", columns, entries, [*entries])
+        by_recipe.setdefault(one.row, []).append(one)
+    rows = {seeds[0].entry: seeds for seeds in by_recipe.values()}
+    table = BoardTable(
+        name="b",
+        official=False,
+        ranking=Ranking(tuple(columns), (), ()),
+        flags={},
+        sources={},
+        links={},
+        published=(),
+        controls=tuple(rows),
+        pooled=tuple(rows),
+    )
+    return build_method_board(table, "", rows)
 
 
 def runs_of(

@@ -89,8 +89,7 @@ def test_equal_boards_give_equal_pages(text: str) -> None:
     assert page.render_page(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE]))) == text
 
 
-def test_every_script_and_sheet_is_part_of_the_page() -> None:
-    assert sorted(page.JS) == sorted(path.stem for path in (HOME / "js").iterdir())
+def test_every_sheet_is_part_of_the_page() -> None:
     assert sorted(page.CSS) == sorted(path.stem for path in (HOME / "css").iterdir())
 
 

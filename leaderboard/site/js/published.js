@@ -7,7 +7,7 @@ function publishedSection(track) {
     ["published", rows.filter((row) => !row.cells.every(isInDomain))],
     ["published, in-domain", rows.filter((row) => row.cells.every(isInDomain))],
   ].filter(([, members]) => members.length);
-  const spread = rows.some((row) => row.cells.some((each) => each[5] !== null));
+  const spread = rows.some((row) => row.cells.some((cell) => cell.spread !== undefined));
   return el("section", { id: "published" },
     el("h2", {}, "Published"),
     el("p", { class: "note" }, board.published_note, spread ? ` ${board.spread_note}` : ""),
@@ -18,26 +18,25 @@ function publishedSection(track) {
         el("b", {}, row.name), ` ${row.method}. ${row.source}. ${row.backbone}; ${row.protocol}. `, link(row.link)))));
 }
 
-function isInDomain([task]) {
-  return task.endsWith("in-domain");
+function isInDomain(cell) {
+  return cell.task.endsWith("in-domain");
 }
 
 // Columns of transfer first: the accuracy of pretraining itself is the last one.
 function publishedTable(rows) {
   const cells = rows.flatMap((row) => row.cells).sort((a, b) => isInDomain(a) - isInDomain(b));
-  const tasks = [...new Set(cells.map(([task]) => task))];
+  const tasks = [...new Set(cells.map((cell) => cell.task))];
   return el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "row"),
       tasks.map((task) => el("th", { scope: "col" }, task)))),
     el("tbody", {}, rows.map((row) => el("tr", {},
       el("th", { scope: "row", title: row.method }, breakable(row.name), shortLinks(row.link)),
-      tasks.map((task) => publishedCell(row.cells.find((cell) => cell[0] === task)))))));
+      tasks.map((task) => publishedCell(row.cells.find((cell) => cell.task === task)))))));
 }
 
 function publishedCell(cell) {
   if (!cell) return el("td", { class: "absent" }, "–");
-  const [, mean, half, table, note, spread] = cell;
-  const over = spread === null ? "" : ` (${plusMinus(spread).trim()})`;
-  const title = [table, note, over && board.spread_note].filter(Boolean).join(": ");
-  return el("td", { title }, `${percent(mean)}${plusMinus(half)}${over}`);
+  const over = cell.spread === undefined ? "" : ` (${plusMinus(cell.spread).trim()})`;
+  const title = [cell.table, cell.note, over && board.spread_note].filter(Boolean).join(": ");
+  return el("td", { title }, `${percent(cell.mean)}${plusMinus(cell.ci95)}${over}`);
 }
