@@ -40,12 +40,8 @@ class TrackColumns:
         return cls(marked, tuple(columns))
 
 
-TrackKey = tuple[Track, bool]
-"""A track, and whether it is of probes."""
-
-
-def track_key(file: BoardFile, column: ColumnId, data: Data | None = None) -> TrackKey:
-    """Return the track of a column on this board; heads may stand together without a version."""
+def track_key(file: BoardFile, column: ColumnId, data: Data | None = None) -> tuple[Track, bool]:
+    """Return the track of a column on this board, and whether it is of probes."""
     track = Track.of(column, data)
     if data is None and file.heads == "apart":
         track = track.model_copy(update={"adaptation": column.adaptation})

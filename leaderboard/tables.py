@@ -22,6 +22,7 @@ from leaderboard.badges import FAILED, SELF_REPORTED
 from leaderboard.columns import (
     PROBES,
     TrackColumns,
+    complete_columns,
     find_ranked_column,
     label_columns,
     split_by_track,
@@ -39,7 +40,7 @@ from leaderboard.ranking.tiers import (
     rank_entries,
 )
 from leaderboard.record import BoardFile
-from leaderboard.store import Board, BoardEntry, complete_file, seed_of
+from leaderboard.store import Board, BoardEntry, seed_of
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -171,8 +172,9 @@ def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTa
         for loaded in network.cells
     )
     suspicions = find_suspicions(file, rows)
-    file = complete_file(file, entries)
-    tables = split_by_track(file, [entry.results for entry in entries])
+    results = [entry.results for entry in entries]
+    file = complete_columns(file, results)
+    tables = split_by_track(file, results)
     return tuple(rank_table(file, entries, table, suspicions) for table in tables)
 
 

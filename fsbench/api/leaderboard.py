@@ -32,16 +32,13 @@ class RankedBoard:
     def tables(self, seeds: bool = False) -> list[TextTable]:
         """Return the tables that people read, in percent: one column per data set.
 
-        `complete` of each has every column. seeds: whether the seeds of a row are lines below it.
+        `complete` of each has every column. The last one, `is_extra`, has numbers that papers print
+        on the same data sets. seeds: whether the seeds of a row are lines below it.
         """
-        return [terminal.make_board_table(track, seeds) for track in self.tracks]
-
-    def published(self) -> list[TextTable]:
-        """Return a table of the numbers that papers print on the data sets of the board."""
-        return terminal.make_published_tables(self.tracks)
+        return terminal.make_board_tables(self.tracks, seeds)
 
     def to_markdown(self, seeds: bool = False) -> str:
-        tables = (*self.tables(seeds), *self.published())
+        tables = self.tables(seeds)
         return "\n\n".join(md.render_table(table.complete or table) for table in tables) + "\n"
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -71,12 +68,14 @@ class RankedBoard:
 
     def __repr__(self) -> str:
         return "\n\n".join(
-            "\n".join([table.title, *table.lead, draw_table(table)]) for table in self.tables()
+            "\n".join([table.title, *table.lead, draw_table(table)])
+            for table in self.tables()
+            if not table.is_extra
         )
 
     def _repr_html_(self) -> str:
         """Return the tables as HTML, for notebooks; every text is escaped."""
-        return "".join(map(draw_html, self.tables()))
+        return "".join(draw_html(table) for table in self.tables() if not table.is_extra)
 
 
 def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> RankedBoard:

@@ -114,11 +114,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     show_tables([TextTable(title, tuple(columns), tuple(map(tuple, rows))).share()])
 
 
-def show_tables(tables: "Sequence[TextTable]", wide_only: "Sequence[TextTable]" = ()) -> None:
-    """Print tables to stdout as --format, --columns and --wide say; each note once, at the end.
-
-    wide_only: tables that only --wide and files show.
-    """
+def show_tables(tables: "Sequence[TextTable]") -> None:
+    """Print tables to stdout as --format, --columns and --wide say; each note once, at the end."""
     from fsbench.core.tables import choose_columns
 
     settings = OUTPUT.get({})
@@ -126,7 +123,9 @@ def show_tables(tables: "Sequence[TextTable]", wide_only: "Sequence[TextTable]" 
     if names:
         tables = choose_columns(tables, [name.strip() for name in names.split(",")])
     elif wide or shape in {"md", "csv"}:
-        tables = [table.complete or table for table in (*tables, *wide_only)]
+        tables = [table.complete or table for table in tables]
+    else:
+        tables = [table for table in tables if not table.is_extra]
     notes: dict[str, None] = {}
     for table in tables:
         if shape == "csv":

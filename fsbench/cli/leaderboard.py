@@ -45,7 +45,7 @@ def show(
     elif shape == "md":
         typer.echo(ranked.to_markdown(seeds), nl=False)
     else:
-        console.show_tables(ranked.tables(seeds), wide_only=ranked.published())
+        console.show_tables(ranked.tables(seeds))
 
 
 def build(

@@ -37,7 +37,7 @@ class TextTable:
     lead: sentences under the title; note: sentences below the table; keys: leading columns that
     are never left out; optional: columns, or endings of row labels, that are left out where the
     width is small, the first one first; complete: the table with all columns, where this one shows
-    averages.
+    averages; is_extra: whether only files and a wide terminal show it.
     """
 
     title: str
@@ -48,6 +48,7 @@ class TextTable:
     keys: int = 1
     optional: tuple[str, ...] = ()
     complete: "TextTable | None" = None
+    is_extra: bool = False
 
     def without(self, name: str) -> "TextTable":
         """Return the table without a column, or without the rows whose label ends with a word."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
@@ -30,8 +30,15 @@ from leaderboard.tables import BoardTable, group_by_dataset, list_self_reported
 
 AVERAGE_NOTE = "A data set is the mean of its columns; --wide prints all of them."
 EMPTY_NOTE = "No entries yet: fsbench submit RESULTS --board DIR"
+KEYS = 2
+"""Leading columns that are never left out: tier and entry."""
 Groups = Mapping[str, Sequence[str]]
 """Header of a printed column -> the columns of the board that it is the mean of."""
+
+
+def make_board_tables(tables: Sequence[BoardTable], seeds: bool = False) -> list[TextTable]:
+    """Return a table per track, then the published numbers."""
+    return [*(make_board_table(table, seeds) for table in tables), *make_published_tables(tables)]
 
 
 def make_board_table(table: BoardTable, seeds: bool = False) -> TextTable:
@@ -40,72 +47,65 @@ def make_board_table(table: BoardTable, seeds: bool = False) -> TextTable:
     seeds: whether the seeds of a row are lines below it.
     """
     columns = table.ranking.columns
-    short, common = shorten_columns(columns)
-    kind = table.track.label if table.track and table.track.data else common
-    title = f"{table.name}{' (official)' * table.official}{kind and f': {kind}'}"
-    shared = SharedMarks.of(table)
+    labels, datasets = shorten_columns(columns)[0], group_by_dataset(columns)
     notes = [TIER_NOTE, *describe_coverage(table)] if table.names else [EMPTY_NOTE]
     notes += [HELD_OUT_NOTE] if any(table.best_on_test.values()) else []
-    if not shared.self_reported and any(list_self_reported(table, n) for n in table.names):
+    is_marked = SELF_REPORTED not in list_shared_marks(table)
+    if is_marked and any(list_self_reported(table, name) for name in table.names):
         notes.append(SELF_NOTE)
-
-    def build(groups: Groups, *more: str) -> TextTable:
-        rows = tuple(
-            format_row(table, row, groups, shared)
-            for entry in table.ranking.entries
-            for row in (entry, *(table.seeds.get(entry.name, {}).values() if seeds else ()))
-        )
-        built = TextTable(
-            " · ".join([title, *shared.words]),
-            ("tier", "entry", "seeds", "overall", *groups, "source", "flags"),
-            rows,
-            "\n".join([*more, *notes]),
-            describe_ranking(table),
-            keys=2,
-            optional=("source", "seeds", "flags"),
-        ).share()
-        return built if table.seeds else built.without("seeds")
-
-    datasets = group_by_dataset(columns)
-    complete = build({label: [column] for label, column in zip(short, columns, strict=True)})
+    whole = {label: [column] for label, column in zip(labels, columns, strict=True)}
+    complete = format_table(table, whole, notes, seeds)
     more = [AVERAGE_NOTE] if len(datasets) < len(columns) else []
-    return replace(build(datasets, *more), complete=complete)
+    return replace(format_table(table, datasets, [*more, *notes], seeds), complete=complete)
 
 
-@dataclass(frozen=True)
-class SharedMarks:
-    """Marks that all of several rows have, so that the title states them once."""
+def format_table(table: BoardTable, groups: Groups, notes: Sequence[str], seeds: bool) -> TextTable:
+    """Return a line per row, without columns that are empty in all of them."""
+    shared = list_shared_marks(table)
+    rows = [
+        format_row(table, row, groups, shared)
+        for entry in table.ranking.entries
+        for row in (entry, *(table.seeds.get(entry.name, {}).values() if seeds else ()))
+    ]
+    columns = ("tier", "entry", "seeds", "overall", *groups, "source", "flags")
+    empty = {i for i, texts in enumerate(zip(*rows, strict=True)) if set(texts) <= {"", "-"}}
+    empty |= set() if table.seeds else {columns.index("seeds")}
+    shown = [i for i in range(len(columns)) if i < KEYS or i not in empty]
+    kind = table.label
+    if not (table.track and table.track.data):
+        kind = shorten_columns(table.ranking.columns)[1]
+    title = f"{table.name}{' (official)' * table.official}{kind and f': {kind}'}"
+    return TextTable(
+        " · ".join([title, *shared]),
+        tuple(columns[i] for i in shown),
+        tuple(tuple(row[i] for i in shown) for row in rows),
+        "\n".join(notes),
+        describe_ranking(table),
+        keys=KEYS,
+        optional=("source", "seeds", "flags"),
+    )
 
-    flags: tuple[str, ...] = ()
-    self_reported: bool = False
 
-    @classmethod
-    def of(cls, table: BoardTable) -> "SharedMarks":
-        if len(table.names) < 2:
-            return cls()
-        first, *others = (table.flags[name] for name in table.names)
-        return cls(
-            tuple(flag for flag in first if all(flag in flags for flags in others)),
-            all(
-                len(list_self_reported(table, entry.name)) == len(entry.scores)
-                for entry in table.ranking.entries
-            ),
-        )
-
-    @property
-    def words(self) -> list[str]:
-        return [*self.flags, *[SELF_REPORTED] * self.self_reported]
+def list_shared_marks(table: BoardTable) -> list[str]:
+    """Return flags, and `self-reported`, that all of several rows have: the title states them."""
+    entries = table.ranking.entries
+    if len(entries) < 2:
+        return []
+    first, *others = (table.flags[entry.name] for entry in entries)
+    shared = [flag for flag in first if all(flag in flags for flags in others)]
+    is_reported = all(len(list_self_reported(table, e.name)) == len(e.scores) for e in entries)
+    return [*shared, *[SELF_REPORTED] * is_reported]
 
 
 def format_row(
-    table: BoardTable, entry: RankedEntry, groups: Groups, shared: SharedMarks
+    table: BoardTable, entry: RankedEntry, groups: Groups, shared: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the line of an entry or a seed, without the marks that all rows share."""
     name, source, is_row = entry.name, table.sources[entry.name], entry.name in table.names
-    reported = set() if shared.self_reported else set(list_self_reported(table, name))
+    reported = set() if SELF_REPORTED in shared else set(list_self_reported(table, name))
     mark = SELF_MARK if reported else ""
     reason = [entry.reason] if is_row and entry.tier is None else []
-    flags = [flag for flag in table.flags[name] if flag not in shared.flags]
+    flags = [flag for flag in table.flags[name] if flag not in shared]
     return (
         str(format_tier(entry)) if is_row else "",
         mark_single_seed(table, name) if is_row else SEED_MARK + name,
@@ -146,7 +146,7 @@ def make_published_tables(tables: Sequence[BoardTable]) -> list[TextTable]:
     spread = [SPREAD_NOTE] * any(cell.spread is not None for _, cell in numbers.values())
     note = "\n".join([PUBLISHED_NOTE, f"{sources}.", *spread])
     header = ("entry", "task", "accuracy", "table", "backbone")
-    return [TextTable("published", header, rows, note)] if rows else []
+    return [TextTable("published", header, rows, note, is_extra=True)] if rows else []
 
 
 def format_published(cell: PublishedCell) -> str:

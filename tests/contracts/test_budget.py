@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 26_445,
+    "fsbench": 26_444,
     "pretrain": 7_002,
     "protocols": 3_896,
-    "leaderboard": 9_090,
+    "leaderboard": 9_088,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

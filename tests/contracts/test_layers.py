@@ -7,24 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
-from support.imports import PACKAGES, ROOT, circles, imports, modules, tree
+from support.imports import LAYERS, PACKAGES, ROOT, circles, imports, layer_package, modules, tree
 
-LAYERS = {
-    "fsbench.core": 0,
-    "fsbench.data": 1,
-    "fsbench.backbones": 2,
-    "pretrain": 3,
-    "protocols": 3,
-    "fsbench.results": 4,
-    "leaderboard": 5,
-    "fsbench.api": 6,
-    "fsbench.sweep": 7,
-    "fsbench.claims": 7,
-    "fsbench.cli": 8,
-    "fsbench": 8,
-    "fsbench.__main__": 9,
-}
-"""A package imports from its own layer and those below; the longest prefix of a module counts."""
 SIBLINGS = (
     frozenset({"pretrain", "protocols"}),
     frozenset({"fsbench.sweep", "fsbench.claims"}),
@@ -56,13 +40,6 @@ FORBIDDEN = (
     "this", "told", "wanted",
 )  # fmt: skip
 """Words that say nothing about the value that they name."""
-
-
-def layer_package(module: str) -> str:
-    """The entry of LAYERS that a module belongs to."""
-    while module not in LAYERS:
-        module = module.rpartition(".")[0]
-    return module
 
 
 @pytest.mark.parametrize("module", sorted(modules()))

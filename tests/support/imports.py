@@ -9,6 +9,24 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
 
 
+LAYERS = {
+    "fsbench.core": 0,
+    "fsbench.data": 1,
+    "fsbench.backbones": 2,
+    "pretrain": 3,
+    "protocols": 3,
+    "fsbench.results": 4,
+    "leaderboard": 5,
+    "fsbench.api": 6,
+    "fsbench.sweep": 7,
+    "fsbench.claims": 7,
+    "fsbench.cli": 8,
+    "fsbench": 8,
+    "fsbench.__main__": 9,
+}
+"""A package imports from its own layer and those below; the longest prefix of a module counts."""
+
+
 def name_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
@@ -107,3 +125,10 @@ def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
         if node not in order:
             visit(node)
     return components
+
+
+def layer_package(module: str) -> str:
+    """The entry of LAYERS that a module belongs to."""
+    while module not in LAYERS:
+        module = module.rpartition(".")[0]
+    return module
