@@ -25,8 +25,6 @@ def test_words_are_pinned() -> None:
     assert words(3, "episode", 0).tolist() == words(5, "episode", 0)[:3].tolist()
     assert seed_for("episode", 0) == 4256747164913846212
     assert words(2, "episode", 0).tolist() == [15556699431108558285, 16793031952211803730]
-    by_key = np.random.Philox(key=seed_for("episode", 0)).random_raw(9)
-    np.testing.assert_array_equal(words(9, "episode", 0), by_key)
 
 
 def test_permutations_are_permutations_and_uniform() -> None:
