@@ -91,15 +91,13 @@ CIFAR_ACCURACIES: Mapping[str, tuple[float, ...]] = {
 """Test accuracies of Tables II, III, VI and VII in the order of CIFAR_COLUMNS."""
 
 
-def build_paper_row(
-    name: str, row: str, accuracy: float, overrides: Mapping[str, object]
+def compander_row(
+    name: str, row: str, accuracy: float, fields: Mapping[str, object]
 ) -> PaperRecipe:
-    """Build the recipe of a row."""
-    figures = (PublishedFigure(accuracy=accuracy),)
-    fields = {**BASE, **overrides}
-    return PaperRecipe(
-        name=name, paper="Weight Compander", row=row, overrides=fields, figures=figures
-    )
+    """Return the recipe of a row of the tables."""
+    figures, fields = (PublishedFigure(accuracy=accuracy),), {**BASE, **fields}
+    paper = "Weight Compander"
+    return PaperRecipe(name=name, paper=paper, row=row, overrides=fields, figures=figures)
 
 
 def cifar_rows(method: str, form: str, settings: Mapping[str, object]) -> tuple[PaperRecipe, ...]:
@@ -116,7 +114,7 @@ def cifar_rows(method: str, form: str, settings: Mapping[str, object]) -> tuple[
         fields = {f"{method}.{field}": value for field, value in {**chosen, **settings}.items()}
         overrides = {**CIFAR[source], **column, "plan.epochs": 200, **fields}
         ending, row = f"_{source}_{network}", f"{printed}, {network}"
-        rows.append(build_paper_row(name + ending, row, accuracy, overrides))
+        rows.append(compander_row(name + ending, row, accuracy, overrides))
     return tuple(rows)
 
 
@@ -132,8 +130,8 @@ def tinyimagenet_rows() -> tuple[PaperRecipe, ...]:
     }
     row, function = "Table IV, ResNet-50", "weight_compander.function"
     return (
-        build_paper_row("weight_compander", row, 0.6593, {**fields, function: "arctan"}),
-        build_paper_row("weight_compander_control", row, 0.6508, {**fields, function: "identity"}),
+        compander_row("weight_compander", row, 0.6593, {**fields, function: "arctan"}),
+        compander_row("weight_compander_control", row, 0.6508, {**fields, function: "identity"}),
     )
 
 
