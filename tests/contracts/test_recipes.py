@@ -82,24 +82,11 @@ def test_normal_under_the_same_plan_is_the_control(scale: str) -> None:
         assert {**ours, "name": control.name, "methods": control.methods} == dict(control)
 
 
-def test_seals_figures_stand_as_printed() -> None:
+def test_seals_protocol() -> None:
     seal = registry.load_recipe("paper/seal")
     assert (seal.plan.rounds, seal.plan.epochs, seal.batch_size) == (10, 160, 32)
     assert (seal.lr, seal.momentum, seal.weight_decay) == (0.01, 0.9, 5e-4)
     assert (seal.label_smoothing, seal.input_size, seal.warmup_epochs) == (0.1, 64, 20)
-    printed = {
-        n: [f.accuracy for f in published_figures(f"paper/{n}")]
-        for n in METHODS.names()
-        if n in ("normal", "llf") or n.startswith("seal")
-    }
-    assert printed == {
-        "normal": [0.5437],
-        "llf": [0.5612, 0.5692],
-        "seal": [0.5825, 0.5922],
-        "seal_freeze": [0.5245, 0.5117],
-        "seal_reinit": [0.5682, 0.5887],
-        "seal_reverse": [0.5025, 0.4105],
-    }
 
 
 def test_a_bare_name_is_refused_with_the_full_ones() -> None:

@@ -267,7 +267,6 @@ def test_an_export_whose_record_and_weights_differ_is_refused(
     [
         (("lw.generations=false",), "4 blocks of toy_resnet, 1 rounds each", "plan.rounds=4"),
         (("lw.generations=false", "lw.repeats=3"), "3 rounds each", "plan.rounds=12"),
-        (("plan.rounds=1",), "never act", "plan.rounds=2"),
         (("lw.repeats=2",), "generations and lw.repeats each define", "leave all but one"),
         (("lw.order=[1, 2]",), "generations and lw.order each define", "leave all but one"),
         ((*ORDER, "lw.order=[1, 2]"), "3 rounds over the 4 blocks", "3 numbers from 1 to 4"),

@@ -292,10 +292,7 @@ def test_a_run_logs_and_stores_cosine_and_norm(tmp_path: Path) -> None:
     assert record["step"] == 0
 
 
-def test_an_unreachable_cap_and_two_inits_are_refused(tmp_path: Path) -> None:
-    methods = [{"name": "nio"}, {"name": "gradinit"}]
-    with pytest.raises(UsageError, match="both scale the initial network"):
-        Recipe.model_validate({**tiny("nio").model_dump(), "methods": methods})
+def test_batches_of_fewer_images_than_parts_are_refused() -> None:
     with pytest.raises(UsageError, match="into 8 parts"):
         tiny("nio", "nio.batch_size=4", "nio.parts=8")
 

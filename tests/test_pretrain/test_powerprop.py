@@ -4,11 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.pretrain import tiny
 
-from fsbench.core.errors import UsageError
 from pretrain.methods.powerprop import PowerMap
-from pretrain.recipes.recipe import Recipe
 
 alphas = st.sampled_from([1.0, 1.5, 2.0, 3.0, 5.0])
 
@@ -46,11 +43,3 @@ def test_alpha_1_is_the_identity() -> None:
     assert mapping(x) is x
     assert torch.equal(mapping.right_inverse(x), x)
     assert mapping.slope(torch.zeros(2)).tolist() == [1.0, 1.0]
-
-
-def test_methods_that_zero_weights_are_refused() -> None:
-    methods = [{"name": "dsd", "fill": "zero"}, {"name": "powerprop"}]
-    with pytest.raises(UsageError, match="zero for ever"):
-        Recipe.model_validate({**tiny("powerprop").model_dump(), "methods": methods})
-    methods[0] = {"name": "dsd"}
-    Recipe.model_validate({**tiny("powerprop").model_dump(), "methods": methods})

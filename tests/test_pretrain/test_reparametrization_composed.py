@@ -3,11 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.pretrain import epochs, lines, published_figures, source, tiny, trainer
+from support.pretrain import epochs, lines, source, tiny, trainer
 
-from fsbench.core.errors import UsageError
-from pretrain import METHODS
-from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.loop import train_recipe
 
@@ -27,13 +24,6 @@ def test_ascent_of_seal_keeps_the_sign_of_its_decay(tmp_path: Path) -> None:
     assert {g["weight_decay"] + g["effective_decay"] for g in up} == {both.weight_decay}
 
 
-@pytest.mark.parametrize("pair", [("weight_compander", "powerprop"), ("weight_norm", "powerprop")])
-def test_two_reparametrizations_are_refused(pair: tuple[str, str]) -> None:
-    methods = [{"name": name} for name in pair]
-    with pytest.raises(UsageError, match="both reparametrize the same weights"):
-        Recipe.model_validate({**tiny(pair[0]).model_dump(), "methods": methods})
-
-
 @pytest.mark.parametrize("name", ["weight_compander", "powerprop", "weight_norm"])
 def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path) -> None:
     methods = [{"name": "llf"}, {"name": name}]
@@ -43,10 +33,3 @@ def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path
     assert len(events) == 1
     assert events[0]["tensors"][-1] == "fc.weight"
     assert events[0]["fraction_changed"] > 0.99
-
-
-def test_all_are_registered_with_their_hooks() -> None:
-    assert {"weight_compander", "powerprop", "weight_norm"} <= set(METHODS.names())
-    control = registry.load_recipe("paper/weight_compander_control")
-    assert control.methods[0].model_dump()["function"] == "identity"
-    assert [f.accuracy for f in published_figures(control.name)] == [0.6508]

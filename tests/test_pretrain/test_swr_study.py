@@ -1,42 +1,9 @@
 """The soft-weight-rescaling paper's rows: protocol, coefficients and figures as printed."""
 
-import pytest
-from support.pretrain import drop_epochs, published_figures
+from support.pretrain import drop_epochs
 
 from pretrain.recipes import registry, swr_study
 from pretrain.recipes.plan import Stage
-
-TABLE_1 = {"vanilla": 0.3912, "l2": 0.3915, "l2_init": 0.3870, "swr": 0.4348}
-TABLE_5 = {
-    "vanilla_decay": 0.4126,
-    "l2_decay": 0.4080,
-    "l2_init_decay": 0.4199,
-    "swr_decay": 0.5221,
-    "swr_reanchor": 0.5165,
-}
-
-
-@pytest.mark.parametrize(("row", "accuracy"), [*TABLE_1.items(), *TABLE_5.items()])
-def test_figures_stand_as_printed(row: str, accuracy: float) -> None:
-    (figure,) = published_figures(f"paper/{row}")
-    printed = registry.find_paper_row(f"paper/{row}")
-    assert printed
-    table = "Table 1" if row in TABLE_1 else "Table 5"
-    assert (printed.paper, printed.row) == ("SWR", f"{table}, TinyImageNet VGG-16")
-    assert figure.accuracy == accuracy
-
-
-@pytest.mark.parametrize("row", [*TABLE_1, *TABLE_5])
-def test_the_protocol_is_200_epochs_of_adam_without_decay(row: str) -> None:
-    recipe = registry.load_recipe(f"paper/{row}")
-    assert (recipe.architecture, recipe.source, recipe.input_size) == (
-        "swr_vgg16",
-        "tinyimagenet",
-        64,
-    )
-    assert (recipe.plan.rounds, recipe.plan.epochs, recipe.batch_size) == (1, 200, 256)
-    assert (recipe.optimizer, recipe.lr, recipe.weight_decay) == ("adam", 1e-3, 0)
-    assert (recipe.augmentation, recipe.label_smoothing, recipe.opt_reset) == ("none", 0, "none")
 
 
 def test_decay_is_a_tenth_at_epochs_100_and_150() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from support.protocols import noise, separable, target
 from torch import nn
 
-from fsbench.core.errors import CheckpointError, DataError
+from fsbench.core.errors import CheckpointError
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import ProbeSpec
 from fsbench.data.splits import hold_out
@@ -230,8 +230,3 @@ def test_non_finite_features_are_refused(value: float) -> None:
         evaluate_linear_probe(
             inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST, views=lambda _: features[TEST]
         )
-
-
-def test_an_empty_side_is_refused() -> None:
-    with pytest.raises(DataError, match="0 test images"):
-        evaluate_linear_probe(inputs(mixed()), ProbeSpec(epochs=1), TRAIN, TEST[:0])
