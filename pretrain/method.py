@@ -132,9 +132,9 @@ class StageMethod(Method):
     """
 
     RANK: ClassVar = ActingOrder.ROUND
-    TOY: ClassVar = scenario_fields("warm-start")
-    FULL: ClassVar = {**TOY, "plan.epoch_images": 50_000}
-    PILOT: ClassVar = {**TOY, "plan.epoch_images": 13_500}
+    EVERY: ClassVar = scenario_fields("warm-start")
+    FULL: ClassVar = {"plan.epoch_images": 50_000}
+    PILOT: ClassVar = {"plan.epoch_images": 13_500}
     REGIME: ClassVar = {"plan.epoch_images": 250}
 
     def check(self, recipe: "Recipe") -> None:

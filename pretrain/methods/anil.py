@@ -28,9 +28,7 @@ class Anil(InnerLoop):
     """Settings of ANIL, which adapts the head to a task on fixed features."""
 
     SOURCE: ClassVar = "ANIL (Raghu et al. 2020); code learnables/learn2learn"
-    FULL: ClassVar = {**InnerLoop.FULL, "anil.inner_lr": 0.1}
-    PILOT: ClassVar = {**InnerLoop.PILOT, "anil.inner_lr": 0.1}
-    TOY: ClassVar = {**InnerLoop.TOY, "anil.inner_lr": 0.1}
+    EVERY: ClassVar = {**InnerLoop.EVERY, "anil.inner_lr": 0.1}
 
     def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
         head = ctx.model.get_submodule(ctx.roles.head)

@@ -99,9 +99,7 @@ class Lw(Method):
     SOURCE: ClassVar = "reinitialization study, Algorithm 1 and appendix E"
     RANK: ClassVar = ActingOrder.ROUND
     NEUTRAL: ClassVar[Neutral] = {"rescale": False, "normalize": False, "reinit": False}
-    FULL: ClassVar = {"lw.generations": True}
-    PILOT: ClassVar = FULL
-    TOY: ClassVar = FULL
+    EVERY: ClassVar = {"lw.generations": True}
 
     def check(self, recipe: Recipe) -> None:
         if self.generations or not self.normalize:

@@ -33,9 +33,7 @@ class Maml(InnerLoop):
     """Settings of MAML, which adapts all weights to a task."""
 
     SOURCE: ClassVar = "MAML (Finn et al. 2017), algorithm 2; code learnables/learn2learn"
-    FULL: ClassVar = {**InnerLoop.FULL, "maml.inner_lr": 0.5, "maml.steps": 1}
-    PILOT: ClassVar = {**InnerLoop.PILOT, "maml.inner_lr": 0.5, "maml.steps": 1}
-    TOY: ClassVar = {**InnerLoop.TOY, "maml.inner_lr": 0.5, "maml.steps": 1}
+    EVERY: ClassVar = {**InnerLoop.EVERY, "maml.inner_lr": 0.5, "maml.steps": 1}
 
     def query_logits(self, ctx: Context, task: TaskImages) -> Tensor:
         learner = l2l.maml_copy(ctx.model, self.inner_lr, self.differentiates_once(ctx))

@@ -39,9 +39,7 @@ class Metasgd(InnerLoop):
     steps: int = Field(1, ge=1)
 
     SOURCE: ClassVar = "Meta-SGD (Li et al. 2017), algorithm 1; code learnables/learn2learn"
-    FULL: ClassVar = {**InnerLoop.FULL, "metasgd.inner_lr": 0.5}
-    PILOT: ClassVar = {**InnerLoop.PILOT, "metasgd.inner_lr": 0.5}
-    TOY: ClassVar = {**InnerLoop.TOY, "metasgd.inner_lr": 0.5}
+    EVERY: ClassVar = {**InnerLoop.EVERY, "metasgd.inner_lr": 0.5}
 
     def setup(self, ctx: Context) -> None:
         for name, weight in ctx.model.named_parameters():

@@ -43,9 +43,7 @@ class SwrReanchor(Swr):
         "Soft Weight Rescaling, appendix E, SWR + re-init; code CILAB-RL-TEAM/soft-weight-rescaling"
     )
     NEUTRAL: ClassVar[Neutral] = {"lam": 0.0}
-    FULL: ClassVar = {"schedule": "step"}
-    PILOT: ClassVar = FULL
-    TOY: ClassVar = FULL
+    EVERY: ClassVar = {"schedule": "step"}
     PAPER: ClassVar = swr_study.decay_rows("swr_reanchor", "swr_reanchor")
 
     def check(self, recipe: Recipe) -> None:

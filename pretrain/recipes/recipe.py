@@ -88,12 +88,13 @@ class MethodSettings(Frozen):
     pretrain.method.Method adds the hooks that the training loop calls.
 
     PAPER: its rows in papers. FULL, PILOT, REGIME, TOY: overrides of the base recipe of that scale,
-    as `field -> value`; FULL is for `regime` as well, before REGIME. NEUTRAL: settings at which it
+    as `field -> value`; EVERY: of all; `regime` has those of FULL too. NEUTRAL: settings where it
     equals `normal` bit for bit, or the reason why there are none. RANK: its place among combined
     methods. SOURCE: paper and official code.
     """
 
     PAPER: ClassVar[tuple[PaperRecipe, ...]] = ()
+    EVERY: ClassVar[Mapping[str, object]] = {}
     FULL: ClassVar[Mapping[str, object]] = {}
     PILOT: ClassVar[Mapping[str, object]] = {}
     REGIME: ClassVar[Mapping[str, object]] = {}

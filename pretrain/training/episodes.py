@@ -78,13 +78,10 @@ class MetaLearner(Method):
 
     RANK: ClassVar = ActingOrder.STEP
     NEUTRAL: ClassVar[Neutral] = "it trains on tasks, by another loss, with another head"
-    FULL: ClassVar[Mapping[str, object]] = {**OUTER_LOOP, "batch_size": 100}
-    PILOT: ClassVar[Mapping[str, object]] = {
-        **OUTER_LOOP,
-        "batch_size": 200,
-        "plan.epoch_images": 9_000,
-    }
-    TOY: ClassVar[Mapping[str, object]] = {**FULL, "validate_every": 4}
+    EVERY: ClassVar = OUTER_LOOP
+    FULL: ClassVar = {"batch_size": 100}
+    PILOT: ClassVar = {"batch_size": 200, "plan.epoch_images": 9_000}
+    TOY: ClassVar = {"batch_size": 100, "validate_every": 4}
 
     @property
     def task_images(self) -> int:

@@ -68,7 +68,8 @@ def generated(side: int, batch_size: int, batches: int = STAGE_PARTS) -> SourceD
 def recipe(name: str, options: argparse.Namespace, iterations: int = FEW) -> Recipe:
     """The paper base with the method, its plan where it needs one, on the network of the bench."""
     method = METHODS.load(name)
-    plan = {n: v for n, v in method.PILOT.items() if n.partition(".")[0] != name or name == "lw"}
+    pilot = registry.scaled(method)["pilot"]
+    plan = {n: v for n, v in pilot.items() if n.partition(".")[0] != name or name == "lw"}
     bench = {
         "architecture": options.architecture,
         "width": options.width,

@@ -108,7 +108,8 @@ def test_every_method_trains_by_seals_plan(method: str) -> None:
     assert meta or [getattr(recipe, f) for f in same] == [getattr(base, f) for f in same]
     images = recipe.plan.epoch_images or 100_000
     assert meta or recipe.plan.total_epochs * images == 1600 * 100_000
-    needs = [field for field in type(recipe.methods[0]).FULL if not field.startswith(f"{method}.")]
+    fields = registry.scaled(type(recipe.methods[0]))["full"]
+    needs = [field for field in fields if not field.startswith(f"{method}.")]
     if needs:
         with pytest.raises(UsageError):
             registry.compose_methods(base, method)
