@@ -34,18 +34,12 @@ METHODS: dict[str, dict[str, object]] = {
 
 def draw_source(signal: float, seed: int) -> SourceDataset:
     """Draw the data. Vectors are stored as float images (N, 3, 8, 8), padded with zeros."""
-    return make_source(
-        f"synthetic-{signal:g}-{seed}",
-        draw_split(signal, TRAIN, "synthetic", seed, 0),
-        draw_split(signal, TEST, "synthetic", seed, 1),
-        (0.0, 1 / 255),  # the loader's normalisation changes nothing
-        name="synthetic",
-        title="Synthetic vectors of the reinitialization study",
-        classes=tuple(f"{label:03b}" for label in range(CLASSES)),
-        label_rule="the bits of the label are the signs of the first three values",
-        license="none",
-        citation="The Impact of Reinitialization, section 1.1",
-    )
+    sizes = enumerate((TRAIN, TEST))
+    train, test = (draw_split(signal, n, "synthetic", seed, part) for part, n in sizes)
+    classes = tuple(f"{label:03b}" for label in range(CLASSES))
+    statistics = 0.0, 1 / 255  # the loader's normalisation changes nothing
+    key = f"synthetic-{signal:g}-{seed}"
+    return make_source("synthetic", key, train, test, classes, statistics)
 
 
 def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:

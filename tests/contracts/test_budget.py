@@ -10,8 +10,8 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 26_444,
-    "pretrain": 7_002,
+    "fsbench": 26_428,
+    "pretrain": 6_989,
     "protocols": 3_896,
     "leaderboard": 9_088,
 }
