@@ -15,8 +15,9 @@ episodes are all right, and a smaller one if more episodes share it.
 """
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,9 @@ from pydantic import Field
 from fsbench.core import seeding
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record, write_record
-from fsbench.core.schema import Sha256, Text
+from fsbench.core.schema import Name, Result, Sha256, Text
 from fsbench.core.specs import Frozen
+from fsbench.results import provenance
 from fsbench.results.names import BADGES
 
 BadgeVerdict = Literal["verified", "tolerant", "undecided", "failed"]
@@ -48,12 +50,21 @@ MISSED = 0.05
 """Probability that no forged episode is drawn, for the gain that a badge states."""
 FEWEST = 30
 """Episodes of each column that are drawn, if it has so many."""
+MAX_WRONG = 20
+"""Episodes that a badge lists at most."""
 
 
 def allow_flips(outcomes: int, adaptation: str, differs: bool) -> int:
     """Return how many of these outcomes may flip: none in the environment of the entry."""
     rate = AFFINE_FLIPS if adaptation == "affine" else FLIPS
     return math.ceil(rate * outcomes) if differs else 0
+
+
+def list_differences(result: Result, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return in which parts an environment is not that of a result, e.g. 'threads: 1 -> 2'."""
+    before = provenance.environment_of(result.provenance)
+    changes = provenance.differing_parts(before, environment)
+    return tuple(f"{part}: {theirs} -> {here}" for part, (theirs, here) in changes.items())
 
 
 class FlipCount(Frozen):
@@ -63,6 +74,16 @@ class FlipCount(Frozen):
     flipped: int = Field(ge=0, description="of them, with another outcome")
     gained: int = Field(description="of them, right in the entry minus right when run again")
     allowed: int = Field(ge=0, description="flips that this result may have")
+
+    @classmethod
+    def of(cls, gaps: NDArray[np.int64], outcomes: int, adaptation: str, differs: bool) -> Self:
+        """Return the count of so many outcomes. gaps: of the entry minus recomputed, any parts."""
+        return cls(
+            outcomes=outcomes,
+            flipped=int(np.abs(gaps).sum()),
+            gained=int(gaps.sum()),
+            allowed=allow_flips(outcomes, adaptation, differs),
+        )
 
     @property
     def is_excessive(self) -> bool:
@@ -111,9 +132,32 @@ class CellCheck(FlipCount):
         return "undecided" if any(count.moves_mean for count in self.counts) else "tolerant"
 
     @property
+    def words(self) -> str:
+        """e.g. '3 of 75 scored outcomes differ (+3 for the entry), allowed are 0; episodes 5'"""
+        flips = [
+            f"{count.flipped} of {count.outcomes} {kind} outcomes differ ({count.gained:+} for the "
+            f"entry), allowed are {count.allowed}"
+            for kind, count in zip(("scored", "dense"), self.counts, strict=False)
+            if count.flipped
+        ]
+        others = [self.other] if self.other else []
+        return "; ".join([*flips, *others, f"episodes {', '.join(map(str, self.wrong))}"])
+
+    @property
     def detectable(self) -> float:
         """The forged gain of the column, a fraction, that the draw finds with 95 %."""
         return float((1 - MISSED ** (1 / max(1, len(self.drawn)))) * (1 - self.mean))
+
+
+class Verdict(Frozen):
+    """What a signed badge said about these weights on a column of this entry."""
+
+    date: str = Field(description="UTC, ISO 8601, of the badge")
+    weights: Sha256 = Field(description="identity of the backbone")
+    column: Text
+    verdict: BadgeVerdict
+    entry: Name
+    entry_digest: Sha256
 
 
 class Badge(Frozen):
@@ -132,6 +176,12 @@ class Badge(Frozen):
     @property
     def verdict(self) -> BadgeVerdict:
         return max((cell.verdict for cell in self.cells), key=BADGE_VERDICTS.index)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict of each recomputed result."""
+        facts = self.model_dump(include={"date", "weights", "entry", "entry_digest"})
+        return [Verdict(**facts, column=cell.cell, verdict=cell.verdict) for cell in self.cells]
 
     @property
     def episodes(self) -> int:

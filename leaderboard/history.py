@@ -8,7 +8,7 @@ a removed digest does not come back. A verdict belongs to weights, so a failed o
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -21,7 +21,6 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import explain_errors, read_bytes
 from fsbench.core.schema import Name, Sha256, Text
 from fsbench.core.specs import Frozen
-from leaderboard.badges import BadgeVerdict
 
 HISTORY_FILE, VERIFICATIONS_FILE = "history.jsonl", "verifications.jsonl"
 MAX_LINES = 64 * 2**20
@@ -38,17 +37,6 @@ class Event(Frozen):
     entry_digest: Sha256
     outcomes: Sha256
     reason: Text | None = Field(None, exclude_if=lambda value: value is None)
-
-
-class Verdict(Frozen):
-    """What a signed badge said about these weights on a column of this entry."""
-
-    date: str = Field(description="UTC, ISO 8601, of the badge")
-    weights: Sha256 = Field(description="identity of the backbone")
-    column: Text
-    verdict: BadgeVerdict
-    entry: Name
-    entry_digest: Sha256
 
 
 def now() -> str:
@@ -126,23 +114,24 @@ class History:
         names = list(self.added)
         return (names.index(name) if name in self.added else len(names), name)
 
-    def list_changes(self, present: Sequence[tuple[str, str, str]]) -> list[Event]:
-        """Return the events since the last one. present: name, digest, outcomes of all entries."""
-        date, events = now(), []
-        for name, digest, outcomes in present:
+    def list_changes(self, present: Mapping[str, tuple[str, str]]) -> list[Event]:
+        """Return the events since the last one.
+
+        present: entry -> its digest and that of its outcomes.
+        """
+        events = []
+        for name, (digest, outcomes) in present.items():
             before = self.current.get(name)
             if before is None or before.entry_digest != digest:
-                kind: Literal["added", "replaced"] = "replaced" if before else "added"
                 events.append(
                     Event(
-                        date=date,
-                        event=kind,
+                        date=now(),
+                        event="replaced" if before else "added",
                         entry=name,
                         entry_digest=digest,
                         outcomes=outcomes,
                     )
                 )
-        for name in sorted(self.current.keys() - {name for name, _, _ in present}):
-            gone = self.current[name]
-            events.append(gone.model_copy(update={"date": date, "event": "removed"}))
-        return events
+        gone = {"date": now(), "event": "removed"}
+        left = (self.current[name] for name in sorted(self.current.keys() - present.keys()))
+        return events + [event.model_copy(update=gone) for event in left]

@@ -14,10 +14,11 @@ back. So a command that did not finish has changed nothing.
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
@@ -41,12 +42,12 @@ from fsbench.results.entry import (
 from fsbench.results.names import BADGES, safe_name
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
+from leaderboard.badges import Verdict, read_badges
 from leaderboard.columns import complete_columns
 from leaderboard.history import (
     HISTORY_FILE,
     VERIFICATIONS_FILE,
     History,
-    Verdict,
     append_lines,
     now,
     read_json_lines,
@@ -55,7 +56,7 @@ from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import compact
 from leaderboard.ranking.seeds import FEWEST_POOLED
 from leaderboard.record import BoardFile
-from leaderboard.trust import Verification, list_verdicts, read_verification
+from leaderboard.trust import Verification, is_trusted, read_verification
 
 if TYPE_CHECKING:
     from leaderboard.intake.submission import Submission
@@ -141,10 +142,6 @@ def seed_of(facts: BackboneFacts) -> int:
     return facts.random_init or 0
 
 
-DEFAULT = BoardFile(name="board")
-"""Settings of a folder without board.json."""
-
-
 @dataclass(frozen=True)
 class Board:
     """A board folder and its settings."""
@@ -161,8 +158,10 @@ class Board:
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--board {folder} is a file", fix="give a folder")
         path = folder / BOARD_FILE
-        board = cls(folder, official.read_board_file(path) if path.is_file() else DEFAULT)
-        if not path.is_file() and not board.names():
+        if path.is_file():
+            return cls(folder, official.read_board_file(path))
+        board = cls(folder, BoardFile(name=safe_name(folder.resolve().name)))
+        if not board.names():
             for inside in sorted(folder.glob(f"*/{BOARD_FILE}")):
                 raise UsageError(
                     f"{folder} is no board, but contains one", fix=f"give --board {inside.parent}"
@@ -214,9 +213,7 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{entry.name}'",
                 fix="name the folder after the entry",
             )
-        results = [(c.result.backbone.identity, str(c.result.column)) for c in entry.cells]
-        signers, history, verdicts = self.file.signers, self.history, self.verdicts
-        verification = read_verification(folder, entry.digest, results, signers, history, verdicts)
+        verification = read_verification(entry, self.file.signers, self.history, self.verdicts)
         return BoardEntry.of(entry, verification)
 
     def network(self, name: str) -> tuple[BoardEntry, Network]:
@@ -238,9 +235,9 @@ class Board:
         """Return the submission without what an official board or a version has no column for."""
         if self.file.has_extra:
             return submission
-        results = [loaded for loaded in submission.cells if loaded.result.column in self.file.named]
-        names = {loaded.result.column for loaded in submission.cells} - self.file.named.keys()
-        return submission.with_results(results, [str(name) for name in sorted(names)])
+        cells = tuple(c for c in submission.cells if c.result.column in self.file.named)
+        names = {cell.result.column for cell in submission.cells} - self.file.named.keys()
+        return replace(submission, cells=cells, left_out=tuple(map(str, sorted(names))))
 
     def add(
         self,
@@ -258,11 +255,8 @@ class Board:
         key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
             recover_entries(self.folder)
-            if not replace:
-                for submission in submissions:
-                    self.require_free(submission.name)
             for submission in submissions:
-                self.require_key(submission.name, key)
+                self.require_place(submission.name, replace, key)
             self.settle()
             sentences = [self.store(submission, sign_with) for submission in submissions]
             self.settle()
@@ -281,36 +275,40 @@ class Board:
         """Return the entry of this name in any letter case, which some file systems ignore."""
         return next((entry for entry in self.names() if entry.casefold() == name.casefold()), None)
 
-    def require_free(self, name: str) -> None:
-        if taken := self.taken(name):
+    def require_place(self, name: str, replace: bool, key: str | None) -> None:
+        """Raise ValidationFailed if an entry of this name may not be added, or not by this key."""
+        taken = self.taken(name)
+        if taken is None:
+            return
+        if not replace:
             raise ValidationFailed(
                 f"{self.folder} already has an entry '{taken}'",
                 fix="choose another name in the declaration; --replace replaces your own entry",
             )
-
-    def require_key(self, name: str, key: str | None) -> None:
-        """Raise ValidationFailed if the entry of this name is signed by another key."""
-        taken = self.taken(name)
-        signer = taken and self.entry(taken).file.key
-        if signer and signer != key:
+        if self.entry(taken).file.key not in {None, key}:
             raise ValidationFailed(
                 f"'{taken}' is signed by another key", fix="give its owner's key: --sign-with KEY"
             )
 
     def store(self, submission: "Submission", sign_with: Path | None = None) -> str:
-        """Write an entry beside the board's others, then move it into place.
+        """Write an entry beside the board's others, then move it into place by two renames.
 
-        Returns what changed if it replaces one.
+        Returns what changed if it replaces one. The caller holds the lock.
         """
         name, replaced = submission.name, self.taken(submission.name)
         before = self.entry(replaced) if replaced else None
-
-        def write(new: Path) -> None:
+        staging = Path(mkdtemp(prefix=STAGING_PREFIX, dir=self.folder))
+        new = staging / NEW / name
+        try:
             if (badges := self.folder / name / BADGES).is_dir():  # a failed one is not lost
                 shutil.copytree(badges, new / BADGES)
             write_submission(new, submission, sign_with)
-
-        place_entry(self.folder, name, replaced, write)
+            if replaced is not None:
+                (staging / OLD).mkdir()
+                (self.folder / replaced).rename(staging / OLD / replaced)
+            new.rename(self.folder / name)
+        finally:
+            settle_staging(self.folder, staging)
         return describe_replacement(before, self.entry(name)) if before else ""
 
     def remove(self, name: str, reason: str) -> None:
@@ -336,27 +334,28 @@ class Board:
         rows whose spread between seeds is pooled. The caller holds the lock.
         """
         board = Board.open(self.folder, new=True)
-        events = board.history.list_changes([board.identify(name) for name in board.names()])
+        present = {name: board.read_digests(name) for name in board.names()}
+        events = board.history.list_changes(present)
         append_lines(self.folder / HISTORY_FILE, events)
-        known, signers = set(board.verdicts), board.file.signers
-        signed = [v for n in board.names() for v in list_verdicts(self.folder / n, signers)]
-        append_lines(self.folder / VERIFICATIONS_FILE, [v for v in signed if v not in known])
+        badges = chain.from_iterable(read_badges(self.folder / name) for name in board.names())
+        trusted = (badge for path, badge in badges if is_trusted(path, board.file.signers))
+        verdicts = chain.from_iterable(badge.verdicts for badge in trusted)
+        new = [verdict for verdict in verdicts if verdict not in board.verdicts]
+        append_lines(self.folder / VERIFICATIONS_FILE, new)
         fresh = [event.entry for event in events if event.event != "removed"]
         if fresh:
             is_decided = board.file.columns and board.file.pooled
             names = sorted(board.names(), key=History.read(self.folder).order)
             entries = [board.entry(name) for name in (fresh if is_decided else names)]
             file = complete_file(board.file, entries)
-            if not (self.folder / BOARD_FILE).is_file():
-                file = file.model_copy(update={"name": safe_name(self.folder.resolve().name)})
-            if file != board.file:
+            if file != board.file or not (self.folder / BOARD_FILE).is_file():
                 write_record(self.folder / BOARD_FILE, file)
 
-    def identify(self, name: str) -> tuple[str, str, str]:
-        """Return name, digest and digest of the outcomes of an entry. Raises ValidationFailed."""
+    def read_digests(self, name: str) -> tuple[str, str]:
+        """Return the digests of an entry and of its outcomes. Raises ValidationFailed."""
         path = self.folder / name / ENTRY_FILE
         text = read_content(path, MAX_ENTRY)
-        return name, hashlib.sha256(text).hexdigest(), parse_entry(path, text).outcomes
+        return hashlib.sha256(text).hexdigest(), parse_entry(path, text).outcomes
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -396,24 +395,6 @@ def describe_replacement(before: BoardEntry, after: BoardEntry) -> str:
             if some:
                 parts.append(f"{verb}: {what}{'s' * (len(some) > 1)} {', '.join(sorted(some))}")
     return f"{after.name} replaced; {'; '.join(parts) or 'the same columns and seeds'}"
-
-
-def place_entry(
-    board: Path, name: str, replaced: str | None, write: Callable[[Path], None]
-) -> None:
-    """Write an entry, then move it to BOARD/name and remove the entry `replaced`.
-
-    Readers see only the two renames. The caller holds the board's lock.
-    """
-    staging = Path(mkdtemp(prefix=STAGING_PREFIX, dir=board))
-    try:
-        write(staging / NEW / name)
-        if replaced is not None:
-            (staging / OLD).mkdir()
-            (board / replaced).rename(staging / OLD / replaced)
-        (staging / NEW / name).rename(board / name)
-    finally:
-        settle_staging(board, staging)
 
 
 def recover_entries(board: Path) -> None:

@@ -7,19 +7,19 @@ of the entry counts only if it failed.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fsbench.results.entry import Entry
 from leaderboard.badges import (
     BADGE_VERDICTS,
     UNSIGNED,
-    Badge,
     BadgeVerdict,
-    CellCheck,
+    Verdict,
     read_badges,
 )
-from leaderboard.history import History, Verdict
+from leaderboard.history import History
 from leaderboard.signatures import BADGE_NAMESPACE, is_signed
 
 Key = tuple[str, str]
@@ -47,11 +47,6 @@ class Verification:
         return max(self.verdicts.values(), key=BADGE_VERDICTS.index, default=None)
 
     @property
-    def is_trusted(self) -> bool:
-        """Return whether a signed badge covers a result, and none says that one failed."""
-        return self.verdict not in {None, "failed"}
-
-    @property
     def words(self) -> str:
         """The text for a table, e.g. 'verified 1 of 8 results, 2026-01-31'; '' without a badge."""
         if not self.verdicts:
@@ -66,61 +61,35 @@ class Verification:
 
 
 def read_verification(
-    folder: Path,
-    digest: str,
-    results: Sequence[Key],
-    signers: Sequence[str],
-    history: History,
-    recorded: Iterable[Verdict],
+    entry: Entry, signers: Sequence[str], history: History, recorded: Iterable[Verdict]
 ) -> Verification:
-    """Return what counts for the results of the entry in a folder.
+    """Return what counts for the results of an entry.
 
     recorded: verdicts of the board. Raises ValidationFailed for a changed badge.
     """
-    name, known = folder.name, set(results)
-    every = read_badges(folder)
-    trusted = [badge for path, badge in every if is_trusted(path, signers)]
-    badges = [badge for _, badge in every if badge.entry_digest == digest]
-    signed = [badge for badge in trusted if badge.entry_digest == digest]
-    verdicts: dict[Key, tuple[str, BadgeVerdict]] = {}
-    recorded = [*recorded, *(record_verdict(b, check) for b in trusted for check in b.cells)]
-    for line in sorted(recorded, key=lambda line: line.date):
+    known = {(cell.result.backbone.identity, str(cell.result.column)) for cell in entry.cells}
+    badges = read_badges(entry.folder)
+    trusted = [badge for path, badge in badges if is_trusted(path, signers)]
+    own = [badge for badge in trusted if badge.entry_digest == entry.digest]
+    lines = [(verdict, False) for verdict in recorded]
+    lines += [(verdict, badge in own) for badge in trusted for verdict in badge.verdicts]
+    newest: dict[Key, Verdict] = {}
+    for line, is_own in sorted(lines, key=lambda pair: (pair[0].date, pair[1])):
         key = (line.weights, line.column)
-        later = line.entry == name or history.added.get(name, line.date) >= line.date
-        if line.verdict == "failed" and key in known and later:
-            verdicts[key] = line.date, "failed"
-    checks = [(badge.date, badge.weights, check) for badge in signed for check in badge.cells]
-    for date, weights, check in sorted(checks, key=lambda item: item[0]):
-        key = (weights, check.cell)
-        if key in known and date >= verdicts.get(key, ("", ""))[0]:
-            verdicts[key] = date, check.verdict
+        came = history.added.get(entry.name, line.date)
+        is_later = line.entry == entry.name or came >= line.date
+        if key in known and (is_own or (line.verdict == "failed" and is_later)):
+            newest[key] = line
+    n_stated = sum(badge.entry_digest == entry.digest for _, badge in badges)
     return Verification(
-        len(results),
-        {key: verdict for key, (_, verdict) in verdicts.items()},
-        max((date for date, _ in verdicts.values()), default=""),
-        len(badges) - len(signed),
-        max((check.detectable for _, _, check in checks), default=None),
+        len(known),
+        {key: line.verdict for key, line in newest.items()},
+        max((line.date for line in newest.values()), default=""),
+        n_stated - len(own),
+        max((cell.detectable for badge in own for cell in badge.cells), default=None),
     )
 
 
 def is_trusted(path: Path, signers: Sequence[str]) -> bool:
     """Return whether a key of the board signed a badge."""
     return is_signed(path, signers, BADGE_NAMESPACE)
-
-
-def list_verdicts(folder: Path, signers: Sequence[str]) -> Iterator[Verdict]:
-    """Yield the verdicts of the signed badges in the folder of an entry."""
-    for path, badge in read_badges(folder):
-        if is_trusted(path, signers):
-            yield from (record_verdict(badge, check) for check in badge.cells)
-
-
-def record_verdict(badge: Badge, check: CellCheck) -> Verdict:
-    return Verdict(
-        date=badge.date,
-        weights=badge.weights,
-        column=check.cell,
-        verdict=check.verdict,
-        entry=badge.entry,
-        entry_digest=badge.entry_digest,
-    )

@@ -8,8 +8,9 @@ POSIX shell.
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -18,6 +19,7 @@ from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance, find_code
 from fsbench.core.specs import EpisodicSpec, FeatureSpec
 from fsbench.core.tasks import FOLDER, HUB, TaskId
+from fsbench.results import provenance
 from fsbench.results.entry import ENTRY_FILE, Loaded
 from leaderboard.store import BoardEntry
 from pretrain.recipes.recipe import Recipe
@@ -28,7 +30,7 @@ PLAIN = re.compile(r"[A-Za-z0-9][\w.+!-]*", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
-@dataclass
+@dataclass(frozen=True)
 class EnvironmentCommands:
     """The commands for the results that were computed in one environment.
 
@@ -36,10 +38,10 @@ class EnvironmentCommands:
     """
 
     environment: dict[str, str]
-    constraints: list[str] = field(default_factory=list)
-    commands: list[Command] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    commit: str = ""
+    constraints: list[str]
+    commands: list[Command]
+    notes: list[str]
+    commit: str
 
     def script(self) -> str:
         """Return lines for a POSIX shell.
@@ -66,19 +68,23 @@ def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
     groups: dict[str, list[Loaded]] = {}
     for cell in entry.cells:
         require_harmless(entry.name, cell)
-        made = cell.result.provenance
-        network = cell.result.backbone.identity
-        key = f"{network} {environment(made)} {sorted(made.packages.items())}"
+        made, network = cell.result.provenance, cell.result.backbone.identity
+        key = f"{network} {describe_environment(made)} {sorted(made.packages.items())}"
         groups.setdefault(key, []).append(cell)
     several = len(entry.networks) > 1
-    return [recompute_group(entry.name, cells, board, several) for cells in groups.values()]
+    return [make_commands(entry.name, cells, board, several) for cells in groups.values()]
 
 
 def require_harmless(name: str, cell: Loaded) -> None:
     """Raise ValidationFailed for texts that must not be printed or proposed as a command."""
     made, facts = cell.result.provenance, cell.result.backbone
     texts = [facts.ref, facts.architecture, facts.recipe or "", str(cell.result.task)]
-    texts += [cell.where, *made.packages, *made.packages.values(), *environment(made).values()]
+    texts += [
+        cell.where,
+        *made.packages,
+        *made.packages.values(),
+        *describe_environment(made).values(),
+    ]
     if unprintable := [text for text in texts if not text.isprintable()]:
         raise ValidationFailed(
             f"'{name}' contains control characters: {unprintable[0][:60]!r}",
@@ -101,46 +107,43 @@ def require_harmless(name: str, cell: Loaded) -> None:
         )
 
 
-def recompute_group(
+def make_commands(
     name: str, cells: Sequence[Loaded], board: str, several: bool
 ) -> EnvironmentCommands:
     """Return the commands for results of one environment. several: whether of several seeds."""
     made, facts = cells[0].result.provenance, cells[0].result.backbone
-    group = EnvironmentCommands(environment(made))
-    group.constraints = [
+    notes: list[str] = []
+    commands: list[Command] = []
+    commit = (made.git_commit or "").removesuffix("-dirty")
+    if made.git_commit != commit:
+        notes.append("the code had uncommitted changes, or its commit is unknown")
+    ref, recipe = facts.ref, recipe_of(facts)
+    if recipe is not None:
+        chosen = [f"--set=seed={recipe.seed}"] if several else []
+        path = str(cells[0].folder / ENTRY_FILE)
+        commands.append(("fsbench", "pretrain", path, *chosen, "--output=runs"))
+        ref = f"run:runs/{recipe.label}"
+    elif facts.recipe is not None:
+        notes.append(
+            f"the results do not hold the recipe {facts.recipe} ({facts.recipe_digest}) in a "
+            "form that this version reads: pretrain it yourself"
+        )
+    network = [f"--arch={facts.architecture}"] if facts.source == "file" else []
+    network += [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
+    machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
+    machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
+    for kind, *chosen in evaluations(cells, notes):
+        words = (*network, *feature_options(facts.feature_spec), *chosen, *machine)
+        commands.append(("fsbench", kind, f"--model={ref}", *words, "--output=results"))
+    words = (f"--model={facts.ref}", *network, f"--board={board}")
+    commands.append(("fsbench", "leaderboard", "verify", name, *words))
+    constraints = [
         f"{package}=={version}"
         for package, version in sorted(made.packages.items())
         if PLAIN.fullmatch(package) and PLAIN.fullmatch(version)
     ]
-    commit = (made.git_commit or "").removesuffix("-dirty")
-    if COMMIT.fullmatch(commit):
-        group.commit = commit
-    if made.git_commit != commit:
-        group.notes.append("the code had uncommitted changes, or its commit is unknown")
-    ref = facts.ref
-    if facts.recipe is not None:
-        recipe = recipe_of(facts)
-        if recipe is None:
-            group.notes.append(
-                f"the results do not hold the recipe {facts.recipe} ({facts.recipe_digest}) in a "
-                "form that this version reads: pretrain it yourself"
-            )
-        else:
-            path = str(cells[0].folder / ENTRY_FILE)
-            chosen = [f"--set=seed={recipe.seed}"] if several else []
-            group.commands.append(("fsbench", "pretrain", path, *chosen, "--output=runs"))
-            ref = f"run:runs/{recipe.label}"
-    arch = [f"--arch={facts.architecture}"] if facts.source == "file" else []
-    seed = [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
-    machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
-    machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
-    for kind, *chosen in evaluations(cells, group.notes):
-        taken = feature_options(facts.feature_spec)
-        words = (f"--model={ref}", *arch, *seed, *taken, *chosen, *machine, "--output=results")
-        group.commands.append(("fsbench", kind, *words))
-    verify = (f"--model={facts.ref}", *arch, *seed, f"--board={board}")
-    group.commands.append(("fsbench", "leaderboard", "verify", name, *verify))
-    return group
+    stated = commit if COMMIT.fullmatch(commit) else ""
+    return EnvironmentCommands(describe_environment(made), constraints, commands, notes, stated)
 
 
 def recipe_of(facts: BackboneFacts) -> Recipe | None:
@@ -160,47 +163,34 @@ def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
     One command takes few-shot results with equal numbers of episodes, or probes, and one spec per
     task. Images of the submitter have a command of their own, and a note.
     """
-    groups: dict[tuple[str, str, int, bool, int], list[Loaded]] = {}
-    repeats: dict[TaskId, int] = {}
+    groups: dict[tuple[int, str, bool, int], list[Loaded]] = {}
+    repeats: Counter[TaskId] = Counter()
     for cell in cells:
-        result = cell.result
-        is_few_shot = isinstance(result.spec, EpisodicSpec)
-        name = result.dataset.name
+        result, name = cell.result, cell.result.dataset.name
+        repeats[result.task] += 1
+        episodes = result.score.n if isinstance(result.spec, EpisodicSpec) else 0
         own_images = name if name.startswith(("folder-", "hub-")) else ""
-        repeats[result.task] = repeats.get(result.task, 0) + 1
-        key = (
-            "episodic" if is_few_shot else "probe",
-            own_images,
-            result.score.n if is_few_shot else 0,
-            "limited" in result.flags,
-            repeats[result.task],
-        )
+        key = (episodes, own_images, "limited" in result.flags, repeats[result.task])
         groups.setdefault(key, []).append(cell)
     commands = []
-    for (kind, own_images, *_), members in groups.items():
-        specs = (f"--spec={cell.where}" for cell in members)
+    for (episodes, name, _, _), members in groups.items():
         tasks = []
-        if own_images.startswith("hub-"):
-            notes.append(f"{own_images} is a data set of the hub: complete its reference")
-            tasks = [f"--tasks={HUB}ORG/NAME?split=NAME"]
-        elif own_images:
-            notes.append(f"{own_images} is a folder of the submitter: replace DIR by its path")
-            tasks = [f"--tasks={FOLDER}DIR"]
-        commands.append((kind, *tasks, *specs))
+        if name:
+            is_hub = name.startswith("hub-")
+            what = "a data set of the hub: complete its reference"
+            own = "a folder of the submitter: replace DIR by its path"
+            notes.append(f"{name} is {what if is_hub else own}")
+            tasks = [f"--tasks={HUB}ORG/NAME?split=NAME" if is_hub else f"--tasks={FOLDER}DIR"]
+        specs = (f"--spec={cell.where}" for cell in members)
+        commands.append(("episodic" if episodes else "probe", *tasks, *specs))
     return commands
 
 
-def environment(made: Provenance) -> dict[str, str]:
-    return {
-        "fsbench": made.fsbench,
-        "commit": made.git_commit or "unknown",
-        "python": made.python,
-        "platform": made.platform,
-        "device": made.device,
-        "cpu capability": made.cpu_capability,
-        "threads": str(made.threads),
-        **({"batch size": str(made.batch_size)} if made.batch_size else {}),
-    }
+def describe_environment(made: Provenance) -> dict[str, str]:
+    """Return software and machine, with all that equal bits depend on."""
+    software = {"fsbench": made.fsbench, "commit": made.git_commit or "unknown"}
+    machine = {"python": made.python, "platform": made.platform}
+    return software | machine | provenance.environment_of(made)
 
 
 def feature_options(spec: FeatureSpec) -> Iterator[str]:

@@ -3,13 +3,14 @@
 The episodes of each column are drawn from the digest of the entry and a seed that its submitter
 cannot foresee (leaderboard/badges.py). They are recomputed by the evaluation itself, in the blocks
 that they were computed in, so that in one environment every bit is equal (protocols/README.md).
+Unless the features of a data set are cached, only the images of the drawn episodes are forwarded.
 """
 
 import os
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,49 +33,34 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import Machine
 from fsbench.api.request import EvaluationRequest, Models
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureRequest, FeatureStore
+from fsbench.backbones.features import FeatureRequest, FeatureStore, check_input_size
 from fsbench.backbones.precision import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
-from fsbench.core.progress import SILENT, Reporter, require_consent
+from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import BackboneFacts
-from fsbench.core.specs import EpisodicSpec
+from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import USER_DATA, TaskId, TaskPattern
-from fsbench.results import provenance
+from fsbench.data.base import Indices, TargetDataset
+from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.entry import Loaded
 from leaderboard import badges, signatures
-from leaderboard.badges import FEWEST, Badge, CellCheck, FlipCount, allow_flips, draw_rows
+from leaderboard.badges import (
+    FEWEST,
+    MAX_WRONG,
+    Badge,
+    CellCheck,
+    FlipCount,
+    draw_rows,
+    list_differences,
+)
 from leaderboard.store import Board, BoardEntry, Network
 from protocols import EPISODIC, episodes_per_block
+from protocols.base import Inputs
 
-SEEDS = 2**31
 MAX_BATCH = 4096
 """Images per forward pass that are taken from an entry, which a stranger wrote."""
-N_LISTED = 20
-"""Episodes that a badge lists at most."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """Episodes to draw in each column that the task ids name, or of all; None draws every episode.
-
-    seed: decides the draws; random by default, and stated in the badge.
-    """
-
-    episodes: int | None = FEWEST
-    tasks: tuple[str, ...] = ()
-    seed: int = field(default_factory=lambda: secrets.randbelow(SEEDS))
-
-    @classmethod
-    def parse(cls, episodes: str, tasks: tuple[str, ...], seed: int | None) -> "Check":
-        """Return the check of the command line. Raises UsageError for too few episodes."""
-        count = int(episodes) if episodes.isdecimal() and len(episodes) < 10 else 0
-        if episodes != "all" and count < FEWEST:
-            fix = f"give {FEWEST} or more, or all: fewer would not find a forged gain"
-            raise UsageError(f"--episodes {episodes}", fix=fix)
-        drawn = None if episodes == "all" else count
-        return cls(drawn, tasks) if seed is None else cls(drawn, tasks, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +78,10 @@ def verify(
     board: Path,
     name: str,
     models: Models,
-    check: Check,
     *,
+    episodes: int | None = FEWEST,
+    tasks: Sequence[str] = (),
+    seed: int | None = None,
     machine: Machine | None = None,
     yes: bool = False,
     sign_with: Path | None = None,
@@ -101,31 +89,51 @@ def verify(
 ) -> Badge:
     """Recompute episodes of an entry and store the badge that states the outcome.
 
-    Without threads or a batch size, `machine` takes those of the entry. sign_with: the SSH key that
-    signs the badge. Raises CheckpointError for other weights, DataError for other images, and
-    ValidationFailed if a difference may be due to another environment: these say nothing about the
-    entry, and no badge is stored. Raises UsageError if it would take over an hour, unless `yes`,
-    and FsbenchError to sign without ssh-keygen.
+    episodes: so many of each column that the task ids name, or of all columns; None for all
+    episodes; seed: decides the draws, random by default, and is stated in the badge; sign_with: the
+    SSH key that signs it. Without threads or a batch size, `machine` takes those of the entry.
+
+    Raises CheckpointError for other weights, DataError for other images, and ValidationFailed if a
+    difference may be due to another environment: these say nothing about the entry, and no badge is
+    stored. Raises UsageError if it would take over an hour, unless `yes`, and FsbenchError to sign
+    without ssh-keygen.
     """
     if sign_with is not None:
         signatures.require_key(sign_with)
+    seed = secrets.randbelow(2**31) if seed is None else seed
     entry = Board.open(board).entry(name)
     machine = match_machine(machine or Machine(), entry)
     context = RunContext.start(machine)
     stated = entry.cells[0].result.backbone.feature_spec
     backbone = replace(models, features=stated).load(0, context.device, report)
     network = match_network(entry, backbone.facts)
-    samples = draw(find_samples(network.cells, check.tasks), check, entry.digest)
+    samples = draw(find_samples(network.cells, tasks), episodes, seed, entry.digest)
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     require_images(samples, targets)
     features = feature_store(machine, context.device, report)
-    recomputation = Recomputation(backbone, targets, features, context, report)
-    recomputation.refuse_long(samples, yes)
-    badge = make_badge(entry, network, check, samples, recomputation)
-    require_decision(entry, badge)
+    groups = group_samples(samples, backbone, targets, features)
+    require_consent(backbone.facts.ref, estimate(groups, features), yes, report.log, SMALLER)
+    checks = []
+    with report.task(f"verify {name}", len(samples), "tasks") as advance:
+        for group in groups:
+            inputs = group.load(targets, features)
+            for sample in group.samples:
+                recomputed = group.recompute(sample, inputs)
+                checks.append(compare_episodes(sample, recomputed, context.environment))
+                advance(1)
+    badge = make_badge(entry, network, seed, sorted(checks, key=lambda c: c.cell), context)
     store_badge(board, name, badge, sign_with)
     return badge
+
+
+def parse_episodes(text: str) -> int | None:
+    """Return how many episodes to draw, None for all. Raises UsageError for too few."""
+    count = int(text) if text.isdecimal() and len(text) < 10 else 0
+    if text != "all" and count < FEWEST:
+        fix = f"give {FEWEST} or more, or all: fewer would not find a forged gain"
+        raise UsageError(f"--episodes {text}", fix=fix)
+    return count or None
 
 
 def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
@@ -150,7 +158,8 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
     Parts that an id leaves out match any result. Raises UsageError for an id that matches none.
     """
     patterns = [TaskPattern.parse(text) for text in texts]
-    samples = []
+    samples: list[Sample] = []
+    unmatched = dict.fromkeys(texts)
     for cell in sorted(cells, key=lambda c: (c.result.column, c.result.spec_digest)):
         result, records, spec = cell.result, cell.records, cell.result.spec
         if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
@@ -158,34 +167,29 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
         if result.task.head in result.custom_code:
             continue
         matching = [pattern for pattern in patterns if covers(pattern, result)]
-        if bool(matching) if patterns else "custom" not in result.dataset.flags:
-            folder = matching and matching[0].dataset.startswith(USER_DATA)
-            dataset = matching[0].dataset if folder else result.dataset.name
-            samples.append(Sample(cell, records, spec, TaskId.of(dataset, spec)))
-    for pattern in patterns:
-        if not any(covers(pattern, sample.cell.result) for sample in samples):
-            raise UsageError(f"'{pattern.text}' names no episodes of the entry", fix=has(cells))
-    if not samples:
-        raise UsageError("the entry has no episodes of an official data set", fix=has(cells))
+        for pattern in matching:
+            unmatched.pop(pattern.text, None)
+        if matching or not (patterns or "custom" in result.dataset.flags):
+            own = [p.dataset for p in matching[:1] if p.dataset.startswith(USER_DATA)]
+            task = TaskId.of(own[0] if own else result.dataset.name, spec)
+            samples.append(Sample(cell, records, spec, task))
+    if unmatched or not samples:
+        names = [str(cell.result.task) for cell in cells if cell.result.spec.kind == "episodic"]
+        unnamed = [f"'{text}' names no episodes of the entry" for text in unmatched]
+        raise UsageError(
+            "; ".join(unnamed) or "the entry has no episodes of an official data set",
+            fix=f"it has {', '.join(names[:12]) or 'no episodes'}; probes are not recomputed; name "
+            "a folder of your own by -t folder:DIR",
+        )
     return samples
 
 
-def has(cells: Sequence[Loaded]) -> str:
-    """Return which few-shot tasks the entry has, for an error message."""
-    names = [str(cell.result.task) for cell in cells if cell.result.spec.kind == "episodic"]
-    return (
-        f"it has {', '.join(names[:12]) or 'no episodes'}; probes are not recomputed; name a "
-        "folder of your own by -t folder:DIR"
-    )
-
-
-def draw(samples: Sequence[Sample], check: Check, digest: str) -> list[Sample]:
-    """Return the samples with their drawn episodes. digest: of the entry."""
+def draw(samples: Sequence[Sample], n: int | None, seed: int, digest: str) -> list[Sample]:
+    """Return the samples with n drawn episodes each, all for None. digest: of the entry."""
     drawn = []
     for sample in samples:
         index, column = sample.records.index, str(sample.cell.result.column)
-        n = len(index) if check.episodes is None else check.episodes
-        rows = draw_rows(len(index), n, digest, check.seed, column)
+        rows = draw_rows(len(index), len(index) if n is None else n, digest, seed, column)
         drawn.append(replace(sample, drawn=tuple(index[rows].tolist())))
     return drawn
 
@@ -224,81 +228,137 @@ def require_images(samples: Sequence[Sample], targets: TargetSets) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Recomputation:
-    """A backbone and the images, ready to recompute episodes."""
+class SampleGroup:
+    """The samples of one data set at one input size, which share features.
 
-    backbone: Backbone
-    targets: TargetSets
-    features: FeatureStore
-    context: RunContext
-    report: Reporter
+    request: the features of all images; images: indices of those that are forwarded, none where the
+    features are cached or the head reads images itself.
+    """
 
-    def refuse_long(self, samples: Sequence[Sample], yes: bool) -> None:
-        """Raise UsageError if it would take over an hour, unless `yes`."""
-        missing = []
-        for sample in {(s.task.dataset, s.spec.image): s for s in samples}.values():
-            image, fingerprint = sample.spec.image, sample.cell.result.dataset.fingerprint
-            dataset = self.targets.of(sample.task)
-            wanted = FeatureRequest(self.backbone, dataset, image, fingerprint)
-            if on_features(sample.task) and not self.features.holds(wanted):
-                missing.append(Extraction(len(dataset), wanted))
-        blocks = Counter[EpisodicSpec]()
-        for sample in (s for s in samples if block_timer(s.spec)):
-            blocks[sample.spec] += len(self.blocks(sample))
-        estimates = estimate_tuning(blocks, self.backbone, self.context.device)
-        estimates += estimate_extraction(missing, self.features, self.backbone)
-        require_consent(self.backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
+    samples: Sequence[Sample]
+    request: FeatureRequest
+    images: Indices
+
+    @property
+    def needed(self) -> FeatureRequest:
+        """The features that are needed; those of a part of the images are not stored."""
+        if len(self.images) in {0, len(self.request.dataset)}:
+            return self.request
+        part = self.request.dataset.take(self.images)
+        return replace(self.request, dataset=part, fingerprint="")
+
+    def load(self, targets: TargetSets, features: FeatureStore) -> Inputs:
+        """Return the inputs of the heads; features of images that are not forwarded are zero."""
+        backbone, image, needed = self.request.backbone, self.request.image, self.needed
+        if needed is self.request:
+            task = self.samples[0].task
+            return inputs_of(backbone, task, image, targets, features, features.device)
+        check_input_size(backbone, image.input_size, features.device)
+        dataset, rows = self.request.dataset, np.zeros(self.request.shape, np.float32)
+        with features.report.task(f"{dataset.name} features", len(self.images), "images") as done:
+            for start, part in features.rows(needed):
+                rows[self.images[start : start + len(part)]] = part
+                done(len(part))
+        return Inputs(backbone, dataset, rows, features.device)
 
     def blocks(self, sample: Sample) -> list[int]:
         """Return the blocks that contain the drawn episodes."""
-        size = episodes_per_block(sample.spec, self.backbone.facts.feature_dim)
+        size = episodes_per_block(sample.spec, self.request.backbone.facts.feature_dim)
         return sorted({episode // size for episode in sample.drawn})
 
-    def episodes(self, sample: Sample) -> EpisodeRecords:
-        """Recompute the drawn episodes, and all others of the entry in their blocks."""
-        protocol, device = EPISODIC.load(sample.spec.adaptation), self.context.device
-        inputs = inputs_of(
-            self.backbone, sample.task, sample.spec.image, self.targets, self.features, device
-        )
-        with exact_float32(device):
-            parts = [protocol.evaluate_block(inputs, sample.spec, b) for b in self.blocks(sample)]
+    def recompute(self, sample: Sample, inputs: Inputs) -> EpisodeRecords:
+        """Recompute the drawn episodes, and where all images are there the rest of their blocks."""
+        head = EPISODIC.load(sample.spec.adaptation)
+        with exact_float32(inputs.device):
+            parts = [head.evaluate_block(inputs, sample.spec, b) for b in self.blocks(sample)]
         records = concatenate(parts)
-        return records.take(np.isin(records.index, sample.records.index))
+        compared = sample.records.index if self.needed is self.request else sample.drawn
+        return records.take(np.isin(records.index, compared))
+
+
+def group_samples(
+    samples: Sequence[Sample], backbone: Backbone, targets: TargetSets, features: FeatureStore
+) -> list[SampleGroup]:
+    """Return the samples of each data set and input size together, with the images they need."""
+    groups: dict[tuple[TargetDataset, ImageSpec, bool], list[Sample]] = {}
+    for sample in samples:
+        key = (targets.of(sample.task), sample.spec.image, on_features(sample.task))
+        groups.setdefault(key, []).append(sample)
+    listed = []
+    for (dataset, image, is_on_features), group in groups.items():
+        request = FeatureRequest(
+            backbone, dataset, image, targets.record(group[0].task).fingerprint
+        )
+        images = np.arange(0)
+        if is_on_features and not features.holds(request):
+            images = np.unique(
+                np.concatenate([find_needed_images(sample, dataset) for sample in group])
+            )
+        listed.append(SampleGroup(group, request, images))
+    return listed
+
+
+def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:
+    """Return the images of the drawn episodes; where dense queries count, all of their classes."""
+    sampler, by_class = EpisodeSampler.of(sample.spec.episode, dataset), dataset.by_class
+    parts = []
+    for episode in map(sampler.episode, sample.drawn):
+        if sample.records.dense_total is None:
+            parts += [side.ravel() for side in episode.images(by_class)]
+        else:
+            parts += [by_class[class_id] for class_id in episode.class_ids.tolist()]
+    return np.concatenate(parts)
+
+
+def estimate(groups: Sequence[SampleGroup], features: FeatureStore) -> list[WorkEstimate]:
+    """Return the cost of recomputing the samples."""
+    backbone = groups[0].request.backbone
+    missing = [Extraction(len(g.images), g.needed) for g in groups if len(g.images)]
+    blocks = Counter[EpisodicSpec]()
+    for group in groups:
+        for sample in (s for s in group.samples if block_timer(s.spec)):
+            blocks[sample.spec] += len(group.blocks(sample))
+    tuning = estimate_tuning(blocks, backbone, features.device)
+    return tuning + estimate_extraction(missing, features, backbone)
 
 
 def make_badge(
     entry: BoardEntry,
     network: Network,
-    check: Check,
-    samples: Sequence[Sample],
-    recomputation: Recomputation,
+    seed: int,
+    checks: Sequence[CellCheck],
+    context: RunContext,
 ) -> Badge:
-    """Recompute and compare every sample."""
-    environment = recomputation.context.environment
-    checks = []
-    with recomputation.report.task(f"verify {entry.name}", len(samples), "tasks") as advance:
-        for sample in samples:
-            checks.append(compare_episodes(sample, recomputation.episodes(sample), environment))
-            advance(1)
+    """Return the badge that states these comparisons."""
     columns = {str(cell.result.column) for cell in network.cells}
-    made = recomputation.context.provenance()
+    made = context.provenance()
+    software = {"fsbench": made.fsbench, "commit": made.git_commit or "none"}
     return Badge(
         entry=entry.name,
         entry_digest=entry.digest,
         weights=network.facts.identity,
-        date=recomputation.context.started,
-        environment={**environment, "fsbench": made.fsbench, "commit": made.git_commit or "none"},
-        seed=check.seed,
+        date=context.started,
+        environment=context.environment | software,
+        seed=seed,
         cells=tuple(checks),
-        not_verified=tuple(sorted(columns - {cell.cell for cell in checks})),
+        not_verified=tuple(sorted(columns - {check.cell for check in checks})),
     )
 
 
 def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) -> None:
     """Store a badge, signed if there is a key; the board remembers what a signed one says.
 
-    Raises ValidationFailed if the entry was replaced in the meantime.
+    Raises ValidationFailed if differences may be due to the environment, or may not, and if the
+    entry was replaced in the meantime.
     """
+    if badge.verdict == "undecided":
+        undecided = [check for check in badge.cells if check.verdict == "undecided"]
+        differs = "; ".join(dict.fromkeys(d for check in undecided for d in check.differs))
+        raise ValidationFailed(
+            f"'{name}': {', '.join(check.cell for check in undecided)} change by more than 0.1 "
+            f"point in another environment ({differs}); this says nothing about the entry",
+            fix="verify in the environment of the entry, or draw more --episodes",
+        )
     opened = Board.open(board)
     with opened.lock():
         if opened.entry(name).digest != badge.entry_digest:
@@ -311,18 +371,6 @@ def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) ->
         opened.settle()
 
 
-def require_decision(entry: BoardEntry, badge: Badge) -> None:
-    """Raise ValidationFailed if differences may be due to the environment, or may not."""
-    undecided = [check for check in badge.cells if check.verdict == "undecided"]
-    if badge.verdict == "undecided":
-        differs = "; ".join(dict.fromkeys(d for check in undecided for d in check.differs))
-        raise ValidationFailed(
-            f"'{entry.name}': {', '.join(c.cell for c in undecided)} change by more than 0.1 point "
-            f"in another environment ({differs}); this says nothing about the entry",
-            fix="verify in the environment of the entry, or draw more --episodes",
-        )
-
-
 def compare_episodes(
     sample: Sample, recomputed: EpisodeRecords, environment: Mapping[str, str]
 ) -> CellCheck:
@@ -330,13 +378,25 @@ def compare_episodes(
 
     In the environment of the entry no outcome may differ, in another one few, and scored and dense
     queries have budgets of their own. The submitter wrote the entry's environment, so another one
-    never gives more than the verdict tolerant.
+    never gives more than the verdict tolerant. Of dense queries only the number of right ones per
+    class is stored: at least so many differ.
     """
     stored = sample.records.take(np.isin(sample.records.index, recomputed.index))
-    before = provenance.environment_of(sample.cell.result.provenance)
-    changes = provenance.differing_parts(before, environment)
-    differs = tuple(f"{part}: {theirs} -> {here}" for part, (theirs, here) in changes.items())
-    scored, dense = count_flips(stored, recomputed, sample.spec.adaptation, bool(differs))
+    differs = list_differences(sample.cell.result, environment)
+    rule = sample.spec.adaptation, bool(differs)
+    dense = None
+    equal: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+    if stored.dense_correct is not None and recomputed.dense_correct is not None:
+        total = np.asarray(stored.dense_total)
+        gaps = stored.dense_correct - recomputed.dense_correct
+        dense = FlipCount.of(gaps, int(total.sum()), *rule)
+        equal["dense queries"] = (total, np.asarray(recomputed.dense_total))
+    if not differs:
+        equal["collapsed episodes"] = (stored.collapsed, recomputed.collapsed)
+        equal["non-finite episodes"] = (stored.finite, recomputed.finite)
+    wrong = [name for name, pair in equal.items() if not np.array_equal(*pair)]
+    gaps = stored.correct.astype(np.int64) - recomputed.correct
+    scored = FlipCount.of(gaps, stored.correct.size, *rule)
     return CellCheck(
         **scored.model_dump(),
         cell=str(sample.cell.result.column),
@@ -345,44 +405,6 @@ def compare_episodes(
         episodes=len(recomputed.index),
         dense=dense,
         differs=differs,
-        wrong=tuple(int(i) for i in differing_episodes(stored, recomputed)[:N_LISTED]),
-        other=other_differences(stored, recomputed, exact=not differs),
+        wrong=tuple(int(i) for i in differing_episodes(stored, recomputed)[:MAX_WRONG]),
+        other=f"other {', '.join(wrong)}" if wrong else None,
     )
-
-
-def count_flips(
-    stored: EpisodeRecords, recomputed: EpisodeRecords, adaptation: str, differs: bool
-) -> tuple[FlipCount, FlipCount | None]:
-    """Count the flips of scored and of dense queries; None if either side has no dense ones.
-
-    Of dense queries only the number of right ones per class is stored: at least so many differ.
-    """
-
-    def count(gaps: NDArray[np.int64], outcomes: int) -> FlipCount:
-        return FlipCount(
-            outcomes=outcomes,
-            flipped=int(np.abs(gaps).sum()),
-            gained=int(gaps.sum()),
-            allowed=allow_flips(outcomes, adaptation, differs),
-        )
-
-    correct = stored.correct
-    scored = count(correct.astype(np.int64) - recomputed.correct, correct.size)
-    if stored.dense_correct is None or recomputed.dense_correct is None:
-        return scored, None
-    total = 0 if stored.dense_total is None else int(stored.dense_total.sum())
-    return scored, count(stored.dense_correct - recomputed.dense_correct, total)
-
-
-def other_differences(
-    stored: EpisodeRecords, recomputed: EpisodeRecords, exact: bool
-) -> str | None:
-    """Return what differs beside outcomes; collapsed and non-finite episodes only if `exact`."""
-    pairs: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
-    if stored.dense_total is not None and recomputed.dense_total is not None:
-        pairs["dense queries"] = (stored.dense_total, recomputed.dense_total)
-    if exact:
-        pairs["collapsed episodes"] = (stored.collapsed, recomputed.collapsed)
-        pairs["non-finite episodes"] = (stored.finite, recomputed.finite)
-    wrong = [name for name, (a, b) in pairs.items() if not np.array_equal(a, b)]
-    return f"other {', '.join(wrong)}" if wrong else None

@@ -13,7 +13,7 @@ from fsbench.cli import console, options
 if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
     from fsbench.results.verification import Problem
-    from leaderboard.badges import Badge, CellCheck
+    from leaderboard.badges import Badge
     from leaderboard.summary import BoardStatistics
     from leaderboard.tables import BoardTable
 
@@ -297,16 +297,17 @@ def verify(
     """
     from fsbench.api.options import Machine
     from fsbench.api.request import Models
-    from fsbench.api.verify import Check
+    from fsbench.api.verify import parse_episodes
     from fsbench.api.verify import verify as verify_entry
     from leaderboard.store import Board
 
-    names = tuple(options.split(tasks, "tasks"))
     badge = verify_entry(
         board,
         entry,
         Models((model,), arch, random_init),
-        Check.parse(episodes, names, seed),
+        episodes=parse_episodes(episodes),
+        tasks=options.split(tasks, "tasks"),
+        seed=seed,
         machine=Machine(
             data=options.split(data, "data"),
             cache=cache,
@@ -355,25 +356,11 @@ def refuse_failed(entry: str, badge: "Badge") -> None:
 
     failed = [check for check in badge.cells if check.verdict == "failed"]
     if failed:
-        listed = "\n  ".join(
-            f"{c.cell}: {describe_flips(c)}{'; ' + c.other if c.other else ''}; "
-            f"episodes {', '.join(map(str, c.wrong))}"
-            for c in failed
-        )
+        listed = "\n  ".join(f"{check.cell}: {check.words}" for check in failed)
         raise ValidationFailed(
             f"'{entry}' does not follow from its weights\n  {listed}",
             fix="ask the submitter; the badge says how to repeat this check",
         )
-
-
-def describe_flips(check: "CellCheck") -> str:
-    """Return e.g. '3 of 75 scored outcomes differ (+3 for the entry), allowed are 0'."""
-    return "; ".join(
-        f"{count.flipped} of {count.outcomes} {kind} outcomes differ ({count.gained:+} for the "
-        f"entry), allowed are {count.allowed}"
-        for kind, count in zip(("scored", "dense"), check.counts, strict=False)
-        if count.flipped
-    )
 
 
 def recompute(

@@ -5,7 +5,6 @@ and more results than anybody evaluates.
 """
 
 import gzip
-import os
 import tarfile
 import zipfile
 import zlib
@@ -17,8 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import IO, cast
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.records import columns
-from fsbench.results.entry import Loaded
 
 MAX_FILES = 20_000
 MAX_TOTAL = 2 * 2**30
@@ -31,8 +28,6 @@ MAX_HEADER = 2**20
 MAX_MODELS = 1000
 MAX_FILE_BYTES = 256 * 2**20
 """Bytes of all results on disk; the results of one model take about 300 kB."""
-MAX_OUTCOMES = 2**30
-"""Bytes of all records in memory, one byte per query."""
 CHUNK = 2**20
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -88,15 +83,13 @@ def open_submission(path: Path) -> Iterator[Path]:
 def check_folder(root: Path) -> None:
     """Check that a folder holds a bounded number of plain files. Raises ValidationFailed."""
     files = total = 0
-    for folder, names, leaves in os.walk(root):
-        for name in [*names, *leaves]:
-            path = Path(folder) / name
-            if path.is_symlink() or not (path.is_dir() or path.is_file()):
-                raise ValidationFailed(
-                    f"{path} is a link or special file", fix="replace it by the file itself"
-                )
-        files += len(leaves)
-        total += sum((Path(folder) / leaf).stat().st_size for leaf in leaves)
+    for path in root.rglob("*"):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            raise ValidationFailed(
+                f"{path} is a link or special file", fix="replace it by the file itself"
+            )
+        if path.is_file():
+            files, total = files + 1, total + path.stat().st_size
         if files > MAX_FILES or total > MAX_TOTAL:
             raise ValidationFailed(
                 f"{root} holds more than {MAX_FILES} files or {MAX_TOTAL} bytes",
@@ -203,17 +196,3 @@ def check_sizes(folders: Sequence[Path]) -> None:
             f"{len(folders)} models of {size} bytes, allowed are {MAX_MODELS} and {MAX_FILE_BYTES}",
             fix=TOO_MUCH,
         )
-
-
-class MemoryBudget:
-    """A limit on the memory that all records of a submission take."""
-
-    def __init__(self) -> None:
-        self.used = 0
-
-    def add(self, loaded: Loaded) -> Loaded:
-        """Count a result and return it. Raises ValidationFailed beyond MAX_OUTCOMES."""
-        self.used += sum(values.nbytes for values in columns(loaded.records).values())
-        if self.used > MAX_OUTCOMES:
-            raise ValidationFailed(f"records of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
-        return loaded

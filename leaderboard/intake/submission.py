@@ -16,12 +16,13 @@ from pydantic import ValidationError
 
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed, nearest_names
 from fsbench.core.io import explain_errors, read_mapping, write_atomic
+from fsbench.core.records import columns
 from fsbench.core.schema import OF_ITS_MACHINE, BackboneFacts, Declaration
 from fsbench.results.assembly import SAME_BACKBONE
 from fsbench.results.entry import Loaded, read_entry
 from fsbench.results.names import safe_name
 from fsbench.results.verification import AGAIN, Problem, find_entries
-from leaderboard.intake.archive import MemoryBudget, check_sizes
+from leaderboard.intake.archive import TOO_MUCH, check_sizes
 from leaderboard.record import find_differing_keys
 
 DECLARATION_FILES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
@@ -30,6 +31,8 @@ KEYS = tuple(Declaration.model_fields)
 SPELLINGS = {"licence": "license"}
 """Other spellings of keys."""
 NAME_LISTS = ("pretraining_data", "targets_seen")
+MAX_OUTCOMES = 2**30
+"""Bytes of all records in memory, one byte per query."""
 
 
 def find_declaration(folder: Path) -> Path | None:
@@ -126,14 +129,17 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
     return path
 
 
-def resolve_dataset(name: str) -> str:
-    """Return the data set of a name or alias in any spelling; else the name in lower case."""
+def resolve_datasets(names: Iterable[str]) -> set[str]:
+    """Return the data sets of names or aliases in any spelling; unknown ones in lower case."""
     from fsbench.data.catalog import resolve_alias
 
-    try:
-        return resolve_alias(name, plugins=False)
-    except UnknownName:
-        return name.casefold()
+    datasets = set()
+    for name in names:
+        try:
+            datasets.add(resolve_alias(name, plugins=False))
+        except UnknownName:
+            datasets.add(name.casefold())
+    return datasets
 
 
 def render_template(name: str, submissions: "Sequence[Submission]") -> str:
@@ -161,7 +167,7 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
     }
     if not stated:
         values["pretraining_data"] = (values["pretraining_data"][0], None)
-    names = {resolve_dataset(name) for name in data}
+    names = resolve_datasets(data)
     if not stated or names & targets or names - all_facts(plugins=False).keys():
         values["targets_seen"] = (values["targets_seen"][0], sorted(names & targets) or None)
     lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]
@@ -219,6 +225,11 @@ class Submission:
         return self.declaration.name
 
     @property
+    def where(self) -> str:
+        """The place that a Problem of the whole submission names."""
+        return self.name
+
+    @property
     def facts(self) -> BackboneFacts:
         """The backbone of the first result. Raises UsageError."""
         if not self.cells:
@@ -232,12 +243,6 @@ class Submission:
         for cell in self.cells:
             networks[cell.result.backbone.identity].append(cell)
         return dict(networks)
-
-    def with_results(self, results: Iterable[Loaded], left_out: Iterable[str] = ()) -> "Submission":
-        return replace(self, cells=tuple(results), left_out=tuple(left_out))
-
-    def with_name(self, name: str) -> "Submission":
-        return replace(self, declaration=self.declaration.model_copy(update={"name": name}))
 
 
 Models = dict[tuple[str, str], list[Loaded]]
@@ -256,7 +261,7 @@ def read_submissions(
     along as its own control. Raises UnknownName for one that is not there, UsageError for a folder
     without results, ValidationFailed for one with far too many.
     """
-    folders, budget = find_entries(folder), MemoryBudget()
+    folders, used = find_entries(folder), 0
     check_sizes(folders)
     groups: Models = defaultdict(list)
     broken: list[Problem] = []
@@ -267,7 +272,10 @@ def read_submissions(
             broken.append(Problem("unreadable", str(home), error.message, error.fix or AGAIN))
             continue
         for loaded in cells:
-            groups[loaded.model, loaded.result.backbone.identity].append(budget.add(loaded))
+            groups[loaded.model, loaded.result.backbone.identity].append(loaded)
+            used += sum(values.nbytes for values in columns(loaded.records).values())
+        if used > MAX_OUTCOMES:
+            raise ValidationFailed(f"records of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
     own = select_models(groups, controls) if controls else {}
     chosen = {key: r for key, r in select_models(groups, models).items() if key not in own}
     beside = [unify_facts(results) for results in own.values()]
@@ -357,4 +365,5 @@ def add_model_suffix(submission: Submission, submissions: Sequence[Submission]) 
     """Name a submission NAME-MODEL; add a part of the weights hash if two models share a name."""
     twins = [other for other in submissions if other.model == submission.model]
     tail = f"-{submission.facts.identity[:6]}" if len(twins) > 1 else ""
-    return submission.with_name(f"{submission.name}-{submission.model}{tail}"[:200])
+    name = f"{submission.name}-{submission.model}{tail}"[:200]
+    return replace(submission, declaration=submission.declaration.model_copy(update={"name": name}))

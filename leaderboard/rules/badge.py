@@ -1,7 +1,7 @@
 """Rules that a badge must satisfy: everything in it that follows from the entry is recomputed.
 
 They show that `fsbench leaderboard verify` could have written the badge. Whether it did is what a
-signature says (leaderboard/board/signatures.py).
+signature says (leaderboard/signatures.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,24 +10,22 @@ from pathlib import Path
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
-from fsbench.results import provenance
 from fsbench.results.entry import Entry, Loaded
 from fsbench.results.verification import Problem
 from leaderboard.badges import (
     FEWEST,
+    MAX_WRONG,
     Badge,
     CellCheck,
-    FlipCount,
     allow_flips,
     badge_path,
     draw_rows,
+    list_differences,
 )
 
 FIX = "remove the badge, or verify the entry again"
 SHOWN = 3
 """Maximum number of names in a message."""
-MAX_WRONG = 20
-"""Episodes that a badge lists at most."""
 Contradiction = tuple[object, object]
 """Value in a badge, and the value that it must have."""
 
@@ -49,7 +47,6 @@ def find_badge_problems(path: Path, badge: Badge, entry: Entry) -> Iterator[Prob
         contradictions += check_coverage(badge, list(results.values()))
         if not contradictions:
             for cell in badge.cells:
-                contradictions += check_draws(badge, cell, results[cell.cell])
                 contradictions += check_cell(badge, cell, results[cell.cell])
     for actual, expected in contradictions:
         yield Problem.contrast("badge", path, actual, expected, FIX)
@@ -84,53 +81,39 @@ def check_coverage(badge: Badge, results: Sequence[Loaded]) -> Iterator[Contradi
         yield f"recomputed {', '.join(others[:SHOWN])}", "few-shot results of the entry"
 
 
-def check_draws(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contradiction]:
-    """Check that the drawn episodes follow from digest and seed, and that they are enough."""
-    records = loaded.records
-    if not isinstance(records, EpisodeRecords):
-        return
-    n = len(cell.drawn)
-    least = min(FEWEST, len(records.index))
-    if n < least:
-        yield f"{cell.cell}: {n} episodes drawn", f"{least} or more"
-        return
-    rows = draw_rows(len(records.index), n, badge.entry_digest, badge.seed, cell.cell)
-    expected, actual = records.index[rows].tolist(), list(cell.drawn)
-    if actual != expected:
-        yield f"{cell.cell}: drawn {actual[:SHOWN]}", f"{expected[:SHOWN]}, as the digest says"
-    if abs(cell.mean - loaded.result.score.mean) > 1e-9:
-        yield f"{cell.cell}: a mean of {cell.mean}", loaded.result.score.mean
-
-
 def check_cell(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contradiction]:
-    """Check counts, allowed flips and environment of one recomputed result."""
+    """Check what follows from the entry: draws, mean, environment, and counts of flips."""
     records, spec = loaded.records, loaded.result.spec
     if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
         return
-    if not len(cell.drawn) <= cell.episodes <= len(records.index):
-        yield f"{cell.cell}: {cell.episodes} episodes", f"at most the {len(records.index)} it has"
-    before = provenance.environment_of(loaded.result.provenance)
+    column, index, n = cell.cell, records.index, len(cell.drawn)
+    if n < min(FEWEST, len(index)):
+        yield f"{column}: {n} episodes drawn", f"{min(FEWEST, len(index))} or more"
+        return
+    rows = draw_rows(len(index), n, badge.entry_digest, badge.seed, column)
+    expected, actual = index[rows].tolist(), list(cell.drawn)
+    if actual != expected:
+        yield f"{column}: drawn {actual[:SHOWN]}", f"{expected[:SHOWN]}, as the digest says"
+    if abs(cell.mean - loaded.result.score.mean) > 1e-9:
+        yield f"{column}: a mean of {cell.mean}", loaded.result.score.mean
+    if not n <= cell.episodes <= len(index):
+        yield f"{column}: {cell.episodes} episodes", f"at most the {len(index)} it has"
     here = {k: v for k, v in badge.environment.items() if k not in {"fsbench", "commit"}}
-    changes = provenance.differing_parts(before, here)
-    differs = tuple(f"{part}: {theirs} -> {ours}" for part, (theirs, ours) in changes.items())
+    differs = list_differences(loaded.result, here)
     if cell.differs != differs:
-        yield f"{cell.cell}: environment {cell.differs or 'equal'}", differs or "equal"
+        yield f"{column}: environment {cell.differs or 'equal'}", differs or "equal"
     scored = cell.episodes * spec.episode.n_way * spec.episode.n_query
     dense = 0 if records.dense_total is None else int(records.dense_total.sum())
-    for count, least, most in list_limits(cell, scored, dense):
+    limits = [(cell, scored, scored), *([(cell.dense, 1, dense)] if cell.dense else [])]
+    for count, least, most in limits:
         if not least <= count.outcomes <= most:
-            yield f"{cell.cell}: {count.outcomes} outcomes", f"{least} to {most}"
+            yield f"{column}: {count.outcomes} outcomes", f"{least} to {most}"
         allowed = allow_flips(count.outcomes, spec.adaptation, bool(differs))
         if count.allowed != allowed:
-            yield f"{cell.cell}: {count.allowed} flips allowed", allowed
+            yield f"{column}: {count.allowed} flips allowed", allowed
         balanced = (count.flipped + count.gained) % 2 == 0
         if not abs(count.gained) <= count.flipped <= count.outcomes or not balanced:
-            yield f"{cell.cell}: {count.flipped} flips, {count.gained} gained", "possible counts"
-    is_listed = set(cell.wrong) <= set(records.index.tolist()) and len(cell.wrong) <= MAX_WRONG
+            yield f"{column}: {count.flipped} flips, {count.gained} gained", "possible counts"
+    is_listed = set(cell.wrong) <= set(index.tolist()) and len(cell.wrong) <= MAX_WRONG
     if not is_listed or (any(count.flipped for count in cell.counts) and not cell.wrong):
-        yield f"{cell.cell}: wrong episodes {list(cell.wrong[:SHOWN])}", "episodes that differ"
-
-
-def list_limits(cell: CellCheck, scored: int, dense: int) -> list[tuple[FlipCount, int, int]]:
-    """Return every count with the fewest and the most outcomes that it can have."""
-    return [(cell, scored, scored), *([] if cell.dense is None else [(cell.dense, 1, dense)])]
+        yield f"{column}: wrong episodes {list(cell.wrong[:SHOWN])}", "episodes that differ"

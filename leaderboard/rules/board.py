@@ -12,8 +12,7 @@ from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.io import MAX_JSON
-from fsbench.core.records import EpisodeRecords
-from fsbench.results.entry import ENTRY_FILE, EntryFile, Loaded, read_entry
+from fsbench.results.entry import ENTRY_FILE, EntryFile, read_entry
 from fsbench.results.names import BADGES
 from fsbench.results.verification import AGAIN, Problem
 from leaderboard import badges
@@ -44,7 +43,11 @@ REMOVE = "remove it from the board"
 
 @dataclass
 class Inspection:
-    """Every Problem of a board, and how much was read."""
+    """Every Problem of a board, how much was read, and what entries are compared by.
+
+    images: data set and fingerprint -> class counts with the results that state them; rows: of all
+    results, by which near copies and equal weights are flagged on both sides.
+    """
 
     problems: list[Problem]
     entries: int = 0
@@ -52,36 +55,26 @@ class Inspection:
     episodes: int = 0
     badges: int = 0
     suspicions: Suspicions = field(default_factory=dict)
-
-    def count(self, submission: Submission, n_badges: int) -> None:
-        self.entries += 1
-        self.results += len(submission.cells)
-        self.badges += n_badges
-        for loaded in submission.cells:
-            if isinstance(loaded.records, EpisodeRecords):
-                self.episodes += len(loaded.records.index)
-
-
-@dataclass
-class EntryComparison:
-    """Comparison of entries: what their results must not share, and what they must.
-
-    images: data set and fingerprint -> class counts with the results that state them. Equal
-    outcomes of other weights are flagged on both (near_copies.py).
-    """
-
     images: dict[tuple[str, str], dict[object, str]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     rows: list[OutcomeRow] = field(default_factory=list)
 
-    def add(self, entry: str, network: str, loaded: Loaded) -> None:
-        data = loaded.result.dataset
-        counts = (data.class_ids, data.class_counts, data.images_hash)
-        self.images[data.name, data.fingerprint].setdefault(counts, loaded.where)
-        self.rows.append(OutcomeRow.of(entry, network, loaded))
+    def add(self, entry: BoardEntry, n_badges: int) -> None:
+        """Count an entry and take what others are compared with."""
+        self.entries += 1
+        self.results += len(entry.cells)
+        self.badges += n_badges
+        for network in entry.networks:
+            for loaded in network.cells:
+                data = loaded.result.dataset
+                counts = (data.class_ids, data.class_counts, data.images_hash)
+                self.images[data.name, data.fingerprint].setdefault(counts, loaded.where)
+                self.rows.append(OutcomeRow.of(entry.name, network.name, loaded))
+                if loaded.result.spec.kind == "episodic":
+                    self.episodes += loaded.result.score.n
 
-    def find_problems(self) -> Iterator[Problem]:
+    def find_image_problems(self) -> Iterator[Problem]:
         """Yield a Problem for images that are counted twice."""
         for paths in self.images.values():
             if len(paths) > 1:
@@ -98,7 +91,6 @@ def inspect_board(folder: Path) -> Inspection:
     except ValidationFailed as error:
         return Inspection([*find_stray_files(folder), make_error_problem("board", folder, error)])
     inspection = Inspection(list(find_stray_files(folder)))
-    across = EntryComparison()
     names = board.names()
     folded = Counter(name.casefold() for name in names)
     for name in names:
@@ -108,11 +100,11 @@ def inspect_board(folder: Path) -> Inspection:
             )
             inspection.problems.append(problem)
         try:
-            inspection.problems += inspect_entry(board, name, inspection, across)
+            inspection.problems += inspect_entry(board, name, inspection)
         except FsbenchError as error:
             inspection.problems.append(make_error_problem("entry", folder / name, error))
-    inspection.problems += across.find_problems()
-    inspection.suspicions = find_suspicions(board.file, across.rows)
+    inspection.problems += inspection.find_image_problems()
+    inspection.suspicions = find_suspicions(board.file, inspection.rows)
     return inspection
 
 
@@ -147,10 +139,8 @@ def limit_of(path: Path) -> int:
     return MAX_LINES if path.suffix == ".jsonl" else MAX_JSON
 
 
-def inspect_entry(
-    board: Board, name: str, inspection: Inspection, across: EntryComparison
-) -> Iterator[Problem]:
-    """Yield every Problem of one entry; add its counts to `inspection`, its results to `across`."""
+def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[Problem]:
+    """Yield every Problem of one entry, and add it to the inspection."""
     home = board.folder / name
     path = home / ENTRY_FILE
     check_folder(home)
@@ -183,10 +173,7 @@ def inspect_entry(
     for badge_file, badge in entry_badges:
         yield from find_bad_text(str(badge_file), badge)
         yield from find_badge_problems(badge_file, badge, entry)
-    inspection.count(submission, len(entry_badges))
-    for network in BoardEntry.of(compact(entry)).networks:
-        for loaded in network.cells:
-            across.add(name, network.name, loaded)
+    inspection.add(BoardEntry.of(compact(entry)), len(entry_badges))
 
 
 def check_entry_files(home: Path, file: EntryFile) -> Iterator[Problem]:

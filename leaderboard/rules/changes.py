@@ -9,9 +9,11 @@ board.json, workflows, links, submodules, hidden files.
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from filecmp import cmp
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from fsbench.core.errors import UsageError, ValidationFailed
@@ -56,19 +58,46 @@ class FileChange:
 
 @dataclass(frozen=True)
 class TreeChanges:
-    """All changes of a tree below `root`, and the names in the board folder of the base.
+    """All changes of a tree below `root`, and the board of the base.
 
-    board: path of the board below `root`; signed: changed entries of the base that their owner
-    signed, by name; file: the base's board.json, which names the keys that sign badges and the
-    entries that gains are over.
+    board: path of the board below `root`; base_names: names in the board folder of the base; read:
+    path on the board -> text in the base.
     """
 
     root: Path
     board: PurePosixPath
     changes: tuple[FileChange, ...]
     base_names: frozenset[str]
-    signed: Mapping[str, EntryFile]
-    file: BoardFile
+    read: Callable[[str], str]
+
+    @cached_property
+    def taken(self) -> frozenset[str]:
+        """The base's names in lower case, which some file systems take for the same."""
+        return frozenset(name.casefold() for name in self.base_names)
+
+    @cached_property
+    def file(self) -> BoardFile:
+        """The base's board.json; one that trusts nobody if it has no valid one."""
+        try:
+            return BoardFile.model_validate_json(self.read(BOARD_FILE))
+        except (OSError, ValueError, UsageError):
+            return BoardFile(name="board")
+
+    @cached_property
+    def replaced(self) -> dict[str, EntryFile | None]:
+        """Changed entries of the base that name a key: their new state if it signed that."""
+        inside = (c.path for c in self.changes if c.path.is_relative_to(self.board))
+        parts = [path.relative_to(self.board).parts for path in inside]
+        replaced = {}
+        for name in sorted({part[0] for part in parts if len(part) > 1} & self.base_names):
+            try:
+                before = EntryFile.model_validate_json(self.read(f"{name}/{ENTRY_FILE}"))
+            except (OSError, ValueError, UsageError):  # no entry, or none that fsbench wrote
+                continue
+            if before.key:
+                path = self.root / self.board / name / ENTRY_FILE
+                replaced[name] = read_replacement(path, before)
+        return replaced
 
 
 def compare_with_base(board: Path, base: str) -> TreeChanges:
@@ -86,45 +115,16 @@ def compare_with_base(board: Path, base: str) -> TreeChanges:
     tree = before if home == PurePosixPath() else f"{before}:{home}"
     names = run_git(board, "ls-tree", "-z", "--name-only", "--full-tree", tree)
     changes = tuple(sorted(read_git_changes(root, before, after), key=lambda change: change.path))
-    base_names = frozenset(names.split("\0"))
 
     def read(name: str) -> str:
         return run_git(root, "show", f"{before}:{home / name}")
 
-    signed = read_signed_entries(changes, home, base_names, read)
-    return TreeChanges(root, home, changes, base_names, signed, read_base_file(read))
+    return TreeChanges(root, home, changes, frozenset(names.split("\0")), read)
 
 
 def find_commit(folder: Path, name: str) -> str:
     """Return the commit of a revision. Raises UsageError, also for an empty one."""
     return run_git(folder, "rev-parse", "--verify", "--end-of-options", name + "^{commit}").strip()
-
-
-def read_base_file(read: Callable[[str], str]) -> BoardFile:
-    """Return the base's board.json; one that trusts nobody if it has no valid one."""
-    try:
-        return BoardFile.model_validate_json(read(BOARD_FILE))
-    except (OSError, ValueError, UsageError):
-        return BoardFile(name="board")
-
-
-def read_signed_entries(
-    changes: Sequence[FileChange],
-    home: PurePosixPath,
-    base_names: frozenset[str],
-    read: Callable[[str], str],
-) -> dict[str, EntryFile]:
-    """Return the changed entries of the base that name a key. read: path on the board -> text."""
-    paths = [c.path.relative_to(home) for c in changes if c.path.is_relative_to(home)]
-    signed = {}
-    for name in sorted({path.parts[0] for path in paths if len(path.parts) > 1} & base_names):
-        try:
-            file = EntryFile.model_validate_json(read(f"{name}/{ENTRY_FILE}"))
-        except (OSError, ValueError, UsageError):  # no entry, or none that fsbench wrote
-            continue
-        if file.key:
-            signed[name] = file
-    return signed
 
 
 def read_git_changes(root: Path, before: str, after: str) -> Iterator[FileChange]:
@@ -179,13 +179,12 @@ def compare_folders(board: Path, base: Path) -> TreeChanges:
         for path in sorted(before.keys() | after.keys())
         if before.get(path) != after.get(path) or not has_same_bytes(base / path, board / path)
     ]
-    names, home = frozenset(path.name for path in base.iterdir()), PurePosixPath()
+    names = frozenset(path.name for path in base.iterdir())
 
     def read(name: str) -> str:
         return (base / name).read_text(encoding="utf8")
 
-    signed = read_signed_entries(changes, home, names, read)
-    return TreeChanges(board, home, tuple(changes), names, signed, read_base_file(read))
+    return TreeChanges(board, PurePosixPath(), tuple(changes), names, read)
 
 
 def list_modes(folder: Path) -> dict[str, str]:
@@ -194,15 +193,11 @@ def list_modes(folder: Path) -> dict[str, str]:
     git stores no empty folder, but leaves one where a submodule was not fetched.
     """
     modes = {}
-    for home, names, leaves in os.walk(folder):
-        if Path(home) == folder and ".git" in (*names, *leaves):
-            names[:] = [name for name in names if name != ".git"]
-            leaves = [leaf for leaf in leaves if leaf != ".git"]
-        links = [name for name in names if (Path(home) / name).is_symlink()]
-        for path in [Path(home) / name for name in (*leaves, *links)] or [Path(home)]:
-            if path != Path(home) or not names:
-                modes[path.relative_to(folder).as_posix()] = read_mode(path)
-    modes.pop(".", None)
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        is_leaf = path.is_symlink() or not path.is_dir() or not any(path.iterdir())
+        if is_leaf and name.parts[0] != ".git":
+            modes[name.as_posix()] = read_mode(path)
     return modes
 
 
@@ -219,9 +214,7 @@ def has_same_bytes(a: Path, b: Path) -> bool:
     """Return whether two plain files are equal, or two links."""
     if a.is_symlink():
         return b.is_symlink() and a.readlink() == b.readlink()
-    if not a.is_file():
-        return True
-    return a.stat().st_size == b.stat().st_size and a.read_bytes() == b.read_bytes()
+    return not a.is_file() or cmp(a, b, shallow=False)
 
 
 def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
@@ -229,37 +222,29 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
 
     A submitter adds entries, and replaces entries whose key signed the new state as well.
     """
-    replaced = {
-        name: read_replacement(comparison.root / comparison.board / name / ENTRY_FILE, file)
-        for name, file in comparison.signed.items()
-    }
-    taken = {name.casefold() for name in comparison.base_names}
-    added: dict[str, list[FileChange]] = {}
+    names = set()
     for change in comparison.changes:
-        reason = explain_refusal(comparison, change, taken, replaced)
+        reason = explain_refusal(comparison, change)
         if reason is None:
-            name = change.path.relative_to(comparison.board).parts[0]
-            if name not in comparison.base_names or name in replaced:  # else a signed badge
-                added.setdefault(name, []).append(change)
+            names.add(change.path.relative_to(comparison.board).parts[0])
         else:
             where = repr(str(change.path))[1:-1]  # git takes names with line breaks
             yield Problem.contrast("change", where[:300], reason, EXPECTED, FIX)
     owners: dict[str, str] = {}
-    for name in added:
+    for name in sorted(names - (comparison.base_names - comparison.replaced.keys())):
         path = comparison.root / comparison.board / name / ENTRY_FILE
         try:
             file = read_entry_file(path)
         except ValidationFailed:  # the inspection of the board reports it, if it is an entry at all
             if not path.is_file():
-                yield Problem.contrast(
-                    "change", str(path.parent), f"no {ENTRY_FILE}", EXPECTED, FIX
-                )
+                actual = f"no {ENTRY_FILE}"
+                yield Problem.contrast("change", path.parent, actual, EXPECTED, FIX)
             continue
         owners[name] = file.key or (file.declaration.authors if file.declaration else "")
     if len(set(owners.values())) > 1:
-        actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in sorted(owners.items())[:5])
+        actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in list(owners.items())[:5])
         fix = "one pull request per owner, with equal authors in all of its entries"
-        yield Problem.contrast("owner", str(comparison.root), actual, "one owner", fix)
+        yield Problem.contrast("owner", comparison.root, actual, "one owner", fix)
 
 
 def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
@@ -283,16 +268,11 @@ def read_entry_file(path: Path) -> EntryFile:
     return parse_entry(path, read_content(path, MAX_ENTRY))
 
 
-def explain_refusal(
-    comparison: TreeChanges,
-    change: FileChange,
-    taken: set[str],
-    replaced: Mapping[str, EntryFile | None],
-) -> str | None:
+def explain_refusal(comparison: TreeChanges, change: FileChange) -> str | None:
     """Return why a submitter may not make a change.
 
-    replaced: entries of the base that name a key, with their new state if it signed that. Their
-    badges stay, so that no failed one is lost, and so do entries that others are measured by.
+    Badges of a replaced entry stay, so that no failed one is lost, and so do entries that others
+    are measured by.
     """
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()
@@ -300,13 +280,13 @@ def explain_refusal(
         return f"{change.words} outside of entry folders"
     if any(part.startswith(".") for part in parts):
         return f"{change.words} hidden file"
-    if replaced.get(parts[0]) and parts[1] != BADGES:
+    if comparison.replaced.get(parts[0]) and parts[1] != BADGES:
         if parts[0] in {*comparison.file.controls, *comparison.file.pooled}:
             return f"{change.words} in {parts[0]!r}, which board.json names as a control or pooled"
         return None if change.after in {FILE, None} else change.words
     if is_signed_badge(comparison, change):
         return None
-    if parts[0].casefold() in taken:
+    if parts[0].casefold() in comparison.taken:
         return f"{change.words} in the existing entry {parts[0][:100]!r}"
     if change.words != "added":
         return change.words

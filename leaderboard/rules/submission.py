@@ -1,4 +1,4 @@
-"""Rules that a submission must satisfy before it is added to a board; each yields Problems.
+"""Rules that a submission must satisfy before it is added to a board: RULES, in order.
 
 A submission is hostile input. Everything derivable is recomputed from the records, all problems are
 listed at once, and nothing in it is ever executed. The rules for single results are those of
@@ -8,8 +8,9 @@ fsbench/results/verification.py.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from unicodedata import category
 
 import numpy as np
@@ -18,13 +19,8 @@ from fsbench.core import __version__
 from fsbench.core.errors import DataError
 from fsbench.core.io import MAX_NUMBER
 from fsbench.core.records import EpisodeRecords, columns
-from fsbench.core.schema import (
-    OF_ITS_MACHINE,
-    BackboneFacts,
-    DatasetRecord,
-    Result,
-)
-from fsbench.core.specs import FITTED, EpisodicSpec, Frozen
+from fsbench.core.schema import OF_ITS_MACHINE, DatasetRecord, Result
+from fsbench.core.specs import FITTED, EpisodicSpec, FeatureSpec, Frozen
 from fsbench.core.tasks import ColumnId
 from fsbench.results import verification
 from fsbench.results.assembly import SAME_BACKBONE, describe_gaps, key_of
@@ -42,17 +38,12 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import AGAIN, Problem
 from leaderboard.columns import match_column, track_key
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
-from leaderboard.intake.submission import (
-    Submission,
-    recipe_key,
-    resolve_dataset,
-)
+from leaderboard.intake.submission import Submission, recipe_key, resolve_datasets
 from leaderboard.record import find_differing_keys
 from leaderboard.store import Board, seed_of
 
 OUTCOMES = ("correct", "last", "best")
 """Names of the arrays of single outcomes in all kinds of records."""
-SubmissionRule = Callable[[Submission, Board], Iterator[Problem]]
 
 MAX_TASKS = 1000
 MAX_EPISODES = 10_000
@@ -73,11 +64,8 @@ FUTURE = timedelta(days=1)
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 """Earliest date of a result and of a submission; fsbench is younger."""
 WINDOWS_NAMES = {
-    "con",
-    "prn",
-    "aux",
-    "nul",
-    *(f"{p}{n}" for p in ("com", "lpt") for n in range(10)),
+    *("con", "prn", "aux", "nul"),
+    *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
 }
 """Names of devices on Windows, also before a suffix."""
 TAKEN_NAMES = {
@@ -88,34 +76,86 @@ TAKEN_NAMES = {
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[A-Za-z0-9.]+)?")
 SHOWN = 3
 """Maximum number of names in a message."""
+Finding = Problem | tuple[object, ...]
 
 
-def check_readable(submission: Submission, board: Board) -> Iterator[Problem]:
+@dataclass(frozen=True)
+class Rule:
+    """A rule that a submission must satisfy before it enters a board.
+
+    check: yields what was found and what was expected, with a fix where it is not the rule's, or a
+    whole Problem; of_results: whether it checks each result, else the submission.
+    """
+
+    name: str
+    fix: str
+    of_results: bool
+    check: Callable[[Any, Board], Iterator[Finding]]
+
+    def find_problems(self, submission: Submission, board: Board) -> Iterator[Problem]:
+        """Yield a Problem wherever the rule is broken."""
+        for part in submission.cells if self.of_results else (submission,):
+            for found in self.check(part, board):
+                if isinstance(found, Problem):
+                    yield found
+                else:
+                    actual, expected, *fix = found
+                    fix = fix or [self.fix]
+                    yield Problem.contrast(self.name, part.where, actual, expected, *map(str, fix))
+
+
+Check = TypeVar("Check", bound=Callable[..., Iterator[Finding]])
+RULES: list[Rule] = []
+
+
+def rule(name: str, fix: str = AGAIN, *, of_results: bool = False) -> Callable[[Check], Check]:
+    """Return a decorator that makes a rule of a function."""
+
+    def add(check: Check) -> Check:
+        RULES.append(Rule(name, fix, of_results, check))
+        return check
+
+    return add
+
+
+def check_submission(submission: Submission, board: Board, replace: bool = False) -> list[Problem]:
+    """Return every Problem of a submission; none if it may be added to the board.
+
+    replace: whether it may take the place of an entry of its name.
+    """
+    rules = [rule for rule in RULES if not (replace and rule.check is check_name_free)]
+    return [problem for rule in rules for problem in rule.find_problems(submission, board)]
+
+
+@rule("results")
+def check_readable(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that every file is a result of a valid schema, and that there is one."""
     yield from submission.broken
-    count = len(submission.cells)
-    if not 0 < count <= MAX_TASKS:
-        yield make_problem("results", submission, count, f"1 to {MAX_TASKS} results")
+    if not 0 < len(submission.cells) <= MAX_TASKS:
+        yield len(submission.cells), f"1 to {MAX_TASKS} results"
 
 
-def check_results(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("result")
+def check_results(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check the rules for reading of each result: hashes, means, flags, finite numbers."""
     yield from verification.find_problems(submission.cells)
 
 
-def check_safe_names(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("name")
+def check_safe_names(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that names are path components on every system and unambiguous to readers."""
     names = {submission.name, *(c.result.dataset.name for c in submission.cells)}
     for name in sorted(names):
         if name != safe_name(name) or not name.isascii():
             fix = "use letters, digits and . _ + - = @, not starting with a dot or dash"
-            yield make_problem("name", submission, repr(name), repr(safe_name(name)), fix)
+            yield repr(name), repr(safe_name(name)), fix
         if name.casefold() in TAKEN_NAMES or name.casefold().partition(".")[0] in WINDOWS_NAMES:
             expected = "a name that no file of a board and no device of Windows has"
-            yield make_problem("name", submission, repr(name), expected, "choose another name")
+            yield repr(name), expected, "choose another name"
 
 
-def check_texts(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("text")
+def check_texts(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that texts are short and printable."""
     yield from find_bad_text(submission.name, submission.declaration)
     for loaded in submission.cells:
@@ -146,14 +186,14 @@ def find_bad_text(where: str, record: Frozen) -> Iterator[Problem]:
             break
 
 
-def check_provenance(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("provenance", of_results=True)
+def check_provenance(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Check that dates and versions are such that fsbench can have written them."""
-    for loaded in submission.cells:
-        made, where = loaded.result.provenance, loaded.where
-        yield from check_date_text(where, "started", made.started)
-        versions = {"fsbench": made.fsbench, "python": made.python, **made.packages, **made.plugins}
-        for name, version in versions.items():
-            yield from check_version_text(where, name, version)
+    made, where = loaded.result.provenance, loaded.where
+    yield from check_date_text(where, "started", made.started)
+    versions = {"fsbench": made.fsbench, "python": made.python, **made.packages, **made.plugins}
+    for name, version in versions.items():
+        yield from check_version_text(where, name, version)
 
 
 def check_date_text(where: str, name: str, date: str) -> Iterator[Problem]:
@@ -201,13 +241,14 @@ def iterate_values(value: Any) -> Iterator[str | int | float]:
             yield from iterate_values(item)
 
 
-def check_manifests(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("manifest")
+def check_manifests(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that manifest and class ids equal those recomputed from spec and class counts."""
     draws = count_draws(submission)
     if draws > MAX_DRAWS:
-        fix = "submit fewer tasks at a time"
         actual = f"{draws} draws (episodes times images of their classes)"
-        yield make_problem("size", submission, actual, f"at most {MAX_DRAWS}", fix)
+        expected, fix = f"at most {MAX_DRAWS}", "submit fewer tasks at a time"
+        yield Problem.contrast("size", submission.name, actual, expected, fix)
         return
     for loaded in submission.cells:
         records, spec = loaded.records, loaded.result.spec
@@ -233,13 +274,12 @@ def check_episodes(
 ) -> Iterator[Problem]:
     from fsbench.data.episodes import draw_manifest
 
-    data, index = loaded.result.dataset, records.index
+    data, index, where = loaded.result.dataset, records.index, loaded.where
     images = max(sum(data.class_counts), *data.class_ids, 0)  # ids number the classes of images
-    if len(records.index) > MAX_EPISODES or images > MAX_IMAGES:
-        size = f"{len(records.index)} episodes over {images} images"
-        yield contrast(
-            loaded, "size", size, f"<= {MAX_EPISODES} and <= {MAX_IMAGES}", "submit less"
-        )
+    if len(index) > MAX_EPISODES or images > MAX_IMAGES:
+        size = f"{len(index)} episodes over {images} images"
+        expected = f"<= {MAX_EPISODES} and <= {MAX_IMAGES}"
+        yield Problem.contrast("size", where, size, expected, "submit less")
         return
     if len(data.class_ids) != len(data.class_counts) or min(data.class_ids, default=0) < 0:
         return  # results/verification.py reports it
@@ -247,32 +287,30 @@ def check_episodes(
         counts = dict(zip(data.class_ids, data.class_counts, strict=True))
         episodes = draw_manifest(spec.episode, data.name, counts, data.groups, index[index >= 0])
     except DataError as error:
-        yield contrast(
-            loaded, "manifest", error.message, "classes that an episode can be drawn from"
-        )
+        expected = "classes that an episode can be drawn from"
+        yield Problem.contrast("manifest", where, error.message, expected)
         return
     if episodes.hash != loaded.result.manifest_hash:
-        yield contrast(loaded, "manifest", loaded.result.manifest_hash, episodes.hash)
+        yield Problem.contrast("manifest", where, loaded.result.manifest_hash, episodes.hash)
     if records.dense_total is not None and (index >= 0).all():
         drawn = episodes.class_ids[np.searchsorted(episodes.numbers, index)]
         sizes = np.vectorize(counts.__getitem__, otypes=[np.int64])(drawn)
         most = sizes - spec.episode.k_shot
         least = most if spec.episode.track == "classic" else spec.episode.n_query
         if not ((records.dense_total >= least) & (records.dense_total <= most)).all():
-            expected = "all images but the support"
-            yield contrast(loaded, "dense", "other totals than the classes give", expected)
+            actual, expected = "other totals than the classes give", "all images but the support"
+            yield Problem.contrast("dense", where, actual, expected)
 
 
-def check_completeness(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("incomplete", "fsbench results merge PART PART -o OUT", of_results=True)
+def check_completeness(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Check that episodes are 0..n-1: shards are merged before they are submitted."""
-    for loaded in submission.cells:
-        if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
-            missing = f"episodes {describe_gaps(np.sort(loaded.records.index))} missing"
-            fix = "fsbench results merge PART PART -o OUT"
-            yield contrast(loaded, "incomplete", missing, "no gap", fix)
+    if isinstance(loaded.records, EpisodeRecords) and "shard" in loaded.result.flags:
+        yield f"episodes {describe_gaps(np.sort(loaded.records.index))} missing", "no gap"
 
 
-def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("duplicate")
+def check_duplicates(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that a network has one result per column, and that no records occur twice."""
     columns = Counter(
         (loaded.result.backbone.identity, loaded.result.column) for loaded in submission.cells
@@ -280,7 +318,7 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
     for (_, column), count in sorted(columns.items()):
         if count > 1:
             fix = "keep the result that belongs on the board"
-            yield make_problem("duplicate", submission, f"{count} results of {column}", "one", fix)
+            yield f"{count} results of {column}", "one", fix
     digests: dict[str, list[Loaded]] = defaultdict(list)
     for loaded in submission.cells:
         if not has_equal_outcomes(loaded):
@@ -288,7 +326,7 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[Problem]:
     for repeats in digests.values():
         if len(repeats) > 1:
             where = ", ".join(str(loaded.result.column) for loaded in repeats[:SHOWN])
-            yield make_problem("duplicate", submission, f"equal outcomes of {where}", "its own")
+            yield f"equal outcomes of {where}", "its own"
 
 
 def has_equal_outcomes(loaded: Loaded) -> bool:
@@ -303,16 +341,26 @@ def has_equal_outcomes(loaded: Loaded) -> bool:
     return all(values.all() for values in outcomes) or not any(values.any() for values in outcomes)
 
 
-def check_same_backbone(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that results of a network agree on it, and seeds on how features are taken."""
-    for results in submission.by_network.values():
-        for loaded in results[1:]:
-            first = results[0].result.backbone
+@rule("backbone")
+def check_same_backbone(submission: Submission, board: Board) -> Iterator[Finding]:
+    """Check that results of a network agree on it, and seeds on how features are taken.
+
+    Costs of the training may differ: the run may have been repeated on another machine.
+    """
+    for first, *others in submission.by_network.values():
+        for loaded in others:
             yield from compare_backbones(loaded, first, SAME_BACKBONE)
-            yield from compare_trainings(loaded, first)
+            training, expected = (x.result.backbone.training for x in (loaded, first))
+            if training and expected:
+                differing = find_differing_keys(training.model_dump(), expected.model_dump())
+                for name in sorted({*differing} - OF_ITS_MACHINE):
+                    actual, fix = f"another {name}", "evaluate every task with one run"
+                    yield Problem.contrast(
+                        "training", loaded.where, actual, "that of the others", fix
+                    )
     seeds = list_seeds(submission)
     for results in seeds[1:]:
-        yield from compare_backbones(results[0], seeds[0][0].result.backbone, SAME_BACKBONE[1:])
+        yield from compare_backbones(results[0], seeds[0][0], SAME_BACKBONE[1:])
 
 
 def list_seeds(submission: Submission) -> list[list[Loaded]]:
@@ -321,67 +369,52 @@ def list_seeds(submission: Submission) -> list[list[Loaded]]:
     return [results for identity, results in networks if identity not in submission.controls]
 
 
-def compare_backbones(
-    loaded: Loaded, expected: BackboneFacts, names: Sequence[str]
-) -> Iterator[Problem]:
-    """Yield a Problem for each of these facts that differs."""
+def compare_backbones(loaded: Loaded, other: Loaded, names: Sequence[str]) -> Iterator[Problem]:
+    """Yield a Problem for each of these facts in which two results differ."""
     for name in names:
-        actual, other = getattr(loaded.result.backbone, name), getattr(expected, name)
-        if actual != other:
+        actual, expected = (getattr(x.result.backbone, name) for x in (loaded, other))
+        if actual != expected:
+            if isinstance(actual, FeatureSpec):
+                actual, expected = (", ".join(x.words) or "native" for x in (actual, expected))
             fix = "evaluate every task with one backbone"
-            yield contrast(loaded, "backbone", f"{name} {actual}", other, fix)
+            yield Problem.contrast("backbone", loaded.where, f"{name} {actual}", expected, fix)
 
 
-def compare_trainings(loaded: Loaded, expected: BackboneFacts) -> Iterator[Problem]:
-    """Yield a Problem for each recorded part of the training that differs.
-
-    Costs may differ: the run may have been repeated on another machine.
-    """
-    training, first = loaded.result.backbone.training, expected.training
-    if training and first:
-        differing = find_differing_keys(training.model_dump(), first.model_dump())
-        for name in sorted({*differing} - OF_ITS_MACHINE):
-            fix = "evaluate every task with one run"
-            yield contrast(loaded, "training", f"another {name}", "that of the others", fix)
-
-
-def check_seeds(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("seeds")
+def check_seeds(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that the networks of an entry are seeds of one recipe, over the same columns.
 
     Of each table every seed has the same columns, so that none is left out where it is bad.
     """
     seeds = list_seeds(submission)
     if submission.cells and not seeds:
-        yield make_problem("seeds", submission, "no network but controls", "one or more")
+        yield "no network but controls", "one or more"
     if len(seeds) < 2:
         return
-    fix = "submit other recipes as entries of their own"
     if len({recipe_key(results) for results in seeds}) > 1:
-        yield make_problem("seeds", submission, "networks of several recipes", "one recipe", fix)
+        fix = "submit other recipes as entries of their own"
+        yield "networks of several recipes", "one recipe", fix
         return
     numbers = Counter(seed_of(results[0].result.backbone) for results in seeds)
     for number, count in sorted(numbers.items()):
         if count > 1:
             fix = "keep the run that belongs on the board"
-            yield make_problem(
-                "seeds", submission, f"{count} networks of seed {number}", "one", fix
-            )
+            yield f"{count} networks of seed {number}", "one", fix
     tables: dict[object, dict[int, set[ColumnId]]] = defaultdict(lambda: defaultdict(set))
-    for results in seeds:
-        for loaded in results:
-            key = track_key(board.file, loaded.result.column)
-            seed = seed_of(loaded.result.backbone)
-            tables[key][seed].add(loaded.result.column)
+    for result in (loaded.result for results in seeds for loaded in results):
+        seed = seed_of(result.backbone)
+        tables[track_key(board.file, result.column)][seed].add(result.column)
     for by_seed in tables.values():
         every = set().union(*by_seed.values())
         for seed, of_seed in sorted(by_seed.items()):
             if missing := sorted(every - of_seed):
                 fix = "evaluate the missing tasks; seeds of one table have the same columns"
                 actual = f"seed {seed} lacks {', '.join(map(str, missing[:SHOWN]))}"
-                yield make_problem("seeds", submission, actual, "the columns of the others", fix)
+                yield actual, "the columns of the others", fix
 
 
-def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("images")
+def check_same_images(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that results of one data set and pool are of the same images and groups."""
     first: dict[tuple[str, str], DatasetRecord] = {}
     groups: dict[tuple[str, str], str] = {}
@@ -391,89 +424,92 @@ def check_same_images(submission: Submission, board: Board) -> Iterator[Problem]
         expected = first.setdefault(key, images)
         same = data.groups is None or groups.setdefault(key, data.groups) == data.groups
         if images != expected or not same:
-            fix = "evaluate all tasks of a data set on the same copy"
-            yield contrast(loaded, "images", data.identity, expected.fingerprint, fix)
+            fix, where = "evaluate all tasks of a data set on the same copy", loaded.where
+            yield Problem.contrast("images", where, data.identity, expected.fingerprint, fix)
 
 
-def check_references(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule(
+    "py-reference",
+    "publish the weights (hf-hub, a checkpoint file) and evaluate those",
+    of_results=True,
+)
+def check_references(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Refuse `py:` backbones: code of the submitter, which no reader should run."""
-    for loaded in submission.cells:
-        facts = loaded.result.backbone
-        if facts.runs_code:
-            fix = "publish the weights (hf-hub, a checkpoint file) and evaluate those"
-            yield contrast(loaded, "py-reference", facts.ref, "a reference that needs no code", fix)
+    if loaded.result.backbone.runs_code:
+        yield loaded.result.backbone.ref, "a reference that needs no code"
 
 
-def check_image_counts(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("flags", of_results=True)
+def check_image_counts(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Check the flags: `subset` for unofficial counts, `custom` for data sets of the user."""
     from fsbench.data.catalog import TARGETS, all_facts
 
-    for loaded in submission.cells:
-        data = loaded.result.dataset
-        if data.name not in TARGETS.suite_names():
-            if "custom" not in data.flags:
-                yield contrast(
-                    loaded, "flags", f"data set {data.name} unflagged", "the flag custom"
-                )
-        elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
-            facts = all_facts(plugins=False)[data.name]
-            if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
-                actual = f"{sum(data.class_counts)} images and no flag"
-                expected = f"{facts.n_images} official images, or the flag subset"
-                yield contrast(loaded, "flags", actual, expected)
+    data = loaded.result.dataset
+    if data.name not in TARGETS.suite_names():
+        if "custom" not in data.flags:
+            yield f"data set {data.name} unflagged", "the flag custom"
+    elif data.pool == "full" and not {"subset", "custom"} & set(data.flags):
+        facts = all_facts(plugins=False)[data.name]
+        if not facts.complete(dict(zip(data.class_ids, data.class_counts, strict=False))):
+            expected = f"{facts.n_images} official images, or the flag subset"
+            yield f"{sum(data.class_counts)} images and no flag", expected
 
 
-def check_plugins(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule(
+    "plugin", "evaluate with a head of `fsbench ls heads` that comes from fsbench", of_results=True
+)
+def check_plugins(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Refuse heads of plug-ins: anyone must be able to read and verify an entry.
 
     A head of a user's file can be read without it, so boards that are not official show it.
     """
-    for loaded in submission.cells:
-        head = loaded.result.task.head
-        custom = not board.file.official and head in loaded.result.custom_code
-        if head is not None and head not in FITTED.suite_names() and not custom:
-            fix = "evaluate with a head of `fsbench ls heads` that comes from fsbench"
-            yield contrast(loaded, "plugin", f"head {head}", "a head of fsbench", fix)
+    head = loaded.result.task.head
+    custom = not board.file.official and head in loaded.result.custom_code
+    if head is not None and head not in FITTED.suite_names() and not custom:
+        yield f"head {head}", "a head of fsbench"
 
 
-def check_unflagged(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule(
+    "flagged",
+    "evaluate all episodes on the official data, or choose another board",
+    of_results=True,
+)
+def check_unflagged(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Check that results for an official board are complete and on official data.
 
     A board with a version has tables for flagged results, so it accepts them.
     """
-    if board.file.official and board.file.version is None:
-        for loaded in submission.cells:
-            if loaded.result.flags:
-                fix = "evaluate all episodes on the official data, or choose another board"
-                yield contrast(loaded, "flagged", ", ".join(loaded.result.flags), "no flag", fix)
+    if board.file.official and board.file.version is None and loaded.result.flags:
+        yield ", ".join(loaded.result.flags), "no flag"
 
 
-def check_columns(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("column", "evaluate with the board's settings and data", of_results=True)
+def check_columns(loaded: Loaded, board: Board) -> Iterator[Finding]:
     """Check that results named like a column of the board have its spec and its images."""
-    for loaded in submission.cells:
-        result, column = loaded.result, board.file.named.get(loaded.result.column)
-        if column is None or match_column(board.file, result) is not None:
-            continue
-        what, actual, expected = "spec", result.spec_digest, column.spec_digest
-        if column.has_spec_of(result):
-            what, actual = "images", result.dataset.identity
-            expected = column.fingerprint or column.images_hash or f"{column.images} official ones"
-        fix = "evaluate with the board's settings and data"
-        yield contrast(loaded, "column", f"other {what} than the board's: {actual}", expected, fix)
+    result, column = loaded.result, board.file.named.get(loaded.result.column)
+    if column is None or match_column(board.file, result) is not None:
+        return
+    what, actual, expected = "spec", result.spec_digest, column.spec_digest
+    if column.has_spec_of(result):
+        what, actual = "images", result.dataset.identity
+        expected = column.fingerprint or column.images_hash or f"{column.images} official ones"
+    yield f"other {what} than the board's: {actual}", expected
 
 
-def check_any_column(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule(
+    "column",
+    "evaluate columns of the board (fsbench leaderboard boards), or choose another board",
+)
+def check_any_column(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that a result belongs to a column of the board; others are left out."""
     if submission.left_out and not submission.cells:
         names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
         reason = f"{', '.join(submission.left_out[:SHOWN])}: no column of {board.file.title}"
-        fix = "evaluate columns of the board (fsbench leaderboard boards), or choose another board"
-        yield Problem.contrast(
-            "column", submission.name, reason[:300], f"columns such as {names}", fix
-        )
+        yield reason, f"columns such as {names}"
 
 
-def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("images")
+def check_image_copies(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that all entries of a board with a version are of the same images, as pairing needs.
 
     If the hash of the official images is not published, the first entry decides; where the board
@@ -488,44 +524,49 @@ def check_image_copies(submission: Submission, board: Board) -> Iterator[Problem
         if not loaded.result.flags and (column is None or column.images_hash is None):
             unflagged.setdefault((data.name, data.pool, data.groups is None), loaded)
     for loaded in unflagged.values():
-        other = find_same_task(board, loaded, submission.name)
-        if other is not None and other.dataset.identity != loaded.result.dataset.identity:
+        actual, other = loaded.result.dataset.identity, find_same_task(board, loaded, submission)
+        if other is not None and other.dataset.identity != actual:
             fix = "evaluate the same copy of the data: compare with fsbench data verify"
             expected = f"{other.dataset.identity}, as of the entries on the board"
-            yield contrast(loaded, "images", loaded.result.dataset.identity, expected, fix)
+            yield Problem.contrast("images", loaded.where, actual, expected, fix)
 
 
-def find_same_task(board: Board, loaded: Loaded, name: str) -> Result | None:
+def find_same_task(board: Board, loaded: Loaded, submission: Submission) -> Result | None:
     """Return the same task's result without flags of the first other entry that has one."""
-    key = key_of(loaded.result)
-    for other in sorted(board.names(), key=board.history.order):
-        if other.casefold() == name.casefold():
-            continue
-        path = board.folder / other / ENTRY_FILE
-        file = parse_entry(path, read_content(path, MAX_ENTRY))
-        for result in restore_results(path, file):
-            if key_of(result) == key and not result.flags:
-                return result
+    for name in sorted(board.names(), key=board.history.order):
+        if name.casefold() != submission.name.casefold():
+            path = board.folder / name / ENTRY_FILE
+            for result in restore_results(path, parse_entry(path, read_content(path, MAX_ENTRY))):
+                if key_of(result) == key_of(loaded.result) and not result.flags:
+                    return result
     return None
 
 
-def check_targets_seen(submission: Submission, board: Board) -> Iterator[Problem]:
-    """Check that targets seen in pretraining are declared; official boards refuse them."""
-    declared = {resolve_dataset(name) for name in submission.declaration.targets_seen}
-    trained = set(submission.declaration.pretraining_data)
-    trained.update(*(c.result.backbone.pretraining_data for c in submission.cells))
-    undeclared = {resolve_dataset(name) for name in trained} - declared
-    for target in sorted({resolve_dataset(c.result.dataset.name) for c in submission.cells}):
-        if target in undeclared:
-            fix = f"add {target} to targets_seen in the declaration"
-            yield make_problem("undeclared", submission, f"trained on {target}", "it declared", fix)
-        if target in declared and board.file.official:
-            fix = "leave the results of this target out, or choose another board"
-            expected = "targets unseen in pretraining"
-            yield make_problem("target-seen", submission, target, expected, fix)
+@rule("undeclared")
+def check_undeclared(submission: Submission, board: Board) -> Iterator[Finding]:
+    """Check that targets seen in pretraining are declared."""
+    trained = {*submission.declaration.pretraining_data}
+    trained.update(*(cell.result.backbone.pretraining_data for cell in submission.cells))
+    undeclared = resolve_datasets(trained) - resolve_datasets(submission.declaration.targets_seen)
+    for target in sorted(undeclared & list_targets(submission)):
+        fix = f"add {target} to targets_seen in the declaration"
+        yield f"trained on {target}", "it declared", fix
 
 
-def check_removed(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("target-seen", "leave the results of this target out, or choose another board")
+def check_targets_seen(submission: Submission, board: Board) -> Iterator[Finding]:
+    """Refuse targets seen in pretraining on official boards."""
+    declared = resolve_datasets(submission.declaration.targets_seen)
+    for target in sorted(declared & list_targets(submission)) if board.file.official else ():
+        yield target, "targets unseen in pretraining"
+
+
+def list_targets(submission: Submission) -> set[str]:
+    return resolve_datasets(cell.result.dataset.name for cell in submission.cells)
+
+
+@rule("removed")
+def check_removed(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that a maintainer has not removed these outcomes."""
     removed = board.history.removed
     if not (removed and submission.cells):
@@ -537,54 +578,8 @@ def check_removed(submission: Submission, board: Board) -> Iterator[Problem]:
         yield Problem("removed", submission.name, text, fix)
 
 
-def check_name_free(submission: Submission, board: Board) -> Iterator[Problem]:
+@rule("taken", "choose another name in the declaration; --replace replaces your own entry")
+def check_name_free(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that no entry of the board has the name; --replace skips this rule."""
     if taken := board.taken(submission.name):
-        fix = "choose another name in the declaration; --replace replaces your own entry"
-        actual = f"an entry '{taken}' on the board"
-        yield make_problem("taken", submission, actual, "a free name", fix)
-
-
-RULES: tuple[SubmissionRule, ...] = (
-    check_readable,
-    check_results,
-    check_safe_names,
-    check_texts,
-    check_provenance,
-    check_manifests,
-    check_completeness,
-    check_duplicates,
-    check_same_backbone,
-    check_seeds,
-    check_same_images,
-    check_references,
-    check_image_counts,
-    check_plugins,
-    check_unflagged,
-    check_columns,
-    check_any_column,
-    check_image_copies,
-    check_targets_seen,
-    check_removed,
-    check_name_free,
-)
-
-
-def make_problem(
-    code: str, submission: Submission, actual: object, expected: object, fix: str = AGAIN
-) -> Problem:
-    """Return a Problem of the submission as a whole."""
-    return Problem.contrast(code, submission.name, actual, expected, fix)
-
-
-def contrast(
-    loaded: Loaded, code: str, actual: object, expected: object, fix: str = AGAIN
-) -> Problem:
-    """Return a Problem of one result."""
-    return Problem.contrast(code, loaded.where, actual, expected, fix)
-
-
-def check_submission(submission: Submission, board: Board, replace: bool = False) -> list[Problem]:
-    """Return every Problem of a submission; none if it may be added to the board."""
-    rules_to_check = [rule for rule in RULES if not (replace and rule is check_name_free)]
-    return [problem for rule in rules_to_check for problem in rule(submission, board)]
+        yield f"an entry '{taken}' on the board", "a free name"

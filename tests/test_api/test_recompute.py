@@ -116,7 +116,7 @@ def board_with_entry(folder: Path, **facts: object) -> Path:
     spec = spec_of("toy_tiles:5w1s", (), {})
     assert isinstance(spec, EpisodicSpec)
     data, backbone = fakes.official(), fakes.facts(**facts)
-    cell = ResultStore(folder / "r", backbone, data, spec, "model")
+    cell = ResultStore(folder / "r", backbone, data, spec, model="model")
     cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
     cell.finish(range(40), provenance=fakes.provenance(git_commit="a" * 40))
     submit(folder / "r", folder / "board", DECLARATION)

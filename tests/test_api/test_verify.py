@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from support.badges import allow_signer, make_key, needs_ssh_keygen
 from support.fakes import DECLARATION
 from support.forged import flipped, forge
@@ -16,10 +17,13 @@ from fsbench.api.options import Machine, TaskOptions
 from fsbench.api.recompute import recompute
 from fsbench.api.request import Models, build_request
 from fsbench.api.submit import submit
-from fsbench.api.verify import Check, verify
+from fsbench.api.verify import verify
+from fsbench.backbones.base import Backbone
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
+from fsbench.data import DataRoots, load_target
+from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
 from leaderboard.badges import Badge, read_badges
@@ -49,7 +53,7 @@ def board(made: Path, tmp_path: Path) -> Path:
 
 def check(board: Path, made: Path, models: Models = MODEL, **options: object) -> Badge:
     machine = Machine(cache=made / "cache")
-    return verify(board, "entry", models, Check(**{"seed": 1, **options}), machine=machine)  # type: ignore[arg-type]
+    return verify(board, "entry", models, **{"seed": 1, "machine": machine, **options})  # type: ignore[arg-type]
 
 
 def stored(board: Path) -> list[Path]:
@@ -72,6 +76,38 @@ def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> Non
     assert inspect_board(board).problems == []
 
 
+KNN, DENSE = "toy_tiles:5w1s/knn", "toy_tiles:5w1s/centroid"
+
+
+@pytest.mark.parametrize("task", [KNN, DENSE])
+def test_images_of_the_drawn_episodes_alone_are_forwarded(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outcomes of dense queries need all images of a class, others support and queries alone."""
+    request = build_request(TaskOptions((task,), input_size=32, episodes=40))
+    machine = Machine(threads=1, cache=tmp_path / "cache")
+    run_request(MODEL, request, output=tmp_path / "results", machine=machine)
+    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
+    forwarded, features = [], Backbone.features
+
+    def count(backbone: Backbone, images: torch.Tensor) -> torch.Tensor:
+        forwarded.append(int(images.flatten(1).any(dim=1).sum()))  # blocks are padded with black
+        return features(backbone, images)
+
+    monkeypatch.setattr(Backbone, "features", count)
+    badge = check(tmp_path / "board", tmp_path / "other", episodes=1)
+    assert (badge.verdict, badge.episodes) == ("verified", 1)
+    dataset = load_target("toy_tiles", DataRoots.parse(()))
+    sampler = EpisodeSampler.of(request.episode_spec(request.tasks[0]), dataset)
+    episode = sampler.episode(badge.cells[0].drawn[0])
+    n_images = sum(len(dataset.by_class[c]) for c in episode.class_ids.tolist())
+    n_images = n_images if task == DENSE else 5 * (1 + 15)
+    assert sum(forwarded) == n_images < len(dataset)
+    forwarded.clear()
+    assert check(tmp_path / "board", tmp_path, episodes=1).episodes == 40, "whole blocks are free"
+    assert sum(forwarded) == 0, "features are cached"
+
+
 def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:
     """Features depend on it, so it is part of the environment; other results do not mention it."""
     request = build_request(TaskOptions(TASKS[1:], input_size=32, episodes=4))
@@ -80,10 +116,8 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     submit(tmp_path / "results", tmp_path / "board", DECLARATION)
     badge = check(tmp_path / "board", made)
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
-    other = verify(
-        *(tmp_path / "board", "entry", MODEL, Check(seed=1)),
-        machine=Machine(cache=made / "cache", batch_size=8),
-    )
+    machine = Machine(cache=made / "cache", batch_size=8)
+    other = check(tmp_path / "board", made, machine=machine)
     assert other.cells[0].differs == ("batch size: 7 -> 8",)
     (recomputation,) = recompute(Board.open(tmp_path / "board").entry("entry"), "board")
     assert "--batch-size=7" in recomputation.script()
@@ -160,7 +194,7 @@ def test_a_batch_size_of_a_stranger_is_bounded(board: Path, made: Path) -> None:
     with pytest.raises(UsageError, match=f"batch size of {size}"):
         check(board, made)
     machine = Machine(cache=made / "cache", batch_size=64)
-    badge = verify(board, "entry", MODEL, Check(seed=1), machine=machine)
+    badge = check(board, made, machine=machine)
     assert badge.verdict == "tolerant"
 
 

@@ -9,7 +9,7 @@ import pytest
 from support import fakes
 from support.forged import flipped
 
-from fsbench.api.verify import Check, Sample, compare_episodes, draw, find_samples
+from fsbench.api.verify import Sample, compare_episodes, draw, find_samples
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import strip_digest
@@ -61,7 +61,7 @@ def test_every_column_has_its_own_draws(cells: tuple[Loaded, ...]) -> None:
     samples = find_samples(cells, [])
 
     def numbers(n: int | None, digest: str, seed: int) -> list[tuple[int, ...]]:
-        return [s.drawn for s in draw(samples, Check(n, seed=seed), digest)]
+        return [s.drawn for s in draw(samples, n, seed, digest)]
 
     one = numbers(30, "entry", 0)
     assert [len(set(drawn)) for drawn in one] == [30, 30, 30]

@@ -16,7 +16,7 @@ from fsbench.api.options import Machine
 from fsbench.api.recompute import recompute
 from fsbench.api.request import Models
 from fsbench.api.submit import submit
-from fsbench.api.verify import Check, verify
+from fsbench.api.verify import verify
 from fsbench.backbones.networks import load_architecture
 from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
@@ -137,7 +137,7 @@ def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
         assert option in arguments
     models = Models(("fsbench/toy_resnet",), random_init=0)
     machine = Machine(cache=tmp_path / "cache")
-    badge = verify(tmp_path / "board", "entry", models, Check(seed=0), machine=machine)
+    badge = verify(tmp_path / "board", "entry", models, seed=0, machine=machine)
     assert badge.verdict == "verified"
     (network,) = board.entry("entry").networks
     shown = build_network_data(board.entry("entry"), network)

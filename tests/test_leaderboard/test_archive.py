@@ -169,8 +169,9 @@ def test_big_folders_are_refused(
         pass
 
 
-@pytest.mark.parametrize("name", ["none", "a.rar"])
+@pytest.mark.parametrize("name", ["none", "a.rar", "a.tar.xz"])
 def test_what_is_no_archive_is_a_usage_error(name: str, tmp_path: Path) -> None:
-    (tmp_path / "a.rar").write_text("x")
+    for made in ("a.rar", "a.tar.xz"):
+        (tmp_path / made).write_text("x")
     with pytest.raises(UsageError, match=r"does not exist|no archive"):
         archive.open_submission(tmp_path / name).__enter__()

@@ -14,14 +14,16 @@ from support.forged import edit, flipped, rewrite
 from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords
-from fsbench.core.specs import ImageSpec, KnnSpec
+from fsbench.core.specs import FeatureSpec, ImageSpec, KnnSpec
+from fsbench.results.entry import read_entry
 from fsbench.results.store import ResultStore
 from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.rules.submission import (
     RULES,
     check_submission,
-    resolve_dataset,
+    compare_backbones,
+    resolve_datasets,
 )
 from leaderboard.store import Board
 
@@ -186,6 +188,15 @@ def test_cells_of_other_features(tmp_path: Path) -> None:
     assert "backbone" in codes(tmp_path / "results", board(tmp_path))
 
 
+def test_other_choices_of_features_are_named_in_words(tmp_path: Path) -> None:
+    chosen = fakes.facts(feature_spec=FeatureSpec(pool="avg", layers="last4"))
+    fakes.write(tmp_path / "a")
+    fakes.write(tmp_path / "b", backbone=chosen)
+    (one,), (other,) = (read_entry(home(tmp_path / name)).cells for name in "ab")
+    (problem,) = compare_backbones(other, one, ["feature_spec"])
+    assert problem.text == "feature_spec avg, last4, expected native"
+
+
 def test_cells_of_other_images(tmp_path: Path) -> None:
     fakes.write(tmp_path / "results")
     moved = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
@@ -217,8 +228,8 @@ def test_targets_seen(tmp_path: Path) -> None:
 )
 def test_targets_are_known_under_their_usual_names(target: str, names: tuple[str, ...]) -> None:
     for name in names:
-        assert resolve_dataset(name) == target
-    assert resolve_dataset("ImageNet 21k") == "imagenet 21k"
+        assert resolve_datasets([name]) == {target}
+    assert resolve_datasets(["ImageNet 21k"]) == {"imagenet 21k"}
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "-x", "ünicode", "a" * 150])
@@ -273,7 +284,7 @@ def test_a_result_alone_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_every_rule_says_what_it_demands() -> None:
-    assert all(rule.__doc__ for rule in RULES)
+    assert all(rule.check.__doc__ for rule in RULES)
 
 
 def test_a_flipped_bit_is_found(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ from support.forged import edit, rewrite
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import printable, run
-from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
+from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.results.entry import Loaded
-from leaderboard.intake import archive
+from leaderboard.intake import archive, submission
 from leaderboard.intake.submission import read_declaration, read_submissions
 
 FUZZ = settings(max_examples=60, deadline=None, derandomize=True,
@@ -100,20 +101,25 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "match"),
+    ("place", "limit", "value", "match"),
     [
-        ("MAX_MODELS", 1, "2 models of"),
-        ("MAX_FILE_BYTES", 1000, "allowed are"),
-        ("MAX_OUTCOMES", 1000, "records of more than 1000"),
+        (archive, "MAX_MODELS", 1, "2 models of"),
+        (archive, "MAX_FILE_BYTES", 1000, "allowed are"),
+        (submission, "MAX_OUTCOMES", 1000, "records of more than 1000"),
     ],
 )
 def test_a_submission_is_bounded(
-    limit: str, value: int, match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: ModuleType,
+    limit: str,
+    value: int,
+    match: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in "ab":
         fakes.write(tmp_path, name=name)
     assert len(read_submissions(tmp_path, DECLARATION)) == 2
-    monkeypatch.setattr(archive, limit, value)
+    monkeypatch.setattr(place, limit, value)
     with pytest.raises(ValidationFailed, match=match):
         read_submissions(tmp_path, DECLARATION)
 
@@ -229,8 +235,3 @@ def test_changed_results_are_refused_or_harmless(tmp_path: Path, number: int, va
 @given(st.integers(0, 2**16), ODD)
 def test_changed_results_at_length(tmp_path: Path, number: int, value: Any) -> None:
     attempt(tmp_path, number, value)
-
-
-def test_an_unknown_archive_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
-        archive.open_submission(tmp_path / "a.tar.xz").__enter__()

@@ -294,7 +294,7 @@ def test_a_fault_that_is_impossible(name: str, board: Path) -> None:
         assert_equal_standing(board, before)
         merge(board)
     entry = Board.open(board).entry(next(path.name for path in sorted(board.glob("0-*"))))
-    assert not entry.verification.is_trusted
+    assert entry.verification.verdict in {None, "failed"}
 
 
 def test_a_copy_has_no_badge_and_is_flagged_on_both(
