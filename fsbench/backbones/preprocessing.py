@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, PositiveFloat, ValidationError
+from pydantic import Field, PositiveFloat, TypeAdapter, ValidationError
 
 from fsbench.core.errors import CheckpointError, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_json
@@ -44,13 +44,14 @@ class Preprocessing:
     """Input size, normalisation and resizing of a network, as far as they are known.
 
     input_size: side (px) that it was trained at; mean, std: of images in [0, 1]; interpolation: of
-    the resizing; sources: field -> who states it; problems: why something is unknown.
+    the resizing; sources: field -> who states it; problems: why something is unknown. The bounds
+    are those of values in files.
     """
 
-    input_size: int | None = None
+    input_size: Annotated[int, Field(ge=8, le=1024)] | None = None
     mean: Triple | None = None
-    std: Triple | None = None
-    interpolation: str | None = None
+    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = None
+    interpolation: Annotated[str, Field(max_length=40)] | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -76,15 +77,6 @@ class Preprocessing:
         """Return the values that are known, by field."""
         values = {n: getattr(self, n) for n in (*NEEDED, "interpolation")}
         return {name: value for name, value in values.items() if value is not None}
-
-
-class StatedValues(BaseModel):
-    """The values of a JSON file; None where it states nothing."""
-
-    mean: Triple | None = None
-    std: tuple[PositiveFloat, PositiveFloat, PositiveFloat] | None = None
-    input_size: int | None = Field(None, ge=8, le=1024)
-    interpolation: str | None = Field(None, max_length=40)
 
 
 def parse_statistics(values: object, name: str) -> Triple | None:
@@ -161,20 +153,18 @@ def parse_stated(content: Mapping[str, Any], path: Path) -> Preprocessing:
     """Return the values in a file of ours, of the user or of timm. Raise CheckpointError."""
     config = content.get("pretrained_cfg", content)
     config = config if isinstance(config, dict) else {}
-    size: Any = config.get("input_size")
-    values: dict[str, Any] = {"interpolation": config.get("interpolation")}
+    values = {name: config.get(name) for name in (*NEEDED, "interpolation")}
+    if isinstance(size := values["input_size"], list) and size:  # channels, height, width
+        values["input_size"] = size[-1]
     try:
         for name in ("mean", "std"):
-            value = config.get(name)
-            values[name] = (
-                parse_statistics(value, name) if isinstance(value, str | float) else value
-            )
-        values["input_size"] = size[-1] if isinstance(size, list) and size else size
-        stated = StatedValues.model_validate(values)
+            if isinstance(values[name], str | float):
+                values[name] = parse_statistics(values[name], name)
+        stated = TypeAdapter(Preprocessing).validate_python(values)
     except (UsageError, ValidationError) as error:
         text = error.message if isinstance(error, UsageError) else explain_errors(error)
         raise CheckpointError(f"{path}: {text}", fix="mend it, or move it away") from error
-    return Preprocessing.stated(path.name, **dict(stated))
+    return Preprocessing.stated(path.name, **stated.values())
 
 
 def unknown_error(

@@ -1,11 +1,15 @@
-"""The networks of the reinitialization study: layer lists, K, layer norm, He's initial weights."""
+"""Networks of the reinitialization study and of soft weight rescaling: layers, K, first weights."""
+
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.architectures import NORMS, RoleMap
+from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.networks import load_architecture
+from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 
 STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
@@ -25,17 +29,26 @@ def kernels(name: str, side: int = 64) -> list[tuple[int, ...]]:
     return [tuple(model.get_parameter(f"{n}.weight").shape) for n in roles.layers]
 
 
-def test_the_layers_of_scnn() -> None:
-    convolutions = [(32, 3, 3, 3), (32, 32, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3)]
-    assert kernels("scnn") == [*convolutions, (512, 64 * 16 * 16), (7, 512)]
-    assert kernels("scnn", 224)[4] == (512, 64 * 56 * 56)
-
-
-def test_the_layers_of_vgg16() -> None:
-    layers = kernels("vgg16", 224)
+def vgg16(values: int) -> list[tuple[int, ...]]:
+    """Configuration D with two dense layers, the first of which gets so many values."""
     outs = [64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
-    assert [shape[0] for shape in layers] == [*outs, 4096, 4096, 7]
-    assert [shape[1] for shape in layers] == [3, *outs[:-1], 512 * 7 * 7, 4096, 4096]
+    convolutions = [(n_out, n_in, 3, 3) for n_in, n_out in pairwise([3, *outs])]
+    return [*convolutions, (4096, values), (4096, 4096), (7, 4096)]
+
+
+LAYERS: dict[tuple[str, int], list[tuple[int, ...]]] = {
+    ("mlp", 28): [(100, 3 * 784), (100, 100), (7, 100)],
+    ("cnn", 32): [(16, 3, 5, 5), (16, 16, 5, 5), (100, 576), (7, 100)],
+    ("scnn", 64): [(32, 3, 3, 3), (32, 32, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3),
+                   (512, 64 * 16 * 16), (7, 512)],
+    ("swr_vgg16", 64): vgg16(512 * 2 * 2),
+    ("vgg16", 224): vgg16(512 * 7 * 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "side"), LAYERS)
+def test_the_layers_of_plain_networks(name: str, side: int) -> None:
+    assert kernels(name, side) == LAYERS[name, side]
 
 
 def test_the_layers_of_mobilenet() -> None:
@@ -111,3 +124,32 @@ def test_initial_weights_are_hes_and_biases_zero(name: str) -> None:
 
 def test_the_mlp_resets_its_last_two_layers() -> None:
     assert built("mlp", 32, 4)[1].fully_connected == ("layer2.0", "fc")
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_architecture_names_its_norms(name: str) -> None:
+    architecture = load_architecture(name)
+    with torch.device("meta"):
+        model = architecture.build(3, 4)
+    roles = architecture.roles(model)
+    norms = [n for n, m in model.named_modules() if isinstance(m, NORMS)]
+    assert sorted(roles.norms) == sorted(norms)
+    assert [n for n in roles.weighted if n not in norms] == list(roles.layers)
+
+
+LEAST = {"cnn": 10, "cnn_bn": 10, "swr_vgg16": 32, "scnn": 4, "vgg16": 32}
+
+
+@pytest.mark.parametrize(("name", "least"), LEAST.items())
+def test_images_that_pooling_would_consume_are_refused(name: str, least: int) -> None:
+    architecture = load_architecture(name)
+    smallest = architecture.at(least).build(3, 2).eval()
+    assert smallest(torch.zeros(1, 3, least, least)).shape == (1, 3)
+    with pytest.raises(UsageError, match=f"at least {least} px, not {least - 1}"):
+        architecture.at(least - 1).build(3, 2)
+
+
+def test_images_of_another_size_are_refused_with_the_right_one() -> None:
+    with pytest.raises(UsageError, match="built for 28 px, the images have 32 x 32") as caught:
+        load_architecture("mlp").build(3)(torch.zeros(1, 3, 32, 32))
+    assert "--input-size 28" in caught.value.fix
