@@ -3,13 +3,16 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from safetensors.torch import save_file
+from support import protocols
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
@@ -17,7 +20,6 @@ from fsbench.backbones.features import FeatureStore
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.seeding import stream, words
 from fsbench.data.base import TargetDataset
-from fsbench.data.cards import DatasetFacts
 
 
 class Remembering:
@@ -61,6 +63,17 @@ def store(tmp_path: Path, report: Remembering) -> FeatureStore:
 
 
 @pytest.fixture
+def save(tmp_path: Path) -> Callable[[Any], str]:
+    """save(tree): the path of a file of torch."""
+
+    def write(tree: Any) -> str:
+        torch.save(tree, tmp_path / "weights.pth")
+        return str(tmp_path / "weights.pth")
+
+    return write
+
+
+@pytest.fixture
 def pictures(tmp_path: Path) -> Callable[..., TargetDataset]:
     """pictures(n, seed): n noise images of 20 px as PNG files, one class."""
 
@@ -71,24 +84,9 @@ def pictures(tmp_path: Path) -> Callable[..., TargetDataset]:
             bits = words(20 * 20 * 3, "picture", i, int(i == changed))
             pixels = (bits >> np.uint64(56)).astype(np.uint8).reshape(20, 20, 3)
             Image.fromarray(pixels).save(folder / f"{i:03}.png")
-        paths = tuple(f"{i:03}.png" for i in range(n))
-        facts = DatasetFacts(
-            name=name,
-            title=name,
-            domain="target",
-            classes=("a",),
-            images_per_class=(n,),
-            label_rule="one class",
-            layout="files",
-            folders=(name,),
-            download="none",
-            license="none",
-            citation="none",
-            homepage="none",
-        )
-        ids = tuple(path.removesuffix(".png") for path in paths)
-        labels = np.zeros(n, dtype=np.int64)
-        return TargetDataset(name, facts, folder, paths, ids, labels, ("a",))
+        ids = tuple(f"{i:03}" for i in range(n))
+        paths = tuple(f"{i}.png" for i in ids)
+        return replace(protocols.target(name, (n,)), root=folder, paths=paths, canonical_ids=ids)
 
     return make
 

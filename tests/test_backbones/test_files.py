@@ -33,15 +33,6 @@ def weights() -> Weights:
         return load_architecture("toy_resnet").build(7).state_dict()
 
 
-@pytest.fixture
-def save(tmp_path: Path) -> Save:
-    def write(tree: Any) -> str:
-        torch.save(tree, tmp_path / "weights.pth")
-        return str(tmp_path / "weights.pth")
-
-    return write
-
-
 def hash_of(ref: str, **options: Any) -> str:
     return backbones.load_backbone(ref, arch=ARCH, **options).facts.weights_hash
 

@@ -26,7 +26,7 @@ from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 
 State = dict[str, Tensor]
-Save = Callable[[Any], Path]
+Save = Callable[[Any], str]
 
 
 def network(name: str, **options: Any) -> nn.Module:
@@ -37,15 +37,6 @@ def network(name: str, **options: Any) -> nn.Module:
 
 def prefixed(prefix: str, weights: State) -> State:
     return {prefix + name: tensor for name, tensor in weights.items()}
-
-
-@pytest.fixture
-def save(tmp_path: Path) -> Save:
-    def write(tree: Any) -> Path:
-        torch.save(tree, tmp_path / "weights.pth")
-        return tmp_path / "weights.pth"
-
-    return write
 
 
 def assert_same(ref: str, whole: nn.Module, side: int, **options: Any) -> Any:

@@ -105,46 +105,31 @@ def initialize(model: nn.Module, law: Law = "he") -> nn.Module:
     return model
 
 
-def small_cnn(
-    num_classes: int, width: int, side: int, norm: Callable[[int], nn.Module] | None = None
-) -> nn.Module:
-    """Build two 5x5 convolutions with pooling and a hidden layer that scales with the width.
-
-    At 32 px it gets 16 x 6 x 6 = 576 values.
-    """
-    stages: list[nn.Module] = [
-        nn.Sequential(*conv_unit(n_in, width, 5, norm), nn.MaxPool2d(2)) for n_in in (3, width)
-    ]
-    left = ((side - 2) // 2 - 2) // 2
-    hidden = max(1, 100 * width // 16)
-    return Chain(stages, [("fc1", hidden)], num_classes, side, width * left * left)
-
-
-def deep_cnn(
+def cnn(
     num_classes: int,
     width: int,
     side: int,
     stages: Sequence[tuple[int, int]],
-    hidden: Mapping[str, int],
-    norm: Callable[[int], nn.Module],
+    hidden: Mapping[str, float],
+    norm: Callable[[int], nn.Module] | None = None,
+    kernel: int = 3,
 ) -> nn.Module:
-    """Build stages of normed 3x3 convolutions with pooling, and dense layers.
+    """Build stages of convolutions and a pooling each, and dense layers.
 
     stages: channels as a multiple of the width, and number of convolutions; hidden: units of a
     dense layer by its name, as a multiple too; norm: a layer norm acts on dense layers as well.
     """
     modules: list[nn.Module] = []
-    n_in = 3
+    n_in, left = 3, side
     for multiple, depth in stages:
         channels = (n_in, *[multiple * width] * depth)
-        units = [part for pair in pairwise(channels) for part in conv_unit(*pair, 3, norm)]
+        units = [part for pair in pairwise(channels) for part in conv_unit(*pair, kernel, norm)]
         modules.append(nn.Sequential(*units, nn.MaxPool2d(2)))
-        n_in = channels[-1]
-    dense = [(name, multiple * width) for name, multiple in hidden.items()]
-    values = n_in * (side >> len(stages)) ** 2
-    if norm is not layer_norm:
-        return Chain(modules, dense, num_classes, side, values)
-    return initialize(Chain(modules, dense, num_classes, side, values, layer_norm=True))
+        n_in, left = channels[-1], (left - depth * (kernel - 3)) // 2
+    dense = [(name, max(1, int(multiple * width))) for name, multiple in hidden.items()]
+    normed = norm is layer_norm
+    model = Chain(modules, dense, num_classes, side, n_in * left**2, layer_norm=normed)
+    return initialize(model) if normed else model
 
 
 class First(nn.Module):

@@ -7,7 +7,7 @@ from typing import Literal
 from torch import nn
 
 from fsbench.backbones.architectures import Architecture, _chains, _mobilenet, _resnet
-from fsbench.backbones.architectures._chains import deep_cnn, perceptron, small_cnn
+from fsbench.backbones.architectures._chains import cnn, perceptron
 from fsbench.backbones.architectures._resnet import ResNet
 
 SIDE = 64
@@ -34,7 +34,7 @@ def chain(
 def vgg16(norm: Callable[[int], nn.Module]) -> Callable[..., nn.Module]:
     """Return the factory of configuration D with a norm."""
     stages = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
-    return partial(deep_cnn, stages=stages, hidden={"fc6": 64, "fc7": 64}, norm=norm)
+    return partial(cnn, stages=stages, hidden={"fc6": 64, "fc7": 64}, norm=norm)
 
 
 def residual(
@@ -48,10 +48,11 @@ def residual(
 # MNIST; here the input has 3 s s values for images of side s. The released VGG-16 is a stub. Our
 # reading: batch norm because the paper's two lambdas are for networks with it, convolutions without
 # bias as in its CNN-BN; at 64 px the classifier receives 512 x 2 x 2 values.
+SMALL_CNN = partial(cnn, stages=((1, 1), (1, 1)), hidden={"fc1": 100 / 16}, kernel=5)
 SOFT_WEIGHT_RESCALING = (
     chain("mlp", perceptron, 100, 28, 1, "two hidden layers of 100 units on the flattened image"),
-    chain("cnn", small_cnn, 16, 32, 10, "two 5x5 convolutions of 16 channels, 100 hidden units"),
-    chain("cnn_bn", partial(small_cnn, norm=nn.BatchNorm2d), 16, 32, 10,
+    chain("cnn", SMALL_CNN, 16, 32, 10, "two 5x5 convolutions of 16 channels, 100 hidden units"),
+    chain("cnn_bn", partial(SMALL_CNN, norm=nn.BatchNorm2d), 16, 32, 10,
           "the cnn with batch norm after both convolutions"),
     chain("swr_vgg16", vgg16(nn.BatchNorm2d), 64, 64, 32,
           "VGG-16 with batch norm and a 4096-4096 classifier without dropout", "units"),
@@ -65,7 +66,7 @@ SOFT_WEIGHT_RESCALING = (
 # (`lw.head_block`).
 REINITIALIZATION = (
     chain("scnn",
-          partial(deep_cnn, stages=((1, 2), (2, 2)), hidden={"fc1": 16}, norm=_chains.layer_norm),
+          partial(cnn, stages=((1, 2), (2, 2)), hidden={"fc1": 16}, norm=_chains.layer_norm),
           32, SIDE, 4, "four 3x3 convolutions and a dense layer of 512 units, layer norm", "units"),
     chain("vgg16", vgg16(_chains.layer_norm), 64, SIDE, 32,
           "VGG-16 with layer norm and a 4096-4096 classifier", "units"),
