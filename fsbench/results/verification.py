@@ -1,6 +1,6 @@
-"""Rules for one result and its records, each yielding Problems.
+"""Rules for one result and its records, and the reading of results that keep them.
 
-Reading raises on the first entry with a Problem; a submission collects all of them.
+Reading raises on the first entry that breaks a rule; a submission collects all Problems.
 """
 
 import math
@@ -47,98 +47,92 @@ class Problem:
         return f"{self.where}: {self.text}\n    fix: {self.fix}"
 
 
-def problem_of(cell: Loaded, code: str, text: str, fix: str = AGAIN) -> Problem:
-    """Return a Problem of one result."""
-    return Problem(code, cell.where, text[:600], fix)
+Violation = tuple[str, str]
+"""Code of a rule that a result breaks, and a sentence that says how."""
 
 
-def check_dataset(cell: Loaded) -> Iterator[Problem]:
+def check_dataset(loaded: Loaded) -> Iterator[Violation]:
     """Check pool and groups against the protocol, and that ids, names and counts of classes match.
 
     Results of the disjoint track alone state groups; ids increase, and counts are positive.
     """
-    data, spec = cell.result.dataset, cell.result.spec
+    data, spec = loaded.result.dataset, loaded.result.spec
     track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
     if isinstance(spec, EpisodicSpec) and data.pool != spec.episode.pool:
         text = f"images are the pool {data.pool}, protocol {spec.protocol} has {spec.episode.pool}"
-        yield problem_of(cell, "pool", text)
+        yield "pool", text
     if (data.groups is not None) != (track == "disjoint"):
         stated = "no groups" if data.groups is None else "groups"
-        yield problem_of(cell, "groups", f"it states {stated} of images on the track {track}")
+        yield "groups", f"it states {stated} of images on the track {track}"
     ids, counts, tests = list(data.class_ids), data.class_counts, data.test_counts
     if not len(ids) == len(data.class_names) == len(counts) or not ids:
         text = f"{len(ids)} class ids, {len(data.class_names)} names and {len(counts)} counts"
-        yield problem_of(cell, "dataset", f"{text} of images, expected one of each per class")
+        yield "dataset", f"{text} of images, expected one of each per class"
     if ids != sorted(set(ids)) or min(ids, default=0) < 0 or min(counts, default=1) < 1:
-        text = "class ids do not increase, or a class has no image"
-        yield problem_of(cell, "dataset", text)
+        yield "dataset", "class ids do not increase, or a class has no image"
     is_balanced = not isinstance(spec, EpisodicSpec) and spec.score == "balanced_accuracy"
     parts = list(zip(tests, counts, strict=False))
     fits = len(tests) == len(ids) and all(0 <= n <= most for n, most in parts)
-    if (tests or is_balanced) and not (fits and sum(tests) == cell.result.score.n):
-        text = f"the counts of test images sum to {sum(tests)}, not to {cell.result.score.n}"
-        yield problem_of(cell, "dataset", text)
+    if (tests or is_balanced) and not (fits and sum(tests) == loaded.result.score.n):
+        text = f"the counts of test images sum to {sum(tests)}, not to {loaded.result.score.n}"
+        yield "dataset", text
 
 
-def check_probe(cell: Loaded) -> Iterator[Problem]:
+def check_probe(loaded: Loaded) -> Iterator[Violation]:
     """Check that rates and choices are those of the spec, and curves those of the outcomes."""
-    records, spec = cell.records, cell.result.spec
+    records, spec = loaded.records, loaded.result.spec
     if not isinstance(records, ProbeRecords) or not isinstance(spec, ProbeSpec):
         return
     if tuple(records.lr) != spec.lrs:
-        yield problem_of(cell, "rows", "other learning rates than those of the spec")
+        yield "rows", "other learning rates than those of the spec"
     choices = {"held_out_curve", "chosen"} if spec.epoch == "best" else {"held_out"}
     if {*columns(records)} & HELD_OUT != (choices if spec.held_out else set()):
-        yield problem_of(cell, "rows", "other choices of the rate than those of the spec")
+        yield "rows", "other choices of the rate than those of the spec"
     values = [v for v in columns(records).values() if v.dtype != np.bool_]
     if not all(np.isfinite(v).all() for v in values):
-        yield problem_of(cell, "non-finite", "NaN or infinity among the outcomes of the probe")
+        yield "non-finite", "NaN or infinity among the outcomes of the probe"
         return
     pairs = [(records.curve[:, -1], records.last), (records.curve.max(axis=1), records.best)]
     if records.held_out_curve is not None and records.chosen is not None:
         epochs = records.held_out_curve.argmax(axis=1)
         pairs.append((records.curve[np.arange(len(epochs)), epochs], records.chosen))
     if not all(np.allclose(c, right.mean(axis=1), rtol=0, atol=1e-6) for c, right in pairs):
-        yield problem_of(cell, "curve", "the curve of accuracies differs from the outcomes")
+        yield "curve", "the curve of accuracies differs from the outcomes"
 
 
-def check_contradictions(cell: Loaded) -> Iterator[Problem]:
+def check_contradictions(loaded: Loaded) -> Iterator[Violation]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
     episode is right for one class and wrong for all others; logits that are never finite do not
     predict better than one class for all queries.
     """
-    records = cell.records
+    records = loaded.records
     if not isinstance(records, EpisodeRecords):
         return
     index, right, (_, n_way, n_query) = records.index, records.right, records.correct.shape
     if index[0] < 0 or (np.diff(index) <= 0).any():
-        yield problem_of(cell, "rows", "episodes are unsorted, or one is there twice")
+        yield "rows", "episodes are unsorted, or one is there twice"
     collapsed = right[records.collapsed]
     if (collapsed.sum(axis=1) != n_query).any() or (collapsed % n_query).any():
-        text = "a collapsed episode is not right for exactly one class"
-        yield problem_of(cell, "contradiction", text)
+        yield "contradiction", "a collapsed episode is not right for exactly one class"
     if index.size > 1 and not records.finite.any() and records.accuracy.mean() > CHANCE / n_way:
-        text = "no logits are finite, but more are right than by chance"
-        yield problem_of(cell, "contradiction", text)
+        yield "contradiction", "no logits are finite, but more are right than by chance"
     if records.dense_correct is not None and records.dense_total is not None:
         others = records.dense_correct - right
         if (others < 0).any() or (others > records.dense_total - n_query).any():
-            text = "fewer dense queries are right or wrong than queries of a class"
-            yield problem_of(cell, "contradiction", text)
+            yield "contradiction", "fewer dense queries are right or wrong than queries of a class"
 
 
-def check_summary(cell: Loaded) -> Iterator[Problem]:
+def check_summary(loaded: Loaded) -> Iterator[Violation]:
     """Check that mean, interval, counts and details equal what the records give."""
-    result = cell.result
-    for name, given in summarize(cell.records, result.spec, result.dataset.test_counts):
+    result = loaded.result
+    for name, given in summarize(loaded.records, result.spec, result.dataset.test_counts):
         stated = getattr(result, name)
         if stated != given and not is_close(stated, given):
             says, gives = describe_value(stated), describe_value(given)
             what = "" if name == "score" else f" of {name.replace('_', ' ')}"
-            text = f"the file says {says}{what}, its outcomes give {gives}"
-            yield problem_of(cell, "score", text)
+            yield "score", f"the file says {says}{what}, its outcomes give {gives}"
 
 
 def describe_value(value: object) -> str:
@@ -160,14 +154,14 @@ def is_close(a: object, b: object) -> bool:
     return a == b
 
 
-def check_flags(cell: Loaded) -> Iterator[Problem]:
+def check_flags(loaded: Loaded) -> Iterator[Violation]:
     """Check that flags are facts of the data; only `limited` is taken from the result's word."""
-    result = cell.result
-    index = cell.records.index if isinstance(cell.records, EpisodeRecords) else None
+    result = loaded.result
+    index = loaded.records.index if isinstance(loaded.records, EpisodeRecords) else None
     expected = result_flags(result.dataset, result.spec, index, "limited" in result.flags)
     if result.flags != expected:
         says, needs = (", ".join(flags) or "none" for flags in (result.flags, expected))
-        yield problem_of(cell, "flags", f"the flags are {says}, its data need {needs}")
+        yield "flags", f"the flags are {says}, its data need {needs}"
 
 
 RULES = (check_dataset, check_contradictions, check_probe, check_flags, check_summary)
@@ -175,7 +169,12 @@ RULES = (check_dataset, check_contradictions, check_probe, check_flags, check_su
 
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
     """Return everything wrong with these results."""
-    return [problem for cell in cells for rule in RULES for problem in rule(cell)]
+    return [
+        Problem(code, loaded.where, text[:600], AGAIN)
+        for loaded in cells
+        for rule in RULES
+        for code, text in rule(loaded)
+    ]
 
 
 def find_entries(path: Path) -> list[Path]:
@@ -211,7 +210,7 @@ def require_right(*cells: Loaded) -> None:
 
 def read_cells(path: Path) -> Iterator[Loaded]:
     """Yield all results at or below `path`, verified entry by entry."""
-    return (cell for folder in find_entries(path) for cell in read_verified(folder).cells)
+    return (loaded for folder in find_entries(path) for loaded in read_verified(folder).cells)
 
 
 def read_cell(reference: str | Path, any_seed: bool = False) -> Loaded:
@@ -222,16 +221,16 @@ def read_cell(reference: str | Path, any_seed: bool = False) -> Loaded:
     """
     folder, text = split_reference(str(reference))
     cells = list(read_cells(Path(folder)))
-    columns = [str(cell.result.column) for cell in cells]
+    columns = [str(loaded.result.column) for loaded in cells]
     names = [  # several specs may have one column
-        column if columns.count(column) == 1 else f"{column} {cell.result.spec_digest[:8]}"
-        for column, cell in zip(columns, cells, strict=True)
+        column if columns.count(column) == 1 else f"{column} {loaded.result.spec_digest[:8]}"
+        for column, loaded in zip(columns, cells, strict=True)
     ]
-    exact = [cell for name, cell in zip(names, cells, strict=True) if name == text]
+    exact = [loaded for name, loaded in zip(names, cells, strict=True) if name == text]
     named = exact or match_task(cells, text)
-    specs = {(cell.result.spec_digest, cell.result.score.n) for cell in named}
+    specs = {(loaded.result.spec_digest, loaded.result.score.n) for loaded in named}
     if not named or len(specs if any_seed else named) > 1:
-        listed = [n for n, cell in zip(names, cells, strict=True) if cell in named or not named]
+        listed = [n for n, loaded in zip(names, cells, strict=True) if loaded in named or not named]
         raise UsageError(
             f"'{reference}' names {len(named)} results of {folder}",
             fix=f"name one as DIR:TASK; there are {', '.join(dict.fromkeys(listed))[:500]}",
@@ -244,8 +243,8 @@ def match_task(cells: Sequence[Loaded], text: str) -> Sequence[Loaded]:
     if not text:
         return cells
     pattern = TaskPattern.parse(text)
-    same = (cell for cell in cells if cell.result.dataset.name == pattern.dataset)
-    return [cell for cell in same if pattern.covers(cell.result.task)]
+    same = (loaded for loaded in cells if loaded.result.dataset.name == pattern.dataset)
+    return [loaded for loaded in same if pattern.covers(loaded.result.task)]
 
 
 def split_reference(text: str) -> tuple[str, str]:
