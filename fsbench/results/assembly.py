@@ -19,7 +19,7 @@ from fsbench.results.names import result_flags
 from fsbench.results.outcomes import digest_records
 from fsbench.results.provenance import describe_differences
 from fsbench.results.summary import summarize
-from fsbench.results.verification import find_entries, read_verified, require_right
+from fsbench.results.verification import find_entries, read_verified
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -116,14 +116,6 @@ def read_cells_of(folder: Path) -> dict[Key, Loaded]:
 @lru_cache(maxsize=8)
 def _read_once(folder: Path, inode: int, time: int) -> dict[Key, Loaded]:
     return {key_of(cell.result): cell for cell in read_entry(folder).cells}
-
-
-def read_result(folder: Path, key: Key) -> Loaded | None:
-    """Return the result of a data set and spec digest in a folder, verified; None without one."""
-    cell = read_cells_of(folder).get(key)
-    if cell is not None:
-        require_right(cell)
-    return cell
 
 
 def put_results(folder: Path, cells: Iterable[tuple[Result, Records]]) -> None:

@@ -33,6 +33,7 @@ from fsbench.results import assembly, outcomes
 from fsbench.results import provenance as environments
 from fsbench.results.entry import ENTRY_FILE, Loaded, write_entry
 from fsbench.results.names import ANALYSES, file_stem, model_name, safe_name
+from fsbench.results.verification import require_right
 
 DIGITS = 16
 OVERWRITE = "give --overwrite to replace it, or another folder with -o"
@@ -118,10 +119,11 @@ class ResultStore:
 
     def earlier(self) -> Loaded | None:
         """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
-        cell = assembly.read_result(self.folder, self.key)
-        if cell is not None:
-            assembly.require_same(cell, self.facts, self.dataset, OVERWRITE)
-        return cell
+        stored = assembly.read_cells_of(self.folder).get(self.key)
+        if stored is not None:
+            require_right(stored)
+            assembly.require_same(stored, self.facts, self.dataset, OVERWRITE)
+        return stored
 
     @property
     def halvings(self) -> int:
