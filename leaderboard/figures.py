@@ -121,42 +121,36 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dic
     costs = [mark_gain(row, gain, row.costs.flops / 1e12) for row, gain in gains]
     costs = costs if len({mark.x for mark in costs}) > 1 else []
     heads = compare_heads(board, (board, *others))
-
-    def scatter(
-        marks: Sequence[Mark], title: str, x: str, y: str, **lines: bool
-    ) -> "Figure | None":
-        return draw_scatter(marks, title + track, x, y, **lines) if len(marks) > 1 else None
-
     figures = {
         "gains": draw_gains(gains, f"Gains on the targets{track}"),
         "targets": draw_columns(
             board, [row for row, _ in gains], "normal", f"Gains over {PLAIN} by column{track}"
         ),
-        "in_domain": scatter(
+        "in_domain": draw_scatter(
             accuracies,
-            "Accuracy on the source and on the targets",
+            f"Accuracy on the source and on the targets{track}",
             "validation accuracy on the source (%)",
             "mean accuracy on the targets (%)",
         ),
         "in_domain_gains": draw_gains(on_source, f"Gains on the source{track}"),
-        "carry": scatter(
+        "carry": draw_scatter(
             carried,
-            "Gains on the source and on the targets",
+            f"Gains on the source and on the targets{track}",
             f"source: {OVER_PLAIN}",
             f"targets: {OVER_PLAIN}",
             level=True,
         ),
-        "cost": scatter(
+        "cost": draw_scatter(
             costs,
-            "Gain and cost",
+            f"Gain and cost{track}",
             "operations of a pretraining run (TFLOPs)",
             OVER_PLAIN,
             level=True,
         ),
         "spread": draw_spread(board, f"Spread over seeds and over episodes{track}"),
-        "adaptation": scatter(
+        "adaptation": draw_scatter(
             heads,
-            "Gains of linear heads and of affine tuning",
+            f"Gains of linear heads and of affine tuning{track}",
             f"linear heads: {OVER_PLAIN}",
             f"affine tuning: {OVER_PLAIN}",
             level=True,
@@ -258,12 +252,14 @@ def draw_gains(gains: Sequence[tuple[MethodRow, Gain]], title: str) -> "Figure |
 @plotting.style()
 def draw_scatter(
     marks: Sequence[Mark], title: str, x: str, y: str, level: bool = False, diagonal: bool = False
-) -> "Figure":
-    """Return marks over their x, named at the right edge in the order of their values.
+) -> "Figure | None":
+    """Return two marks or more over their x, named at the right edge in the order of their values.
 
     x, y: what the axes show, with units. level: values are gains, so 0 has a line; diagonal: a line
     where both numbers are equal.
     """
+    if len(marks) < 2:
+        return None
     figure = plotting.create_figure(WIDTH, max(360, 70 + 14 * len(marks)), title)
     axes = figure.add_subplot()
     axes.set(xlabel=x, ylabel=y)

@@ -73,7 +73,15 @@ def init_board(
     free = BoardFile(name=safe_name(folder.resolve().name), about=ABOUT)
     file = free if name is None else find_official_board(name, version)
     write_record(folder / BOARD_FILE, file)
-    facts = collect_facts(file, source or find_source())
+    install_from = source or find_source()
+    datasets = dict.fromkeys(column.name.task.dataset for column in file.columns or ())
+    facts = {
+        "source": json.dumps(install_from) if install_from else VARIABLE,
+        "title": escape_markdown(file.title),
+        "about": escape_markdown(file.about or ABOUT),
+        "install": f": `pip install {shlex.quote(install_from)}`" if install_from else "",
+        "columns": f" on {', '.join(datasets)}" if datasets else "",
+    }
     for path, template in FILES.items():
         if not (folder / path).exists():
             text = (TEMPLATES / template).read_text(encoding="utf8") % facts
@@ -82,20 +90,6 @@ def init_board(
     if BEGIN in (folder / README_FILE).read_text(encoding="utf8"):
         render_readme(folder)
     return file
-
-
-def collect_facts(file: BoardFile, source: str | None) -> dict[str, str]:
-    """Return what the templates say of a board by name. source: what the workflows install."""
-    datasets = dict.fromkeys(column.name.task.dataset for column in file.columns or ())
-    return {
-        "source": json.dumps(source) if source else VARIABLE,
-        "title": escape_markdown(file.title),
-        "about": escape_markdown(file.about or ABOUT),
-        "begin": BEGIN,
-        "end": END,
-        "install": f": `pip install {shlex.quote(source)}`" if source else "",
-        "columns": f" on {', '.join(datasets)}" if datasets else "",
-    }
 
 
 def find_source() -> str | None:
@@ -222,10 +216,9 @@ def open_clone(to: str) -> Iterator[tuple[Path, str]]:
 
 def find_base(clone: Path) -> str:
     """Return the default branch of origin as last fetched, else what is checked out."""
-    verify = ("rev-parse", "--verify", "--quiet")
     with suppress(UsageError):
-        return run_git(clone, *verify, "origin/HEAD").strip()
-    return run_git(clone, *verify, "HEAD", fix="commit the board first").strip()
+        return run_git(clone, "rev-parse", "--verify", "origin/HEAD").strip()
+    return run_git(clone, "rev-parse", "--verify", "HEAD", fix="commit the board first").strip()
 
 
 def list_commands(clone: Path, branch: str, base: str) -> Iterator[str]:

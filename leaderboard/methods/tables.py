@@ -50,6 +50,8 @@ AVERAGE_NOTE = (
     "Accuracy (gain over normal), mean over the columns of a data set; --wide prints the columns, "
     "with the stars of their tests."
 )
+MOST_NAMED = 4
+"""From so many rows on that lose, a sentence counts them."""
 TARGET_NOTE = "Accuracy (gain over normal) by column."
 NO_ROWS = "No fsbench runs yet: fsbench pretrain, fsbench benchmark -m run:DIR, fsbench submit."
 
@@ -98,7 +100,8 @@ def describe_gains(boards: Sequence[MethodBoard], by_entry: bool = False) -> str
         of = f"of {len(gains)} entries" if by_entry else f"Of {len(gains)} methods"
         text = f"{of}, {join_words(above or ['none'])} {'gain' if above[1:] else 'gains'} {words}"
         if below:
-            text += f", and {join_words(below)} {'lose' if below[1:] else 'loses'} significantly"
+            losers = join_words(below) if len(below) < MOST_NAMED else str(len(below))
+            text += f", and {losers} {'lose' if below[1:] else 'loses'} significantly"
         text += f" ({several or 'none'} with the several seeds that this needs)"
     return text if by_entry else f"{text}."
 

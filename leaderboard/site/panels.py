@@ -72,12 +72,12 @@ def draw_costs(board: MethodBoard) -> Iterator[PanelRecord]:
         for row in board.rows
         if row.overall and row.costs.flops > 0
     ]
-    if len({mark.x for mark in marks}) > 1:
+    marks = marks if len({mark.x for mark in marks}) > 1 else []
+    if figure := draw_scatter(marks, "", "FLOPs of pretraining", "accuracy (%)"):
         note = (
             "Overall accuracy in percent; the line is the Pareto front (best for its cost). "
             "Hollow: one pretraining seed."
         )
-        figure = draw_scatter(marks, "", "FLOPs of pretraining", "accuracy (%)")
         yield make_panel("Accuracy against cost", note, figure, whole=True)
 
 

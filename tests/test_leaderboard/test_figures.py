@@ -106,7 +106,7 @@ def draw_some_columns(names: Sequence[str]) -> Figure:
 
 DRAWN: dict[str, Callable[[], Figure]] = {
     "gains": lambda: draw(draw_gains(some_gains(), "<b>")),
-    "scatter": lambda: draw_scatter(some_marks(), "<b>", "x <i>", "y", level=True, diagonal=True),
+    "scatter": lambda: draw(draw_scatter(some_marks(), "<b>", "x <i>", "y", True, True)),
     "columns": lambda: draw_some_columns(NAMES),
     "spread": lambda: draw(draw_spread(make_board(*map(make_row, NAMES)), "<b>")),
     "ranks": some_ranks,
@@ -189,10 +189,10 @@ def test_a_value_far_beyond_all_others_makes_the_axis_logarithmic() -> None:
     far = [*marks, Mark("far", -900.0)]
     gains = [(make_row(mark.name), make_gain(mark.value)) for mark in far]
     assert axes_of(draw(draw_gains(gains, "g"))).get_xscale() == "symlog"
-    assert axes_of(draw_scatter(far, "g", "x", "y", level=True)).get_yscale() == "symlog"
+    assert axes_of(draw(draw_scatter(far, "g", "x", "y", level=True))).get_yscale() == "symlog"
     dear = [Mark(f"m{i}", 1.0, x=10.0**i) for i in range(3)]
-    assert axes_of(draw_scatter(dear, "g", "x", "y")).get_xscale() == "log"
-    assert axes_of(draw_scatter(dear[:2], "g", "x", "y")).get_xscale() == "linear"
+    assert axes_of(draw(draw_scatter(dear, "g", "x", "y"))).get_xscale() == "log"
+    assert axes_of(draw(draw_scatter(dear[:2], "g", "x", "y"))).get_xscale() == "linear"
 
 
 def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
@@ -201,7 +201,7 @@ def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
         Mark("beaten", 39.0, x=1000),
         Mark("best", 60.0, 5.0, x=10_000, front=True),
     ]
-    figure = draw_scatter(marks, "cost", "steps", "%", level=True, diagonal=True)
+    figure = draw(draw_scatter(marks, "cost", "steps", "%", level=True, diagonal=True))
     assert texts(figure) == ["beaten", "cheap", "best"]
     heights = [text.xyann[1] for text in axes_of(figure).texts]  # type: ignore[attr-defined]
     assert heights == sorted(heights)
@@ -253,7 +253,7 @@ def test_long_names_leave_room_for_one_row() -> None:
     for figure in (
         draw_some_columns([name]),
         draw(draw_gains([(make_row(name), make_gain(1.0))], name)),
-        draw_scatter([Mark(name, 1.0)], name, "x", "y"),
+        draw(draw_scatter([Mark(name, 1.0), Mark(name, 2.0)], name, "x", "y")),
         draw(draw_spread(make_board(make_row(name)), name)),
     ):
         render_figure(figure, "svg")
@@ -262,6 +262,7 @@ def test_long_names_leave_room_for_one_row() -> None:
 
 def test_nothing_to_show_has_no_figure() -> None:
     assert draw_gains([], "t") is None
+    assert draw_scatter([Mark("a", 1.0)], "t", "x", "y") is None
     assert draw_columns(make_board(), [], "normal", "t") is None
     assert draw_spread(make_board(), "t") is None
 

@@ -18,6 +18,7 @@ from fsbench.core.schema import DatasetRecord
 from fsbench.results.entry import Loaded
 from leaderboard.methods.board import build_from_table
 from leaderboard.official import find_official_board
+from leaderboard.render.frame import FLAGS
 from leaderboard.render.notes import to_percent
 from leaderboard.site import data, page
 from leaderboard.tables import rank_tracks
@@ -175,6 +176,16 @@ def test_a_subset_and_the_finding_are_said_in_words() -> None:
     (table,) = rank_tracks(file, entries[:1])
     text = data.describe_finding(table, build_from_table(table))
     assert text == f"{leader} is the only ranked entry: it is compared with nothing."
+
+
+def test_flags_are_explained_where_they_occur_and_no_sentence_names_an_option() -> None:
+    file, entries, (table,) = fakes_site.source(["a", "b"])
+    assert data.build_page_data(file, entries, [table])["flags"] == {}
+    flagged = replace(table, flags={"a": ("subset", "saw isic"), "b": ("derived",)})
+    made = data.build_page_data(file, entries, [flagged])
+    assert made["flags"] == {name: FLAGS[name] for name in ("subset", "derived")}
+    del made["entries"]  # commands as their submitters gave them
+    assert not re.search(r"[\s\"]--[a-z]", json.dumps(made))
 
 
 def subset(loaded: Loaded) -> DatasetRecord:

@@ -34,7 +34,7 @@ function drawHistogram(counts, mean, chance, label) {
 // rows: [{ label, gap, half }]; right of the line A is ahead.
 function drawGaps(rows, label, width) {
   const [line, top, left, right] = [26, 8, width < 500 ? 116 : 170, width - 60];
-  const most = Math.floor(left / 6.2);
+  const most = Math.floor((left - 14) / 6.4);
   const bottom = top + line * rows.length;
   const low = Math.min(...rows.map((row) => row.gap - (row.half ?? 0)), -0.002);
   const high = Math.max(...rows.map((row) => row.gap + (row.half ?? 0)), 0.002);
