@@ -20,9 +20,6 @@ from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.tables import EXTRA, BoardTable, rank_rows
 
-ResultsByModel = dict[str, dict[Column, Loaded]]
-"""Model -> column -> its result."""
-
 
 def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
     """Return one table per track of these results, after verifying them.
@@ -39,10 +36,10 @@ def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
     return [rank_models(models, track) for track in tracks]
 
 
-def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
+def group_by_model(loaded: Sequence[Loaded]) -> dict[str, dict[Column, Loaded]]:
     """Group results. Raises ValidationFailed for two results of one task that differ."""
     names = distinct_labels([c.result for c in loaded], [c.model for c in loaded])
-    results_by_model: ResultsByModel = {}
+    results_by_model: dict[str, dict[Column, Loaded]] = {}
     for name, cell in zip(names, loaded, strict=True):
         first = results_by_model.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
         if first is not cell and digest_records(first.records) != digest_records(cell.records):
@@ -53,11 +50,8 @@ def group_by_model(loaded: Sequence[Loaded]) -> ResultsByModel:
     return results_by_model
 
 
-def rank_models(models: ResultsByModel, table: TrackColumns) -> BoardTable:
-    """Rank models over the columns of one track like the entries of a board.
-
-    Seeds of one recipe, which have all columns, are one row.
-    """
+def rank_models(models: Mapping[str, Mapping[Column, Loaded]], table: TrackColumns) -> BoardTable:
+    """Rank models over the columns of one track like entries; whole seeds of a recipe are a row."""
     labels = label_columns(table.columns)
     labelled = {
         name: {labels[c]: loaded for c, loaded in by_column.items() if c in labels}

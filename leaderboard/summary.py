@@ -12,7 +12,7 @@ from fsbench.core.plotting import write_figure
 from fsbench.core.specs import Frozen
 from leaderboard.figures import draw_ranks, name_file
 from leaderboard.ranking.rank_intervals import RankInterval, bootstrap_ranks
-from leaderboard.ranking.tiers import RankedEntry, Ranking
+from leaderboard.ranking.tiers import ALPHA, RankedEntry, Ranking
 from leaderboard.tables import BoardTable
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def summarize_board(view: BoardTable) -> BoardStatistics:
         board=view.name,
         track=view.label,
         columns=ranking.columns,
-        alpha=ranking.alpha,
+        alpha=ALPHA,
         tiers=tuple(tuple(standing.name for standing in tier) for tier in ranking.tiers),
         unranked=tuple(standing.name for standing in ranking.entries if standing.reason),
         rank_intervals=intervals,
@@ -58,7 +58,7 @@ def draw_averages(ranking: Ranking, entries: Sequence[RankedEntry]) -> "Figure |
     """Draw the average ranks of some of the ranked entries; None for too few to test."""
     scores = [[e.scores[column].mean for e in entries] for column in ranking.columns]
     means = np.array(scores).reshape(len(ranking.columns), len(entries))
-    return draw_ranks([entry.name for entry in entries], means, ranking.alpha)
+    return draw_ranks([entry.name for entry in entries], means, ALPHA)
 
 
 def write_averages(tables: Sequence[BoardTable], folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
 from fsbench.core.specs import ProbeSpec
-from fsbench.core.statistics import Score, score
+from fsbench.core.statistics import Score, score_rows
 from fsbench.core.tasks import ColumnId, Track
 from fsbench.results.entry import Loaded
 from fsbench.results.table import warn_of_scale
@@ -300,7 +300,7 @@ def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
 
 def score_seed(name: str, outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> RankedEntry:
     """Return one seed of a row with its scores over episodes."""
-    scores = {column: score(outcomes[column].values) for column in columns}
+    scores = dict(zip(columns, score_rows([outcomes[c].values for c in columns]), strict=True))
     overall = float(np.mean([s.mean for s in scores.values()])) if scores else None
     return RankedEntry(name, scores, overall=overall)
 

@@ -60,19 +60,18 @@ def bootstrap_ranks(
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
     observed = rank_means(np.array([s.overall for s in ranked], np.float64))
-    entries = []
-    for standing, rank in zip(ranked, observed.astype(int), strict=True):
-        row = names.index(standing.name)
-        interval = RankInterval(
+    rows = [names.index(standing.name) for standing in ranked]
+    return tuple(
+        RankInterval(
             name=standing.name,
             tier=standing.tier or 0,
             overall=standing.overall or 0.0,
-            rank=int(rank),
+            rank=rank,
             low=int(min(low[row], rank)),  # widened to contain the observed rank
             high=int(max(high[row], rank)),
         )
-        entries.append(interval)
-    return tuple(entries)
+        for standing, row, rank in zip(ranked, rows, observed.tolist(), strict=True)
+    )
 
 
 def join_columns(

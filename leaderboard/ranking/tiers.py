@@ -68,7 +68,6 @@ class Ranking:
     columns: tuple[str, ...] = ()
     tiers: Tiers = ()
     unranked: tuple[RankedEntry, ...] = ()
-    alpha: float = ALPHA
     apart: Tiers = ()
 
     @property
@@ -79,7 +78,6 @@ class Ranking:
 def rank_entries(
     contenders: Contenders,
     columns: Sequence[str],
-    alpha: float = ALPHA,
     excluded: Mapping[str, str] | None = None,
     averaged: Mapping[str, Sequence[str]] | None = None,
 ) -> Ranking:
@@ -117,18 +115,18 @@ def rank_entries(
         )
         for name in [*ranked, *unranked]
     }
-    tiers = split_tiers(pairs, [rows[name] for name in ranked if name not in reasons], alpha)
-    apart = split_tiers(pairs, [rows[name] for name in ranked if name in reasons], alpha)
-    return Ranking(tuple(columns), tiers, tuple(rows[name] for name in unranked), alpha, apart)
+    tiers = split_tiers(pairs, [rows[name] for name in ranked if name not in reasons])
+    apart = split_tiers(pairs, [rows[name] for name in ranked if name in reasons])
+    return Ranking(tuple(columns), tiers, tuple(rows[name] for name in unranked), apart)
 
 
-def split_tiers(pairs: PairwiseGaps, rows: Sequence[RankedEntry], alpha: float) -> Tiers:
+def split_tiers(pairs: PairwiseGaps, rows: Sequence[RankedEntry]) -> Tiers:
     """Return the tiers of rows, best first; p is adjusted for all pairs of these rows."""
     tiers: list[tuple[RankedEntry, ...]] = []
     remaining = rows
     while remaining:
         gaps, adjusted = compare_with_leader(pairs, [row.name for row in remaining], len(rows))
-        worse = find_worse(gaps, adjusted, alpha)
+        worse = find_worse(gaps, adjusted)
         p = dict(zip(gaps.names, map(float, adjusted), strict=True))
         ranked = [replace(r, behind=gaps.get(r.name), p=p.get(r.name)) for r in remaining]
         tier = (replace(r, tier=len(tiers) + 1) for r in ranked if r.name not in worse)
@@ -212,9 +210,9 @@ def count_shared(
     )
 
 
-def find_worse(gaps: Gaps, p: Numbers, alpha: float) -> set[str]:
+def find_worse(gaps: Gaps, p: Numbers) -> set[str]:
     """Return the entries that are significantly below the leader. p (N,): adjusted."""
-    return {gaps.names[i] for i in np.flatnonzero((gaps.gap > 0) & (p < alpha))}
+    return {gaps.names[i] for i in np.flatnonzero((gaps.gap > 0) & (p < ALPHA))}
 
 
 def compare_with_leader(

@@ -1,9 +1,8 @@
 """The score frame of a table: the numbers, marks of significance and flags that renderings show.
 
-Best: the highest mean of a column and every entry that is not significantly worse than it (the rule
-of the board, leaderboard/ranking/tiers.py, on that column alone). Against the control: paired over
-shared outcomes, Student's t with the variance of seeds where rows have several, Holm over the
-column's comparisons with the control.
+The best of a column follow the rule of the board (ranking/tiers.py) on that column alone. Against
+the control: paired over shared outcomes, Student's t with the variance of seeds where rows have
+several, Holm over the column's comparisons.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,11 +38,6 @@ FLAGS = {
     "shard": "a part of the episodes",
     SELF_REPORTED: "no signed badge",
 }
-PLAIN_NOTE = (
-    "Accuracy in percent with the half-width of its 95 % interval, 1.96 s / sqrt(n) over the "
-    "episodes or test images, not over pretraining seeds."
-)
-SEEDS_NOTE = "Accuracy in percent with the half-width of its 95 % interval."
 BEST_NOTE = (
     "Bold: the best of a column and all that are not significantly worse (paired over shared "
     f"episodes or images, p adjusted for all pairs of entries, alpha {ALPHA:g})."
@@ -188,7 +182,7 @@ class ScoreFrame:
     def write_caption(self) -> list[str]:
         """Return the sentences below the table: what its numbers, marks and letters mean."""
         table = self.table
-        sentences = [SEEDS_NOTE, *describe_coverage(table)] if table.seeds else [PLAIN_NOTE]
+        sentences = ["Accuracy in percent.", *describe_coverage(table)]
         sentences += [BEST_NOTE] if self.compares else []
         if self.control is not None:
             sentences += self._explain_marks(self.control)
@@ -307,7 +301,7 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
         return set()
     gaps, adjusted = compare_with_leader(pairs, order)
     compared = {gaps.names[i] for i in np.flatnonzero(~np.isnan(adjusted))}
-    return {order[0], *compared - find_worse(gaps, adjusted, ALPHA)}
+    return {order[0], *compared - find_worse(gaps, adjusted)}
 
 
 def compare_with_control(pairs: PairwiseGaps, control: str | None) -> dict[str, Paired]:

@@ -6,14 +6,12 @@ from importlib.resources import files
 from leaderboard.render.frame import ScoreFrame, group_labels
 from leaderboard.render.notes import SEED_MARK, format_mean_interval, to_percent
 
-TEMPLATE = "_report.html.j2"
-
 
 def make(frames: Sequence[ScoreFrame]) -> str:
     """Return one HTML page; every text is escaped."""
     from jinja2 import Environment, StrictUndefined
 
-    source = files("leaderboard.render").joinpath(TEMPLATE).read_text(encoding="utf8")
+    source = files("leaderboard.render").joinpath("_report.html.j2").read_text(encoding="utf8")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

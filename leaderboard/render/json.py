@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from leaderboard.ranking.tiers import RankedEntry
+from leaderboard.ranking.tiers import ALPHA, RankedEntry
 from leaderboard.render.frame import SOURCE, FrameScore, ScoreFrame
 from leaderboard.render.notes import TIER_NOTE, finite_or_none
 from leaderboard.tables import list_self_reported
@@ -34,7 +34,7 @@ def build_table_json(frame: ScoreFrame) -> dict[str, Any]:
         "title": frame.title,
         "columns": list(table.ranking.columns),
         "control": frame.control,
-        "alpha": table.ranking.alpha,
+        "alpha": ALPHA,
         "rule": TIER_NOTE,
         "notes": frame.write_caption(),
         "entries": [build_entry_json(frame, entry) for entry in table.ranking.entries],
@@ -75,13 +75,13 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
 
 
 def build_score_json(score: FrameScore) -> dict[str, Any]:
-    has_gap = score.control != ""
+    gap = build_gap_json(score.gap, score.gap_ci95, score.p)
     return {
         "mean": score.mean,
         "ci95": finite_or_none(score.ci95),
         "n": score.n,
         "best": score.best,
-        "over_control": build_gap_json(score.gap, score.gap_ci95, score.p) if has_gap else None,
+        "over_control": gap if score.control else None,
         "flags": list(score.flags),
     }
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from math import isnan
 
+from fsbench.core.tasks import ColumnId
 from leaderboard.render.frame import (
     BETTER,
     DATASET_TITLES,
@@ -60,7 +61,7 @@ def make_latex_table(frame: ScoreFrame, i: int) -> str:
         for name in frame.lines
     ]
     bold = "; bold: the best of a column and its ties" if frame.compares else ""
-    caption = f"{frame.title}. Accuracy in percent with 95 % intervals{bold}."
+    caption = f"{describe_tasks(tasks)}. Accuracy in percent with 95 % intervals{bold}."
     is_wide = len(columns) > FITS
     lines = [
         r"\begin{table}[t]",
@@ -80,6 +81,20 @@ def make_latex_table(frame: ScoreFrame, i: int) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def describe_tasks(columns: Sequence[str]) -> str:
+    """Return tasks, heads, protocols, input sizes and data sets of columns in words."""
+    ids = [ColumnId.parse(column) for column in order_columns(columns)]
+    titles = [DATASET_TITLES.get(i.task.dataset, i.task.dataset) for i in ids]
+    words = (
+        [f"{i.task.n_way}-way {i.task.n_shot}-shot" for i in ids if i.task.head],
+        [i.adaptation for i in ids],
+        [f"protocol {i.task.protocol}" for i in ids if i.task.protocol],
+        [f"{i.input_size} px" for i in ids],
+        [f"on {', '.join(dict.fromkeys(titles))}"] if ids else [],
+    )
+    return "; ".join(", ".join(dict.fromkeys(parts)) for parts in words if parts)
 
 
 def make_head(frame: ScoreFrame, tasks: Sequence[str], extra: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from leaderboard.ranking.tiers import RankedEntry, Ranking
 from leaderboard.tables import BoardTable
 
 MEAN_NOTE = "Overall: unweighted mean over the columns."
-EPISODES_NOTE = "± is the 95 % interval over episodes or images, not over pretraining seeds."
+EPISODES_NOTE = "± is the 95 % interval over episodes or images, 1.96 s / sqrt(n), not over seeds."
 SEEDS_NOTE = (
     "A row of several seeds is the mean over them, and its ± covers seeds and episodes (two-way "
     "analysis of variance, Student's t); in tiers its seed variance is at least the pooled one."

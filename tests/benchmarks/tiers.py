@@ -132,7 +132,7 @@ def rank(board: Board, apart: bool = False) -> set[int]:
     pairs, order = compare(board, knows_seeds=True)
     several = [name for name in order if len(board[int(name)]) > 1] or order
     rows = [name for name in order if name not in several] if apart else several
-    return set(map(int, find_worse(*compare_with_leader(pairs, rows), ALPHA))) if rows else set()
+    return set(map(int, find_worse(*compare_with_leader(pairs, rows)))) if rows else set()
 
 
 def rank_by_holm(board: Board) -> set[int]:
@@ -140,7 +140,7 @@ def rank_by_holm(board: Board) -> set[int]:
     pairs, order = compare(board)
     gaps = pairs.behind(order[0], order[1:])
     p = np.array(statistics.holm([gap.p for gap in gaps.values()]))
-    return set(map(int, find_worse(gaps, p, ALPHA)))
+    return set(map(int, find_worse(gaps, p)))
 
 
 def compare(board: Board, knows_seeds: bool = False) -> tuple[PairwiseGaps, list[str]]:

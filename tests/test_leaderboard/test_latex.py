@@ -116,8 +116,8 @@ def test_the_caption_has_two_sentences_and_the_rules_are_a_footnote() -> None:
     lines = table(make_frame(view(entries, (ONE,))))
     caption = next(line for line in lines if line.startswith(r"\caption"))
     assert caption == (
-        r"\caption{mine: ibm 64px. Accuracy in percent with 95 \% intervals; bold: the best of a "
-        "column and its ties.}"
+        r"\caption{5-way 1-shot; linear; protocol ibm; 64 px; on EuroSAT. Accuracy in percent with "
+        r"95 \% intervals; bold: the best of a column and its ties.}"
     )
     note = next(line for line in lines if r"\footnotesize" in line)
     assert "1.96 s / sqrt(n)" in note
