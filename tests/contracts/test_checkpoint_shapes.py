@@ -17,6 +17,7 @@ import torch
 import torchvision
 from PIL import Image
 from support import nets
+from support.cli import call
 from support.reading import read
 from torch import Tensor, nn
 
@@ -24,7 +25,6 @@ from fsbench import backbones
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
-from fsbench.cli.main import run
 from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
 
@@ -224,9 +224,8 @@ class CommandLine:
         arguments = [part for model in models for part in ("-m", model)]
         task = ("-t", f"folder:{self.images}:2w1s", "--episodes", "2", "--input-size", "32")
         task += ("--mean", "imagenet", "--std", "imagenet")
-        with pytest.raises(SystemExit) as stop:
-            run(["episodic", *arguments, *task, "-o", str(self.output), "--device", "cpu"])
-        return int(stop.value.code or 0), self.capfd.readouterr().err
+        exit_code = call("episodic", *arguments, *task, "-o", str(self.output), "--device", "cpu")
+        return exit_code, self.capfd.readouterr().err
 
     def evaluated(self, model: str) -> str:
         """The weights hash of a model that is evaluated without error; its log is returned."""

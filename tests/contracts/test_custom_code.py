@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import call
 from torch import nn
 
 import fsbench
-from fsbench.cli.main import run
 from fsbench.core import registry
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.results.entry import ENTRY_FILE
@@ -50,12 +50,6 @@ def write_example(page: str, name: str, folder: Path) -> Path:
     assert len([line for line in code.splitlines() if line]) <= 14
     (folder / name).write_text(code)
     return folder / name
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 def call_elsewhere(*arguments: str) -> str:

@@ -13,7 +13,8 @@ import pytest
 import timm
 import torch
 import torchvision
-from support import fakes, nets
+from support import nets
+from support.reporters import Recorder
 from torch import Tensor, nn
 
 from fsbench import backbones
@@ -289,11 +290,11 @@ def test_a_file_of_clip_does_not_tell_its_activation(clips: dict[str, Any]) -> N
 
 def test_files_of_openai_have_quickgelu(clips: dict[str, Any], tmp_path: Path) -> None:
     marks = {"input_resolution": torch.tensor(32), "context_length": torch.tensor(8)}
-    whole, report = clips["ViT-tiny-quickgelu"], fakes.Heard()
+    whole, report = clips["ViT-tiny-quickgelu"], Recorder()
     torch.save({**whole.state_dict(), **marks}, tmp_path / "ViT.pt")
     backbone = backbones.load_backbone(f"{tmp_path / 'ViT.pt'}@open_clip:ViT-tiny", report=report)
     torch.testing.assert_close(features(backbone.module, 32), features(whole.visual, 32))
-    assert "CLIP of OpenAI: quick_gelu=True" in "".join(report.said)
+    assert "CLIP of OpenAI: quick_gelu=True" in "".join(report.lines)
 
 
 @pytest.mark.parametrize("name", ["vit_base_patch32_clip_224", "vit_large_patch14_clip_336"])

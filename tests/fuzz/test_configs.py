@@ -9,10 +9,11 @@ import pytest
 import typer
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
+from support.cli import call
 
 from fsbench.api.options import EvaluationOptions
 from fsbench.cli.evaluate import evaluation_command
-from fsbench.cli.main import SETTINGS, run
+from fsbench.cli.main import SETTINGS
 from fsbench.core.errors import FsbenchError, UsageError
 
 Given = dict[str, Any]
@@ -202,10 +203,9 @@ def test_the_command_line_refuses(
     name: str, text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(SystemExit) as stop:
-        run(["episodic", "-m", "x", "-C", str(tmp_path / name), "-o", str(tmp_path / "out")])
+    exit_code = call("episodic", "-m", "x", "-C", str(tmp_path / name), "-o", str(tmp_path / "out"))
     shown = capfd.readouterr().err
-    assert stop.value.code == 2, shown
+    assert exit_code == 2, shown
     assert name in shown
     assert "fix:" in shown
     assert not (tmp_path / "out").exists()

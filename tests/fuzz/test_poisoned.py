@@ -8,10 +8,10 @@ import torch
 from fuzz.cases import SIZES, Tally
 from fuzz.poison import N_RAW, WAYS, Poison, dumped, raw, trees
 from hypothesis import strategies as st
+from support.cli import call
 
 from fsbench.backbones import load_backbone
 from fsbench.backbones.networks import load_architecture
-from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError
 
 ARCH = "fsbench/toy_resnet"
@@ -100,10 +100,9 @@ def test_the_command_line_refuses(
 ) -> None:
     path, out = tmp_path / "a.pth", tmp_path / "out"
     write(path, {"model": {"w": torch.ones(1)}, "x": Poison("system", canary)}, how, 2)
-    with pytest.raises(SystemExit) as stop:
-        run(["episodic", "-m", str(path), "--arch", ARCH, "-t", "toy_scan:2w1s", "-o", str(out)])
+    code = call("episodic", "-m", str(path), "--arch", ARCH, "-t", "toy_scan:2w1s", "-o", str(out))
     shown = capfd.readouterr().err
-    assert stop.value.code == 4, shown
+    assert code == 4, shown
     assert "a.pth" in shown
     assert "Traceback" not in shown
     assert not out.exists()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from fsbench.core.progress import Silent
 from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Declaration, Flag, Provenance, Result
 from fsbench.core.seeding import uniforms
@@ -16,16 +15,6 @@ from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_cells
 
 N_EPISODES = 40
-
-
-class Heard(Silent):
-    """A Reporter that remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def log(self, text: str) -> None:
-        self.said.append(text)
 
 
 def facts(name: str = "a", **changes: object) -> BackboneFacts:

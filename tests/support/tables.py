@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import pytest
 from rich.cells import cell_len
 
-from fsbench.cli.main import run
-
 WIDTHS = (80, 100, 120, 200)
 
 
@@ -49,10 +47,3 @@ def printed(
         if width is not None:
             assert_whole(shown[width], shown[None], width)
     return shown
-
-
-def call(*arguments: str) -> int:
-    """Run a command and return its exit code."""
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)

@@ -11,6 +11,7 @@ import yaml
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from support import fakes
+from support.cli import call
 from support.reading import read
 from timm.data import create_transform, resolve_model_data_config
 from torch import Tensor, nn
@@ -19,7 +20,6 @@ from fsbench.api.submit import submit
 from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.loading import load_backbone
 from fsbench.backbones.networks import load_architecture, register_in_timm
-from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.seeding import stream
 
@@ -33,12 +33,6 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Architecture -> what config.json says of it."""
 SIDES = {"timm/vit_tiny_patch16_224": 224}
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 def make_run(folder: Path, name: str, width: int | None = None, **changes: object) -> Path:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from support import fakes
+from support.cli import call
 
 import fsbench
 from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
-from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from pretrain.recipes import registry
 
@@ -44,9 +44,7 @@ def test_every_file_with_a_recipe_is_read(finished: fsbench.Run, tmp_path: Path)
 
 def test_the_command_writes_the_recipe_file(tmp_path: Path) -> None:
     path = tmp_path / "recipe.json"
-    with pytest.raises(SystemExit) as stop:
-        run(["pretrain", "toy/seal", "--set", "plan.rounds=3", "--export-recipe", str(path)])
-    assert stop.value.code == 0
+    assert call("pretrain", "toy/seal", "--set", "plan.rounds=3", "--export-recipe", str(path)) == 0
     assert read_recipe(path) == registry.load_recipe("toy/seal").replace({"plan.rounds": 3})
     assert list(tmp_path.iterdir()) == [path]
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support import fakes
 from support import site as fakes_site
+from support.cli import call
 from support.fakes import DECLARATION
 from support.forged import forge
 
@@ -21,7 +22,6 @@ from fsbench.api.pretrain import read_recipe
 from fsbench.api.recompute import EnvironmentCommands, evaluations, recipe_of, recompute
 from fsbench.api.request import build_request, request_of_specs
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import BackboneFacts, Training
@@ -128,8 +128,7 @@ def board_with_entry(folder: Path, **facts: object) -> Path:
 )
 def test_no_reference_injects(ref: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     board = board_with_entry(tmp_path, ref=ref, source="file", architecture="resnet18; touch pwned")
-    with pytest.raises(SystemExit):
-        run(["leaderboard", "recompute", "entry", "--board", str(board)])
+    call("leaderboard", "recompute", "entry", "--board", str(board))
     script = capsys.readouterr().out
     assert f"# computed by the code of: git checkout {'a' * 40}\n" in script
     (tmp_path / "bin").mkdir()
@@ -220,8 +219,7 @@ def test_results_hold_every_recipe_and_its_control(name: str, scale: str) -> Non
 
 def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     board = board_with_entry(tmp_path)
-    with pytest.raises(SystemExit):
-        run(["leaderboard", "recompute", "entry", "--board", str(board), "--format", "json"])
+    call("leaderboard", "recompute", "entry", "--board", str(board), "--format", "json")
     (machine,) = json.loads(capsys.readouterr().out)["machines"]
     assert machine["environment"]["threads"] == "1"
     assert all(shlex.split(shlex.join(command)) == command for command in machine["commands"])

@@ -1,8 +1,7 @@
 """A small data set of files, a run folder, and a reporter that remembers."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 from support import protocols
+from support.reporters import Recorder
 
 from fsbench import backbones
 from fsbench.backbones.base import Backbone
@@ -22,34 +22,9 @@ from fsbench.core.seeding import stream, words
 from fsbench.data.base import TargetDataset
 
 
-class Remembering:
-    """A Reporter that keeps log lines and tasks as (what, total, done before, advanced)."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.tasks: list[list[Any]] = []
-
-    def log(self, text: str) -> None:
-        self.lines.append(text)
-
-    @contextmanager
-    def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Any]:
-        task: list[Any] = [what, total, done, 0]
-        self.tasks.append(task)
-
-        def advance(n: int) -> None:
-            task[3] += n
-
-        yield advance
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-
 @pytest.fixture
-def report() -> Remembering:
-    return Remembering()
+def report() -> Recorder:
+    return Recorder()
 
 
 @pytest.fixture
@@ -58,7 +33,7 @@ def backbone() -> Backbone:
 
 
 @pytest.fixture
-def store(tmp_path: Path, report: Remembering) -> FeatureStore:
+def store(tmp_path: Path, report: Recorder) -> FeatureStore:
     return FeatureStore(tmp_path / "cache", batch_size=4, report=report)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from support.cli import call
 from typer.testing import CliRunner
 
 from fsbench import backbones
 from fsbench.backbones.features import FeatureRequest, FeatureStore
-from fsbench.cli.main import build, run
+from fsbench.cli.main import build
 from fsbench.core.specs import ImageSpec
 
 
@@ -30,14 +31,8 @@ def cache(tmp_path: Path, pictures: Callable[..., Any], monkeypatch: pytest.Monk
     return folder
 
 
-def fsbench(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        run(list(arguments))
-    return int(caught.value.code or 0)
-
-
 def test_ls(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fsbench("cache", "ls") == 0
+    assert call("cache", "ls") == 0
     out = capsys.readouterr().out
     assert "fsbench/toy_resnet on noise, 16 px" in out
     assert "unfinished" in out
@@ -46,7 +41,7 @@ def test_ls(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_ls_as_json_of_one_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fsbench("cache", "ls", "sources", "--json") == 0
+    assert call("cache", "ls", "sources", "--json") == 0
     (entry,) = json.loads(capsys.readouterr().out)
     assert entry == {
         "kind": "sources",
@@ -57,13 +52,13 @@ def test_ls_as_json_of_one_kind(cache: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_clear_keeps_what_is_not_a_cache(cache: Path) -> None:
-    assert fsbench("cache", "clear", "--yes") == 0
+    assert call("cache", "clear", "--yes") == 0
     left = [path.relative_to(cache) for path in cache.rglob("*") if path.is_file()]
     assert left == [Path("notes.txt")]
 
 
 def test_clear_of_one_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fsbench("cache", "clear", "features", "--yes") == 0
+    assert call("cache", "clear", "features", "--yes") == 0
     assert "cleared 2 entries" in capsys.readouterr().err
     assert (cache / "sources" / "toy-32px" / "train.npy").exists()
     assert not list((cache / "features").iterdir())
@@ -81,17 +76,17 @@ def test_clear_spares_what_a_process_works_on(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with FileLock(cache / "features" / "abc.lock"):
-        assert fsbench("cache", "clear", "--yes") == 0
+        assert call("cache", "clear", "--yes") == 0
     assert "kept" in capsys.readouterr().err
     assert (cache / "features" / "abc.partial").is_dir()
 
 
 def test_an_unknown_kind(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fsbench("cache", "clear", "feature", "--yes") == 2
+    assert call("cache", "clear", "feature", "--yes") == 2
     assert "did you mean 'features'" in capsys.readouterr().err
 
 
 def test_an_empty_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fsbench("cache", "ls", "--cache", str(tmp_path / "none")) == 0
+    assert call("cache", "ls", "--cache", str(tmp_path / "none")) == 0
     assert "nothing cached" in capsys.readouterr().err
-    assert fsbench("cache", "clear", "--cache", str(tmp_path / "none")) == 0
+    assert call("cache", "clear", "--cache", str(tmp_path / "none")) == 0

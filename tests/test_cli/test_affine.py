@@ -3,22 +3,16 @@
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.fakes import digests
 from support.reading import read
 
-from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from protocols.episodic import affine as finetune_affine
 
 CONTROL = ("--random-init", "0", "-m")
 NET = (*CONTROL, "fsbench/toy_resnet", "--input-size", "16")
 CELL = (*NET, "-t", "toy_scan:5w1s/affine")
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,15 @@
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cli
 from support.pretrain import source, tiny
 
 from fsbench.api import analyze as api
-from fsbench.cli.main import run
 from fsbench.core import progress
 from fsbench.core.schema import Analysis
 from fsbench.data import SourceDataset
@@ -41,10 +42,7 @@ def _tiny_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *args: source())
 
 
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(["analyze", *arguments])
-    return int(stop.value.code or 0)
+call = partial(cli.call, "analyze")
 
 
 def records(folder: Path) -> list[Path]:

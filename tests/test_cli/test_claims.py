@@ -1,17 +1,13 @@
 """`fsbench claims`: lists, runs and keeps claims."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support import cli
 
-from fsbench.cli.main import run
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        run(["claims", *arguments])
-    return int(ended.value.code or 0)
+call = partial(cli.call, "claims")
 
 
 def test_alone_it_lists_the_claims(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,19 +8,13 @@ import numpy as np
 import pytest
 import scipy.stats
 from support import fakes
+from support.cli import call
 from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
 from fsbench.api.compare import Gap, compare, describe_needed, format_p, format_points
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, episodes_needed
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

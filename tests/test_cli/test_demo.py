@@ -3,12 +3,13 @@
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support import cli
 
 from fsbench.api import demo
-from fsbench.cli.main import run
 from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.plan import Plan
@@ -27,10 +28,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "SHOTS", (1,))
 
 
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        run(["demo", "--threads", "1", *arguments])
-    return int(ended.value.code or 0)
+call = partial(cli.call, "demo", "--threads", "1")
 
 
 @pytest.mark.usefixtures("tiny")
@@ -57,12 +55,9 @@ def test_the_board_is_that_of_the_readme(
 ) -> None:
     """Two runs and three evaluations of the real demo; other processors give other last digits."""
     rows = re.findall(r"^\| (\d) \| (demo-\S+) \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
-    with pytest.raises(SystemExit) as ended:
-        run(["demo", "--threads", "2", "-o", str(tmp_path)])
-    assert not ended.value.code
+    assert cli.call("demo", "--threads", "2", "-o", str(tmp_path)) == 0
     capsys.readouterr()
-    with pytest.raises(SystemExit):
-        run(["leaderboard", "show", "--board", str(tmp_path / "board"), "--format", "json"])
+    cli.call("leaderboard", "show", "--board", str(tmp_path / "board"), "--format", "json")
     episodic, _ = json.loads(capsys.readouterr().out)
     measured = [(str(e["tier"]), e["name"], 100 * e["overall"]) for e in episodic["entries"]]
     assert [(tier, name) for tier, name, _ in rows] == [(t, n) for t, n, _ in measured]

@@ -10,18 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.fakes import digests
 from support.reading import episode_records, read
 
-from fsbench.cli.main import run
-
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 def test_benchmark_runs_probe_and_episodes_and_prints_one_table(

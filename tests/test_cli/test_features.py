@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from support.cli import call
 from support.fakes import DECLARATION
 from support.reading import read
 
@@ -18,7 +19,6 @@ from fsbench.api.request import Models
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.networks import load_architecture
-from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
 from leaderboard.site.data import build_network_data
@@ -26,12 +26,6 @@ from leaderboard.store import Board
 
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0")
 TASK = ("-t", "toy_tiles:5w1s", "--episodes", "2")
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

@@ -4,17 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.reading import read
 
-from fsbench.cli.main import run
-
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 def test_all_heads_meet_the_same_episodes_in_one_command(

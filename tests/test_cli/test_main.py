@@ -12,23 +12,18 @@ from typing import Any
 
 import pytest
 import typer
+from support import cli
 
 from fsbench.cli import options
-from fsbench.cli.main import FILES, PANELS, SETTINGS, build, run
+from fsbench.cli.main import FILES, PANELS, SETTINGS, build
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "leaderboard", "pretrain", "protocols")
 HEAVY = {"numpy", "pandas", "pyarrow", "pydantic", "scipy", "sklearn", "timm", "torch", "yaml"}
 
 
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
-
-
 def test_help_names_every_command_group(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("--help") == 0
+    assert cli.call("--help") == 0
     shown = capsys.readouterr().out
     for name in (
         "benchmark", "episodic", "probe", "pretrain", "ls", "show", "data", "episodes", "cache",
@@ -58,7 +53,7 @@ COMMANDS = dict(leaves(typer.main.get_command(build())))
 def test_help_of_every_command_shows_all_of_its_options(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(*words, "--help") == 0
+    assert cli.call(*words, "--help") == 0
     shown = capsys.readouterr().out
     for parameter in COMMANDS[words].params:
         assert parameter.hidden or max(parameter.opts, key=len)[:20].lower() in shown.lower()
@@ -71,8 +66,8 @@ def test_no_help_text_is_taken_for_markup() -> None:
 
 
 def test_usage_errors_exit_2_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
-    assert call("nope") == 2
-    assert call("ls", "method") == 2
+    assert cli.call("nope") == 2
+    assert cli.call("ls", "method") == 2
     shown = capfd.readouterr().err
     assert "did you mean 'methods'" in shown
     assert "Traceback" not in shown
@@ -119,7 +114,7 @@ def test_bad_config_is_a_usage_error_that_names_the_file(
 ) -> None:
     config = tmp_path / "bad.yaml"
     config.write_text(text)
-    assert call("episodic", "-m", "fsbench/toy_resnet", "-C", str(config)) == 2
+    assert cli.call("episodic", "-m", "fsbench/toy_resnet", "-C", str(config)) == 2
     shown = capfd.readouterr().err
     assert "bad.yaml" in shown
     assert said in shown
@@ -134,12 +129,12 @@ def test_a_config_file_may_not_name_code(
 ) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(f"model: {model}\ntasks: toy_scan:5w1s\n")
-    assert call("episodic", "-C", str(config)) == 2
+    assert cli.call("episodic", "-C", str(config)) == 2
     shown = capfd.readouterr().err
     assert "names code to run: " in shown
     assert "py:os:getcwd" in shown
     config.write_text("model: a.pth\narch: py:os:getcwd\ntasks: toy_scan:5w1s\n")
-    assert call("episodic", "-C", str(config)) == 2
+    assert cli.call("episodic", "-C", str(config)) == 2
     assert "names code to run: py:os:getcwd" in capfd.readouterr().err
 
 

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from fsbench.cli.main import run
+from support.cli import call
 
 SMALL = ("width=2", "plan.epoch_images=100", "plan.epochs=1", "validate_every=1")
 
@@ -22,12 +21,6 @@ def _cache(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(drawn))
 
 
-def command(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        run(list(arguments))
-    return int(ended.value.code or 0)
-
-
 def sets(*texts: str) -> list[str]:
     return [part for text in texts for part in ("--set", text)]
 
@@ -37,7 +30,7 @@ def test_a_meta_learner_is_pretrained_and_evaluated_on_the_same_episodes_as_all(
 ) -> None:
     pytest.importorskip("learn2learn", reason="meta-learners need it: make meta")
     small = sets(*SMALL, "maml.val_episodes=2")
-    assert command("pretrain", "toy/maml", *small, "-o", str(tmp_path), "--threads", "1") == 0
+    assert call("pretrain", "toy/maml", *small, "-o", str(tmp_path), "--threads", "1") == 0
     shown = capsys.readouterr()
     folder = tmp_path / "toy-maml-s0"
     accuracy = json.loads((folder / "run.json").read_text())["episodic_accuracy"]
@@ -57,7 +50,7 @@ def test_a_meta_learner_is_pretrained_and_evaluated_on_the_same_episodes_as_all(
         "-o",
         str(tmp_path / "results"),
     ]
-    assert command("benchmark", "-m", f"run:{folder}", *task) == 0
+    assert call("benchmark", "-m", f"run:{folder}", *task) == 0
     table = capsys.readouterr().out
     assert "5w1s" in table
     assert "source" not in table.lower()
@@ -72,7 +65,7 @@ def test_without_learn2learn_the_command_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "learn2learn", None)
     runs = tmp_path / "runs"
-    assert command("pretrain", f"toy/{name}", *sets("width=2"), "-o", str(runs)) == 2
+    assert call("pretrain", f"toy/{name}", *sets("width=2"), "-o", str(runs)) == 2
     text = capsys.readouterr().err
     assert "needs the package learn2learn" in text
     assert "make meta" in text
@@ -83,5 +76,5 @@ def test_without_learn2learn_the_command_says_how_to_install_it(
 def test_plain_training_is_no_control_on_tasks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command("pretrain", "toy/maml", "--method", "normal", "-o", str(tmp_path)) == 2
+    assert call("pretrain", "toy/maml", "--method", "normal", "-o", str(tmp_path)) == 2
     assert "only a meta-learner trains on" in capsys.readouterr().err

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from support.cli import call
 
-from fsbench.cli.main import run
 from fsbench.data.catalog import TARGETS
 
 PER_CLASS = 9
@@ -71,10 +71,9 @@ def evaluate(
 ) -> dict[str, dict[str, Any]]:
     """Return the results of an untrained network by data set."""
     model = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
-    with pytest.raises(SystemExit) as caught:
-        run(["episodic", *model, "-o", str(tmp_path / "r"), "--json", *arguments])
+    code = call("episodic", *model, "-o", str(tmp_path / "r"), "--json", *arguments)
     shown = capsys.readouterr()
-    assert not caught.value.code, shown.err
+    assert not code, shown.err
     return {result["dataset"]["name"]: result for result in json.loads(shown.out)}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from support.cli import call
 from support.reading import read
 
-from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
@@ -27,10 +27,8 @@ def evaluate(
     capsys: pytest.CaptureFixture[str], output: Path, *arguments: str
 ) -> tuple[int, list[dict[str, Any]], str]:
     common = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
-    with pytest.raises(SystemExit) as caught:
-        run([*common, "--way", "2", "--limit", "3", "-o", str(output), "--json", *arguments])
+    code = call(*common, "--way", "2", "--limit", "3", "-o", str(output), "--json", *arguments)
     shown = capsys.readouterr()
-    code = int(caught.value.code or 0)
     return code, json.loads(shown.out) if code == 0 else [], shown.err
 
 
@@ -50,8 +48,7 @@ def test_too_few_images_name_the_largest_number_of_queries_that_fits(
     assert code == 0, text
     assert [result["spec"]["episode"]["n_query"] for result in results] == [7, 7]
     evaluate(capsys, tmp_path / "r", "-t", task, "--shots", "1", "--n-query", "3")
-    with pytest.raises(SystemExit):
-        run(["show", str(tmp_path / "r")])
+    call("show", str(tmp_path / "r"))
     shown = capsys.readouterr().out
     assert "n_query=7" in shown
     assert "n_query=3" in shown
@@ -87,10 +84,9 @@ def test_two_folders_of_one_name_have_results_of_their_own(
     tasks = ",".join(f"folder:{folder}:2w1s" for folder in folders)
     arguments = [word for task in tasks.split(",") for word in ("-t", task)]
     common = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
-    with pytest.raises(SystemExit) as caught:
-        run([*common, "--limit", "3", "-o", str(tmp_path / "r"), "--json", *arguments])
+    code = call(*common, "--limit", "3", "-o", str(tmp_path / "r"), "--json", *arguments)
     shown = capsys.readouterr()
-    assert not caught.value.code, shown.err
+    assert not code, shown.err
     results = json.loads(shown.out)
     names = {result["dataset"]["name"] for result in results}
     assert len(names) == len({result["dataset"]["fingerprint"] for result in results}) == 2

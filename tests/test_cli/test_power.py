@@ -7,18 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from support import fakes
+from support.cli import call
 from support.pairs import COUNT, TASK, N, ahead, write
 from support.pairs import pair as known
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.statistics import Goal, standard_errors
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.cli import call
 from support.reading import probe_records, read
 
 import fsbench
 from fsbench.api.request import ProbeSettings
-from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
@@ -18,12 +18,6 @@ from fsbench.data.targets.cub200 import FACTS
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 TRAIN, TEST = 6, 4
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

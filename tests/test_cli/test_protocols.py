@@ -3,23 +3,17 @@
 import json
 
 import pytest
+from support.cli import call
 
 from fsbench.api.listing import protocol_fields, protocol_spec, protocol_specs
-from fsbench.cli.main import run
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, TaskId
-
-
-def fsbench(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        run(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def differing(
     capsys: pytest.CaptureFixture[str], a: str, b: str
 ) -> dict[str, tuple[object, object]]:
-    assert fsbench("protocols", "diff", a, b, "--json") == 0
+    assert call("protocols", "diff", a, b, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     return {row["field"]: (row["a"], row["b"]) for row in rows}
 
@@ -57,7 +51,7 @@ def test_a_field_of_one_alone_is_null(capsys: pytest.CaptureFixture[str]) -> Non
 def test_people_read_a_table_and_how_many_fields_are_equal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert fsbench("protocols", "diff", "affine@ibm", "linear@startup:84px") == 0
+    assert call("protocols", "diff", "affine@ibm", "linear@startup:84px") == 0
     out = capsys.readouterr()
     assert "image.input_size" in out.out
     assert "84" in out.out
@@ -77,7 +71,7 @@ def test_people_read_a_table_and_how_many_fields_are_equal(
 def test_unknown_names_and_sizes_are_refused(
     name: str, texts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert fsbench("protocols", "diff", "linear@ibm", name) == 2
+    assert call("protocols", "diff", "linear@ibm", name) == 2
     err = capsys.readouterr().err
     assert all(text in err for text in ["fix:", *texts])
 
@@ -85,7 +79,7 @@ def test_unknown_names_and_sizes_are_refused(
 def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert fsbench("ls", "protocols", "--json") == 0
+    assert call("ls", "protocols", "--json") == 0
     rows = {row["protocol"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows.keys() == protocol_specs().keys()
     assert rows["linear@startup-disjoint"]["pool"] == "labeled_80"

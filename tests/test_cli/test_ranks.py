@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from support import cli
 from support.forged import edit
 
-from fsbench.cli.main import run
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import find_entries, read_cells
 
@@ -25,12 +25,6 @@ def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     command_line = [*command, "2", "-m", "fsbench", *arguments]
     return subprocess.run(command_line, env=env, capture_output=True, text=True, check=False)
-
-
-def here(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture
@@ -60,13 +54,13 @@ def test_two_processes_give_the_records_of_one_and_of_shards(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)) == 3, "the first rank alone prints"
     assert f"/{EPISODES} episodes" not in done.stderr, "each rank has its part of the episodes"
-    assert here(*call, *cache, "-o", str(whole)) == 0
+    assert cli.call(*call, *cache, "-o", str(whole)) == 0
     assert outcome(ranks) == outcome(whole)
     assert {threads for _, _, threads in outcome(ranks).values()} == {2}
     parts = [str(tmp_path / f"part{i}") for i in range(2)]
     for i, part in enumerate(parts):
-        assert here(*call, *cache, "--shard", f"{i}/2", "-o", part) == 0
-    assert here("results", "merge", *parts, "-o", str(merged)) == 0
+        assert cli.call(*call, *cache, "--shard", f"{i}/2", "-o", part) == 0
+    assert cli.call("results", "merge", *parts, "-o", str(merged)) == 0
     assert outcome(merged) == outcome(ranks)
 
 
@@ -76,7 +70,7 @@ def test_ranks_replace_what_stands_there_and_may_be_more_than_blocks(tmp_path: P
     out = tmp_path / "results"
     call = ["episodic", *CONTROL, "-t", "toy_scan:5w1s", "--episodes", "2", "--threads", "1"]
     call += ["--cache", str(tmp_path / "cache"), "-o", str(out)]
-    assert here(*call) == 0
+    assert cli.call(*call) == 0
     before = outcome(out)
     (folder,) = find_entries(out)
     edit(folder, lambda content: content["results"][0]["score"].update(mean=0.99))
@@ -91,5 +85,5 @@ def test_a_shard_of_ranks_is_refused(
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     call = ["episodic", *CONTROL, "-t", "toy_scan:5w1s", "--shard", "0/2"]
-    assert here(*call, "-o", str(tmp_path / "r")) == 2
+    assert cli.call(*call, "-o", str(tmp_path / "r")) == 2
     assert "--shard under torchrun" in capsys.readouterr().err

@@ -7,21 +7,15 @@ from pathlib import Path
 
 import pytest
 from support import fakes
+from support.cli import call
 from support.forged import edit
 from support.reading import read
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
 from fsbench.results.store import ResultStore
 from fsbench.results.verification import find_entries
-
-
-def call(*arguments: str | Path) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from support.cli import call
 
-from fsbench.cli.main import run
 from pretrain import METHODS
 from pretrain.method import HOOKS
 from pretrain.recipes.recipe import ActingOrder
@@ -57,9 +57,7 @@ OPTIONS = {
 
 @pytest.fixture
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
-    with pytest.raises(SystemExit) as ended:
-        run(["ls", "methods", "--json"])
-    assert not ended.value.code
+    assert call("ls", "methods", "--json") == 0
     return {row["method"]: row for row in json.loads(capsys.readouterr().out)}
 
 
@@ -98,7 +96,6 @@ def test_options_carry_their_defaults(name: str, listed: dict[str, dict[str, obj
 def test_a_listing_of_the_names_that_contain_a_text(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        run(["ls", "recipes", text, "--json"])
+    call("ls", "recipes", text, "--json")
     names = [row["recipe"] for row in json.loads(capsys.readouterr().out)]
     assert names == [f"regime/{name}" for name in METHODS.names()]

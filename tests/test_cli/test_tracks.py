@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.cli import call
 
-from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.data.targets.chestx import FACTS, get_patient
 from fsbench.results.verification import read_cells
@@ -15,12 +15,6 @@ from fsbench.results.verification import read_cells
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 ENOUGH = 26
 """Images a class: 13 patients of two images, most of whom come again in another class."""
-
-
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

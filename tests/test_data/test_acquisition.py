@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 from PIL import Image
+from support.cli import call
 from support.downloads import Server, zipped
 
-from fsbench.cli.main import run
 from fsbench.data.cards import Archive
 from fsbench.data.sources import caltech101
 from fsbench.data.targets import cropdisease, eurosat
@@ -32,11 +32,10 @@ TREE = {f"2750/{name}/{name}_{n}.jpg": jpeg(n) for name in ("Forest", "River") f
 def download(
     capsys: pytest.CaptureFixture[str], root: Path, name: str = "eurosat"
 ) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as caught:
-        run(["data", "download", name, "--data", str(root)])
+    code = call("data", "download", name, "--data", str(root))
     text = capsys.readouterr().err
     assert "Traceback" not in text
-    return int(caught.value.code or 0), text
+    return code, text
 
 
 @pytest.fixture

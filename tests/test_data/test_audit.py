@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter
+from functools import partial
 from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import cli
 from support.protocols import target
 
-from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.data import verification as module
 from fsbench.data.base import Groups, TargetDataset
@@ -21,10 +22,7 @@ TABLE = "ISIC2018_Task3_Training_GroundTruth"
 CLASSES = ("MEL", "NV", "BCC", "AKIEC", "BKL", "DF", "VASC")
 
 
-def fsbench(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as done:
-        run(["data", "audit", *arguments])
-    return int(done.value.code or 0)
+fsbench = partial(cli.call, "data", "audit")
 
 
 def photographed(sizes: tuple[int, ...], classes: int = 6) -> TargetDataset:

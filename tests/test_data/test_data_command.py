@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support import cli
 
-from fsbench.cli.main import run
 from fsbench.data.catalog import SOURCES, TARGETS, all_facts
 from fsbench.data.targets import eurosat as eurosat_module
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as caught:
-        run(["data", *map(str, arguments)])
+    code = cli.call("data", *map(str, arguments))
     shown = capsys.readouterr()
     assert "Traceback" not in shown.err
-    return int(caught.value.code or 0), shown.out, shown.err
+    return code, shown.out, shown.err
 
 
 def test_ls_counts_the_images_that_are_found(

@@ -10,6 +10,7 @@ import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 from datasets import Image as ImageFeature
 from PIL import Image
+from support.cli import call
 
 from fsbench.cli.main import run
 from fsbench.core.errors import DataError, FsbenchError, UsageError
@@ -143,9 +144,7 @@ def test_evaluated_through_the_command_line(
     assert set(result["flags"]) >= {"custom"}
     assert (tmp_path / "cache" / "datasets").is_dir()
     assert len(result["dataset"]["fingerprint"]) == 64
-    with pytest.raises(SystemExit) as caught:
-        run(["data", "verify", ref])
-    assert not caught.value.code
+    assert call("data", "verify", ref) == 0
     assert "every image opens" in capsys.readouterr().err
 
 
@@ -223,9 +222,7 @@ def test_verify_takes_a_local_folder_with_one_split(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = draw_rows(tmp_path / "x", [f"{c}/{n}.png" for c in "ab" for n in "12"])
-    with pytest.raises(SystemExit) as caught:
-        run(["data", "verify", f"hf-hub:{folder}"])
-    assert not caught.value.code
+    assert call("data", "verify", f"hf-hub:{folder}") == 0
     assert "4 images" in capsys.readouterr().out
 
 

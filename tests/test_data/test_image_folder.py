@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.cli import call
 from torchvision.datasets import ImageFolder
 
-from fsbench.cli.main import run
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import DataRoots, TargetDataset, describe_dataset, load_source, load_target
 from fsbench.data.content import hash_contents
@@ -367,9 +367,7 @@ def test_a_run_warns_of_what_its_images_hold(
     for query in ("", "", "?bits=12"):
         arguments = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
         arguments += ["--limit", "2", "--device", "cpu", "-t", f"folder:{folder}{query}:2w1s"]
-        with pytest.raises(SystemExit) as caught:
-            run(["episodic", *arguments])
-        assert not caught.value.code
+        assert call("episodic", *arguments) == 0
         shown = capsys.readouterr().err
         assert all(w in shown for w in warnings[1:])
         assert ("use less than an eighth" in shown) == (query == "")

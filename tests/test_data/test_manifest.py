@@ -5,22 +5,19 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import cli
 from support.protocols import target
 
-from fsbench.cli.main import run
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data import TARGETS
 from fsbench.data.episodes import Episode, EpisodeSampler, write_episodes
 
-
-def fsbench(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as done:
-        run(["episodes", *arguments])
-    return int(done.value.code or 0)
+fsbench = partial(cli.call, "episodes")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.reporters import Recorder
 
 from fsbench.core.specs import SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source, source
@@ -21,26 +22,10 @@ def folder(tmp_path: Path, draw: Draw) -> Path:
     return tmp_path / "src"
 
 
-class Log:
-    """A Reporter that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def log(self, text: str) -> None:
-        self.lines.append(text)
-
-    def task(self, what: str, total: int, unit: str, done: int = 0):  # type: ignore[no-untyped-def]
-        from contextlib import nullcontext
-
-        self.lines.append(what)
-        return nullcontext(lambda n: None)
-
-
 def load(folder: Path, size: int = 16) -> tuple[SourceDataset, list[str]]:
-    log = Log()
-    source = load_source(f"folder:{folder}", DataRoots(), folder.parent / "c", size, log)
-    return source, log.lines
+    report = Recorder()
+    source = load_source(f"folder:{folder}", DataRoots(), folder.parent / "c", size, report)
+    return source, report.lines + [task[0] for task in report.tasks]
 
 
 def test_a_second_load_decodes_nothing(folder: Path) -> None:
@@ -129,7 +114,7 @@ def test_a_source_of_images_with_unused_bits_is_warned_of_and_scaled(tmp_path: P
     warnings = [line for line in lines if line.startswith("warning: decode train: 2 16-bit images")]
     assert len(warnings) == 1
     assert "?bits=N" in warnings[0]
-    log = Log()
+    log = Recorder()
     ref = f"folder:{tmp_path / 'src'}?bits=12"
     scaled = load_source(ref, DataRoots(), tmp_path / "c", 16, log)
     assert not any("warning" in line for line in log.lines)

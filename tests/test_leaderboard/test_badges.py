@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support import fakes
 from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
+from support.cli import call
 from support.fakes import DECLARATION
 from support.forged import edit, flipped, forge
 
 from fsbench.api.leaderboard import leaderboard
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from leaderboard import signatures
@@ -66,9 +66,7 @@ def everything(board: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """All that a reader can see of a board: tables, page, reports, JSON, data frames."""
     shapes = []
     for shape in ("table", "md", "json"):
-        with pytest.raises(SystemExit) as stop:
-            run(["leaderboard", "show", "--board", str(board), "--format", shape])
-        assert stop.value.code == 0
+        assert call("leaderboard", "show", "--board", str(board), "--format", shape) == 0
         shapes.append(capsys.readouterr().out)
     reports = [FORMATS.load(name)(make_frames(rank_board(board))) for name in FORMATS.names()]
     page = build_site(board, board.parent / "site").read_text(encoding="utf8")
@@ -279,9 +277,7 @@ def test_without_ssh_keygen_a_signed_board_says_what_to_install(
 ) -> None:
     add_badge(board, "entry", key=made / "trusted")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", "show", "--board", str(board)])
-    assert stop.value.code == 1
+    assert call("leaderboard", "show", "--board", str(board)) == 1
     shown = capsys.readouterr().err
     assert "need the program ssh-keygen, which is missing" in shown
     assert "apt install openssh-client" in shown
@@ -292,9 +288,7 @@ def test_without_ssh_keygen_nothing_is_computed_that_could_not_be_signed(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     words = ["verify", "entry", "-m", "fsbench/toy_resnet", "--random-init", "0"]
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", *words, "--board", str(made / "board"), "--sign-with", "key"])
-    assert stop.value.code == 1
+    assert call("leaderboard", *words, "--board", str(made / "board"), "--sign-with", "key") == 1
     assert "apt install openssh-client" in capsys.readouterr().err
     with pytest.raises(FsbenchError, match="ssh-keygen"):
         signatures.require_ssh_keygen()

@@ -6,10 +6,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from support import fakes, methods
-from support.fakes import DECLARATION, Heard
+from support import cli, fakes, methods
+from support.fakes import DECLARATION
 from support.forged import edit
 from support.reading import read
+from support.reporters import Recorder
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import run
@@ -195,9 +196,7 @@ def test_a_folder_around_a_board_is_no_board(
             submit(tmp_path / "r", study, DECLARATION)
         assert error.value.fix == f"give --board {inside}"
     else:
-        with pytest.raises(SystemExit) as stop:
-            run(["leaderboard", *words, "--board", str(study)])
-        assert stop.value.code == 2
+        assert cli.call("leaderboard", *words, "--board", str(study)) == 2
         assert f"give --board {inside}" in capsys.readouterr().err
     assert [path.name for path in study.iterdir()] == ["entries"]
 
@@ -215,12 +214,12 @@ def test_a_replaced_entry_says_what_came_and_went(tmp_path: Path) -> None:
     submit(seeds(tmp_path / "a", 0, 1), board, DECLARATION)
     (before,) = Board.open(board).entries()
     assert [network.name for network in before.networks] == ["entry seed 0", "entry seed 1"]
-    heard = Heard()
+    heard = Recorder()
     more = seeds(tmp_path / "b", 1, 2, 3, shots=(1, 5))
     submit(more, board, DECLARATION, replace=True, progress=heard)
     five = "folder-blobs:5w5s/linear@ibm 32px n_query=5"
     came = f"entry replaced; came: column {five}; came: seeds 2, 3; went: seed 0"
-    assert heard.said == [came]
+    assert heard.lines == [came]
     events = [(event.event, event.entry) for event in Board.open(board).history.events]
     assert events == [("added", "entry"), ("replaced", "entry")]
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import fakes
+from support import cli, fakes
 from support.badges import make_badge
 from support.fakes import DECLARATION
 from support.forged import edit, forge, rewrite
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.results.entry import Loaded, read_entry, write_entry
@@ -51,9 +50,7 @@ def change_check(board: Path, **changes: object) -> Path:
 
 
 def call(board: Path) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", "check", "--board", str(board)])
-    return int(stop.value.code or 0)
+    return cli.call("leaderboard", "check", "--board", str(board))
 
 
 def test_a_sound_board_is_ok_with_what_git_needs(

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from support import fakes
+from support.cli import call
 from support.fakes import DECLARATION
 from support.forged import edit
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName
 from leaderboard.store import Board
 
@@ -23,12 +23,6 @@ GIVEN = (
     "--licence", "MIT", "--pretraining-data", "tinyimagenet,places", "--targets-seen", "none",
     "--statement", "One run.",
 )  # fmt: skip
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

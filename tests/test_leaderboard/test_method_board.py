@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import fakes
+from support import cli, fakes
 from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core import statistics
 from fsbench.results.verification import read_cells
 from leaderboard.methods.board import (
@@ -57,9 +56,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(board: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     def shown(*arguments: str) -> str:
         capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            run(["leaderboard", "methods", "--board", str(board), *arguments])
-        assert stop.value.code == 0
+        assert cli.call("leaderboard", "methods", "--board", str(board), *arguments) == 0
         return capsys.readouterr().out
 
     return shown
@@ -231,9 +228,7 @@ def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
 
 
 def test_no_board_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", "methods", "--board", str(tmp_path / "none")])
-    assert stop.value.code == 2
+    assert cli.call("leaderboard", "methods", "--board", str(tmp_path / "none")) == 2
     assert "there is no board" in capsys.readouterr().err
 
 

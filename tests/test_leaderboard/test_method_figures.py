@@ -10,10 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from support import fakes
+from support.cli import call
 from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.plotting import INK, PAPER, render_figure
 from fsbench.core.schema import BackboneFacts
 from leaderboard.figures import draw_figures, write_figures
@@ -202,8 +202,6 @@ def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
     submitted = submit(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
     name_controls(tmp_path / "board", submitted)
     command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
-    with pytest.raises(SystemExit) as stop:
-        run([*command, str(tmp_path / "pictures")])
-    assert stop.value.code == 0
+    assert call(*command, str(tmp_path / "pictures")) == 0
     assert re.search(r"wrote .*gains\.svg", capsys.readouterr().err)
     assert (tmp_path / "pictures" / "gains.svg").is_file()

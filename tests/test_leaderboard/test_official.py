@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import fakes
+from support import cli, fakes
 from support import official as fakes_official
 from support.fakes import DECLARATION
 from support.official import SETS
 from support.reading import read
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
@@ -237,9 +236,7 @@ def test_what_is_no_column_is_left_out_or_refused(
         submit(toys, board, named("toys"))
     fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
     (toys / "declaration.json").write_text(DECLARATION.model_dump_json())
-    with pytest.raises(SystemExit) as code:
-        run(["submit", str(toys), "--board", str(board)])
-    assert code.value.code == 0
+    assert cli.call("submit", str(toys), "--board", str(board)) == 0
     out = " ".join(capsys.readouterr().err.split())
     assert (
         "entry: left out, no column of the board: toy_tiles:5w1s/linear@ibm 32px n_query=5" in out
@@ -271,10 +268,9 @@ def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
-    with pytest.raises(SystemExit) as code:
-        run(["leaderboard", *arguments])
+    code = cli.call("leaderboard", *arguments)
     said = capsys.readouterr()
-    return code.value.code, said.out, said.err
+    return code, said.out, said.err
 
 
 def test_the_command_line_from_list_to_table(

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from safetensors.torch import save_file
 from studies import classify_pixels, compare_gaps, recompute_cell
-from support import fakes
+from support import cli, fakes
 from support.sweep import images
 
 from fsbench import backbones
-from fsbench.cli.main import run
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
@@ -21,9 +20,7 @@ Cell = tuple[Path, Path, Path, Path]
 
 
 def call(*words: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run([*words])
-    assert not ended.value.code
+    assert cli.call(*words) == 0
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from support import fakes
 from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
+from support.cli import call
 from support.fakes import DECLARATION
 from support.forged import edit as edit_entry
 from support.forged import flipped, forge
 
 import fsbench
-from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Declaration
@@ -87,9 +87,7 @@ def check(board: Path, *options: str, committed: bool = True) -> int:
     """Commit what the pull request changes, and check it."""
     if committed and "--base" in options and (board / ".git").is_dir():
         commit(board)
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", "check", "--board", str(board), *options])
-    return int(stop.value.code or 0)
+    return call("leaderboard", "check", "--board", str(board), *options)
 
 
 def commit(board: Path) -> None:
@@ -828,10 +826,8 @@ def test_names_that_a_spreadsheet_would_run_are_escaped(
 ) -> None:
     renamed(name)(board)
     assert check(board, "--base", "main") == 0
-    with pytest.raises(SystemExit):
-        run(["report", "--board", str(board), "--format", "csv"])
-    with pytest.raises(SystemExit):
-        run(["leaderboard", "methods", "--board", str(board), "--format", "csv"])
+    call("report", "--board", str(board), "--format", "csv")
+    call("leaderboard", "methods", "--board", str(board), "--format", "csv")
     fields = [field for line in capsys.readouterr().out.splitlines() for field in line.split(",")]
     assert f"'{name}" in fields
     assert name not in fields

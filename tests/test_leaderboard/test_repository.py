@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 from support import fakes
+from support.cli import call
 
-from fsbench.cli.main import run
 from leaderboard.repository import find_source, to_public_address
 
 FILLED = {"authors": "A. Author", "link": "https://example.org", "license": "MIT"}
 SOURCE = "fsbench @ git+https://example.org/lab/fsbench@0123456"
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 def git(repository: Path, *arguments: str) -> str:

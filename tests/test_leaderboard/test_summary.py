@@ -1,23 +1,20 @@
 """`fsbench leaderboard stats` from submitted results to a table and to JSON."""
 
 import json
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support import fakes
+from support import cli, fakes
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from leaderboard.summary import BoardStatistics
 
 ACCURACIES = {"best": 0.9, "middle": 0.6, "last": 0.3}
 
 
-def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", "stats", *arguments])
-    return int(stop.value.code or 0)
+call = partial(cli.call, "leaderboard", "stats")
 
 
 @pytest.fixture

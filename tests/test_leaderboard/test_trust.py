@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from support import fakes, methods
 from support.badges import add_badge, make_badge, make_key, needs_ssh_keygen
+from support.cli import call
 
 from fsbench.api.leaderboard import leaderboard
-from fsbench.cli.main import run
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
@@ -148,20 +148,14 @@ def board(base: Path, tmp_path: Path) -> Path:
     return board
 
 
-def fsbench(*words: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run([str(word) for word in words])
-    return int(stop.value.code or 0)
-
-
 def check(board: Path) -> int:
     commit(board)
-    return fsbench("leaderboard", "check", "--board", board, "--base", "main")
+    return call("leaderboard", "check", "--board", board, "--base", "main")
 
 
 def merge(board: Path) -> None:
     """What the workflow does after a merge."""
-    assert fsbench("leaderboard", "readme", "--board", board) == 0
+    assert call("leaderboard", "readme", "--board", board) == 0
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from support import fakes
+from support.cli import call
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from leaderboard.freeze import freeze_board
 from leaderboard.record import BoardFile
@@ -36,11 +36,10 @@ def board(tmp_path: Path) -> Path:
 def test_the_columns_that_entries_hold_are_frozen(
     board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as stop:
-        run(["leaderboard", "freeze", "--board", str(board), "--about", "Two tiles."])
+    code = call("leaderboard", "freeze", "--board", str(board), "--about", "Two tiles.")
     file = Board.open(board).file
     said = f"{board}: mine-1 (2 columns, {file.date})\n"
-    assert (stop.value.code, capsys.readouterr().out) == (0, said)
+    assert (code, capsys.readouterr().out) == (0, said)
     assert (file.name, file.version, file.about) == ("mine", 1, "Two tiles.")
     fingerprints = {str(column.name): column.fingerprint for column in file.columns or ()}
     assert fingerprints == {

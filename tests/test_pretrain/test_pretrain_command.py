@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support import cli
 
-from fsbench.cli.main import run
 from pretrain.training import cost
 
 SMALL = ["--set", "width=2", "--set", "plan.epoch_images=64"]
@@ -26,10 +27,7 @@ def _cache(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(drawn))
 
 
-def command(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as exit_:
-        run(["pretrain", *arguments])
-    return int(exit_.value.code or 0)
+command = partial(cli.call, "pretrain")
 
 
 def test_a_run_prints_one_table_and_again_the_same(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from support.fakes import Heard
 from support.pretrain import epochs, equal, lines, source, tiny, trainer
+from support.reporters import Recorder
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -242,9 +242,9 @@ def test_an_ascent_that_changes_nothing_is_warned_of(
 ) -> None:
     recipe = tiny("seal", *LONG, "plan.epochs=16", "plan.epoch_images=40")
     recipe = recipe.override([f"seal.ascent_factor={factor}"])
-    report = Heard()
+    report = Recorder()
     train_recipe(recipe, source(), tmp_path, report=report)
-    warnings = [line for line in report.said if line.startswith("warning: seal round 1")]
+    warnings = [line for line in report.lines if line.startswith("warning: seal round 1")]
     assert bool(warnings) is warned
     assert not warned or "Raise seal.ascent_factor above 0" in warnings[0]
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.pretrain import equal, source, tiny
+from support.reporters import Recorder
 from torch import Tensor, distributed, nn
 
 from fsbench.core import distributed as ranks
@@ -208,16 +209,6 @@ def test_the_record_says_what_ranks_do_otherwise(
     assert describe_rank_effects(recipe, model, ALONE) == {}
 
 
-class Notes:
-    """A reporter that remembers."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def log(self, text: str) -> None:
-        self.text += text
-
-
 @pytest.mark.parametrize(
     ("then", "now", "says"),
     [
@@ -231,8 +222,8 @@ class Notes:
 def test_resuming_with_another_number_of_processes_is_said(
     then: Ranks, now: Ranks, says: str
 ) -> None:
-    notes = Notes()
-    warn_if_bits_may_differ(machine_facts(CPU, then), machine_facts(CPU, now), notes)  # type: ignore[arg-type]
+    notes = Recorder()
+    warn_if_bits_may_differ(machine_facts(CPU, then), machine_facts(CPU, now), notes)
     assert (says in notes.text) if says else notes.text == ""
 
 

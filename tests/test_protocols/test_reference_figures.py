@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.cli import call
 
-from fsbench.cli.main import run
 from fsbench.data import DataRoots, load_target
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow]
@@ -55,9 +55,7 @@ def test_linear_heads_on_a_public_backbone(
 ) -> None:
     arguments = ["-m", "torchvision/resnet18", "-t", f"{name}@startup", "--shots", "1,5,20"]
     arguments += ["--input-size", "224", "--data", str(official), "-o", str(tmp_path), "--json"]
-    with pytest.raises(SystemExit) as stop:
-        run(["episodic", *arguments])
-    assert not stop.value.code
+    assert call("episodic", *arguments) == 0
     accuracies = {
         cell["spec"]["episode"]["k_shot"]: cell for cell in json.loads(capsys.readouterr().out)
     }

@@ -5,21 +5,10 @@ from typing import Any
 
 import pytest
 from support import fakes
+from support.reporters import Recorder
 from test_results.test_store import run
 
 from fsbench.results.store import ResultStore
-
-
-class Heard:
-    """A Reporter that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def log(self, text: str) -> None:
-        self.lines.append(text)
-
-    task: Any = None
 
 
 def cell(root: Path, report: Any) -> ResultStore:
@@ -29,7 +18,7 @@ def cell(root: Path, report: Any) -> ResultStore:
 @pytest.mark.parametrize("damage", ["outcome", "cut"])
 def test_a_damaged_block_is_dropped_and_said(damage: str, tmp_path: Path) -> None:
     """A changed outcome makes a valid file of other records."""
-    heard = Heard()
+    heard = Recorder()
     target = cell(tmp_path, heard)
     run(target, range(16))
     good, bad = target.journal.files()

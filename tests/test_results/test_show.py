@@ -5,15 +5,9 @@ from pathlib import Path
 
 import pytest
 from support import fakes
+from support.cli import call
 
-from fsbench.cli.main import run
 from fsbench.results import table
-
-
-def call(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        run([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 def test_several_models_stand_side_by_side(

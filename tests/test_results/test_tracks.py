@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from support import fakes
+from support.cli import call
 from support.fakes import DECLARATION
 from support.forged import rewrite
 
 from fsbench.api.submit import submit
-from fsbench.cli.main import run
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.records import Records
 from fsbench.core.schema import Result
@@ -77,8 +77,7 @@ def titles(text: str) -> list[str]:
 
 def test_show_prints_a_table_a_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, 0.6)
-    with pytest.raises(SystemExit):
-        run(["show", str(tmp_path)])
+    call("show", str(tmp_path))
     out = capsys.readouterr().out
     assert sorted(titles(out)) == [
         "results ibm 32px: linear@ibm · custom",
@@ -116,8 +115,7 @@ def test_a_board_ranks_every_version_on_its_own(
     assert {s.name for s in classic.ranking.entries} == {"all", "one"}
     others = [view for view in views.values() if view is not classic]
     assert all([s.name for s in view.ranking.entries] == ["all"] for view in others)
-    with pytest.raises(SystemExit):
-        run(["leaderboard", "show", "--board", str(board), "--format", "json"])
+    call("leaderboard", "show", "--board", str(board), "--format", "json")
     shown = json.loads(capsys.readouterr().out)
     assert [tuple(shown_board["columns"]) for shown_board in shown] == list(views)
 

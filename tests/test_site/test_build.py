@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from support import board as fakes_board
+from support.cli import call
 
-from fsbench.cli.main import run
 from fsbench.core.errors import UsageError
 from leaderboard.site import page
 from leaderboard.tables import EXTRA
@@ -24,9 +24,7 @@ def board(tmp_path: Path) -> Path:
 def test_the_command_writes_one_file_and_says_where(
     board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as exit_code:
-        run(["leaderboard", "build", "--board", str(board), "-o", str(tmp_path / "site")])
-    assert exit_code.value.code == 0
+    assert call("leaderboard", "build", "--board", str(board), "-o", str(tmp_path / "site")) == 0
     written = tmp_path / "site" / "index.html"
     assert capsys.readouterr().out.strip() == str(written)
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]

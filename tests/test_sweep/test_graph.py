@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import save_file
-from support.fakes import Heard
+from support.reporters import Recorder
 from support.sweep import ENTRY, place, read, sweep
 
 from fsbench.backbones.networks import load_architecture
@@ -107,7 +107,7 @@ def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Pat
 
 
 def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path: Path) -> None:
-    heard = Heard()
+    heard = Recorder()
     looks = [{"what": ["knn_depth", "dormant"], "limit": 8}, {"what": ["sharpness"], "limit": 8}]
     data = sweep(tmp_path, methods=("normal",), analyze=looks)
     (plain,) = data["pretrain"]
@@ -123,7 +123,7 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
         (("dormant",), protonet),
     ]
     lack = f"{protonet} has no classifier of a source"
-    assert heard.said == [f"{what} is left out: {lack}" for what in ("knn_depth", "sharpness")]
+    assert heard.lines == [f"{what} is left out: {lack}" for what in ("knn_depth", "sharpness")]
 
 
 def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -6,22 +6,19 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cli
 from support.sweep import ENTRY, hash_results, hashes, read_json, sweep, write
 from support.tables import printed
-
-from fsbench.cli.main import run
 
 SUBMIT = {**ENTRY, "name": "tiny-{method}-s{seed}"}
 
 
-def call(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        run(["sweep", *words])
-    return int(ended.value.code or 0)
+call = partial(cli.call, "sweep")
 
 
 def where(root: Path, output: str) -> list[str]:
