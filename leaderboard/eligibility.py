@@ -80,7 +80,7 @@ def flag_failures(by_column: ResultsByColumn) -> list[str]:
 
 
 def list_partial(results: Iterable[Loaded], episodes: Mapping[str, int]) -> list[str]:
-    """Return the flags of results that are not whole; episodes: as in `exclude_entries`."""
+    """Return the flags of results that are not whole; episodes: as in `exclude_rows`."""
     partial = (
         loaded.result
         for loaded in results

@@ -154,22 +154,21 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
     models = ", ".join(safe_name(submission.model) for submission in submissions)
     more = " The name of each model is appended." if len(submissions) > 1 else ""
     data = sorted({source for facts in backbones for source in facts.pretraining_data})
-    stated = all(facts.pretraining_data or facts.random_init is not None for facts in backbones)
+    is_stated = all(facts.pretraining_data or facts.random_init is not None for facts in backbones)
+    stated = (data or "none") if is_stated else None
     targets = {c.result.dataset.name for submission in submissions for c in submission.cells}
+    names = resolve_datasets(data)
+    is_clear = is_stated and not (names & targets or names - all_facts(plugins=False).keys())
+    seen = "none" if is_clear else sorted(names & targets) or None
     values: dict[str, tuple[str, object]] = {
         "name": (f"Name of the entry: letters, digits and . _ + - = @.{more}", name),
         "authors": ("Who made the backbone, e.g. A. Author, B. Author.", None),
         "link": ("Code or paper.", find_link(backbones)),
         "license": ("License of the weights, e.g. Apache-2.0; licence is read too.", None),
-        "pretraining_data": ("Data sets of the pretraining, or none.", data or "none"),
-        "targets_seen": ("Of them, targets of the evaluation, or none.", "none"),
+        "pretraining_data": ("Data sets of the pretraining, or none.", stated),
+        "targets_seen": ("Of them, targets of the evaluation, or none.", seen),
         "statement": ("How the numbers came about, in one sentence.", describe_origin(submissions)),
     }
-    if not stated:
-        values["pretraining_data"] = (values["pretraining_data"][0], None)
-    names = resolve_datasets(data)
-    if not stated or names & targets or names - all_facts(plugins=False).keys():
-        values["targets_seen"] = (values["targets_seen"][0], sorted(names & targets) or None)
     lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]
     for key, (comment, value) in values.items():
         shown = "" if value is None else f" {json.dumps(value, ensure_ascii=False)}"
@@ -223,11 +222,6 @@ class Submission:
     @property
     def name(self) -> str:
         return self.declaration.name
-
-    @property
-    def where(self) -> str:
-        """The place that a Problem of the whole submission names."""
-        return self.name
 
     @property
     def facts(self) -> BackboneFacts:

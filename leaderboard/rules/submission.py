@@ -95,13 +95,13 @@ class Rule:
     def find_problems(self, submission: Submission, board: Board) -> Iterator[Problem]:
         """Yield a Problem wherever the rule is broken."""
         for part in submission.cells if self.of_results else (submission,):
-            for found in self.check(part, board):
-                if isinstance(found, Problem):
-                    yield found
+            for finding in self.check(part, board):
+                if isinstance(finding, Problem):
+                    yield finding
                 else:
-                    actual, expected, *fix = found
-                    fix = fix or [self.fix]
-                    yield Problem.contrast(self.name, part.where, actual, expected, *map(str, fix))
+                    actual, expected, fix = (*finding, self.fix)[:3]
+                    where = part.where if isinstance(part, Loaded) else part.name
+                    yield Problem.contrast(self.name, where, actual, expected, str(fix))
 
 
 Check = TypeVar("Check", bound=Callable[..., Iterator[Finding]])
