@@ -18,6 +18,7 @@ from fsbench import data
 from fsbench.api.results import Results
 from fsbench.core import statistics
 from fsbench.core.errors import UsageError
+from fsbench.core.options import expand_path
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen, omitted
@@ -504,12 +505,12 @@ def results_of(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Col
         keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
         cells = [cell for path in dict.fromkeys(source.paths) for cell in read_verified(path).cells]
         loaded: Sequence[Loaded] = [c for c in cells if (c.folder, *key_of(c.result)) in keys]
-    elif Path(source).exists():
-        loaded = list(read_cells(Path(source)))
+    elif expand_path(source).exists():
+        loaded = list(read_cells(expand_path(source)))
     elif board is None:
         raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
     else:
-        entry, network = Board.open(Path(board)).network(str(source))
+        entry, network = Board.open(expand_path(board)).network(str(source))
         loaded = network.cells
         keys_of_results = ((c.result.backbone.identity, str(c.result.column)) for c in loaded)
         reported = {key[1] for key in keys_of_results if key not in entry.verification.verdicts}

@@ -279,7 +279,7 @@ class Evaluation:
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
         if result := cell.complete_result(episodes):
             return result
-        missing = [block for block in blocks if not self.is_done(cell, blocks[block])]
+        missing = [b for b in blocks if self.request.overwrite or not cell.holds([*blocks[b]])]
         inputs = inputs_of(
             self.backbone, task, spec.image, self.targets, self.features, context.device
         )
@@ -369,10 +369,6 @@ class Evaluation:
         size = episodes_per_block(spec, self.backbone.facts.feature_dim)
         return self.request.block_episodes(size)
 
-    def is_done(self, cell: ResultStore, episodes: range) -> bool:
-        """Return whether the episodes of a block are stored and may stay."""
-        return not self.request.overwrite and cell.holds(list(episodes))
-
     def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
         extraction = estimate_extraction(self.extractions(), self.features, self.backbone)
@@ -406,8 +402,9 @@ class Evaluation:
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, EpisodicSpec) and block_timer(spec):
-                cell, blocks = self.cell(task), self.block_episodes(spec).values()
-                left[spec] += sum(not self.is_done(cell, episodes) for episodes in blocks)
+                cell, again = self.cell(task), self.request.overwrite
+                blocks = self.block_episodes(spec).values()
+                left[spec] += sum(again or not cell.holds([*block]) for block in blocks)
         return left
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fsbench.core.options import expand_path
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import TextTable, draw_html, draw_table
 from leaderboard.render import json, md, terminal
@@ -113,4 +114,4 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     """
     if isinstance(progress, bool):
         progress = console_reporter() if progress else SILENT
-    return RankedBoard(rank_board(Path(folder), progress))
+    return RankedBoard(rank_board(expand_path(folder), progress))

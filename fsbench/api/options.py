@@ -26,7 +26,6 @@ else:  # how they are read
 
 Statistics = str | float | Sequence[float] | None
 Size = Annotated[int, Interval(ge=1, le=1000)]
-"""Shots and queries per class."""
 
 IS_NAME = re.compile(r"(timm|torchvision|fsbench)/")
 IS_REFERENCE = re.compile(rf"{IS_NAME.pattern}|(folder|hf-hub|open_clip|py|run|transformers):")

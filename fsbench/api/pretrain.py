@@ -16,6 +16,7 @@ from fsbench.api.listing import dotted
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import Machine
 from fsbench.backbones.base import Backbone
+from fsbench.core import process
 from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping, split_assignments
@@ -109,9 +110,7 @@ class Run:
 
     def backbone(self, device: str = "auto") -> Backbone:
         """Return the frozen backbone, ready for evaluation."""
-        return backbones.load_backbone(
-            self.ref, device=RunContext.start(Machine(device=device)).device
-        )
+        return backbones.load_backbone(self.ref, device=process.resolve_device(device))
 
 
 def pretrain(

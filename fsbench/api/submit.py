@@ -8,6 +8,7 @@ from typing import Any
 
 from fsbench.api.results import Results
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.options import expand_path
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from leaderboard.intake.archive import open_submission
@@ -108,9 +109,9 @@ def submit(
         if isinstance(results, Results):
             results.save(temporary)
             results = temporary
-        with open_submission(Path(results)) as folder:
+        with open_submission(expand_path(results)) as folder:
             stated = read_declaration(declaration or find_declaration(folder), options)
-            target = Board.open(Path(board), new=True)
+            target = Board.open(expand_path(board), new=True)
             submissions = [
                 target.select_columns(submission)
                 for submission in read_submissions(folder, stated, models, controls)
@@ -121,7 +122,7 @@ def submit(
             count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not dry_run:
-            key = None if sign_with is None else Path(sign_with)
+            key = None if sign_with is None else expand_path(sign_with)
             for sentence in target.add(submissions, replace, key):
                 progress.log(sentence)
     return submissions

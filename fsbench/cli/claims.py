@@ -21,7 +21,7 @@ def claims(
     ),
     everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
     full: bool = Option(False, "--full", help="Run more seeds or on a GPU: minutes to hours."),
-    processes: int = Option(2, min=1, max=64, help="Processes of one thread each."),
+    jobs: int = Option(2, "-j", "--jobs", min=1, max=64, help="Processes of one thread each."),
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -42,7 +42,7 @@ def claims(
         else:
             console.table("claims", tuple(rows[0]), [list(row.values()) for row in rows])
         return
-    settings = ClaimSettings(seeds, full, DataRoots.parse(data or ()), processes, device)
+    settings = ClaimSettings(seeds, full, DataRoots.parse(data or ()), jobs, device)
     names = CLAIMS.names() if name is None else (name,)
     outcomes = {claim: run_claim(claim, settings, output) for claim in names}
     if as_json:
@@ -64,13 +64,13 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     import json
 
     from fsbench.api.machine import RunContext
-    from fsbench.api.options import Machine
     from fsbench.claims import CLAIMS
+    from fsbench.core import process
     from fsbench.core.io import write_atomic
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
 
-    started = RunContext.start(Machine(device=settings.device))
+    started = RunContext(process.resolve_device(settings.device))
     outcome = CLAIMS.load(name).run(settings, console.reporter())
     number = f" --seeds {outcome.seeds}" if outcome.seeds else ""
     command = f"fsbench claims {name}{number}{' --full' if settings.full else ''}"

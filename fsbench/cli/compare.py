@@ -54,8 +54,7 @@ def power(
     from fsbench.core.statistics import Goal
 
     goal = Goal(gap=gap / 100, alpha=alpha, power=power)
-    names = options.split(tasks, "tasks")
-    comparisons = analyze_power(*examples, goal, tasks=names, board=board)
+    comparisons = analyze_power(*examples, goal, tasks=options.split(tasks, "tasks"), board=board)
     if as_json:
         console.emit_json([comparison.plan(goal) for comparison in comparisons])
         return

@@ -26,9 +26,12 @@ def sweep(
     ),
     data: options.Data = None,
     cache: options.Cache = None,
-    jobs: int = Option(1, min=1, help="Parallel processes; they share the GPUs evenly."),
+    jobs: int = Option(
+        1, "-j", "--jobs", min=1, help="Parallel processes; they share the GPUs evenly."
+    ),
     device: options.Device = "auto",
-    workers: options.Workers = 2,
+    threads: options.Threads = None,
+    workers: int = Option(2, min=0, max=1024, help="Threads for decoding images."),
     dry_run: bool = Option(False, "--dry-run", help="Print the jobs and their cost only."),
     yes: options.Yes = False,
     as_json: options.Json = False,
@@ -53,7 +56,7 @@ def sweep(
         board=board.absolute() if board else None,
         findings=findings.absolute() if findings else None,
         device=device,
-        threads=sweep_file.threads,
+        threads=threads or sweep_file.threads,
         workers=workers,
     )
     plan = plan_sweep(sweep_file, place, console.reporter())
@@ -71,7 +74,7 @@ def parse_file(what: str, file: Path | None) -> Path:
 
     if (file is None) == (what == "status"):
         raise UsageError(f"sweep {what} {file or ''}".strip(), fix="fsbench sweep [status] FILE")
-    return file or Path(what)
+    return file or console.expand_paths(Path(what))
 
 
 def run(plan: "SweepPlan", place: "Workplace", jobs: int, yes: bool) -> None:

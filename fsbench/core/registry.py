@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
+from fsbench.core.options import expand_path
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -216,7 +217,7 @@ def load_plugin(entry: "EntryPoint") -> ModuleType:
 def load_custom_code(reference: str) -> CustomCode:
     """Return what py:FILE:NAME names. Raise UsageError for no such file or name."""
     text, _, name = reference.removeprefix(CODE).rpartition(":")
-    path = Path(text).expanduser()
+    path = expand_path(text)
     if not reference.startswith(CODE) or not text or not name:
         raise UsageError(f"'{reference}' names no code", fix="write py:FILE:NAME")
     if not path.is_file():

@@ -26,6 +26,7 @@ from pydantic import Field
 from pydantic_core import CoreSchema, core_schema
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.options import expand_path
 from fsbench.core.specs import (
     FITTED,
     SAMPLING,
@@ -348,7 +349,7 @@ def split_folder(ref: str) -> tuple[Path, int | None]:
     parts = _QUERIED.fullmatch(ref.removeprefix(FOLDER))
     text, query = parts.groups(default="") if parts else ("", "")
     try:
-        return Path(text).expanduser().resolve(), parse_bits(parse_query(query, ("bits",), ref))
+        return expand_path(text).resolve(), parse_bits(parse_query(query, ("bits",), ref))
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"'{ref}' names no folder: {error}", fix="write folder:DIR") from error
 

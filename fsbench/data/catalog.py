@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
+from fsbench.core.options import expand_path
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
 from fsbench.data.cards import SPLITS, DatasetFacts
 from fsbench.data.files import find_first
@@ -158,10 +159,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _folder(folder: str, value: str, must_exist: bool) -> Path:
-    try:
-        path = Path(folder).expanduser()
-    except RuntimeError as error:
-        raise DataError(f"--data {value}: {error}", fix="write the whole path") from error
+    path = expand_path(folder)
     if must_exist and not _is_folder(path):
         raise DataError(f"--data {value}: {path} is not a folder", fix="pass an existing folder")
     return path

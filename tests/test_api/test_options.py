@@ -1,6 +1,7 @@
 """Options of an evaluation: one model, read alike from Python, commands, --config and sweeps."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import fsbench
@@ -16,7 +18,7 @@ from fsbench.api.request import build_request
 from fsbench.cli.main import build, run
 from fsbench.cli.options import PANELS
 from fsbench.core import specs
-from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.errors import FsbenchError, UnknownName, UsageError
 from fsbench.core.options import expand_path, expand_reference
 from fsbench.core.tasks import Kind, TaskId
 from fsbench.sweep.file import read_sweep_file
@@ -216,6 +218,41 @@ def test_paths_are_expanded_by_one_rule(monkeypatch: pytest.MonkeyPatch) -> None
     options = EvaluationOptions.read(values)
     assert (options.model, options.output) == (("/home/me/m.pth",), Path("/home/me/o"))
     assert (options.cache, options.spec) == (Path("/home/me/c"), (Path("/there/s:t"),))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        fsbench.load_results,
+        fsbench.leaderboard,
+        lambda path: fsbench.evaluate(MODEL, "eurosat:5w1s", random_init=0, data=path),
+        lambda path: fsbench.Episodes("eurosat:5w1s", data=path),
+        lambda path: fsbench.compare(path, path, board=path),
+    ],
+)
+@pytest.mark.parametrize("path", ["~/none", "$PLACE/none"])
+def test_functions_of_python_expand_the_same_paths(
+    read: Callable[[str], object], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    with pytest.raises(FsbenchError, match=re.escape(str(tmp_path / "none"))):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "name"),
+    [
+        ("sweep", "-j", "jobs"),
+        ("claims", "-j", "jobs"),
+        ("sweep", "--threads", "threads"),
+        ("episodic", "-j", "workers"),
+    ],
+)
+def test_j_is_what_runs_in_parallel(command: str, flag: str, name: str) -> None:
+    program: Any = typer.main.get_command(build([command]))
+    chosen = program.commands[command] if hasattr(program, "commands") else program
+    assert [p.name for p in chosen.params if flag in p.opts] == [name]
 
 
 def test_a_complete_task_is_taken_as_it_is() -> None:
