@@ -42,11 +42,6 @@ INDEX = ".index.json"
 """End of the name of a file that says which shard holds which weight."""
 
 
-def is_file_or_folder(path: str) -> bool:
-    """Return whether there is such a file or folder; no device is opened."""
-    return bool(path) and (Path(path).is_file() or Path(path).is_dir())
-
-
 @dataclass(frozen=True)
 class FileReference:
     """A checkpoint file, the part of it that the user named, and its architecture."""
@@ -57,17 +52,17 @@ class FileReference:
 
     @classmethod
     def parse(cls, text: str) -> "FileReference | None":
-        """Read FILE[::PART][@ARCH]; None if there is no such file or folder.
+        """Read FILE[::PART][@ARCH] or FILE@ARCH::PART; None if there is no such file or folder.
 
         A path may hold an @ itself.
         """
         path, _, part = text.partition("::")
-        if is_file_or_folder(path):
-            part, _, arch = part.partition("@")
-            return cls(path, part, arch)
-        for at in [i for i, letter in enumerate(path) if letter == "@"]:
-            if is_file_or_folder(path[:at]):
-                return cls(path[:at], part, path[at + 1 :])
+        for end in (len(path), *(i for i, letter in enumerate(path) if letter == "@")):
+            file, arch = Path(path[:end]), path[end + 1 :]
+            if end and (file.is_file() or file.is_dir()):  # no device is opened
+                if end == len(path):
+                    part, _, arch = part.partition("@")
+                return cls(path[:end], part, arch)
         return None
 
     def __str__(self) -> str:
