@@ -30,21 +30,15 @@ SCALES: tuple[str, ...] = get_args(Scale)
 
 def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
     """Yield the recipes of one block. Raise UsageError, UnknownName."""
+    if "seed" in runs.set:
+        raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
     names = METHODS.names() if ALL in runs.methods else runs.methods or (None,)
-    fields = recipe_overrides(runs)
+    fields = {**(plan.scenario_fields(runs.scenario) if runs.scenario else {}), **runs.set}
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
         recipe = derive_recipe(base, methods, fields | {"seed": seed})
         if runs.controls:
             yield from matched_controls(recipe)
         yield recipe
-
-
-def recipe_overrides(runs: RunsBlock) -> dict[str, object]:
-    """Return the fields that the block sets. Raise UsageError for a seed (use `seeds`)."""
-    if "seed" in runs.set:
-        raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
-    fixed = plan.scenario_fields(runs.scenario) if runs.scenario else {}
-    return {**fixed, **runs.set}
 
 
 def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 
@@ -46,8 +47,13 @@ class Workers(ThreadPoolExecutor):
             for process in set(multiprocessing.active_children()) - self.other_children:
                 process.terminate()
         super().shutdown(wait=wait, cancel_futures=cancel_futures)
-        while not self.pools.empty():
-            self.pools.get()[0].shutdown(wait=wait, cancel_futures=cancel_futures)
+        idle = []
+        with suppress(Empty):
+            while True:
+                idle.append(self.pools.get_nowait())
+        for pool, gpu in idle:
+            pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+            self.pools.put((pool, gpu))  # so that a call which begins now fails, not waits
 
 
 def start_pool(gpu: str | None) -> ProcessPoolExecutor:

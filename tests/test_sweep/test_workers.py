@@ -82,6 +82,13 @@ def signal_for_ever(pid: int) -> None:
         os.kill(pid, 0)
 
 
+def test_a_call_that_begins_after_the_end_fails() -> None:
+    workers = Workers(1)
+    workers.shutdown(wait=False)
+    with pytest.raises(RuntimeError):
+        workers._call(os.getpid)
+
+
 def test_without_waiting_all_processes_are_terminated() -> None:
     workers = Workers(1)
     pid = workers.submit(os.getpid).result()
