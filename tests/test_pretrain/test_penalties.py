@@ -1,5 +1,6 @@
 """Penalties equal autograd on the written-out loss term, reparametrized weights included."""
 
+import pytest
 import torch
 from support.rules import build, context, images
 from torch import Tensor, nn
@@ -21,18 +22,15 @@ def gradients(ctx: Context) -> dict[str, Tensor]:
     return {n: p.grad.clone() for n, p in ctx.model.named_parameters() if p.grad is not None}
 
 
-def test_pulling_to_zero_is_the_gradient_of_half_the_square() -> None:
+@pytest.mark.parametrize("anchor", [None, 0.7])
+def test_a_pull_is_the_gradient_of_half_the_square(anchor: float | None) -> None:
     ours, theirs = with_gradients(), with_gradients()
-    penalties.pull(ours, dict.fromkeys(ours.parameters), 0.3)
-    sum(0.15 * p.square().sum() for p in theirs.parameters.values()).backward()  # type: ignore[union-attr]
-    torch.testing.assert_close(gradients(ours), gradients(theirs))
-
-
-def test_pulling_to_anchors_is_too() -> None:
-    ours, theirs = with_gradients(), with_gradients()
-    anchors = {n: torch.full_like(p, 0.7) for n, p in ours.parameters.items()}
+    anchors = {
+        n: None if anchor is None else torch.full_like(p, anchor)
+        for n, p in ours.parameters.items()
+    }
     penalties.pull(ours, anchors, 0.3)
-    sum(0.15 * (p - 0.7).square().sum() for p in theirs.parameters.values()).backward()  # type: ignore[union-attr]
+    sum(0.15 * (p - (anchor or 0)).square().sum() for p in theirs.parameters.values()).backward()  # type: ignore[union-attr]
     torch.testing.assert_close(gradients(ours), gradients(theirs))
 
 

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.pretrain import (
-    epochs,
-    lines,
-    tiny,
-    trainer,
-)
+from support.pretrain import epochs, lines, tiny, trainer
 from torch import nn
 
 from fsbench.core.errors import UsageError
