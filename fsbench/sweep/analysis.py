@@ -41,7 +41,7 @@ class AnalysisJob(Job):
         stored = {
             record.question.what
             for record in self.records(place)
-            if self.backbone.is_(record.backbone)
+            if self.backbone.has_facts(record.backbone)
             and record.question.settings == self.analyses[record.question.what]
         }
         return stored == self.analyses.keys()
@@ -74,7 +74,7 @@ def analysis_jobs(
     settings = {name: values.model_dump(mode="json") for name, values in chosen.items()}
     jobs, refused = {}, []
     for backbone in backbones:
-        lacking = {what: backbone.lacks(REGISTRY.load(what), place) for what in settings}
+        lacking = {what: backbone.missing_part(REGISTRY.load(what), place) for what in settings}
         refused += [(what, backbone.label, lack) for what, lack in lacking.items() if lack]
         possible = {what: values for what, values in settings.items() if not lacking[what]}
         if possible:

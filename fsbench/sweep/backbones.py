@@ -97,12 +97,12 @@ class TrainingJob(Job):
             return None
         return load_facts(BackboneBlock(model=self.models(place).refs[0]))
 
-    def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
+    def missing_part(self, analysis: AnalysisFile, place: Workplace) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
         classifies = self.recipe.loader != "episodes"
         return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
 
-    def is_(self, facts: BackboneFacts) -> bool:
+    def has_facts(self, facts: BackboneFacts) -> bool:
         """Return whether these are facts of this backbone, by recipe and source."""
         trained = facts.recipe_digest == self.recipe.digest() and facts.training is not None
         return trained and facts.training.source_fingerprint == self.source_fingerprint  # type: ignore[union-attr]
@@ -148,10 +148,10 @@ class GivenBackbone(Frozen):
     def facts(self, place: Workplace) -> BackboneFacts | None:
         return self.loaded
 
-    def lacks(self, analysis: AnalysisFile, place: Workplace) -> str:
+    def missing_part(self, analysis: AnalysisFile, place: Workplace) -> str:
         return missing_part(self.block.model, self.models(place), None, analysis)
 
-    def is_(self, facts: BackboneFacts) -> bool:
+    def has_facts(self, facts: BackboneFacts) -> bool:
         return facts.identity == self.identity
 
 

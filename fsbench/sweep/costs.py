@@ -50,7 +50,7 @@ class CostModel:
     passes: dict[str, WorkEstimate] = field(default_factory=dict)
     extracted: set[tuple[str, str, int]] = field(default_factory=set)
 
-    def of(self, job: Job) -> WorkEstimate:
+    def estimate(self, job: Job) -> WorkEstimate:
         if isinstance(job, TrainingJob):
             return self.training(job.recipe)
         return self.evaluating(job) if isinstance(job, EvaluationJob) else WorkEstimate()
@@ -110,7 +110,7 @@ def estimate_jobs(plan: SweepPlan, place: Workplace) -> list[JobCost]:
     costs = CostModel(place)
     rows = []
     for key, job in plan.graph.jobs.items():
-        cost = WorkEstimate() if key in plan.done else costs.of(job)
+        cost = WorkEstimate() if key in plan.done else costs.estimate(job)
         state = plan.done.get(key, "missing")
         rows.append(JobCost(key[:16], job.KIND, job.title, state, cost.flops, cost.seconds))
     return rows

@@ -97,7 +97,7 @@ class EvaluationJob(Job):
         for entry, result in read_results(place.board):
             stored = result.task, result.spec_digest, result.dataset.identity
             same = stored == (task.in_results, spec, images)
-            if same and result.score.n >= required and self.backbone.is_(result.backbone):
+            if same and result.score.n >= required and self.backbone.has_facts(result.backbone):
                 return entry
         return None
 
@@ -137,7 +137,7 @@ def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
     if place.board is None:
         return False
     of_entry = [result.backbone for name, result in read_results(place.board) if name == entry]
-    mine = [facts for facts in of_entry if backbone.is_(facts)]
+    mine = [facts for facts in of_entry if backbone.has_facts(facts)]
     now = backbone.facts(place)
     others = {facts.identity for facts in mine} - {now.identity if now else ""}
     if others:

@@ -128,7 +128,7 @@ class JobState(Frozen):
     wrong: bool = False
 
     @classmethod
-    def of(cls, job: Job, state: str, attempt: int, **facts: Any) -> Self:
+    def make(cls, job: Job, state: str, attempt: int, **facts: Any) -> Self:
         """Return the state of a job from now on."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         names = {"key": job.key, "kind": job.KIND, "title": job.title}
@@ -151,4 +151,4 @@ def run_job(job: Job, place: Workplace, attempt: int) -> JobState:
         failure = {"reason": reason, "wrong": isinstance(error, UsageError)}
     seconds = round(time.monotonic() - started, 3)
     facts = {"seconds": seconds, "host": socket.gethostname(), "pid": os.getpid(), **failure}
-    return JobState.of(job, "failed" if failure else "done", attempt, **facts)
+    return JobState.make(job, "failed" if failure else "done", attempt, **facts)

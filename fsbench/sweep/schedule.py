@@ -66,7 +66,7 @@ class Scheduler:
     def start(self, job: Job, running: dict[Future[JobState], Job]) -> None:
         """Start an attempt of a job."""
         self.attempts[job.key] = attempt = self.attempts[job.key] + 1
-        self.states.write(JobState.of(job, "running", attempt))
+        self.states.write(JobState.make(job, "running", attempt))
         running[self.executor.submit(run_job, job, self.place, attempt)] = job
 
     def work(self, key: str) -> int:
@@ -79,7 +79,7 @@ class Scheduler:
         if error is None:
             state = future.result()
         else:  # the process died, or a fault of the code
-            state = JobState.of(job, "failed", attempt, reason=f"{type(error).__name__}: {error}")
+            state = JobState.make(job, "failed", attempt, reason=f"{type(error).__name__}: {error}")
         self.states.write(state)
         if state.state == "done":
             return True
@@ -110,7 +110,7 @@ def run_sweep(
     this machine. Raise FsbenchError when another sweep runs in the folder.
     """
     states = StateFiles(place.output)
-    with states.owned():
+    with states.lock():
         if not plan.missing:
             return {}
         executor = executor or Workers(jobs, find_gpus(place.device))

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import fmean
 
@@ -31,28 +31,27 @@ class StateFiles:
         return read_record(self.path(key), JobState) if self.path(key).is_file() else None
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the folder for one scheduler. Raise FsbenchError if another one is running."""
         from filelock import FileLock, Timeout
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise FsbenchError(
-                f"another sweep is running in {self.folder.parent}",
-                fix="wait for it (fsbench sweep status FILE), or give another -o",
-            ) from error
-        with lock:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(FileLock(self.folder / ".lock", timeout=0))
+            except Timeout as error:
+                raise FsbenchError(
+                    f"another sweep is running in {self.folder.parent}",
+                    fix="wait for it (fsbench sweep status FILE), or give another -o",
+                ) from error
             yield
 
-    def alive(self) -> bool:
+    def is_locked(self) -> bool:
         """Return whether a scheduler is running here."""
         if not self.folder.is_dir():
             return False
         try:
-            with self.owned():
+            with self.lock():
                 return False
         except FsbenchError:
             return True
@@ -66,7 +65,7 @@ UNFINISHED = ("missing", LIVE, BROKEN, "failed")
 def list_status(plan: SweepPlan, place: Workplace) -> list[JobState]:
     """Return the states of all jobs; folders and board take precedence over state files."""
     states = StateFiles(place.output)
-    alive, rows = states.alive(), []
+    is_running, rows = states.is_locked(), []
     for key, job in plan.graph.jobs.items():
         row = states.read(key) or JobState(key=key, kind=job.KIND, title=job.title)
         changes = {"title": job.title}
@@ -74,7 +73,7 @@ def list_status(plan: SweepPlan, place: Workplace) -> list[JobState]:
             changes |= {"state": plan.done[key], "reason": ""}
         elif row.state == "done":  # its folder was deleted
             changes |= {"state": "missing", "reason": ""}
-        elif row.state == LIVE and not alive:
+        elif row.state == LIVE and not is_running:
             changes |= {"state": BROKEN, "reason": "its sweep was killed; run it again to go on"}
         rows.append(row.model_copy(update=changes))
     return rows

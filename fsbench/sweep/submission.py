@@ -95,7 +95,7 @@ def copy_missing_results(entry: Path, results: Path, backbone: SweepBackbone) ->
     for cell in read_cells(entry):
         facts = cell.result.backbone
         folder = results / backbone.label / facts.identity[:12]
-        if backbone.is_(facts) and assembly.key_of(cell.result) not in assembly.read_cells_of(
+        if backbone.has_facts(facts) and assembly.key_of(cell.result) not in assembly.read_cells_of(
             folder
         ):
             assembly.add_results(folder, [(cell.result, cell.records)])

@@ -34,7 +34,7 @@ class Script(Executor):
         future: Future[JobState] = Future()
         ended, reason = ("failed", "it broke") if left > 0 else ("done", "")
         facts = {"reason": reason, "seconds": 1.5, "host": "here", "pid": 7}
-        future.set_result(JobState.of(job, ended, args[2], **facts))
+        future.set_result(JobState.make(job, ended, args[2], **facts))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -132,9 +132,9 @@ def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> No
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     states = StateFiles(tmp_path)
-    assert not states.alive()
-    with states.owned():
-        assert StateFiles(tmp_path).alive()
-        with pytest.raises(FsbenchError, match="another sweep"), StateFiles(tmp_path).owned():
+    assert not states.is_locked()
+    with states.lock():
+        assert StateFiles(tmp_path).is_locked()
+        with pytest.raises(FsbenchError, match="another sweep"), StateFiles(tmp_path).lock():
             pass
-    assert not states.alive()
+    assert not states.is_locked()
