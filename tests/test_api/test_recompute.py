@@ -15,7 +15,6 @@ from support import fakes
 from support import site as fakes_site
 from support.cli import call
 from support.fakes import DECLARATION
-from support.forged import forge
 
 from fsbench.api.options import TaskOptions
 from fsbench.api.pretrain import read_recipe
@@ -145,32 +144,6 @@ def test_no_reference_injects(ref: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert f"--model={ref}" in calls
     assert "--arch=resnet18; touch pwned" in calls
     assert (home / "constraints.txt").read_text() == "torch==2.15.0\n"
-
-
-def test_text_that_could_do_harm_when_printed_or_pasted_is_refused(tmp_path: Path) -> None:
-    board = board_with_entry(tmp_path)
-    assert recompute(Board.open(board).entry("entry"), "board")
-    for change, match in (
-        ({"platform": "x\x1b[2J"}, "control characters"),
-        ({"packages": {"torch\n": "1"}}, "control characters"),
-    ):
-        forge(board / "entry", "5w", **change)
-        with pytest.raises(ValidationFailed, match=match):
-            recompute(Board.open(board).entry("entry"), "board")
-    forge(board / "entry", "5w", platform="Linux", packages={"torch": "2.15.0 @ http://evil"})
-    (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
-    assert recomputation.constraints == []
-
-
-def test_code_of_a_submitter_is_not_proposed(tmp_path: Path) -> None:
-    folder = tmp_path / "board"
-    entry = Board.open(board_with_entry(tmp_path)).entry("entry")
-    cell = entry.cells[0]
-    facts = cell.result.backbone.model_copy(update={"ref": "py:os:system", "source": "py"})
-    moved = cell.result.model_copy(update={"backbone": facts})
-    forged = with_cells(entry, Loaded(cell.folder, moved, cell.records))
-    with pytest.raises(ValidationFailed, match="code of its author"):
-        recompute(forged, str(folder))
 
 
 def trained(recipe: Recipe, stated: bool = True, **changes: object) -> BackboneFacts:
