@@ -23,6 +23,7 @@ from leaderboard.render.notes import (
     describe_ranking,
     format_mean_interval,
     format_tier,
+    list_unranked,
     mark_single_seed,
     to_percent,
 )
@@ -42,13 +43,11 @@ def make_board_tables(tables: Sequence[BoardTable], seeds: bool = False) -> list
 
 
 def make_board_table(table: BoardTable, seeds: bool = False) -> TextTable:
-    """Return tier, entry, overall and one column per data set; `complete` has every column.
-
-    seeds: whether the seeds of a row are lines below it.
-    """
+    """Return one column per data set; `complete` has every column. seeds: listed below rows."""
     columns = table.ranking.columns
     labels, datasets = shorten_columns(columns)[0], group_by_dataset(columns)
     notes = [TIER_NOTE, *describe_coverage(table)] if table.names else [EMPTY_NOTE]
+    notes += list_unranked(table.ranking.unranked)  # narrow terminals leave flags out
     notes += [HELD_OUT_NOTE] if any(table.best_on_test.values()) else []
     is_marked = SELF_REPORTED not in list_shared_marks(table)
     if is_marked and any(list_self_reported(table, name) for name in table.names):

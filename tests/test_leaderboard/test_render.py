@@ -80,6 +80,7 @@ def test_rows_by_hand() -> None:
     assert rows["single"][3] == "10.00"
     assert rows["single"][0] == rows["single"][2] == "-"
     assert rows["single"][-1].startswith("not comparable: shares 1 outcomes")
+    assert "Unranked, half: lacks 1 of 2 columns." in table.note, "where flags find no room"
     assert [row[1] for row in whole.rows][-2:] == ["half", "single"], "unranked entries come last"
     assert {row[1]: row[3] for row in table.rows}["seal"] == f"66.18 ± {half_width}"
 
