@@ -73,11 +73,6 @@ class StopRequest:
             raise Stopped(number)
         self.number = number
 
-    def obey(self) -> None:
-        """Raise Stopped if a signal has arrived."""
-        if self.number:
-            raise Stopped(self.number)
-
 
 def stop(number: int, frame: FrameType | None) -> NoReturn:
     """Handle a signal: raise Stopped."""
@@ -108,14 +103,15 @@ def raise_on_signals() -> AbstractContextManager[None]:
 
 @contextmanager
 def hold_signals() -> Iterator[StopRequest]:
-    """Postpone signals that would raise Stopped; the caller decides when to `obey` the request.
+    """Postpone signals that would raise Stopped to the end of the block.
 
-    Raise Stopped at the end if a signal was not obeyed.
+    The caller reads from the request whether one has arrived, and may stop earlier.
     """
     request = StopRequest()
     with handle_signals(request.note, lambda own: own is stop):
         yield request
-    request.obey()
+    if request.number:
+        raise Stopped(request.number)
 
 
 def resolve_device(name: str) -> str:
