@@ -139,9 +139,8 @@ def group_rows(
     twins: dict[str, list[SeedGroup]] = {}
     for group in groups:
         twins.setdefault(group.method, []).append(group)
-    return [
-        replace(group, name=make_name(group, twins[group.method])) for group in groups
-    ], left_out
+    named = [replace(group, name=make_name(group, twins[group.method])) for group in groups]
+    return named, left_out
 
 
 def make_name(group: SeedGroup, twins: Sequence[SeedGroup]) -> str:

@@ -31,30 +31,10 @@ def test_the_command_writes_one_file_and_says_where(
     assert "</html>" in written.read_text(encoding="utf8")
 
 
-def test_a_build_that_dies_leaves_the_old_page_whole(
-    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "index.html").write_text("old")
-    (site / "CNAME").write_text("mine")
-
-    def dying(self: Path, text: str, **more: object) -> int:
-        self.write_bytes(text[:100].encode())
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "write_text", dying)
-    with pytest.raises(KeyboardInterrupt):
-        page.build_site(board, site)
-    assert (site / "index.html").read_text() == "old"
-    assert sorted(path.name for path in site.iterdir()) == ["CNAME", "index.html"]
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from leaderboard.site import page
-from leaderboard.tables import EXTRA
 
 def half(self, text, **more):
     self.write_bytes(text[:100].encode())
@@ -71,11 +51,13 @@ def test_a_build_that_is_killed_leaves_the_old_page_and_the_next_one_ends(
     index = tmp_path / "site" / "index.html"
     index.parent.mkdir()
     index.write_text("old")
+    (index.parent / "CNAME").write_text("mine")
     command = [sys.executable, "-c", KILLED, str(board), str(index.parent)]
     killed = subprocess.run(command, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert index.read_text() == "old"
     assert page.build_site(board, index.parent).read_text(encoding="utf8").endswith("</html>")
+    assert (index.parent / "CNAME").read_text() == "mine"
 
 
 def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: Path) -> None:
@@ -84,10 +66,6 @@ def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: P
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file"):
         page.build_site(board, tmp_path / "file")
-
-
-def test_assets_are_found_in_the_package() -> None:
-    assert page.files("leaderboard.site").joinpath("page.html.j2").is_file()
 
 
 def test_a_table_in_which_nobody_is_ranked_says_why(tmp_path: Path) -> None:
