@@ -12,12 +12,7 @@ from fsbench.core.tables import TextTable
 from fsbench.results.table import shorten_columns, split_labels
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.methods.gains import KINDS
-from leaderboard.methods.record import (
-    ControlKind,
-    Gain,
-    MethodBoard,
-    MethodRow,
-)
+from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 from leaderboard.render.csv import guard_formula
 from leaderboard.render.md import render_table
 from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, to_percent
@@ -36,10 +31,7 @@ GAIN_NOTE = (
     "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds. "
     "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds)."
 )
-COVERED = {"episodes": "", "seeds": ""} | {
-    "seeds and episodes": " s",
-    "pooled seeds and episodes": " p",
-}
+COVERED = {"seeds and episodes": " s", "pooled seeds and episodes": " p"}
 """Marks of intervals of gains, by what they cover."""
 COST_NOTE = (
     "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
@@ -210,8 +202,8 @@ def format_gain(gain: Gain | None) -> str:
     """Return e.g. +1.20 ± 0.45 s*."""
     if gain is None:
         return "-"
-    star = "*" if gain.significant else ""
-    return f"{to_percent(gain.gap, '+')}{format_half(gain.ci95)}{COVERED[gain.covers]}{star}"
+    marks = COVERED.get(gain.covers, "") + "*" * gain.significant
+    return f"{to_percent(gain.gap, '+')}{format_half(gain.ci95)}{marks}"
 
 
 def format_in_domain(row: MethodRow) -> str:

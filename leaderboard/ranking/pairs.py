@@ -56,6 +56,13 @@ class GroupedCounts:
         errors = np.sqrt(squares.sum(axis=0)) / self.means.shape[1]
         return np.stack([gaps, errors, statistics.combine_freedom(squares, self.sizes)])
 
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """The standard errors (N, N) of the gaps of all entries."""
+        every = slice(None)
+        groups = (sum(compute_errors(x, every, x, 0) for x in group) ** 2 for group in self.groups)
+        return np.asarray(np.sqrt(sum(groups)) / self.means.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class AlignedEntries:
@@ -127,20 +134,21 @@ class AlignedEntries:
 
 
 def compute_errors(
-    one: SummedCounts, row: int, many: SummedCounts, first: int
+    one: SummedCounts, row: int | slice, many: SummedCounts, first: int
 ) -> NDArray[np.float64]:
     """Return the standard errors (N,) of the gaps of one row over others from row `first` on.
 
-    They are nan for one outcome, which has no spread.
+    Of several rows they are (rows, N). They are nan for one outcome, which has no spread.
     """
     n = one.counts.shape[1]
+    out_of, own_squares, own_sums = (x[row, None] for x in (one.out_of, one.squares, one.sums))
+    common = np.lcm(out_of, many.out_of[first:])
     if n == 1:
-        return np.full(len(many.counts) - first, math.nan)
-    common = np.lcm(one.out_of[row], many.out_of[first:])
-    a, b = common // one.out_of[row], common // many.out_of[first:]
-    products = (many.counts[first:] @ one.counts[row]).astype(np.float64)
-    squares = a**2 * one.squares[row] + b**2 * many.squares[first:] - 2 * a * b * products
-    sums = a * one.sums[row] - b * many.sums[first:]
+        return np.full(common.shape, math.nan)
+    a, b = common // out_of, common // many.out_of[first:]
+    products = (many.counts[first:] @ one.counts[row].T).T.astype(np.float64)
+    squares = a**2 * own_squares + b**2 * many.squares[first:] - 2 * a * b * products
+    sums = a * own_sums - b * many.sums[first:]
     spread = np.maximum(n * squares - sums**2, 0)
     return np.asarray(np.sqrt(spread / (n - 1)) / (n * common))
 

@@ -45,7 +45,13 @@ from leaderboard.site.packing import (
     pack_histograms,
     pack_json,
 )
-from leaderboard.site.panels import KINDS, draw_methods, draw_track
+from leaderboard.site.panels import (
+    KINDS,
+    draw_average_ranks,
+    draw_costs,
+    draw_heat_maps,
+    draw_shots,
+)
 from leaderboard.store import BoardEntry, Network
 from leaderboard.tables import BoardTable, declaration_of, list_self_reported
 from leaderboard.trust import Verification
@@ -198,7 +204,7 @@ def build_method_data(track: int, table: BoardTable, board: MethodBoard) -> Json
             for row in board.rows
         ],
         "notes": [*list_missing_controls(board), *list_left_out(board)],
-        "panels": pack_json(draw_methods(board)),
+        "panels": pack_json([*draw_heat_maps(board), *draw_costs(board)]),
     }
 
 
@@ -265,7 +271,7 @@ def build_table_data(
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(table.contenders, names, columns)),
         "published": [entry.model_dump(mode="json") for entry in table.published],
-        "panels": pack_json(draw_track(table)),
+        "panels": pack_json([*draw_shots(table), *draw_average_ranks(table)]),
         "downloads": pack_json(files),
     }
 

@@ -26,7 +26,6 @@ UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "
 """Characters that end a script element or a line of it, and their JSON escapes."""
 BINS = 25
 """Bins of 4 %: three of 75 queries, so that all bins are equally wide."""
-NO_BINS = np.zeros(BINS, "<u2")
 ROUNDING = 1e-9
 SAME, UNKNOWN = 0, 0xFFFF
 """Codes of entries whose gap is constant, and of entries with different episodes."""
@@ -54,19 +53,19 @@ def pack_json(value: Any) -> str:
     return pack_bytes(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf8"))
 
 
-def count_accuracies(outcomes: Outcomes | None) -> NDArray[np.uint16]:
-    """Return the episodes per bin (25,); all zero without outcomes."""
-    if outcomes is None:
-        return NO_BINS
+def count_accuracies(outcomes: Outcomes) -> NDArray[np.uint16]:
+    """Return the episodes per bin (25,)."""
     bins = np.minimum((outcomes.values + ROUNDING) * BINS, BINS - 1).astype(np.int64)
     return np.bincount(bins, minlength=BINS).clip(max=0xFFFF).astype("<u2")
 
 
 def pack_histograms(contenders: Contenders, names: Sequence[str], columns: Sequence[str]) -> bytes:
     """Return the histograms of entries and columns, little-endian; none of a probe's images."""
-    is_probe = {column: ColumnId.parse(column).task.probe is not None for column in columns}
+    episodic = {column for column in columns if ColumnId.parse(column).task.probe is None}
     return b"".join(
-        count_accuracies(None if is_probe[column] else contenders[name].get(column)).tobytes()
+        count_accuracies(contenders[name][column]).tobytes()
+        if column in episodic & contenders[name].keys()
+        else bytes(2 * BINS)
         for name in names
         for column in columns
     )
@@ -111,10 +110,14 @@ def measure_halves(
     places = {name: i for i, name in enumerate(names)}
     for field in pairs.fields:
         members = list(field.outcomes)
+        rows = [places[name] for name in members]
+        if not pairs.seed_errors.sides:  # all at once
+            halves[np.ix_(rows, rows)] = Z95 * field.whole.errors
+            continue
         for i, name in enumerate(members[:-1]):
             gaps = pairs.behind(name, members[i + 1 :])
             quantiles = np.where(gaps.has_seeds, stdtrit(gaps.freedom, 0.975), Z95)
-            halves[[places[other] for other in gaps.names], places[name]] = gaps.se * quantiles
+            halves[rows[i + 1 :], rows[i]] = gaps.se * quantiles
     return halves
 
 

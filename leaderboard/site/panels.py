@@ -31,16 +31,6 @@ PanelRecord = dict[str, Any]
 """Title, note and figure of a panel, as the page stores them."""
 
 
-def draw_methods(board: MethodBoard) -> list[PanelRecord]:
-    """Return the figures of a method board: gains by column, and accuracy against cost."""
-    return [*draw_heat_maps(board), *draw_costs(board)]
-
-
-def draw_track(table: BoardTable) -> list[PanelRecord]:
-    """Return the figures of a table that say something: accuracy by shots and average ranks."""
-    return [*draw_shots(table), *draw_average_ranks(table)] if table.names else []
-
-
 def make_panel(title: str, note: str, figure: "Figure", whole: bool = False) -> PanelRecord:
     """Return a figure with the text around it. whole: it takes the width of a desk."""
     svg = render_figure(figure, "svg").decode()

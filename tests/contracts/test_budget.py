@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 26_386,
     "pretrain": 6_989,
     "protocols": 3_896,
-    "leaderboard": 8_984,
+    "leaderboard": 8_982,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
