@@ -128,6 +128,8 @@ def evaluate(options: EvaluationOptions) -> Results:
         request = request_of_specs(spec_files, [*map(str, split_values(options.tasks or ()))])
     else:
         request = build_request(options)
+    if options.output and Path(options.output).is_file():
+        raise UsageError(f"{options.output} is a file", fix="name a folder for the results")
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = None if options.output else tempfile.TemporaryDirectory(prefix="fsbench-")
     results = run_request(

@@ -226,7 +226,8 @@ class EvaluationRequest:
     def test_size(self) -> int | None:
         """An input size (px) of the request, None where each backbone has its own."""
         sizes = [spec.image.input_size for spec in self.specs.values()]
-        return next(iter(sizes), as_pixels(self.options.input_size))
+        size = self.options.input_size
+        return next(iter(sizes), size if isinstance(size, int) else None)
 
     @property
     def n_episodes(self) -> int:
@@ -272,8 +273,10 @@ class EvaluationRequest:
     def choose_size(self, native: int | None, stated: int | None) -> int:
         """Return the resolution (px) of images. Raise UsageError if nothing states it."""
         size = self.options.input_size
-        if pixels := as_pixels(size) or (stated if size == AUTO else None):
-            return pixels
+        if isinstance(size, int):
+            return size
+        if stated and size == AUTO:
+            return stated
         if native is None:
             raise UsageError(
                 "the size that the model was trained at is unknown",
@@ -293,11 +296,6 @@ class EvaluationRequest:
         total, (index, parts) = self.n_episodes, self.shard
         blocks = range(index, -(-total // size), parts)
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
-
-
-def as_pixels(size: int | str) -> int | None:
-    """Return an input size that is a number, None for the words that choose one."""
-    return size if isinstance(size, int) else None
 
 
 def build_request(options: TaskOptions) -> EvaluationRequest:

@@ -255,6 +255,14 @@ def test_j_is_what_runs_in_parallel(command: str, flag: str, name: str) -> None:
     assert [p.name for p in chosen.params if flag in p.opts] == [name]
 
 
+def test_an_output_that_is_a_file_is_refused_before_work(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text("{}")
+    with pytest.raises(UsageError, match="is a file"):
+        fsbench.evaluate(MODEL, "toy_scan:5w1s", random_init=0, output=path)
+    assert path.read_text() == "{}"
+
+
 def test_a_complete_task_is_taken_as_it_is() -> None:
     task = TaskId.parse("eurosat:5w1s/linear@ibm")
     options = TaskOptions.read({"tasks": [task, "isic"], "kinds": "episodic", "shots": 5})
