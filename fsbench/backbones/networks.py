@@ -71,7 +71,7 @@ def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) ->
         )
     stages = dict.fromkeys(block[-1].rpartition(".")[0] or block[-1] for block in blocks)
     fully_connected = outside if whole else (*outside, head)
-    return RoleMap.of(model, blocks, tuple(stages), tuple(fully_connected))
+    return RoleMap.of(model, blocks, tuple(stages), tuple(fully_connected), head=head)
 
 
 def missing_roles_error(name: str, why: str) -> UsageError:

@@ -108,10 +108,10 @@ class RoleMap:
         stages: tuple[str, ...],
         fully_connected: tuple[str, ...] = ("fc",),
         chain: bool = False,
+        head: str = "fc",
     ) -> "RoleMap":
         """Return the roles of a network whose layers are registered in forward order."""
         layers, weighted = layer_names(model), weighted_names(model)
-        head = fully_connected[-1]
         return cls(layers, tuple(blocks), head, fully_connected, stages, weighted, chain)
 
     @property
