@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from support import fakes, methods, pairs
-from support.tables import WIDTHS, call, printed
+from support.cli import call
+from support.tables import WIDTHS, printed
 
 from fsbench.api.compare import compare
 from fsbench.api.leaderboard import leaderboard
