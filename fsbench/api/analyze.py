@@ -25,7 +25,7 @@ from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.schema import Analysis, Images, Measure, Question, View
 from fsbench.core.specs import Frozen, SourceSubset
-from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.data import SourceDataset, load_source
 from fsbench.data.augmentation import crop_centre
 from fsbench.results import store
 from fsbench.results.names import model_name
@@ -66,11 +66,11 @@ def analyze(
     device = RunContext.start(machine).device
     choice = applicable_analyses(models, choice, source, lenient, report)
     needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
-    loader = InputLoader(models, source, machine.roots, machine.cache_folder, device, report)
+    loader = InputLoader(models, source, machine, device, report)
     analyses: list[Analysis | None] = []
     for i in range(len(models.refs)):
         inputs = loader.load(i, head="head" in needs, images="images" in needs)
-        model = ModelAnalysis(inputs, output, overwrite, lenient, device, report)
+        model = ModelAnalysis(inputs, output, overwrite, lenient, report)
         model.check_cost(choice, yes)
         analyses += [model.run(name, settings) for name, settings in choice.items()]
     return [analysis for analysis in analyses if analysis is not None]
@@ -140,8 +140,7 @@ class InputLoader:
 
     models: Models
     source: str | None
-    roots: DataRoots
-    cache: Path
+    machine: Machine
     device: str
     report: Reporter
     sources: "dict[tuple[str, int, TrainingImages], SourceDataset]" = field(default_factory=dict)
@@ -164,9 +163,8 @@ class InputLoader:
         name, read_at = self.source or trained.source, trained.source_size or size
         key = (name, size, trained)
         if key not in self.sources:
-            source = load_source(
-                name, self.roots, self.cache, read_at, self.report, trained.source_subset
-            )
+            roots, cache = self.machine.roots, self.machine.cache_folder
+            source = load_source(name, roots, cache, read_at, self.report, trained.source_subset)
             train, val = (
                 replace(split, images=crop_centre(split.images, size))
                 for split in (source.train, source.val)
@@ -216,7 +214,6 @@ class ModelAnalysis:
     output: Path
     overwrite: bool
     lenient: bool
-    device: str
     report: Reporter
 
     def run(self, name: str, settings: AnalysisSettings) -> Analysis | None:
@@ -224,7 +221,7 @@ class ModelAnalysis:
         question = self.question(name, settings)
         if stored := self.stored(question):
             return stored
-        context = RunContext(self.device)
+        context = RunContext(self.inputs.device)
         try:
             finding = ANALYSES.load(name).run(self.inputs, settings, self.report)
         except NotApplicable as error:
@@ -271,7 +268,7 @@ class ModelAnalysis:
         backbone, size = self.inputs.backbone, self.inputs.backbone.facts.input_size
         if sum(passes.values()) < WORTH_TIMING or size is None:
             return
-        seconds = seconds_per_image(backbone, size, self.device)
+        seconds = seconds_per_image(backbone, size, self.inputs.device)
         estimates = [WorkEstimate(name, seconds * n) for name, n in passes.items() if n]
         require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 

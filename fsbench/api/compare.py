@@ -340,7 +340,7 @@ def compare_track(a: str, b: str, track: str, tasks: "Sequence[PairedTask]") -> 
         dense=adjusted_gaps([task for task in tasks if task.is_dense]),
         covers=f"the sampling of {unit} only, not pretraining seeds",
         warning=warn_of_scale(
-            {s: {x.column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
+            {s: {x.results[0].column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
     )
 
@@ -442,10 +442,6 @@ class PairedTask:
     @property
     def gaps(self) -> NDArray[np.float64]:
         return self.a - self.b
-
-    @property
-    def column(self) -> ColumnId:
-        return self.results[0].column
 
 
 def pair_tasks(

@@ -282,9 +282,7 @@ class Evaluation:
         if result := cell.complete_result(episodes):
             return result
         missing = [b for b in blocks if self.request.overwrite or not cell.holds([*blocks[b]])]
-        inputs = inputs_of(
-            self.backbone, task, spec.image, self.targets, self.features, context.device
-        )
+        inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features)
         inputs = replace(inputs, halvings=halvings)
         head = EPISODIC.load(spec.adaptation)
         done = episodes.size - sum(len(blocks[block]) for block in missing)
@@ -304,8 +302,7 @@ class Evaluation:
 
     def run_probe(self, task: TaskId, cell: ResultStore, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
-        device = self.context.device
-        inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features, device)
+        inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features)
         train, test = split_dataset(inputs.dataset)
         records: ImageRecords | ProbeRecords
         if isinstance(spec, KnnSpec):
@@ -427,15 +424,10 @@ def on_features(task: TaskId) -> bool:
 
 
 def inputs_of(
-    backbone: Backbone,
-    task: TaskId,
-    image: ImageSpec,
-    targets: TargetSets,
-    features: FeatureStore,
-    device: str,
+    backbone: Backbone, task: TaskId, image: ImageSpec, targets: TargetSets, features: FeatureStore
 ) -> Inputs:
     """Return the inputs of a head: backbone, data set, and features where the head needs them."""
-    dataset = targets.of(task)
+    dataset, device = targets.of(task), features.device
     if not on_features(task):
         check_input_size(backbone, image.input_size, device)
         return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32), device)

@@ -80,8 +80,7 @@ def export_results(
     numbers = read_numbers(results, model)
     facts = numbers.results[0].backbone
     if board is not None:
-        entry = find_entry(board, facts.identity, report)
-        numbers = replace(entry, results=numbers.results)
+        numbers = replace(find_entry(board, facts.identity, report), results=numbers.results)
     name = model or model_name(facts)
     return [write_eval_results(folder, numbers, benchmark), write_card(folder, name, numbers)]
 
@@ -377,8 +376,7 @@ def check_export(folder: Path, backbone: "Backbone") -> None:
     from fsbench.backbones.networks import register_in_timm
 
     register_in_timm()
-    model = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0)
-    loaded = model.eval()
+    loaded = timm.create_model(f"local-dir:{folder}", pretrained=True, num_classes=0).eval()
     images = fixed_images(backbone.facts.input_size or PROTOCOL_SIZE)
     with torch.no_grad():
         expected, actual = backbone.module(images), loaded(images)

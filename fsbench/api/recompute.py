@@ -78,13 +78,8 @@ def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
 def require_harmless(name: str, cell: Loaded) -> None:
     """Raise ValidationFailed for texts that must not be printed or proposed as a command."""
     made, facts = cell.result.provenance, cell.result.backbone
-    texts = [facts.ref, facts.architecture, facts.recipe or "", str(cell.result.task)]
-    texts += [
-        cell.where,
-        *made.packages,
-        *made.packages.values(),
-        *describe_environment(made).values(),
-    ]
+    texts = [facts.ref, facts.architecture, facts.recipe or "", str(cell.result.task), cell.where]
+    texts += [*made.packages, *made.packages.values(), *describe_environment(made).values()]
     if unprintable := [text for text in texts if not text.isprintable()]:
         raise ValidationFailed(
             f"'{name}' contains control characters: {unprintable[0][:60]!r}",

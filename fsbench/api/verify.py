@@ -251,8 +251,7 @@ class SampleGroup:
         """Return the inputs of the heads; features of images that are not forwarded are zero."""
         backbone, image, needed = self.request.backbone, self.request.image, self.needed
         if needed is self.request:
-            task = self.samples[0].task
-            return inputs_of(backbone, task, image, targets, features, features.device)
+            return inputs_of(backbone, self.samples[0].task, image, targets, features)
         check_input_size(backbone, image.input_size, features.device)
         dataset, rows = self.request.dataset, np.zeros(self.request.shape, np.float32)
         with features.report.task(f"{dataset.name} features", len(self.images), "images") as done:
@@ -323,11 +322,7 @@ def estimate(groups: Sequence[SampleGroup], features: FeatureStore) -> list[Work
 
 
 def make_badge(
-    entry: BoardEntry,
-    network: Network,
-    seed: int,
-    checks: Sequence[CellCheck],
-    context: RunContext,
+    entry: BoardEntry, network: Network, seed: int, checks: Sequence[CellCheck], context: RunContext
 ) -> Badge:
     """Return the badge that states these comparisons."""
     columns = {str(cell.result.column) for cell in network.cells}

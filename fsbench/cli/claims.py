@@ -7,6 +7,7 @@ import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
+from fsbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from fsbench.claims.engine import ClaimOutcome, ClaimSettings, StatementOutcome
@@ -28,7 +29,6 @@ def claims(
     """Test claims of the papers and compare with the published figures; or list the claims."""
     from fsbench.claims import CLAIMS, list_statements
     from fsbench.claims.engine import ClaimSettings
-    from fsbench.core.errors import UsageError
     from fsbench.data.catalog import DataRoots
 
     if name is not None and everything:
@@ -37,10 +37,8 @@ def claims(
         raise UsageError("--full without a claim", fix="name one claim")
     if name is None and not everything:
         rows = list_statements()
-        if as_json:
-            console.emit_json(rows)
-        else:
-            console.table("claims", tuple(rows[0]), [list(row.values()) for row in rows])
+        texts = [list(row.values()) for row in rows]
+        console.emit(as_json, rows, "claims", tuple(rows[0]), texts)
         return
     settings = ClaimSettings(seeds, full, DataRoots.parse(data or ()), jobs, device)
     names = CLAIMS.names() if name is None else (name,)

@@ -33,8 +33,7 @@ reporter = console_reporter
 def output_options(
     quiet: Annotated[bool, Option("-q", "--quiet", help="Print results and errors only.")] = False,
     verbose: Annotated[
-        bool,
-        Option("-v", "--verbose", help="Print progress every second, and where results are."),
+        bool, Option("-v", "--verbose", help="Print progress every second, and where results are.")
     ] = False,
     wide: Annotated[bool, Option("--wide", help="Print all columns, whatever the width.")] = False,
     columns: Annotated[

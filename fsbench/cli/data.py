@@ -7,7 +7,7 @@ import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
-from fsbench.core.errors import DataError
+from fsbench.core.errors import DataError, UnknownName
 
 Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
 TaskText = Annotated[str, Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
@@ -146,7 +146,6 @@ def audit(
     Such leaks occur when episodes are drawn by class alone; the protocols @ibm-disjoint and
     @startup-disjoint have none.
     """
-    from fsbench.core.errors import UnknownName
     from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS
     from fsbench.data import DataRoots

@@ -9,6 +9,7 @@ import typer
 
 from fsbench.api.options import EvaluationOptions
 from fsbench.cli import options
+from fsbench.cli.main import PANELS
 
 if TYPE_CHECKING:
     from fsbench.core.tasks import Kind
@@ -18,36 +19,22 @@ FEW_SHOT = (
     "shard",
 )
 """Options that a probe does not have."""
-COMMANDS: "dict[str, tuple[tuple[Kind, ...], str, str]]" = {
-    "benchmark": (
-        ("probe", "episodic"),
-        "Run the whole benchmark: linear probe and CD-FSL episodes of one or more backbones.",
-        "eurosat,pets",
-    ),
-    "episodic": (
-        ("episodic",),
-        "Run few-shot episodes: choose ways, shots, heads and target data sets.",
-        "eurosat:5w5s --heads linear,ridge",
-    ),
-    "probe": (
-        ("probe",),
-        "Run the linear probe on whole data sets; DATASET:knn is the k-NN probe.",
-        "eurosat",
-    ),
+COMMANDS: "dict[str, tuple[tuple[Kind, ...], str]]" = {
+    "benchmark": (("probe", "episodic"), "eurosat,pets"),
+    "episodic": (("episodic",), "eurosat:5w5s --heads linear,ridge"),
+    "probe": (("probe",), "eurosat"),
 }
-"""Name -> kinds of tasks, first line of the help, and the tasks of its example."""
+"""Name -> kinds of tasks, and the tasks of its example."""
 
 
 def register(app: typer.Typer) -> None:
-    for name, (kinds, text, task) in COMMANDS.items():
+    for name, (kinds, task) in COMMANDS.items():
         example = f"Example: fsbench {name} -m timm/resnet18.a1_in1k -t {task} --data DATA"
-        command = evaluation_command(kinds, text, FEW_SHOT if name == "probe" else ())
-        app.command(name, epilog=example)(command)
+        command = evaluation_command(kinds, FEW_SHOT if name == "probe" else ())
+        app.command(name, help=PANELS["Evaluate"][name], epilog=example)(command)
 
 
-def evaluation_command(
-    kinds: "tuple[Kind, ...]", help_text: str, without: Collection[str] = ()
-) -> Callable[..., None]:
+def evaluation_command(kinds: "tuple[Kind, ...]", without: Collection[str]) -> Callable[..., None]:
     """Return a command that evaluates these kinds of tasks, with all options but `without`."""
 
     def command(**values: Any) -> None:
@@ -71,5 +58,4 @@ def evaluation_command(
         Parameter("config", Parameter.KEYWORD_ONLY, annotation=config, default=None),
     ]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__doc__ = help_text
     return command

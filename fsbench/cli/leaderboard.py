@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
+from fsbench.core.errors import UsageError, ValidationFailed
 
 if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
@@ -49,8 +50,7 @@ def show(
 
 
 def build(
-    board: options.Board,
-    site: Path = Option(..., "-o", "--output", help="Folder of the site."),
+    board: options.Board, site: Path = Option(..., "-o", "--output", help="Folder of the site.")
 ) -> None:
     """Rank a board and write it as one page that opens from disk, SITE/index.html."""
     from leaderboard.site.page import build_site
@@ -61,8 +61,7 @@ def build(
 def check(
     board: options.Board,
     base: str | None = Option(
-        None,
-        help="Commit before a pull request: only new entries may come.",
+        None, help="Commit before a pull request: only new entries may come."
     ),
     base_folder: Path | None = Option(
         None, help="The same, as a folder with the board as it was, where there is no git."
@@ -75,13 +74,8 @@ def check(
 
     Run it with --base on every pull request to a repository of entries.
     """
-    from fsbench.core.errors import UsageError, ValidationFailed
     from leaderboard.rules.board import inspect_board
-    from leaderboard.rules.changes import (
-        check_changes,
-        compare_folders,
-        compare_with_base,
-    )
+    from leaderboard.rules.changes import check_changes, compare_folders, compare_with_base
 
     if allow_maintainer and base is None and base_folder is None:
         raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT")
@@ -162,11 +156,10 @@ def boards(as_json: options.Json = False) -> None:
     """List the official boards with their versions, dates and columns."""
     from leaderboard import official
 
-    if as_json:
-        console.emit_json(official.describe_official_boards())
-        return
-    console.table("official boards", official.OFFICIAL_HEADER, official.list_official_tracks())
-    console.log(official.OFFICIAL_NOTE)
+    versions, tracks = official.describe_official_boards(), official.list_official_tracks()
+    console.emit(as_json, versions, "official boards", official.OFFICIAL_HEADER, tracks)
+    if not as_json:
+        console.log(official.OFFICIAL_NOTE)
 
 
 def freeze(
@@ -269,9 +262,7 @@ def verify(
         help="Only tasks that match these ids; folder:DIR for your own.",
     ),
     seed: int | None = Option(
-        None,
-        min=0,
-        help="Seed of the draws, random by default; give one to repeat a check.",
+        None, min=0, help="Seed of the draws, random by default; give one to repeat a check."
     ),
     arch: options.Arch = None,
     random_init: options.RandomInit = None,
@@ -352,8 +343,6 @@ def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
 
 
 def refuse_failed(entry: str, badge: "Badge") -> None:
-    from fsbench.core.errors import ValidationFailed
-
     failed = [check for check in badge.cells if check.verdict == "failed"]
     if failed:
         listed = "\n  ".join(f"{check.cell}: {check.words}" for check in failed)

@@ -6,6 +6,7 @@ import typer
 from typer import Argument, Option
 
 from fsbench.cli import console
+from fsbench.core.errors import UsageError
 from leaderboard.render import FORMATS
 
 
@@ -22,7 +23,6 @@ def report(
     The best result and its ties are bold, significance against a control is marked, and the
     caption states the rules.
     """
-    from fsbench.core.errors import UsageError
     from leaderboard.render.frame import make_frames
     from leaderboard.results import rank_results
     from leaderboard.tables import rank_board

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsbench.cli import console, options
+from fsbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
@@ -93,7 +94,6 @@ def show(results: Results, as_json: options.Json = False) -> None:
 def show_recipes(names: Sequence[str], as_json: bool) -> None:
     """Print the fields of recipes, or each as a JSON record. Raise UsageError without a name."""
     from fsbench.api.listing import recipe_fields
-    from fsbench.core.errors import UsageError
 
     if not names:
         raise UsageError("show recipe without a name", fix="fsbench ls recipes lists the names")

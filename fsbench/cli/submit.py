@@ -8,6 +8,7 @@ import typer
 from typer import Argument, Option
 
 from fsbench.cli import console, options
+from fsbench.core.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -60,7 +61,6 @@ def submit(
     open the pull request.
     """
     from fsbench.api.submit import submit as submit_results
-    from fsbench.core.errors import UsageError
 
     models = options.split(model, "model")
     if init:
@@ -136,7 +136,6 @@ def export(
     run's before the card is written.
     """
     from fsbench.api.export import BENCHMARK, export_results, export_run
-    from fsbench.core.errors import UsageError
 
     path = Path(source.removeprefix("run:"))
     is_run = source.startswith("run:") or (path / "run.json").is_file()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from typer import Argument, Option
 
 from fsbench.cli import console, options
+from fsbench.core.errors import FsbenchError, UsageError
+from fsbench.core.progress import format_duration
 
 if TYPE_CHECKING:
     from fsbench.sweep.graph import SweepPlan
@@ -70,8 +72,6 @@ def sweep(
 
 def parse_file(what: str, file: Path | None) -> Path:
     """Return the sweep file. Raise UsageError for a word before it that is not `status`."""
-    from fsbench.core.errors import UsageError
-
     if (file is None) == (what == "status"):
         raise UsageError(f"sweep {what} {file or ''}".strip(), fix="fsbench sweep [status] FILE")
     return file or console.expand_paths(Path(what))
@@ -79,7 +79,6 @@ def parse_file(what: str, file: Path | None) -> Path:
 
 def run(plan: "SweepPlan", place: "Workplace", jobs: int, yes: bool) -> None:
     """Run the missing jobs. Raise FsbenchError with the reasons if some failed."""
-    from fsbench.core.errors import FsbenchError
     from fsbench.sweep import costs
     from fsbench.sweep.schedule import run_sweep
 
@@ -121,6 +120,4 @@ def show_status(plan: "SweepPlan", place: "Workplace", as_json: bool) -> None:
 
 
 def format_time(seconds: float | None) -> str:
-    from fsbench.core.progress import format_duration
-
     return "" if seconds is None else format_duration(seconds)
