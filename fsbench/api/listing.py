@@ -276,7 +276,8 @@ def protocol_spec(name: str) -> "Spec":
 
     from fsbench.core.specs import ImageSpec
 
-    specs, (base, _, size) = protocol_specs(), name.partition(":")
+    specs = protocol_specs()
+    base, _, size = name.partition(":") if name.endswith("px") else (name, "", "")
     if base not in specs:
         raise UnknownName("protocol", base, specs)
     if not size:
