@@ -40,10 +40,10 @@ class TrackColumns:
         return cls(marked, tuple(columns))
 
 
-def track_key(file: BoardFile, column: ColumnId, data: Data | None = None) -> tuple[Track, bool]:
+def track_key(file: BoardFile, column: ColumnId) -> tuple[Track, bool]:
     """Return the track of a column on this board, and whether it is of probes."""
-    track = Track.of(column, data)
-    if data is None and file.heads == "apart":
+    track = Track.of(column)
+    if file.heads == "apart":
         track = track.model_copy(update={"adaptation": column.adaptation})
     return track, column.task.probe is not None
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import UnknownName, UsageError
+from fsbench.core.io import flatten_mapping
 
 if TYPE_CHECKING:
     from fsbench.core.registry import Registry
@@ -66,9 +67,8 @@ def recipe_fields(name: str) -> Row:
     recipe = load_recipe(name)
     methods = {method.name: method.model_dump(mode="json") for method in recipe.methods}
     fields = recipe.model_dump(mode="json", exclude={"methods"})
-    paper = {key: value for key, value in published(find_paper_row(name)).items() if value}
-    paper.pop("figures", None)
-    return {"methods": list(methods)} | dotted(methods) | dotted(fields) | paper
+    paper = {k: v for k, v in published(find_paper_row(name)).items() if v and k != "figures"}
+    return {"methods": list(methods)} | flatten_mapping(methods | fields) | paper
 
 
 def list_methods() -> list[str]:
@@ -291,7 +291,7 @@ def protocol_spec(name: str) -> "Spec":
 
 def protocol_fields(spec: "Spec") -> Row:
     """Return all fields of a spec under dotted names, e.g. episode.pool."""
-    return dotted(spec.model_dump(mode="json"))
+    return flatten_mapping(spec.model_dump(mode="json"))
 
 
 def diff_protocols(a: str, b: str) -> dict[str, tuple[Any, Any]]:
@@ -302,14 +302,6 @@ def diff_protocols(a: str, b: str) -> dict[str, tuple[Any, Any]]:
     left, right = protocol_fields(protocol_spec(a)), protocol_fields(protocol_spec(b))
     pairs = {name: (left.get(name), right.get(name)) for name in {**left, **right}}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def dotted(values: dict[str, Any], prefix: str = "") -> Row:
-    flat: Row = {}
-    for key, value in values.items():
-        is_nested = isinstance(value, dict)
-        flat |= dotted(value, f"{prefix}{key}.") if is_nested else {f"{prefix}{key}": value}
-    return flat
 
 
 def heads() -> list[Row]:

@@ -12,14 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from fsbench import backbones
-from fsbench.api.listing import dotted
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import Machine
 from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.io import explain_errors, read_mapping, split_assignments
+from fsbench.core.io import explain_errors, flatten_mapping, read_mapping, split_assignments
 from fsbench.core.options import expand_path
 from fsbench.core.progress import Reporter, require_consent
 from fsbench.core.schema import find_code
@@ -203,7 +202,7 @@ def resolve_recipe(
     Overrides and settings win over the scenario's fields. Raises UsageError, also for a field that
     is set twice, and UnknownName as `pretrain`.
     """
-    fields = dotted(dict(overrides or {}))
+    fields = flatten_mapping(overrides or {})
     names = [*fields, *(setting.partition("=")[0].strip() for setting in settings)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -327,5 +326,5 @@ def unusual_plan(recipe: Recipe) -> list[str]:
 
 def changed_fields(recipe: Recipe, base: Recipe) -> list[str]:
     """Return FIELD=VALUE of all fields in which a control differs from another."""
-    after, before = (dotted(r.model_dump(mode="json")) for r in (recipe, base))
+    after, before = (flatten_mapping(r.model_dump(mode="json")) for r in (recipe, base))
     return [f"{field}={value}" for field, value in after.items() if value != before[field]]

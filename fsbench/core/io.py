@@ -10,7 +10,7 @@ import platform
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -242,6 +242,15 @@ DECODER = json.JSONDecoder(
     parse_float=partial(parse_number, float),
     object_pairs_hook=unique_keys,
 )
+
+
+def flatten_mapping(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one with dotted names: {"a": {"b": 1}} gives {"a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        is_nested = isinstance(value, dict)
+        flat |= flatten_mapping(value, f"{prefix}{key}.") if is_nested else {prefix + key: value}
+    return flat
 
 
 def read_mapping(file: Path, allowed: str, *, as_written: bool = False) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fsbench.core.io import flatten_mapping
 from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import digest
 from leaderboard.ranking.outcomes import Outcomes
@@ -99,21 +100,10 @@ class SeedGroup:
         """Fields that may distinguish the row from others of its method, by dotted name."""
         if self.training is None:
             return {"architecture": self.runs[0].facts.architecture}
-        recipe = {k: v for k, v in self.training.recipe.items() if k not in ("name", "seed")}
-        return flatten_fields(recipe)
-
-
-def flatten_fields(value: Any, prefix: str = "") -> dict[str, str]:
-    """Flatten JSON to dotted name -> text; settings of a method are prefixed by its name."""
-    items = value if isinstance(value, list) else []
-    if items and all(isinstance(item, dict) and "name" in item for item in items):
-        value = {str(item["name"]): item for item in items}
-    if not isinstance(value, dict):
-        return {prefix: value if isinstance(value, str) else json.dumps(value)}
-    fields: dict[str, str] = {}
-    for key, item in value.items():
-        fields |= flatten_fields(item, key if prefix in ("", "methods") else f"{prefix}.{key}")
-    return fields
+        recipe: dict[str, Any] = {**self.training.recipe}
+        recipe |= {method["name"]: method for method in recipe.pop("methods")}
+        fields = flatten_mapping({k: v for k, v in recipe.items() if k not in ("name", "seed")})
+        return {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
 
 
 def group_rows(

@@ -9,13 +9,14 @@ from dataclasses import replace
 from statistics import mean
 
 from fsbench.core.tables import TextTable
-from fsbench.results.table import shorten_columns, split_labels
+from fsbench.results.table import shorten_columns
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.methods.gains import KINDS
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 from leaderboard.render.csv import guard_formula
 from leaderboard.render.md import render_table
-from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, to_percent
+from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, list_reasons, to_percent
+from leaderboard.tables import group_by_dataset
 
 HEADINGS: dict[ControlKind, str] = {
     "normal": "over normal",
@@ -151,9 +152,7 @@ def make_target_table(board: MethodBoard) -> TextTable:
     """Return the table of methods by data set; `complete` has every column."""
     short, common = shorten_columns(board.columns)
     title = make_title(board, "targets", *([common] if common else []))
-    by_dataset: dict[str, list[str]] = {}
-    for column, (dataset, _) in zip(board.columns, split_labels(board.columns)[0], strict=True):
-        by_dataset.setdefault(dataset, []).append(column)
+    by_dataset = group_by_dataset(board.columns)
 
     def make_table(parts: Mapping[str, Sequence[str]], note: str) -> TextTable:
         rows = [
@@ -238,10 +237,7 @@ def list_missing_controls(board: MethodBoard) -> Iterator[str]:
 
 
 def list_left_out(board: MethodBoard) -> list[str]:
-    entries_by_reason: dict[str, list[str]] = {}
-    for entry, reason in board.left_out.items():
-        entries_by_reason.setdefault(reason, []).append(entry)
-    return [f"Left out, {', '.join(names)}: {why}." for why, names in entries_by_reason.items()]
+    return list_reasons("Left out", board.left_out)
 
 
 def render_markdown(board: MethodBoard) -> str:

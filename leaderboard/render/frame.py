@@ -192,7 +192,7 @@ class ScoreFrame:
             meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
             official = ", not official" * (flag != SELF_REPORTED)
             sentences.append(f"{self.letters.get(flag, 'All numbers')}: {flag}{meaning}{official}.")
-        sentences += list_unranked(table.ranking.unranked)
+        sentences += list_unranked(table.ranking)
         sentences += [f"{note.removesuffix('.')}." for note in table.notes]
         return [*sentences, *([f"Warning: {table.warning}"] if table.warning else [])]
 

@@ -51,13 +51,12 @@ def raise_text(marks: str) -> str:
 
 def render_table(table: TextTable) -> str:
     """Return a heading, the sentences under the title, the table and its note."""
-    head = "| " + " | ".join(map(escape_markdown, table.columns)) + " |"
-    rule = "|" + "|".join(" --- " for _ in table.columns) + "|"
-    body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
+    rows = (table.columns, ["---"] * len(table.columns), *table.rows)
+    lines = [f"| {' | '.join(map(escape_markdown, row))} |" for row in rows]
     texts = [escape_markdown(text) for text in (" ".join(table.lead), table.note)]
     lead, note = ([text, ""] if text else [] for text in texts)
-    lines = [f"### {escape_markdown(table.title)}", "", *lead, head, rule, *body, "", *note]
-    return "\n".join(lines).rstrip("\n")
+    parts = [f"### {escape_markdown(table.title)}", "", *lead, *lines, "", *note]
+    return "\n".join(parts).rstrip("\n")
 
 
 def escape_markdown(text: str) -> str:

@@ -1,7 +1,7 @@
 """Sentences around the tables of a board, and numbers as people read them, in percent."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from fsbench.core.statistics import Score
 from leaderboard.badges import SELF_REPORTED
@@ -129,9 +129,14 @@ def describe_coverage(table: BoardTable) -> list[str]:
     return [SEEDS_NOTE, single]
 
 
-def list_unranked(entries: Sequence[RankedEntry]) -> list[str]:
+def list_unranked(ranking: Ranking) -> list[str]:
     """Return why entries are not ranked, one sentence per reason."""
+    return list_reasons("Unranked", {entry.name: entry.reason for entry in ranking.unranked})
+
+
+def list_reasons(outcome: str, reasons: Mapping[str, str]) -> list[str]:
+    """Return the names with each reason in one sentence: Left out, a, b: no recipe."""
     names_by_reason: dict[str, list[str]] = {}
-    for entry in entries:
-        names_by_reason.setdefault(entry.reason, []).append(entry.name)
-    return [f"Unranked, {', '.join(names)}: {why}." for why, names in names_by_reason.items()]
+    for name, reason in reasons.items():
+        names_by_reason.setdefault(reason, []).append(name)
+    return [f"{outcome}, {', '.join(names)}: {why}." for why, names in names_by_reason.items()]

@@ -47,7 +47,7 @@ def make_board_table(table: BoardTable, seeds: bool = False) -> TextTable:
     columns = table.ranking.columns
     labels, datasets = shorten_columns(columns)[0], group_by_dataset(columns)
     notes = [TIER_NOTE, *describe_coverage(table)] if table.names else [EMPTY_NOTE]
-    notes += list_unranked(table.ranking.unranked)  # narrow terminals leave flags out
+    notes += list_unranked(table.ranking)  # narrow terminals leave flags out
     notes += [HELD_OUT_NOTE] if any(table.best_on_test.values()) else []
     is_marked = SELF_REPORTED not in list_shared_marks(table)
     if is_marked and any(list_self_reported(table, name) for name in table.names):

@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from fsbench.core import __version__
-from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
 from fsbench.core.tasks import ColumnId
 from fsbench.data.catalog import all_facts
@@ -21,7 +19,6 @@ from leaderboard.methods.tables import (
     list_left_out,
     list_missing_controls,
 )
-from leaderboard.ranking.rank_intervals import bootstrap_ranks
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
@@ -53,6 +50,7 @@ from leaderboard.site.panels import (
     draw_shots,
 )
 from leaderboard.store import BoardEntry, Network
+from leaderboard.summary import summarize_board
 from leaderboard.tables import BoardTable, declaration_of, list_self_reported
 from leaderboard.trust import Verification
 
@@ -253,7 +251,7 @@ def build_table_data(
     """Return one table: columns, rows in order of rank, packed pairs and histograms."""
     names, columns = table.names, table.ranking.columns
     compared = names[: count_paired_entries(len(names), len(columns))]
-    ranks = list_rank_intervals(table)
+    ranks = {rank.name: [rank.low, rank.high] for rank in summarize_board(table).rank_intervals}
     frames = [make_frame(table)]
     files = {suffix: FORMATS.load(name)(frames) for name, suffix in DOWNLOADS.items()}
     return {
@@ -274,14 +272,6 @@ def build_table_data(
         "panels": pack_json([*draw_shots(table), *draw_average_ranks(table)]),
         "downloads": pack_json(files),
     }
-
-
-def list_rank_intervals(table: BoardTable) -> dict[str, list[int]]:
-    """Return the interval of the rank of each entry; nothing for too few entries or episodes."""
-    with suppress(UsageError):
-        intervals = bootstrap_ranks(table.ranking, table.contenders)
-        return {interval.name: [interval.low, interval.high] for interval in intervals}
-    return {}
 
 
 def describe_columns(table: BoardTable) -> list[JsonObject]:

@@ -7,7 +7,7 @@ from support.methods import facts, groups, random_init, run
 
 from leaderboard.methods.gains import match_controls
 from leaderboard.methods.record import ControlKind
-from leaderboard.methods.runs import SeedGroup, flatten_fields, group_rows
+from leaderboard.methods.runs import SeedGroup, group_rows
 
 META = {"loader": "episodes"}
 
@@ -139,13 +139,3 @@ def test_random_inits_of_the_same_network_are_its_control() -> None:
     assert find_control(row, [other, control], "random_init") is control
     assert control.seeds == (0, 1)
     assert match_controls(control, [other, control]) == {}
-
-
-def test_settings_stand_under_their_method() -> None:
-    recipe = {"lr": 0.1, "methods": [{"name": "swr", "lam": 1}], "plan": {"stages": [{"start": 0}]}}
-    assert flatten_fields(recipe) == {
-        "lr": "0.1",
-        "swr.name": "swr",
-        "swr.lam": "1",
-        "plan.stages": '[{"start": 0}]',
-    }
