@@ -18,7 +18,7 @@ five of the latter. Counts of episodes find the pairs to compare: those of a cop
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.results.entry import Loaded
 from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, extract_outcomes
 from leaderboard.record import BoardFile
+from leaderboard.store import BoardEntry
 
 FLIPPED, IMPROVED = 0.05, 0.03
 SLACK = 0.97
@@ -52,6 +53,8 @@ NEAR, DIFFERS, SAME = (
     "the same weights as",
 )
 Numbers = NDArray[Any]
+Answers = NDArray[np.uint8]
+"""Answers of a network on a column, right or wrong, as packed bits."""
 Suspicions = dict[str, dict[str, list[str]]]
 """Network -> reason -> the other networks."""
 
@@ -79,19 +82,25 @@ Pair = tuple[int, int]
 """Places of two rows, the smaller first."""
 
 
-def find_suspicions(file: BoardFile, rows: Iterable[OutcomeRow]) -> Suspicions:
+def list_rows(entries: Iterable[BoardEntry]) -> list[OutcomeRow]:
+    """Return the outcomes of every network of these entries on every column."""
+    return [
+        OutcomeRow.of(entry.name, network.name, loaded)
+        for entry in entries
+        for network in entry.networks
+        for loaded in network.cells
+    ]
+
+
+def find_suspicions(file: BoardFile, rows: Sequence[OutcomeRow]) -> Suspicions:
     """Return what is suspicious about each network; pairs in `cleared` are left out."""
-    listed = list(rows)
     found: dict[tuple[str, str, str], None] = {}
     cleared = {frozenset(pair) for pair in file.cleared}
-
-    def is_open(a: int, b: int) -> bool:
-        return frozenset((listed[a].entry, listed[b].entry)) not in cleared
-
-    for reason, a, b in (*compare_weights(listed), *compare_answers(listed, is_open)):
-        if is_open(a, b):
-            one, other = listed[a].network, listed[b].network
-            found |= {(reason, one, other): None, (reason, other, one): None}
+    for reason, a, b in (*compare_weights(rows), *compare_answers(rows)):
+        one, other = rows[a], rows[b]
+        if frozenset((one.entry, other.entry)) not in cleared:
+            found[reason, one.network, other.network] = None
+            found[reason, other.network, one.network] = None
     suspicions: Suspicions = {}
     for reason, network, other_network in found:
         suspicions.setdefault(network, {}).setdefault(reason, []).append(other_network)
@@ -139,13 +148,8 @@ def bound_correlation(accuracy: Numbers) -> NDArray[np.float64]:
     return np.asarray(SLACK * np.minimum(flipped, improved), np.float64)
 
 
-def compare_answers(
-    rows: Sequence[OutcomeRow], is_open: Callable[[int, int], bool]
-) -> Iterator[tuple[str, int, int]]:
-    """Yield pairs of other weights that are near copies on a column, each once.
-
-    is_open: whether a pair of places is to be compared.
-    """
+def compare_answers(rows: Sequence[OutcomeRow]) -> Iterator[tuple[str, int, int]]:
+    """Yield pairs of other weights that are near copies on a column, each once."""
     columns: dict[object, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         columns[row.column].append(place)
@@ -153,14 +157,14 @@ def compare_answers(
     for places in columns.values():
         for a, b, correlation in pair_correlated([rows[i].outcomes for i in places]):
             pair = places[a], places[b]
-            if rows[pair[0]].weights != rows[pair[1]].weights and is_open(*pair):
+            if rows[pair[0]].weights != rows[pair[1]].weights:
                 names = rows[pair[0]].network, rows[pair[1]].network
                 candidates[names].append((correlation, pair))
     chosen = [sorted(of_pair, reverse=True)[:COLUMNS] for of_pair in candidates.values()]
     answers = read_answers(rows, {i for part in chosen for _, pair in part for i in pair})
     for part in chosen:
         for _, (a, b) in part:
-            if answers[a].is_near(answers[b], count_queries(rows[a].outcomes)):
+            if is_near_copy(answers[a], answers[b], count_queries(rows[a].outcomes)):
                 yield NEAR, a, b
                 break
 
@@ -185,24 +189,12 @@ def pair_correlated(outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, int, fl
             yield low + a, low + b, float(correlations[a, b])
 
 
-class Answers(NamedTuple):
-    """Answers of a network on a column: packed bits, and the share of right ones."""
-
-    bits: NDArray[np.uint8]
-    accuracy: float
-    bound: float
-
-    @classmethod
-    def of(cls, right: Numbers) -> "Answers":
-        accuracy = float(right.mean())
-        return cls(np.packbits(right), accuracy, float(bound_correlation(np.array(accuracy))))
-
-    def is_near(self, other: "Answers", n: int) -> bool:
-        """Return whether n answers of two networks correlate as those of copies."""
-        p, q = self.accuracy, other.accuracy
-        spread = p * (1 - p) * q * (1 - q)
-        both = int(np.bitwise_count(self.bits & other.bits).sum()) / n
-        return spread > 0 and both - p * q >= min(self.bound, other.bound) * math.sqrt(spread)
+def is_near_copy(a: Answers, b: Answers, n: int) -> bool:
+    """Return whether n answers of two networks correlate as those of copies."""
+    p, q, both = (int(np.bitwise_count(bits).sum()) / n for bits in (a, b, a & b))
+    spread = p * (1 - p) * q * (1 - q)
+    bound = float(bound_correlation(np.array([p, q])).min())
+    return spread > 0 and both - p * q >= bound * math.sqrt(spread)
 
 
 def read_answers(rows: Sequence[OutcomeRow], places: Iterable[int]) -> dict[int, Answers]:
@@ -222,5 +214,5 @@ def read_answers(rows: Sequence[OutcomeRow], places: Iterable[int]) -> dict[int,
                 records = loaded.records
             if isinstance(records, EpisodeRecords):
                 right = records.correct.ravel()
-            answers[place] = Answers.of(right)
+            answers[place] = np.packbits(right)
     return answers

@@ -92,17 +92,15 @@ def check(
             console.log(f"allowed for a maintainer: {problem.where}: {problem.text}")
     else:
         inspection.problems[:0] = changes
-    counts = (
-        f"{inspection.entries} entries, {inspection.results} results, "
-        f"{inspection.episodes} episodes, {inspection.badges} badges"
-    )
     for entry, others_by_reason in sorted(inspection.suspicions.items()):
         texts = (f"{reason} {name}" for reason, names in others_by_reason.items() for name in names)
         console.log(f"{entry}: {', '.join(texts)}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))
-        raise ValidationFailed(f"{len(inspection.problems)} problems in {counts}\n  {listed}")
-    typer.echo(f"ok: {counts}")
+        raise ValidationFailed(
+            f"{len(inspection.problems)} problems in {inspection.counts}\n  {listed}"
+        )
+    typer.echo(f"ok: {inspection.counts}")
 
 
 def init(

@@ -6,7 +6,7 @@ files. All problems are reported at once; nothing is executed.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from leaderboard import badges
 from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
 from leaderboard.intake.archive import check_folder, check_sizes
 from leaderboard.intake.submission import Submission
-from leaderboard.near_copies import OutcomeRow, Suspicions, find_suspicions
+from leaderboard.near_copies import Suspicions, find_suspicions, list_rows
 from leaderboard.ranking.outcomes import compact
 from leaderboard.rules.badge import find_badge_problems
 from leaderboard.rules.submission import (
@@ -43,45 +43,37 @@ REMOVE = "remove it from the board"
 
 @dataclass
 class Inspection:
-    """Every Problem of a board, how much was read, and what entries are compared by.
-
-    images: data set and fingerprint -> class counts with the results that state them; rows: of all
-    results, by which near copies and equal weights are flagged on both sides.
-    """
+    """Every Problem of a board, the entries that could be read, and what is suspicious of them."""
 
     problems: list[Problem]
-    entries: int = 0
-    results: int = 0
-    episodes: int = 0
+    entries: list[BoardEntry] = field(default_factory=list)
     badges: int = 0
     suspicions: Suspicions = field(default_factory=dict)
-    images: dict[tuple[str, str], dict[object, str]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
-    rows: list[OutcomeRow] = field(default_factory=list)
 
-    def add(self, entry: BoardEntry, n_badges: int) -> None:
-        """Count an entry and take what others are compared with."""
-        self.entries += 1
-        self.results += len(entry.cells)
-        self.badges += n_badges
-        for network in entry.networks:
-            for loaded in network.cells:
-                data = loaded.result.dataset
-                counts = (data.class_ids, data.class_counts, data.images_hash)
-                self.images[data.name, data.fingerprint].setdefault(counts, loaded.where)
-                self.rows.append(OutcomeRow.of(entry.name, network.name, loaded))
-                if loaded.result.spec.kind == "episodic":
-                    self.episodes += loaded.result.score.n
+    @property
+    def counts(self) -> str:
+        """e.g. '2 entries, 8 results, 4800 episodes, 1 badges'"""
+        results = [result for entry in self.entries for result in entry.results]
+        episodes = sum(r.score.n for r in results if r.spec.kind == "episodic")
+        return (
+            f"{len(self.entries)} entries, {len(results)} results, {episodes} episodes, "
+            f"{self.badges} badges"
+        )
 
-    def find_image_problems(self) -> Iterator[Problem]:
-        """Yield a Problem for images that are counted twice."""
-        for paths in self.images.values():
-            if len(paths) > 1:
-                where = ", ".join(list(paths.values())[:5])
-                fix = "evaluate again; the fingerprint follows from the images"
-                actual = "equal fingerprints with other class counts"
-                yield Problem.contrast("images", where, actual, "equal counts", fix)
+
+def find_image_problems(entries: Iterable[BoardEntry]) -> Iterator[Problem]:
+    """Yield a Problem for images of equal fingerprint whose classes are counted differently."""
+    images: dict[tuple[str, str], dict[object, str]] = defaultdict(dict)
+    for loaded in (cell for entry in entries for cell in entry.cells):
+        data = loaded.result.dataset
+        counts = (data.class_ids, data.class_counts, data.images_hash)
+        images[data.name, data.fingerprint].setdefault(counts, loaded.where)
+    for places in images.values():
+        if len(places) > 1:
+            where = ", ".join(list(places.values())[:5])
+            fix = "evaluate again; the fingerprint follows from the images"
+            actual = "equal fingerprints with other class counts"
+            yield Problem.contrast("images", where, actual, "equal counts", fix)
 
 
 def inspect_board(folder: Path) -> Inspection:
@@ -103,8 +95,8 @@ def inspect_board(folder: Path) -> Inspection:
             inspection.problems += inspect_entry(board, name, inspection)
         except FsbenchError as error:
             inspection.problems.append(make_error_problem("entry", folder / name, error))
-    inspection.problems += inspection.find_image_problems()
-    inspection.suspicions = find_suspicions(board.file, inspection.rows)
+    inspection.problems += find_image_problems(inspection.entries)
+    inspection.suspicions = find_suspicions(board.file, list_rows(inspection.entries))
     return inspection
 
 
@@ -173,7 +165,8 @@ def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[P
     for badge_file, badge in entry_badges:
         yield from find_bad_text(str(badge_file), badge)
         yield from find_badge_problems(badge_file, badge, entry)
-    inspection.add(BoardEntry.of(compact(entry)), len(entry_badges))
+    inspection.badges += len(entry_badges)
+    inspection.entries.append(BoardEntry.of(compact(entry)))
 
 
 def check_entry_files(home: Path, file: EntryFile) -> Iterator[Problem]:

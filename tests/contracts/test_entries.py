@@ -51,7 +51,7 @@ def test_every_file_is_a_published_entry() -> None:
 def test_the_measured_entries_keep_every_rule_of_a_board(study: str, entries: int) -> None:
     inspection = inspect_board(STUDIES / study / "entries")
     assert not inspection.problems
-    assert inspection.entries == entries
+    assert len(inspection.entries) == entries
 
 
 @cache

@@ -220,7 +220,7 @@ def test_what_is_no_defect(board: Path) -> None:
 def test_the_boards_of_the_studies_are_whole(study: str) -> None:
     inspection = inspect_board(STUDIES / study / "entries")
     assert inspection.problems == []
-    assert inspection.entries > 30
+    assert len(inspection.entries) > 30
 
 
 def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
