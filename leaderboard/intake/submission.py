@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fsbench.core.errors import UnknownName, UsageError, ValidationFailed, nearest_names
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping, write_atomic
 from fsbench.core.records import columns
 from fsbench.core.schema import OF_ITS_MACHINE, BackboneFacts, Declaration
@@ -28,8 +28,6 @@ from leaderboard.record import find_differing_keys
 DECLARATION_FILES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
 TEMPLATE_FILE = "declaration.yaml"
 KEYS = tuple(Declaration.model_fields)
-SPELLINGS = {"licence": "license"}
-"""Other spellings of keys."""
 NAME_LISTS = ("pretraining_data", "targets_seen")
 MAX_OUTCOMES = 2**30
 """Bytes of all records in memory, one byte per query."""
@@ -57,7 +55,7 @@ def read_declaration(
         where, values = str(source), read_fields(Path(source))
     values |= {name: value for name, value in options.items() if value is not None}
     missing = [key for key in KEYS if values.get(key) in (None, "")]
-    if missing:
+    if missing and values.keys() <= set(KEYS):  # else one may be misspelled
         raise UsageError(
             f"{where} lacks {', '.join(missing)}",
             fix=f"fsbench submit RESULTS --init writes a {TEMPLATE_FILE} to fill in"
@@ -65,38 +63,30 @@ def read_declaration(
             else "fill in these keys; 'none' stands for no data set",
         )
     for key in NAME_LISTS:  # the single word none is the empty list
-        names = [values[key]] if isinstance(values[key], str) else values[key]
-        values[key] = () if names in (["none"], [], ()) else names
+        if values.get(key) == "none" or values.get(key) == ["none"]:
+            values[key] = ()
+        elif isinstance(values.get(key), str):
+            values[key] = [values[key]]
     try:
         return Declaration.model_validate(values)
     except ValidationError as error:
         raise ValidationFailed(
-            f"{where}: {explain_errors(error)}", fix="correct these keys of the declaration"
+            f"{where}: {explain_errors(error, KEYS)}",
+            fix=f"correct these keys of the declaration; it has {', '.join(KEYS)}",
         ) from error
 
 
 def read_fields(file: Path) -> dict[str, Any]:
-    """Return what a declaration file states, by key.
+    """Return what a declaration file states, by key; `licence` is read as `license`.
 
-    Raises ValidationFailed for a file that cannot be read, and for unknown and repeated keys.
+    Raises ValidationFailed for a file that cannot be read, and for both spellings.
     """
     values = read_mapping(file, ", ".join(KEYS))
-    renamed = {}
-    for key, value in values.items():
-        name = SPELLINGS.get(key, key)
-        if name not in KEYS:
-            near = [f", use '{other}'" for other in nearest_names(key, KEYS)]
-            raise ValidationFailed(
-                f"{file}: unknown key '{key[:60]}'{''.join(near)}",
-                fix=f"the keys are {', '.join(KEYS)}",
-            )
-        if name in renamed:
-            raise ValidationFailed(
-                f"{file}: both {' and '.join(k for k in values if SPELLINGS.get(k, k) == name)}",
-                fix="keep one spelling",
-            )
-        renamed[name] = value
-    return renamed
+    if {"license", "licence"} <= values.keys():
+        raise ValidationFailed(f"{file}: both license and licence", fix="keep one spelling")
+    if "licence" in values:
+        values["license"] = values.pop("licence")
+    return values
 
 
 def write_template(results: Path, file: Path | None = None, models: Sequence[str] = ()) -> Path:
@@ -113,18 +103,11 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
         raise UsageError(f"{path} is no YAML file", fix=f"name a file such as {TEMPLATE_FILE}")
     if path.exists():
         raise UsageError(f"{path} exists", fix="edit it, or remove it first")
-    draft = Declaration(
-        name=safe_name(results.resolve().name),
-        authors="-",
-        link="-",
-        license="-",
-        pretraining_data=(),
-        targets_seen=(),
-        statement="-",
-    )
+    name = safe_name(results.resolve().name)
+    draft = read_declaration(None, {**dict.fromkeys(KEYS, "-"), "name": name})
     submissions = read_submissions(results, draft, models)
     path.parent.mkdir(parents=True, exist_ok=True)
-    name = draft.name if len(submissions) > 1 else submissions[0].model
+    name = name if len(submissions) > 1 else submissions[0].model
     write_atomic(path, render_template(name, submissions).encode())
     return path
 
