@@ -81,11 +81,6 @@ class History:
 
     events: tuple[Event, ...] = ()
 
-    @classmethod
-    def read(cls, board: Path) -> "History":
-        """Return what history.jsonl holds. Raises ValidationFailed."""
-        return cls(read_json_lines(board / HISTORY_FILE, Event))
-
     @cached_property
     def current(self) -> dict[str, Event]:
         """Entry -> its last event, of entries that were not removed."""

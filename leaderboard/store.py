@@ -47,6 +47,7 @@ from leaderboard.columns import complete_columns
 from leaderboard.history import (
     HISTORY_FILE,
     VERIFICATIONS_FILE,
+    Event,
     History,
     append_lines,
     now,
@@ -56,7 +57,7 @@ from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import compact
 from leaderboard.ranking.seeds import FEWEST_POOLED
 from leaderboard.record import BoardFile
-from leaderboard.trust import Verification, is_trusted, read_verification
+from leaderboard.trust import Verification, read_verification
 
 if TYPE_CHECKING:
     from leaderboard.intake.submission import Submission
@@ -173,7 +174,7 @@ class Board:
 
     @cached_property
     def history(self) -> History:
-        return History.read(self.folder)
+        return History(read_json_lines(self.folder / HISTORY_FILE, Event))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -254,7 +255,8 @@ class Board:
         """
         key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
-            recover_entries(self.folder)
+            for staging in list_leftovers(self.folder):
+                settle_staging(self.folder, staging)
             for submission in submissions:
                 self.require_place(submission.name, replace, key)
             self.settle()
@@ -337,15 +339,18 @@ class Board:
         present = {name: board.read_digests(name) for name in board.names()}
         events = board.history.list_changes(present)
         append_lines(self.folder / HISTORY_FILE, events)
-        badges = chain.from_iterable(read_badges(self.folder / name) for name in board.names())
-        trusted = (badge for path, badge in badges if is_trusted(path, board.file.signers))
-        verdicts = chain.from_iterable(badge.verdicts for badge in trusted)
+        verdicts = chain.from_iterable(
+            badge.verdicts
+            for name in present
+            for path, badge in read_badges(self.folder / name)
+            if signatures.is_signed(path, board.file.signers, signatures.BADGE_NAMESPACE)
+        )
         new = [verdict for verdict in verdicts if verdict not in board.verdicts]
         append_lines(self.folder / VERIFICATIONS_FILE, new)
         fresh = [event.entry for event in events if event.event != "removed"]
         if fresh:
             is_decided = board.file.columns and board.file.pooled
-            names = sorted(board.names(), key=History.read(self.folder).order)
+            names = sorted(present, key=History((*board.history.events, *events)).order)
             entries = [board.entry(name) for name in (fresh if is_decided else names)]
             file = complete_file(board.file, entries)
             if file != board.file or not (self.folder / BOARD_FILE).is_file():
@@ -395,12 +400,6 @@ def describe_replacement(before: BoardEntry, after: BoardEntry) -> str:
             if some:
                 parts.append(f"{verb}: {what}{'s' * (len(some) > 1)} {', '.join(sorted(some))}")
     return f"{after.name} replaced; {'; '.join(parts) or 'the same columns and seeds'}"
-
-
-def recover_entries(board: Path) -> None:
-    """Restore the entries that killed processes left. The caller holds the board's lock."""
-    for staging in list_leftovers(board):
-        settle_staging(board, staging)
 
 
 def list_leftovers(board: Path) -> list[Path]:

@@ -9,7 +9,6 @@ of the entry counts only if it failed.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from fsbench.results.entry import Entry
 from leaderboard.badges import (
@@ -69,7 +68,7 @@ def read_verification(
     """
     known = {(cell.result.backbone.identity, str(cell.result.column)) for cell in entry.cells}
     badges = read_badges(entry.folder)
-    trusted = [badge for path, badge in badges if is_trusted(path, signers)]
+    trusted = [badge for path, badge in badges if is_signed(path, signers, BADGE_NAMESPACE)]
     own = [badge for badge in trusted if badge.entry_digest == entry.digest]
     lines = [(verdict, False) for verdict in recorded]
     lines += [(verdict, badge in own) for badge in trusted for verdict in badge.verdicts]
@@ -88,8 +87,3 @@ def read_verification(
         n_stated - len(own),
         max((cell.detectable for badge in own for cell in badge.cells), default=None),
     )
-
-
-def is_trusted(path: Path, signers: Sequence[str]) -> bool:
-    """Return whether a key of the board signed a badge."""
-    return is_signed(path, signers, BADGE_NAMESPACE)

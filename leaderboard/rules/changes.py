@@ -25,8 +25,7 @@ from leaderboard.badges import Badge
 from leaderboard.intake.archive import MAX_DEPTH
 from leaderboard.official import BOARD_FILE
 from leaderboard.record import BoardFile
-from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
-from leaderboard.trust import is_trusted
+from leaderboard.signatures import BADGE_NAMESPACE, ENTRY_NAMESPACE, is_signed, signature_path
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 """File modes of git."""
@@ -315,4 +314,4 @@ def is_signed_badge(comparison: TreeChanges, change: FileChange) -> bool:
         read_record(file, Badge)
     except ValidationFailed:
         return False
-    return is_trusted(file, comparison.file.signers)
+    return is_signed(file, comparison.file.signers, BADGE_NAMESPACE)

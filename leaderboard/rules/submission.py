@@ -26,11 +26,8 @@ from fsbench.results import verification
 from fsbench.results.assembly import SAME_BACKBONE, describe_gaps, key_of
 from fsbench.results.entry import (
     ENTRY_FILE,
-    MAX_ENTRY,
     Loaded,
     digest_outcomes,
-    parse_entry,
-    read_content,
     restore_results,
 )
 from fsbench.results.names import ANALYSES, BADGES, safe_name
@@ -40,6 +37,7 @@ from leaderboard.columns import match_column, track_key
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.intake.submission import Submission, recipe_key, resolve_datasets
 from leaderboard.record import find_differing_keys
+from leaderboard.rules.changes import read_entry_file
 from leaderboard.store import Board, seed_of
 
 OUTCOMES = ("correct", "last", "best")
@@ -536,7 +534,7 @@ def find_same_task(board: Board, loaded: Loaded, submission: Submission) -> Resu
     for name in sorted(board.names(), key=board.history.order):
         if name.casefold() != submission.name.casefold():
             path = board.folder / name / ENTRY_FILE
-            for result in restore_results(path, parse_entry(path, read_content(path, MAX_ENTRY))):
+            for result in restore_results(path, read_entry_file(path)):
                 if key_of(result) == key_of(loaded.result) and not result.flags:
                     return result
     return None

@@ -62,7 +62,7 @@ def test_what_took_the_place_stays(tmp_path: Path) -> None:
     board = tmp_path / "board"
     (board / "ENTRY").mkdir(parents=True)
     (board / ".staging-x" / "old" / "entry").mkdir(parents=True)
-    store.recover_entries(board)
+    store.settle_staging(board, board / ".staging-x")
     assert [path.name for path in board.iterdir()] == ["ENTRY"]
 
 
