@@ -204,7 +204,6 @@ def train_once(
 
 
 def read_accuracies(folder: Path) -> TrainedRun:
-    """Read the accuracies of a finished run."""
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text("utf8").splitlines()]
     record = json.loads((folder / "run.json").read_text("utf8"))
     test = [100 * row["val_accuracy"] for row in log if row["val_accuracy"] is not None]

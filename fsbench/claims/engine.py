@@ -97,7 +97,6 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
     or a list of arms."""
 
     def collect(self, quantity: str, arms: Any) -> list[Any]:
-        """Return a quantity of all seeds of these arms."""
         chosen = arms if isinstance(arms, list) else [arms]
         return [run[quantity] for arm in chosen for run in self[arm]]
 
@@ -199,8 +198,6 @@ class ClaimSettings:
 
 
 class ClaimJob(NamedTuple):
-    """One run: an arm of the claim and a seed."""
-
     arm: Any
     seed: int
     settings: ClaimSettings = ClaimSettings()
@@ -269,25 +266,22 @@ def run_arms(
     report: Reporter = SILENT,
 ) -> Runs:
     """Measure all arms over the seeds in processes of one thread each."""
+    import torch
+
     runs = Runs({arm: [] for arm in arms})
     if claim.measure is None or not runs:
         return runs
     seeds = range(claim.first_seed, claim.first_seed + n_seeds)
     jobs = [ClaimJob(arm, s, settings) for arm in runs for s in seeds[: claim.few.get(arm)]]
+    one_thread = torch.set_num_threads, (1,)
     with (
         report.task(claim.source, len(jobs), "runs") as advance,
-        ProcessPoolExecutor(settings.processes, get_context("spawn"), _use_one_thread) as pool,
+        ProcessPoolExecutor(settings.processes, get_context("spawn"), *one_thread) as pool,
     ):
         for job, quantities in zip(jobs, pool.map(claim.measure, jobs), strict=True):
             runs[job.arm].append(quantities)
             advance(1)
     return runs
-
-
-def _use_one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def average(values: Iterable[Sequence[float]]) -> list[float]:

@@ -106,7 +106,6 @@ def has_valid_factors(effect: Mapping[str, Any]) -> bool:
 
 
 def judge_networks(objective: str, runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge, under an objective, the change of GC or GN, the cap and the factors."""
     for kind in JUDGED:
         effects, gamma = runs[kind, objective], SETTINGS[kind][-1]
         pairs = [effect["GC" if objective == "gc" else "GN"] for effect in effects]
@@ -133,13 +132,11 @@ def judge_networks(objective: str, runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def require_unaligned(runs: Runs) -> list[ClaimCondition]:
-    """Require that the gradients are not aligned at the start."""
     starts = runs.collect("GC", [(kind, "gc") for kind in JUDGED])
     return [engine.require("initial GC", "at most", ROOM, max(gc for gc, _ in starts), "")]
 
 
 def require_near_cap(runs: Runs) -> Iterator[ClaimCondition]:
-    """Require that GN starts below its cap, and comes near it in some seed of every network."""
     norms = [
         [
             (before / SETTINGS[kind][-1], after / SETTINGS[kind][-1])

@@ -56,7 +56,6 @@ def fit_tree() -> tuple["DecisionTreeClassifier", list[str], list[str]]:
 
 
 def count_predictions(networks: Sequence[str]) -> Counter[str]:
-    """Count the predictions on these networks by method."""
     pairs = zip(load_table2(), fit_tree()[2], strict=True)
     return Counter(prediction for row, prediction in pairs if row.network in networks)
 
@@ -67,7 +66,6 @@ def describe_counts(counts: Counter[str]) -> str:
 
 
 def judge_groups(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the predictions on the groups of networks by the rule."""
     for name, networks, expected in GROUPS:
         counts = count_predictions(networks)
         most = all(counts[expected] > n for method, n in counts.items() if method != expected)
@@ -77,7 +75,6 @@ def judge_groups(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def describe_tree() -> list[str]:
-    """Describe the predictions for every network alone, then the tree."""
     from sklearn.tree import export_text
 
     alone = [f"{name}: {describe_counts(count_predictions([name]))}" for name in table2_networks()]

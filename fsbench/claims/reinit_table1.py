@@ -27,33 +27,22 @@ LAWS = [("BL", 1.0, "study_mlp_he"), ("BL", 1.0, "study_mlp_torch")]
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    """Train with a method on a draw of the data."""
     method, signal, architecture = job.arm
     recipe = _synthetic.build_column_recipe(method, job.seed, architecture)
     run = _training.train_once(recipe, _synthetic.draw_source(signal, job.seed))
     return {"test": run.stages[-1], "fit": run.train[-1]}
 
 
-def summarize_arm(
-    method: str, signal: float, runs: Runs, law: str = "study_mlp"
-) -> tuple[float, float]:
-    """Return mean and standard deviation of the test accuracy (%)."""
-    accuracies = runs.collect("test", (method, signal, law))
-    return mean(accuracies), stdev(accuracies)
-
-
 def judge_method(runs: Runs, method: str, signal: float, law: str) -> ClaimFigure:
     """Judge one method at one signal strength by the rule; the baseline has no direction."""
-    theirs, ours = PUBLISHED[signal][method], summarize_arm(method, signal, runs)
-    printed, measured = (
-        theirs[0] - PUBLISHED[signal]["BL"][0],
-        ours[0] - summarize_arm("BL", signal, runs)[0],
-    )
+    ours, baseline = (runs.collect("test", (name, signal, law)) for name in (method, "BL"))
+    theirs, error = PUBLISHED[signal][method]
+    printed, measured = theirs - PUBLISHED[signal]["BL"][0], mean(ours) - mean(baseline)
     return engine.judge(
         f"signal {signal:g}: {method}",
-        "{:.1f} ± {:.1f}".format(*theirs),
-        "{:.1f} ± {:.1f}".format(*ours),
-        abs(theirs[0] - ours[0]) <= 2 * (theirs[1] ** 2 + ours[1] ** 2) ** 0.5,
+        f"{theirs:.1f} ± {error:.1f}",
+        f"{mean(ours):.1f} ± {stdev(ours):.1f}",
+        abs(theirs - mean(ours)) <= 2 * (error**2 + stdev(ours) ** 2) ** 0.5,
         printed * measured > 0,
     )
 

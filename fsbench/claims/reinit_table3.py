@@ -76,14 +76,12 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
 
 
 def require_pairs(runs: Runs) -> list[engine.ClaimCondition]:
-    """Require that the table has all pairs of every network."""
     networks = [row.network for row in load_table2()]
     least = min(map(networks.count, networks))
     return [engine.require("pairs per network", "at least", PAIRS, least, "")]
 
 
 def judge_tests(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge what the text and the caption say of the tests."""
     for network, better, worse in WINS:
         pair = compare_methods(network)[better, worse]
         what, more = f"{network}: {better} > {worse}", pair.wins > pair.losses

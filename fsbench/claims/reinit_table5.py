@@ -53,7 +53,6 @@ NOTED = [(column, penalty, DESCENT) for penalty in (0.005, 0.02, 0.05) for colum
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    """Train a column with a penalty."""
     column, penalty, optimizer = job.arm
     recipe = build_table5_recipe(column, penalty, optimizer, job.seed)
     run = _training.train_once(recipe, _synthetic.draw_source(SIGNAL, job.seed))
@@ -73,7 +72,6 @@ def build_table5_recipe(column: str, penalty: float, optimizer: str, seed: int) 
 
 
 def judge_mean(runs: Runs, column: str, penalty: float, optimizer: str) -> ClaimFigure:
-    """Judge one column at one penalty by the rule."""
     theirs = PUBLISHED[column][PENALTIES.index(penalty)]
     baseline, reference = "Baseline", penalty if column != "Baseline" else PENALTIES[0]
     printed = theirs - PUBLISHED[baseline][PENALTIES.index(reference)]

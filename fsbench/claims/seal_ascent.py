@@ -78,14 +78,12 @@ def average_moments(runs: Runs) -> list[tuple[float, float, float]]:
 
 
 def require_learned_images(runs: Runs) -> list[engine.ClaimCondition]:
-    """Require that the images are learned by heart before every ascent."""
     before = min(before for before, _, _ in average_moments(runs))
     what = "training accuracy before an ascent"
     return [engine.require(what, "at least", engine.FITTED, before)]
 
 
 def judge_generations(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge fall and return of the accuracy by the rule; without a fall there is no return."""
     for generation, (before, low, after) in enumerate(average_moments(runs), 2):
         yield engine.judge(
             f"generation {generation}: accuracy after the ascent",

@@ -78,7 +78,6 @@ def measure(job: ClaimJob) -> dict[str, object]:
 
 
 def prepare_quick(job: ClaimJob) -> tuple[Recipe, SourceDataset]:
-    """Return recipe and digits of the quick run."""
     method, generations, factor = METHODS[job.arm]
     strength = factor or seal_ascent.match_factor(EPOCHS, IMAGES)
     chosen = seal_ascent.build_seal_recipe(method, EPOCHS, job.seed, strength, generations)
@@ -103,7 +102,6 @@ def average_probes(runs: Runs, arm: str) -> list[float]:
 
 
 def require_ascent_and_room(runs: Runs) -> Iterator[engine.ClaimCondition]:
-    """Require ascents to chance, learned images, and room for half of the printed leads."""
     lows, chances = (runs.collect(name, "seal") for name in ("low", "chance"))
     what = "training accuracy after SEAL's ascents"
     yield engine.require(what, "at most", 2 * chances[0], max(lows))
@@ -115,7 +113,6 @@ def require_ascent_and_room(runs: Runs) -> Iterator[engine.ClaimCondition]:
 
 
 def judge_probes(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the leads behind block 2, the other blocks and the prediction depths by the rule."""
     probes = {name: average_probes(runs, name) for name in ("seal", *PUBLISHED)}
     for other, theirs in PUBLISHED.items():
         ours = probes["seal"][EARLY] - probes[other][EARLY]

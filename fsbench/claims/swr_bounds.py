@@ -108,7 +108,6 @@ NORM_OF_VANILLA = "largest norm of vanilla, in units of the bound"
 
 
 def judge_norms(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the bound of Theorem 2 and the growth of the norms."""
     share = max(runs.collect("largest share", SWR))
     what = "SWR: norms under the bound of Theorem 2"
     yield engine.judge(what, "below", f"{share:.2f} of it", share <= 1)
@@ -118,7 +117,6 @@ def judge_norms(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def judge_balancedness(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge balancedness and the change of the layers' ratios."""
     above = partial(runs.judge_above, spec=".3f")
     yield above("balancedness: SWR - vanilla", "mean balance", COLOUR_SWR, COLOUR_PLAIN)
     what = "Definition 2, change of the layers' ratios: vanilla - SWR"

@@ -51,7 +51,6 @@ def measure_growth(norms: Sequence[float]) -> dict[str, float]:
 
 
 def judge_growth(method: str, runs: Runs) -> ClaimFigure:
-    """Judge how much of its growth a method keeps through both drops."""
     kept, swr = (runs.collect("kept", arm) for arm in (method, "SWR"))
     falls, growth = method == "SWR", mean(kept)
     return engine.judge(

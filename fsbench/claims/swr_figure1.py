@@ -132,7 +132,6 @@ def continue_training(model: "nn.Module", source: SourceDataset, seed: int, epoc
 
 
 def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge whether the correction keeps every prediction, and the accuracy without it."""
     for network in THEOREM:
         share = min(map(min, runs.collect("same with", network)))
         what = f"{network}, with correction: predictions kept, least"
@@ -152,7 +151,6 @@ def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def judge_gain(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the best accuracy after scaling and more training against the best before."""
     for correction in CORRECTIONS:
         best, later = (runs.collect(name, GAIN) for name in ("best", f"later {correction}"))
         gains = [engine.compute_paired_difference(a, best) for a in zip(*later, strict=True)]

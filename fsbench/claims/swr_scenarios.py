@@ -46,7 +46,6 @@ PENALTIES, RESETS = ("L2", "L2 Init"), ("S&P", "head reset")
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    """Train with a method in a scenario."""
     scenario, name = job.arm
     images, epochs = SETUPS[scenario]
     source = _training.load_digits_source(job.seed, images, noise=_training.NOISE)
@@ -93,7 +92,6 @@ def judge_pair(
 
 
 def judge_warm_start(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the statements of section 4.1 on a warm start."""
     pairs = [("cold", "vanilla"), ("SWR", "vanilla"), *((a, "cold") for a in PENALTIES)]
     for a, b in (*pairs, *((a, "vanilla") for a in RESETS)):
         yield judge_pair(runs, WARM, "final", a, b)
@@ -102,7 +100,6 @@ def judge_warm_start(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def judge_full(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the statements of section 4.2 where past images stay."""
     for a in (*PENALTIES, *RESETS, "SWR"):
         yield judge_pair(runs, FULL, "later", a, "vanilla")
     for a in RESETS:
@@ -110,7 +107,6 @@ def judge_full(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def judge_limited(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the statements of section 4.2 where past images are gone."""
     for b in PENALTIES:
         yield judge_pair(runs, LIMITED, "switch", "SWR", b)
     for b in PENALTIES:
@@ -124,7 +120,6 @@ def require_learned_stage(runs: Runs, scenario: str, stage: str) -> ClaimConditi
 
 
 def require_gap(runs: Runs) -> ClaimCondition:
-    """Require that a new start is clearly better than a warm start."""
     gap = runs.compare("final", (WARM, "cold"), (WARM, "vanilla"))
     what = "gap that a warm start leaves: final accuracy, cold - vanilla"
     required, ours = "above 2 standard errors", f"{gap}"

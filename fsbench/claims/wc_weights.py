@@ -64,7 +64,6 @@ def measure(job: ClaimJob) -> dict[str, Any]:
 
 
 def build_compander_recipe(job: ClaimJob) -> Recipe:
-    """Build the recipe of a phase and an arm."""
     (epochs, decay, schedule), (method, lr) = PHASES[job.arm[0]], ARMS[job.arm[1]]
     return _training.build_claim_recipe(
         [method],
@@ -122,7 +121,6 @@ def collect_pairs(runs: Runs, phase: str, quantity: str) -> list[tuple[Any, Any]
 
 
 def judge_bounds(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge the common start, the bound, and the largest weight of the first convolution."""
     pairs = collect_pairs(runs, END, "start")
     apart = max(abs(x - y) for plain, wc in pairs for x, y in zip(plain, wc, strict=True))
     what, published = "epoch 0: percentiles of all layers", "the same with and without"
@@ -135,7 +133,6 @@ def judge_bounds(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def judge_spread(runs: Runs) -> Iterator[ClaimFigure]:
-    """Judge dead weights and width of the first convolution, and dead weights of later layers."""
     yield judge_less(runs, END, "dead", "dead weights, |w| < 0.01 (%)", "fewer with")
     yield judge_less(runs, END, "width", "16th to 84th percentile", "wider with", sign=-1)
     first, later = (
@@ -151,7 +148,6 @@ def judge_spread(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def require_learned_and_dying(runs: Runs) -> Iterator[engine.ClaimCondition]:
-    """Require that both networks learn equally, and that weights die without compander."""
     plain, wc = (END, PLAIN), (END, WC)
     what = "training accuracy without compander"
     yield runs.require(what, "fit", plain, 95.0)

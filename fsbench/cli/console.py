@@ -146,14 +146,14 @@ def show_table(table: "TextTable", width: int | None) -> list[str]:
     """
     from fsbench.core.tables import draw_table, fit_table
 
-    fit = fit_table(table, width)
+    part, omitted = fit_table(table, width)
     print_lines((table.title, *table.lead), width)
-    typer.echo("\n".join(["", draw_table(fit.table, width), ""]))
+    typer.echo("\n".join(["", draw_table(part, width), ""]))
     left_out = (
-        f"left out at {width} columns: {', '.join(fit.omitted)}; "
+        f"left out at {width} columns: {', '.join(omitted)}; "
         f"--columns A,B chooses, --wide prints all, --format csv writes a file"
     )
-    return [*table.note.splitlines(), *([left_out] if fit.omitted else [])]
+    return [*table.note.splitlines(), *([left_out] if omitted else [])]
 
 
 def print_lines(lines: Iterable[str], width: int | None = None) -> None:

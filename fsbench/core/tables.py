@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -57,7 +56,6 @@ class TextTable:
         return replace(self, rows=tuple(row for row in self.rows if not row[0].endswith(name)))
 
     def without_intervals(self) -> "TextTable":
-        """Return the table with means alone."""
         rows = tuple(tuple(INTERVAL.sub("", cell) for cell in row) for row in self.rows)
         return replace(self, rows=rows)
 
@@ -80,15 +78,11 @@ class TextTable:
         return replace(table, title=" · ".join([self.title, *parts]))
 
 
-class Fit(NamedTuple):
-    """A table that fits a width, and the names of what it leaves out."""
+def fit_table(table: TextTable, width: int | None) -> tuple[TextTable, list[str]]:
+    """Return the part of a table that fits, and the names of what it leaves out.
 
-    table: TextTable
-    omitted: tuple[str, ...]
-
-
-def fit_table(table: TextTable, width: int | None) -> Fit:
-    """Return the part of a table that fits; None for any width. At least one column remains."""
+    width: None for any. At least one column remains.
+    """
     omitted: list[str] = []
     last_resort = reversed(table.columns[table.keys + 1 :])
     for name in (*table.optional, INTERVALS, *last_resort):
@@ -97,7 +91,7 @@ def fit_table(table: TextTable, width: int | None) -> Fit:
         smaller = table.without_intervals() if name == INTERVALS else table.without(name)
         omitted += [name] if smaller != table else []
         table = smaller
-    return Fit(table, tuple(omitted))
+    return table, omitted
 
 
 def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[TextTable]:
@@ -159,7 +153,6 @@ def draw_html(table: TextTable) -> str:
 
 
 def draw_row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:
-    """Yield the lines of a row."""
     cells = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
     for i in range(max(map(len, cells))):
         parts = [
