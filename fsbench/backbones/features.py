@@ -110,14 +110,12 @@ def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(folder.name + ".lock"))
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         report.log(f"another process extracts into {folder}: waiting for it")
-        lock.acquire()
-    try:
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def read_features(folder: Path, shape: tuple[int, int]) -> Features | None:
@@ -167,7 +165,6 @@ class FeatureWriter:
             self.mark()
 
     def mark(self) -> None:
-        """Record which rows are stored."""
         self.marked = time.monotonic()
         mark = {"rows": self.rows, "sha256": self.hash.hexdigest()}
         io.write_atomic(self.partial / DONE, json.dumps(mark).encode())
@@ -270,11 +267,9 @@ class FeatureStore:
         return (ended - started) / max(1, last - first)
 
     def holds(self, request: FeatureRequest) -> bool:
-        """Return whether these features are cached."""
         return self.place(request).is_dir()
 
     def place(self, request: FeatureRequest) -> Path:
-        """Return the folder of these features."""
         return self.folder / digest(self.describe(request))
 
     def writer(self, request: FeatureRequest) -> FeatureWriter:
@@ -387,7 +382,6 @@ def is_constant(rows: Features) -> bool:
 
 
 def bad_features_error(ref: str, what: str) -> CheckpointError:
-    """Return the error for unusable features."""
     return CheckpointError(
         f"{ref} gives {what}",
         fix="its weights are damaged or the network is not trained; check the checkpoint",

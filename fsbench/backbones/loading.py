@@ -44,12 +44,10 @@ def parse_reference(ref: str) -> tuple[str, str]:
 
 
 def known_forms() -> str:
-    """Return the forms of all references."""
     return ", ".join(source.FORM for _, source in SOURCES.items())
 
 
 def suggest_reference(ref: str) -> str:
-    """Return a hint at the reference that the user may have meant."""
     path = Path(ref.partition("::")[0])
     if path.is_symlink():
         return f"it links to a missing file, {path.readlink()}: fetch that, or {FIXES['annex']}"

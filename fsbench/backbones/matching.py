@@ -197,7 +197,6 @@ def match_weights(
 
 
 def several_error(file: FileReference, architecture: str, parts: list[str]) -> CheckpointError:
-    """Return the error for a file in which several parts fit, with a reference to each."""
     names = [part_of(file, part).part for part in parts]
     described = [
         f"{name} ({role})" if (role := SETS.get(name.split(".")[-1])) else name for name in names
@@ -450,7 +449,6 @@ def sort_left_over(
 
 
 def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileReference) -> str:
-    """Return what to do about an incomplete match."""
     stated = named_architecture(tree)
     right = "the architecture that the weights were trained with"
     right = f"{stated}, which the file names: {replace(file, arch=stated)}" if stated else right

@@ -75,7 +75,6 @@ def find_roles(model: nn.Module, name: str = "the network", side: int = SIDE) ->
 
 
 def missing_roles_error(name: str, why: str) -> UsageError:
-    """Return the error for a network without usable roles."""
     return UsageError(
         f"{name} has no roles that methods could use: {why}",
         fix="use a convolutional network or a transformer with plain or residual blocks and a"

@@ -81,7 +81,6 @@ class FeatureReader(nn.Module):
         return torch.cat(vectors, dim=1)
 
     def outputs(self, images: Tensor) -> list[LayerOutput]:
-        """Return the outputs of the layers."""
         if self.layers == LAST_BLOCKS and hasattr(self.module, "forward_intermediates"):
             return [self.split(output) for output in self.intermediates(images)]
         if self.layers != "last":

@@ -73,7 +73,6 @@ class Ranks:
         return largest
 
     def wait(self) -> None:
-        """Wait until all ranks are here."""
         if self.size > 1:
             with watched_peers():
                 distributed.barrier()
@@ -136,7 +135,6 @@ def open_ranks(device: str) -> Iterator[tuple[Ranks, torch.device]]:
 
 
 def current_ranks() -> Ranks:
-    """Return the ranks of the open process group."""
     size = distributed.get_world_size()
     return Ranks(distributed.get_rank(), size, distributed.get_backend()) if size > 1 else ALONE
 

@@ -266,7 +266,6 @@ def read_mapping(file: Path, allowed: str, *, as_written: bool = False) -> dict[
 
 
 def _read_text(file: Path, as_written: bool) -> Any:
-    """Read TOML or YAML."""
     import tomllib
 
     import yaml

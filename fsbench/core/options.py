@@ -129,7 +129,6 @@ class OptionModel:
 
 
 def drop_none(hint: Any) -> Any:
-    """Return the type of a value that may be None."""
     kinds = tuple(kind for kind in get_args(hint) if kind is not type(None))
     return Union[kinds] if type(None) in get_args(hint) else hint  # noqa: UP007
 

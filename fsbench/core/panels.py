@@ -67,7 +67,6 @@ def draw_panels(panels: Sequence[Panel], title: str = "") -> "Figure":
 
 
 def _draw_curves(axes: "Axes", panel: Panel, heading: str) -> None:
-    """Draw curves with their ranges, published ones dashed, under a legend."""
     for i, curve in enumerate(panel.curves):
         colour, dashes = SERIES[i % len(SERIES)], DASHES[i // len(SERIES) % len(DASHES)]
         if curve.low:

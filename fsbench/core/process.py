@@ -120,7 +120,10 @@ def resolve_device(name: str) -> str:
     `auto` never chooses mps, whose kernels give other numbers. Raises UsageError for a device that
     this machine lacks.
     """
-    devices = available_devices()
+    import torch
+
+    devices = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    devices += ["mps"] if torch.backends.mps.is_available() else []
     if name == "auto":
         return "cuda:0" if "cuda:0" in devices else "cpu"
     chosen = "cuda:0" if name == "cuda" else name
@@ -130,15 +133,6 @@ def resolve_device(name: str) -> str:
             fix=f"use --device auto, or one of: {', '.join(devices)}",
         )
     return chosen
-
-
-def available_devices() -> tuple[str, ...]:
-    """Return the devices that torch can use, the CPU first."""
-    import torch
-
-    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-    mps = ["mps"] if torch.backends.mps.is_available() else []
-    return ("cpu", *gpus, *mps)
 
 
 def device_model(device: str) -> str:

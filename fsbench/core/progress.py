@@ -31,8 +31,6 @@ class Reporter(Protocol):
 
 
 class Silent:
-    """A Reporter that says nothing."""
-
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         yield lambda n: None
@@ -142,7 +140,6 @@ def console_reporter() -> Reporter:
 
 
 HOUR = 3600.0
-MEGABYTE = 1e6
 
 
 @dataclass(frozen=True)
@@ -159,12 +156,11 @@ class WorkEstimate:
     flops: float = 0.0
 
     def times(self, factor: float) -> "WorkEstimate":
-        """Return the cost of `factor` times the work."""
         return replace(self, seconds=self.seconds * factor, flops=self.flops * factor)
 
     def __str__(self) -> str:
         steps = f"{self.steps} steps, " if self.steps else ""
-        disk = f", {self.disk / MEGABYTE:.0f} MB on disk" if self.disk else ""
+        disk = f", {self.disk / 1e6:.0f} MB on disk" if self.disk else ""
         work = f"{self.what}: " if self.what else ""
         return f"{work}{steps}about {format_duration(self.seconds)}{disk}"
 

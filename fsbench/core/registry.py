@@ -233,7 +233,6 @@ def load_custom_code(reference: str) -> CustomCode:
 
 
 def module_name(digest: str) -> str:
-    """Return the name under which a file of this digest is imported."""
     return f"fsbench_custom_code_{digest[:16]}"
 
 
@@ -293,7 +292,6 @@ def only_subclass(base: type[T]) -> Callable[[ModuleType], type[T]]:
 
 
 def subclasses_in(module: ModuleType, base: type[T]) -> list[type[T]]:
-    """Return the public subclasses of `base` that the module itself defines."""
     classes = [value for value in vars(module).values() if isinstance(value, type)]
     defined = [kind for kind in classes if kind.__module__ == module.__name__]
     return [kind for kind in defined if issubclass(kind, base) and kind.__name__[0] != "_"]

@@ -145,7 +145,6 @@ class TaskId(_Identity):
 
     @classmethod
     def of(cls, dataset: str, spec: Spec) -> Self:
-        """Return the task of a spec on a data set."""
         if isinstance(spec, EpisodicSpec):
             episode = spec.episode
             return cls(dataset, episode.n_way, episode.k_shot, spec.adaptation, spec.protocol)
@@ -284,14 +283,11 @@ class Options(Frozen):
     protocol: str | None = None
 
 
-SILENT_OPTIONS = Options()
-
-
 def resolve(
     texts: Iterable[str],
     canonical: Callable[[str], str],
     groups: Mapping[str, Sequence[str]],
-    options: Options = SILENT_OPTIONS,
+    options: Options,
 ) -> tuple[TaskId, ...]:
     """Return the tasks that patterns and options name, each once, in the order of the texts.
 

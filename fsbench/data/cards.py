@@ -43,7 +43,6 @@ class Archive:
 
     @property
     def file(self) -> str:
-        """The file name."""
         return self.saved_as or self.url.rpartition("/")[2]
 
 

@@ -44,7 +44,6 @@ def all_facts(*, plugins: bool = True) -> dict[str, DatasetFacts]:
 
 
 def dataset_module(name: str) -> DatasetModule:
-    """Return the file of a target or source."""
     return (TARGETS if name in TARGETS.names() else SOURCES).load(name)
 
 

@@ -169,7 +169,6 @@ def fetch_archive(
 
 
 def has_hash(path: Path, known_hash: str) -> bool:
-    """Return whether the content of a file has this hash."""
     kind, _, digits = known_hash.partition(":")
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, kind).hexdigest() == digits.lower()

@@ -112,7 +112,6 @@ class EpisodeSampler:
 
     @classmethod
     def of(cls, spec: EpisodeSpec, dataset: TargetDataset) -> Self:
-        """Return the sampler of a data set."""
         if spec.track == "disjoint":
             dataset.require_groups()
         counts, names = dataset.class_counts, dataset.class_names
@@ -272,7 +271,6 @@ def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
 
 
 def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
-    """Return the EpisodeSpec of an episodic task."""
     pool, track = SAMPLING[task.protocol or tasks.DEFAULT_PROTOCOL]
     return EpisodeSpec(
         pool=pool,

@@ -135,7 +135,6 @@ def require_classes(paths: Iterable[str], folder: Path) -> None:
 
 
 def is_split(name: str) -> bool:
-    """Return whether a folder has a usual name of a split."""
     return SPLIT.fullmatch(read_name(name).casefold()) is not None
 
 

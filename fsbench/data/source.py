@@ -153,12 +153,6 @@ class SourceListing:
     test: Sequence[SourceImage] = ()
     notes: tuple[str, ...] = ()
 
-    @property
-    def parts(self) -> dict[str, Sequence[SourceImage]]:
-        """The images by split: train, val and, if there are any, test."""
-        parts = {"train": self.train, "val": self.val, "test": self.test}
-        return {name: part for name, part in parts.items() if name != "test" or part}
-
 
 VERSION = 1
 """Version of decoding and resizing; a new one invalidates old caches."""
@@ -173,7 +167,9 @@ def decode_source(
     key = hash_lines([str(VERSION), listing.stamp or ""])[:16]
     folder = cache / "sources" / f"{listing.facts.name}-{size}px-{key}"
     splits, hashes = {}, []
-    for name, part in listing.parts.items():
+    parts = {"train": listing.train, "val": listing.val}
+    parts |= {"test": listing.test} if listing.test else {}
+    for name, part in parts.items():
         if listing.stamp is None:
             pixels = np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
             digest = _sha(pixels)

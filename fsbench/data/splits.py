@@ -145,7 +145,6 @@ def require_path(folder: Path, name: str, facts: DatasetFacts) -> Path:
 
 
 def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
-    """Return the error for a missing file of a data set."""
     return DataError(
         f"{folder} lacks {what}", fix=f"layout: {facts.layout}; download: {facts.download}"
     )

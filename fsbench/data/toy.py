@@ -34,7 +34,6 @@ def source_pairs() -> tuple[str, ...]:
 
 
 def target_pairs() -> tuple[str, ...]:
-    """Return the other 16 pairs, which the source lacks."""
     width = len(TEXTURES)
     new = [(row, (row * 2 + step) % width) for row in range(len(SHAPES)) for step in (0, 1, 3)]
     return tuple(PAIRS[row * width + column] for row, column in new[:16])
@@ -123,7 +122,6 @@ def _colours(u: Array, style: Style) -> list[Array]:
 
 
 def toy_facts(name: str, title: str, pairs: tuple[str, ...], per_class: int) -> DatasetFacts:
-    """Return the FACTS of a generated data set."""
     return DatasetFacts(
         name=name,
         title=title,

@@ -113,8 +113,6 @@ def verify_dataset(
 
 
 def _corrupt(openers: Sequence[Callable[[], Any]], name: str, report: Reporter) -> Iterator[str]:
-    """Open all images and yield what is wrong with those that cannot be read."""
-
     def complain(opener: Callable[[], Any]) -> str:
         try:
             opener()

@@ -13,7 +13,7 @@ from fsbench.core import registry
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords, Records, columns, concatenate
 from fsbench.core.schema import BackboneFacts, DatasetRecord, Provenance, Result
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, Spec
+from fsbench.core.specs import EpisodicSpec, Spec
 from fsbench.results.entry import ENTRY_FILE, Loaded, read_entry, write_entry
 from fsbench.results.names import result_flags
 from fsbench.results.outcomes import digest_records
@@ -49,13 +49,17 @@ def build_result(
     feature_norm: float | None = None,
 ) -> Result:
     """Return the result of records. Raise UsageError if there are none."""
+    from fsbench.data.episodes import draw_manifest
+
     if not provenance.plugins:
         plugins = result_plugins(facts, dataset, spec)
         provenance = provenance.model_copy(update={"plugins": plugins})
     index, manifest = None, None
     if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
         index = records.index
-        manifest = hash_manifest(spec.episode, dataset, index)
+        counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
+        drawn = spec.episode, dataset.name, counts, dataset.groups, index.tolist()
+        manifest = draw_manifest(*drawn).hash
     return Result(
         backbone=facts,
         dataset=dataset,
@@ -79,14 +83,6 @@ def result_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> 
         *((registry.METHODS, method) for method in methods),
         *((registry.PRETRAINING_DATASETS, name) for name in facts.pretraining_data),
     )
-
-
-def hash_manifest(spec: EpisodeSpec, dataset: DatasetRecord, index: NDArray[np.int64]) -> str:
-    """Return the hash of the episodes, from spec, class counts and hash of the groups alone."""
-    from fsbench.data.episodes import draw_manifest
-
-    counts = dict(zip(dataset.class_ids, dataset.class_counts, strict=True))
-    return draw_manifest(spec, dataset.name, counts, dataset.groups, [int(i) for i in index]).hash
 
 
 def lock_results(folder: Path) -> "BaseFileLock":

@@ -49,11 +49,6 @@ def model_name(facts: BackboneFacts) -> str:
     return "-".join([safe_name(ref), *map(safe_name, (*seed, *choices))])
 
 
-def file_stem(spec: Spec) -> str:
-    """Return a file name without suffix: what a person looks for, then what makes it unique."""
-    return f"{spec.label}-{spec.digest()[:8]}"
-
-
 def result_flags(
     dataset: DatasetRecord, spec: Spec, index: NDArray[np.int64] | None, limited: bool
 ) -> tuple[Flag, ...]:

@@ -45,7 +45,6 @@ FIX = "restore the file from where it was computed, or delete its folder and eva
 
 @cache
 def column_types() -> dict[str, Any]:
-    """Return the Arrow type of each column, in order."""
     import pyarrow as pa
 
     return {

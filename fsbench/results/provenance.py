@@ -3,8 +3,7 @@
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -21,11 +20,12 @@ UNSTATED = "default"
 
 def describe_software() -> dict[str, Any]:
     """Return versions, commit and platform of this process, as fields of a Provenance."""
+    installed = [name for name in PACKAGES if list(metadata.distributions(name=name))]
     return {
         "fsbench": __version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),
-        "packages": dict(installed_versions()),
+        "packages": {name: metadata.version(name) for name in installed},
         "platform": f"{platform.system()} {platform.machine()}",
     }
 
@@ -55,13 +55,6 @@ def describe_differences(a: Provenance, b: Provenance) -> str:
     """Return the fields of the environment that differ, with both values; empty if none does."""
     parts = differing_parts(environment_of(a), environment_of(b))
     return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in parts.items())
-
-
-def installed_versions() -> Iterator[tuple[str, str]]:
-    """Yield name and version of the packages that are installed."""
-    for name in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            yield name, metadata.version(name)
 
 
 @cache

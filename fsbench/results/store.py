@@ -19,20 +19,13 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_bytes, read_record, write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
-from fsbench.core.schema import (
-    Analysis,
-    BackboneFacts,
-    DatasetRecord,
-    Provenance,
-    Question,
-    Result,
-)
+from fsbench.core.schema import Analysis, BackboneFacts, DatasetRecord, Provenance, Question, Result
 from fsbench.core.specs import Spec, digest
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import assembly, outcomes
 from fsbench.results import provenance as environments
 from fsbench.results.entry import ENTRY_FILE, Loaded, write_entry
-from fsbench.results.names import ANALYSES, file_stem, model_name, safe_name
+from fsbench.results.names import ANALYSES, model_name, safe_name
 from fsbench.results.verification import require_right
 
 DIGITS = 16
@@ -107,7 +100,8 @@ class ResultStore:
         name = safe_name(model) if model else model_name(facts)
         self.folder = root / name / facts.identity[:12]
         images = {"weights": facts.identity, "images": dataset.identity}
-        blocks = f".{dataset.name}-{file_stem(spec)}-{digest(images | self.environment)[:8]}"
+        parts = spec.label, spec.digest()[:8], digest(images | self.environment)[:8]
+        blocks = "-".join([f".{dataset.name}", *parts])
         self.journal = BlockJournal(self.folder / blocks, spec, report)
         self.key: assembly.Key = dataset.name, spec.digest()
         self._computed: frozenset[int] | None = None
@@ -169,7 +163,6 @@ class ResultStore:
         self._computed = None
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
-        """Write one finished block to the journal."""
         with assembly.lock_results(self.folder):  # else another process may remove the empty folder
             self.journal.write(block, records)
         self._computed = None
@@ -250,7 +243,6 @@ def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:
 
 
 def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:
-    """Return the path of the record of a question."""
     home = root / model_name(facts) / facts.identity[:12]
     return home / ANALYSES / f"{question.stem}.json"
 
@@ -262,10 +254,7 @@ def read_finding(root: Path, facts: BackboneFacts, question: Question) -> Analys
         return None
     analysis = read_record(path, Analysis)
     if analysis.question != question or analysis.backbone.identity != facts.identity:
-        raise ValidationFailed(
-            f"{path} answers another question than its name says",
-            fix="give --overwrite to replace it, or another folder with -o",
-        )
+        raise ValidationFailed(f"{path} answers another question than its name says", fix=OVERWRITE)
     return analysis
 
 

@@ -25,7 +25,6 @@ BESIDE: dict[Rule, str] = {"test": "best on test", "held_out": "lr held out"}
 
 
 def rule_of(spec: ProbeSpec) -> Rule:
-    """Return how the score of a probe is chosen."""
     return "held_out_epoch" if spec.epoch == "best" else spec.select
 
 
@@ -144,7 +143,6 @@ def score_outcomes(values: NDArray[np.float64]) -> ScoreRecord:
 
 
 def make_record(score: statistics.Score) -> ScoreRecord:
-    """Return a score as results state it."""
     return ScoreRecord(
         mean=score.mean, ci95=None if math.isnan(score.ci95) else score.ci95, n=score.n
     )

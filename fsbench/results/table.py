@@ -158,10 +158,10 @@ def table_notes(results: Sequence[Result]) -> list[str]:
     notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
         notes.append("transductive: sees all queries at once; not comparable with the other rows")
-    for name, n in dict.fromkeys(
-        count_tuned(result) for result in results if result.task.head == "affine"
-    ):
-        notes.append(f"{name}: affine tunes {n} scales and shifts of normalization layers")
+    tuned = (result.backbone for result in results if result.task.head == "affine")
+    for name, n in dict.fromkeys((model_name(facts), facts.n_affine) for facts in tuned):
+        count = "the" if n is None else f"{n:,}"  # an older record lacks it
+        notes.append(f"{name}: affine tunes {count} scales and shifts of normalization layers")
     return notes + collapse_notes(results)
 
 
@@ -182,7 +182,6 @@ def collapse_notes(results: Sequence[Result]) -> list[str]:
 
 
 def one_class(result: Result) -> bool:
-    """Return whether a probe predicts one class everywhere."""
     return result.by_class is not None and result.by_class.one_class
 
 
@@ -196,12 +195,6 @@ def rule_notes(results: Sequence[Result]) -> list[str]:
     notes += [f"{summary.BESIDE[rule]}: {summary.CHOICE_RULES[rule]}" for rule in beside]
     notes += [f"knn: {KNN}" for result in results if result.spec.kind == "knn"]
     return list(dict.fromkeys(notes))
-
-
-def count_tuned(result: Result) -> tuple[str, str]:
-    """Return a model and its number of affine parameters, which an older record lacks."""
-    n = result.backbone.n_affine
-    return model_name(result.backbone), "the" if n is None else f"{n:,}"
 
 
 def result_as_json(result: Result) -> dict[str, Any]:

@@ -136,7 +136,6 @@ def check_summary(loaded: Loaded) -> Iterator[Violation]:
 
 
 def describe_value(value: object) -> str:
-    """Return a part of a summary for a message."""
     if isinstance(value, ScoreRecord):
         half = "" if value.ci95 is None else f" ± {100 * value.ci95:.2f}"
         return f"{100 * value.mean:.2f}{half} % over {value.n:,}"
@@ -168,7 +167,6 @@ RULES = (check_dataset, check_contradictions, check_probe, check_flags, check_su
 
 
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
-    """Return everything wrong with these results."""
     return [
         Problem(code, loaded.where, text[:600], AGAIN)
         for loaded in cells

@@ -165,5 +165,4 @@ def load_facts(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> Bac
 
 
 def models_of(block: BackboneBlock) -> Models:
-    """Return the existing backbone of a block."""
     return Models((block.model,), block.arch, block.random_init, features=block.features)

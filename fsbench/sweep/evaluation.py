@@ -84,7 +84,6 @@ class EvaluationJob(Job):
         return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
 
     def column(self, task: TaskId) -> ColumnId:
-        """Return the board column of a task."""
         return ColumnId.of(task, self.spec(task))
 
     def find_entry(self, task: TaskId, place: Workplace) -> str | None:

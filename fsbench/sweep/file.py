@@ -5,13 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from pydantic import (
-    Field,
-    InstanceOf,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, InstanceOf, ValidationError, field_validator, model_validator
 
 from fsbench.api.options import TaskOptions
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed

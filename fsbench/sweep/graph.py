@@ -42,7 +42,6 @@ def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
 
 
 def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> Recipe:
-    """Return the recipe of the scale, or the named one, with these methods if any."""
     if base not in SCALES:
         return registry.compose_methods(registry.load_recipe(base), methods, fields)
     if methods is None:
@@ -127,7 +126,6 @@ def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) ->
 def select_backbones(
     candidates: Iterable[SweepBackbone], patterns: Iterable[str]
 ) -> list[SweepBackbone]:
-    """Return the backbones whose labels match one of the patterns."""
     return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
 
 

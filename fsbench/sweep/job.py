@@ -129,7 +129,6 @@ class JobState(Frozen):
 
     @classmethod
     def make(cls, job: Job, state: str, attempt: int, **facts: Any) -> Self:
-        """Return the state of a job from now on."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         names = {"key": job.key, "kind": job.KIND, "title": job.title}
         return cls(**names, state=state, attempt=attempt, since=now, **facts)

@@ -64,7 +64,6 @@ class Scheduler:
         return self.failed | dict.fromkeys(unreached, "a job that it needs failed")
 
     def start(self, job: Job, running: dict[Future[JobState], Job]) -> None:
-        """Start an attempt of a job."""
         self.attempts[job.key] = attempt = self.attempts[job.key] + 1
         self.states.write(JobState.make(job, "running", attempt))
         running[self.executor.submit(run_job, job, self.place, attempt)] = job

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 
@@ -15,8 +15,6 @@ from fsbench.sweep.job import JobState, Workplace
 
 
 class StateFiles:
-    """State files of all jobs of a sweep."""
-
     def __init__(self, output: Path) -> None:
         self.folder = output / "jobs"
 
@@ -36,14 +34,14 @@ class StateFiles:
         from filelock import FileLock, Timeout
 
         self.folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(FileLock(self.folder / ".lock", timeout=0))
-            except Timeout as error:
-                raise FsbenchError(
-                    f"another sweep is running in {self.folder.parent}",
-                    fix="wait for it (fsbench sweep status FILE), or give another -o",
-                ) from error
+        try:
+            held = FileLock(self.folder / ".lock").acquire(timeout=0)
+        except Timeout as error:
+            raise FsbenchError(
+                f"another sweep is running in {self.folder.parent}",
+                fix="wait for it (fsbench sweep status FILE), or give another -o",
+            ) from error
+        with held:
             yield
 
     def is_locked(self) -> bool:

@@ -40,7 +40,6 @@ def vgg16(norm: Callable[[int], nn.Module]) -> Callable[..., nn.Module]:
 def residual(
     name: str, factory: Callable[..., nn.Module], width: int, side: int, summary: str
 ) -> Architecture:
-    """Return a residual network for images of `side` px."""
     return Architecture(name, factory, _resnet.resnet_roles, width, side, summary)
 
 

@@ -77,7 +77,6 @@ def commit_of(repository: str) -> str | None:
 
 
 def unreachable_error(name: str, error: Exception) -> CheckpointError:
-    """Return the error for weights that are neither cached nor reachable."""
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return CheckpointError(
         f"cannot get the weights of {name}: {reason[:300]}",

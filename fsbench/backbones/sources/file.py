@@ -203,7 +203,6 @@ def check_padding(request: BackboneRequest, file: FileReference, stated: str, tf
 
 
 def is_known(request: BackboneRequest) -> bool:
-    """Return whether a source has the network of a request."""
     try:
         request.check()
     except UsageError:

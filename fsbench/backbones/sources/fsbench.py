@@ -34,7 +34,6 @@ def split_width(name: str) -> tuple[str, int | None]:
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network with random weights."""
     return build_network(*split_width(request.name))
 
 

@@ -116,7 +116,6 @@ def create_timm_network(name: str, **options: Any) -> Any:
 
 
 def describe_features(model: nn.Module) -> str:
-    """Describe the features of a headless network, e.g. 'timm, num_classes=0: cls token'."""
     kind = timm_pool(model) or "its own"
     wide = getattr(model, "head_hidden_size", None) not in {None, getattr(model, "num_features", 0)}
     how = POOLS.get(kind, f"{kind} pooling")

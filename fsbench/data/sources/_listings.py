@@ -42,10 +42,11 @@ def records_source(
     test: Sequence[str],
     read_part: Callable[[Sequence[Path]], Part],
 ) -> Callable[[Path, Path], SourceListing]:
-    """Return the `load` of files of records; the test images are for validation.
+    """Return the `load` of files of records.
 
-    base: the folder that an archive unpacks to; train, test: names of the files; read_part: reads
-    those of a part. Marked `subset` unless the training images have the published counts.
+    The test images are for validation: the experiments on these sources state no other part. base:
+    the folder that an archive unpacks to; train, test: names of the files; read_part: reads those
+    of a part. Marked `subset` unless the training images have the published counts.
     """
 
     def load(folder: Path, cache: Path) -> SourceListing:

@@ -1,7 +1,4 @@
-"""CIFAR-10: ten classes of small photographs.
-
-The official test images are for validation: the experiments on it state no other part.
-"""
+"""CIFAR-10: ten classes of small photographs."""
 
 from functools import partial
 

@@ -1,7 +1,4 @@
-"""CIFAR-100: a hundred classes of small photographs.
-
-The official test images are for validation: the experiments on it state no other part.
-"""
+"""CIFAR-100: a hundred classes of small photographs."""
 
 from functools import partial
 

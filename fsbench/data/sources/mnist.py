@@ -1,7 +1,4 @@
-"""MNIST: handwritten digits, the smallest source of the soft-weight-rescaling experiments.
-
-The official test images are for validation: the experiments on it state no other part.
-"""
+"""MNIST: handwritten digits, the smallest source of the soft-weight-rescaling experiments."""
 
 import gzip
 import shutil
