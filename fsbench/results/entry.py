@@ -206,15 +206,15 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     Raises ValidationFailed for a result that is named like another column.
     """
     digests = [spec.digest() for spec in file.specs]
+    provenances = [Provenance.model_construct(**vars(e)) for e in file.environments]
     results, names = [], dict[tuple[int, int], tuple[TaskId, ColumnId]]()
     for line in file.results:
-        made = vars(file.environments[line.environment])
-        made = {**made, "started": line.started, "seconds": line.seconds}
+        times = {"started": line.started, "seconds": line.seconds}
         result = Result.model_construct(
             backbone=file.models[line.model],
             dataset=file.datasets[line.dataset],
             spec=file.specs[line.spec],
-            provenance=Provenance.model_construct(**made),
+            provenance=provenances[line.environment].model_copy(update=times),
             **{name: getattr(line, name) for name in SCORED},
         )
         if (line.dataset, line.spec) not in names:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
-from fsbench.results.entry import Entry, EntryFile, Loaded, decode_outcomes, read_content
+from fsbench.results.entry import Entry, Loaded, decode_outcomes, read_content
 from fsbench.results.outcomes import MAX_FILE, OutcomeTable
 from fsbench.results.summary import choose_rate, scored_outcomes
 
@@ -125,14 +125,14 @@ class VerifiedResult(Loaded):
     outcomes: Outcomes
     held_out: Outcomes | None
 
-    def __init__(self, loaded: Loaded, place: int, file: EntryFile) -> None:
+    def __init__(self, loaded: Loaded, place: int, source: Path, digest: str) -> None:
         held_out = extract_outcomes(loaded, True) if has_second_rule(loaded.result) else None
         vars(self).update(
             folder=loaded.folder,
             result=loaded.result,
             place=place,
-            source=loaded.folder / file.outcomes_file,
-            digest=file.outcomes,
+            source=source,
+            digest=digest,
             outcomes=extract_outcomes(loaded),
             held_out=held_out,
         )
@@ -153,9 +153,10 @@ class VerifiedResult(Loaded):
 
 
 def compact(entry: Entry) -> Entry:
-    """Return a checked entry without its records: a board has tens of thousands of results."""
-    cells = (VerifiedResult(cell, i, entry.file) for i, cell in enumerate(entry.cells))
-    return replace(entry, cells=tuple(cells))
+    """Return a checked entry without records and lines: a board has tens of thousands of results."""
+    source, digest = entry.folder / entry.file.outcomes_file, entry.file.outcomes
+    cells = (VerifiedResult(cell, i, source, digest) for i, cell in enumerate(entry.cells))
+    return replace(entry, file=entry.file.model_copy(update={"results": ()}), cells=tuple(cells))
 
 
 def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
