@@ -78,13 +78,11 @@ def entries(folder: Path, kinds: list[str] | None) -> list[CachedFile]:
     for kind in kinds or []:
         if kind not in KINDS:
             raise UnknownName("kind of cache", kind, KINDS)
-    cached = [
-        CachedFile(kind, path, describe(kind, path), size_of(path))
-        for kind in kinds or KINDS
-        if (folder / kind).is_dir()
-        for path in sorted((folder / kind).iterdir())
-        if path.suffix != ".lock"
-    ]
+    cached = []
+    for kind in kinds or KINDS:
+        for path in (p for p in folder.glob(f"{kind}/*") if p.suffix != ".lock"):
+            size = sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())
+            cached.append(CachedFile(kind, path, describe(kind, path), size))
     return sorted(cached, key=lambda e: (e.kind, e.what, e.path.name))
 
 
@@ -95,10 +93,6 @@ def describe(kind: str, path: Path) -> str:
         return f"{meta['model']} on {meta['dataset']}, {meta['image']['input_size']} px"
     except (OSError, ValueError, LookupError, TypeError):
         return "unfinished" if path.name.endswith(".partial") else KINDS[kind]
-
-
-def size_of(path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
 
 
 def delete(path: Path) -> bool:

@@ -43,6 +43,8 @@ ENTRY_FILE = "entry.json"
 MAX_ENTRY = 16 * 2**20
 """Bytes of entry.json; 90 results of five networks take 80 kB."""
 SCORED = tuple(ScoredFields.model_fields)
+RESULT_FIELDS, PROVENANCE_FIELDS = set(Result.model_fields), set(Provenance.model_fields)
+"""One set for all results, of which a board has tens of thousands."""
 
 
 class ResultLine(ScoredFields):
@@ -206,15 +208,16 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     Raises ValidationFailed for a result that is named like another column.
     """
     digests = [spec.digest() for spec in file.specs]
-    provenances = [Provenance.model_construct(**vars(e)) for e in file.environments]
     results, names = [], dict[tuple[int, int], tuple[TaskId, ColumnId]]()
     for line in file.results:
-        times = {"started": line.started, "seconds": line.seconds}
+        made = vars(file.environments[line.environment])
+        made = {**made, "started": line.started, "seconds": line.seconds}
         result = Result.model_construct(
+            RESULT_FIELDS,
             backbone=file.models[line.model],
             dataset=file.datasets[line.dataset],
             spec=file.specs[line.spec],
-            provenance=provenances[line.environment].model_copy(update=times),
+            provenance=Provenance.model_construct(PROVENANCE_FIELDS, **made),
             **{name: getattr(line, name) for name in SCORED},
         )
         if (line.dataset, line.spec) not in names:

@@ -153,7 +153,7 @@ class VerifiedResult(Loaded):
 
 
 def compact(entry: Entry) -> Entry:
-    """Return a checked entry without records and lines: a board has tens of thousands of results."""
+    """Return a checked entry without records and lines, as a board has thousands of entries."""
     source, digest = entry.folder / entry.file.outcomes_file, entry.file.outcomes
     cells = (VerifiedResult(cell, i, source, digest) for i, cell in enumerate(entry.cells))
     return replace(entry, file=entry.file.model_copy(update={"results": ()}), cells=tuple(cells))

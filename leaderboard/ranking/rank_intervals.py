@@ -57,8 +57,9 @@ def bootstrap_ranks(
         groups.setdefault(contenders[names[0]][column].draws, []).append(column)
     draws = [join_columns(names, contenders, group) for group in groups.values()]
     sampled = resample_ranks(draws, len(ranking.columns), resamples)
+    sampled.sort(axis=1)
     tail = (1 - LEVEL) / 2
-    low, high = np.quantile(sampled, [tail, 1 - tail], axis=1, method="inverted_cdf").astype(int)
+    low, high = (sampled[:, math.ceil(level * resamples) - 1] for level in (tail, 1 - tail))
     observed = rank_means(np.array([s.overall for s in ranked], np.float64))
     rows = [names.index(standing.name) for standing in ranked]
     return tuple(
@@ -96,7 +97,7 @@ def join_columns(
 
 def resample_ranks(
     draws: Sequence[SummedCounts], n_columns: int, resamples: int
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """Return the ranks (entries, resamples) of the overall mean.
 
     The draws are those of scipy.stats.bootstrap, whose import would take half a second.
@@ -109,17 +110,11 @@ def resample_ranks(
         blocks = min(batch, resamples - start)
         means = np.zeros((blocks, entries))
         for n, draw in zip(sizes, draws, strict=True):
-            drawn = count_drawn(rng.integers(0, n, (blocks, n))).astype(draw.counts.dtype)
-            means += drawn @ draw.counts.T / (n_columns * n * draw.out_of)
-        ranks.append(rank_means(means).T)
+            rows = rng.integers(0, n, (blocks, n)) + n * np.arange(blocks)[:, None]
+            drawn = np.bincount(rows.ravel(), minlength=blocks * n).reshape(blocks, n)
+            means += drawn.astype(draw.counts.dtype) @ draw.counts.T / (n_columns * n * draw.out_of)
+        ranks.append(rank_means(means).T.astype(np.int32))
     return np.concatenate(ranks, axis=1)
-
-
-def count_drawn(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how often each of n rows was drawn, (blocks, n)."""
-    blocks, n = rows.shape
-    apart = rows + n * np.arange(blocks)[:, None]
-    return np.bincount(apart.ravel(), minlength=blocks * n).reshape(rows.shape)
 
 
 def rank_means(means: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -252,8 +252,6 @@ def build_table_data(
     names, columns = table.names, table.ranking.columns
     compared = names[: count_paired_entries(len(names), len(columns))]
     ranks = {rank.name: [rank.low, rank.high] for rank in summarize_board(table).rank_intervals}
-    frames = [make_frame(table)]
-    files = {suffix: FORMATS.load(name)(frames) for name, suffix in DOWNLOADS.items()}
     return {
         "title": table.label or table.name,
         "finding": describe_finding(table, methods),
@@ -270,8 +268,14 @@ def build_table_data(
         "histograms": pack_bytes(pack_histograms(table.contenders, names, columns)),
         "published": [entry.model_dump(mode="json") for entry in table.published],
         "panels": pack_json([*draw_shots(table), *draw_average_ranks(table)]),
-        "downloads": pack_json(files),
+        "downloads": pack_downloads(table),
     }
+
+
+def pack_downloads(table: BoardTable) -> str:
+    """Return the table as files, by their ending."""
+    frames = [make_frame(table)]
+    return pack_json({end: FORMATS.load(name)(frames) for name, end in DOWNLOADS.items()})
 
 
 def describe_columns(table: BoardTable) -> list[JsonObject]:
