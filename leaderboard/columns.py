@@ -6,7 +6,7 @@ first entry of a track has them. All others are in tables of their own that rank
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from fsbench.core.schema import Result
@@ -97,19 +97,13 @@ def group_columns(columns: Sequence[Column]) -> list[TrackColumns]:
     """Return one table per track; probes stand apart."""
     probes = [c for c in columns if c.name.task.probe]
     episodes = [column for column in columns if column not in probes]
-    tables = [
-        TrackColumns(track, tuple(c for c in part if c.name in names))
-        for part in (episodes, probes)
-        for track, names in by_track(column.name for column in part).items()
-    ]
-    if not (episodes and probes):
-        return tables
-    return [
-        replace(table, track=table.track.model_copy(update={"adaptation": PROBES}))
-        if table.track and table.columns[0] in probes
-        else table
-        for table in tables
-    ]
+    beside_episodes = {"adaptation": PROBES} if episodes else {}
+    tables = []
+    for part, update in ((episodes, {}), (probes, beside_episodes)):
+        for track, names in by_track(column.name for column in part).items():
+            of_track = tuple(column for column in part if column.name in names)
+            tables.append(TrackColumns(track.model_copy(update=update), of_track))
+    return tables
 
 
 def split_by_head(file: BoardFile, table: TrackColumns) -> list[TrackColumns]:

@@ -14,7 +14,7 @@ from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
 from fsbench.core.specs import ProbeSpec
-from fsbench.core.statistics import Score, score_rows
+from fsbench.core.statistics import score_rows
 from fsbench.core.tasks import ColumnId, Track
 from fsbench.results.entry import Loaded
 from fsbench.results.table import warn_of_scale
@@ -121,14 +121,6 @@ class BoardTable:
         return pooled and math.sqrt(pooled.variance)
 
     @cached_property
-    def averages(self) -> dict[str, Mapping[str, Score]]:
-        """Row or seed -> data set -> mean over its columns, for those that have them all."""
-        seeds = [seed.name for of_row in self.seeds.values() for seed in of_row.values()]
-        datasets = group_by_dataset(self.ranking.columns)
-        of_seeds = average_groups({name: self.contenders[name] for name in seeds}, datasets)
-        return {**of_seeds, **{row.name: row.averages for row in self.ranking.entries}}
-
-    @cached_property
     def best_on_test(self) -> dict[str, dict[str, float]]:
         """Row or network -> column -> second accuracy of a probe ranked by the held-out rule."""
         seconds = {
@@ -147,10 +139,6 @@ class BoardTable:
                 if all(column in other for other in others)
             }
         return seconds
-
-    def find_row(self, name: str) -> str:
-        """Return the row that contains the network of this name; the name itself if none does."""
-        return next((row for row, names in self.members.items() if name in names), name)
 
 
 def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...]:
@@ -250,7 +238,7 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
 
     view: the table of single networks; excluded: row -> reason.
     """
-    contenders = dict[str, dict[str, Outcomes]]()
+    contenders, datasets = dict[str, dict[str, Outcomes]](), group_by_dataset(columns)
     cell_flags, seeds = dict(view.cell_flags), dict[str, dict[int, RankedEntry]]()
     sources = {name: facts.source_accuracy for name, facts in view.backbones.items()}
     for row, names in view.members.items():
@@ -267,15 +255,13 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
             numbers = [seed_of(view.backbones[name]) for name in names]
             numbers = numbers if len(set(numbers)) == len(names) else list(range(len(names)))
             seeds[row] = {
-                number: score_seed(name, outcomes, shared)
+                number: score_seed(name, outcomes, shared, datasets)
                 for number, name, outcomes in zip(numbers, names, of_seeds, strict=True)
             }
     rows = view.members.items()
     return replace(
         view,
-        ranking=rank_entries(
-            contenders, columns, excluded=excluded, averaged=group_by_dataset(columns)
-        ),
+        ranking=rank_entries(contenders, columns, excluded=excluded, averaged=datasets),
         flags={**view.flags, **{row: unite(view.flags[n] for n in names) for row, names in rows}},
         sources=sources,
         cell_flags=cell_flags,
@@ -292,11 +278,17 @@ def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
     return datasets
 
 
-def score_seed(name: str, outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> RankedEntry:
-    """Return one seed of a row with its scores over episodes."""
+def score_seed(
+    name: str,
+    outcomes: Mapping[str, Outcomes],
+    columns: Sequence[str],
+    datasets: Mapping[str, Sequence[str]],
+) -> RankedEntry:
+    """Return one seed of a row with its scores over episodes. datasets: name -> columns."""
     scores = dict(zip(columns, score_rows([outcomes[c].values for c in columns]), strict=True))
     overall = float(np.mean([s.mean for s in scores.values()])) if scores else None
-    return RankedEntry(name, scores, overall=overall)
+    averages = average_groups({name: outcomes}, datasets)[name]
+    return RankedEntry(name, scores, overall=overall, averages=averages)
 
 
 def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:

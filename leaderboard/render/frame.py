@@ -216,7 +216,7 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
 
     control: a row, or a seed of it; seeds: whether the seeds of a row are shown below it.
     """
-    control = control and table.find_row(control)
+    control = next((row for row, names in table.members.items() if control in names), control)
     columns = table.ranking.columns
     marks = {column: mark_column(table, column, control) for column in columns}
     if len(columns) > 1:

@@ -123,7 +123,7 @@ def format_group(table: BoardTable, entry: RankedEntry, columns: Sequence[str]) 
     """Return the mean of columns, e.g. 57.75 ± 0.88; in brackets a probe's best one on test."""
     if len(columns) > 1:
         dataset = ColumnId.parse(columns[0]).task.dataset
-        return format_mean_interval(table.averages[entry.name].get(dataset))
+        return format_mean_interval(entry.averages.get(dataset))
     text = format_mean_interval(entry.scores.get(columns[0]))
     second = table.best_on_test.get(entry.name, {}).get(columns[0])
     return text if second is None else f"{text} [{to_percent(second)}]"

@@ -127,12 +127,7 @@ def describe_edition(file: BoardFile, entries: Sequence[BoardEntry]) -> str:
 
 def describe_trust(tables: Sequence[BoardTable]) -> Iterator[str]:
     """Yield how many numbers have a signed badge, and how many rows are of one seed."""
-    flags = [
-        table.cell_flags.get(name, {}).get(column, ())
-        for table in tables
-        for name in table.results
-        for column in table.results[name]
-    ]
+    flags = [f for table in tables for n in table.results for f in table.cell_flags[n].values()]
     alone = sum(SELF_REPORTED in of_cell for of_cell in flags)
     if alone:
         some = f"{alone:,} of {len(flags):,} numbers have no"

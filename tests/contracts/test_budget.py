@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 26_154,
     "pretrain": 6_989,
     "protocols": 3_896,
-    "leaderboard": 8_909,
+    "leaderboard": 8_890,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
