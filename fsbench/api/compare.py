@@ -323,7 +323,6 @@ def compare_tracks(
 
 
 def compare_track(a: str, b: str, track: str, tasks: "Sequence[PairedTask]") -> Comparison:
-    """Return the comparison on the tasks of one track."""
     pairs = [task for task in tasks if not task.is_dense]
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
@@ -445,7 +444,7 @@ class PairedTask:
 
 
 def pair_tasks(
-    a: Comparable, b: Comparable, texts: Sequence[str], board: Folder, few_shot: bool = False
+    a: Comparable, b: Comparable, texts: Sequence[str], board: Folder, few_shot: bool
 ) -> dict[Track, list[PairedTask]]:
     """Return the tasks with results of both entries by track, in the order of a table.
 

@@ -194,7 +194,7 @@ def start_evaluations(
     features = feature_store(machine, context.device, report)
     for i in range(len(models.refs)):
         backbone = first if i == 0 else load(i, context.device, report)
-        name = models.names[i] if models.names else None
+        name = models.name
         evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
         evaluation.introduce()
         yield evaluation
@@ -218,7 +218,6 @@ class TargetSets:
         self._records: dict[tuple[str, Pool], DatasetRecord] = {}
 
     def of(self, task: TaskId) -> TargetDataset:
-        """Return the data set of a task."""
         return self.datasets[task.dataset, pool_of(task)]
 
     def test_counts(self, task: TaskId) -> tuple[int, ...]:
@@ -370,7 +369,7 @@ class Evaluation:
 
     def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
-        extraction = estimate_extraction(self.extractions(), self.features, self.backbone)
+        extraction = estimate_extraction(self.extractions(), self.features)
         tuning = estimate_tuning(self.blocks_left(), self.backbone, self.context.device)
         require_consent(self.backbone.facts.ref, extraction + tuning, yes, self.report.log, SMALLER)
 
@@ -437,7 +436,6 @@ def inputs_of(
 
 
 def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:
-    """Return the cached features of a machine."""
     cache, batch_size = machine.cache_folder, machine.batch_size
     return FeatureStore(cache, batch_size, machine.workers, device, report)
 
@@ -496,7 +494,7 @@ def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float
 
 
 def estimate_extraction(
-    missing: Sequence[Extraction], features: FeatureStore, backbone: Backbone
+    missing: Sequence[Extraction], features: FeatureStore
 ) -> list[WorkEstimate]:
     """Return the cost of extracting features; nothing for a few images.
 
@@ -505,6 +503,7 @@ def estimate_extraction(
     n_images, seconds = sum(part.n for part in missing), dict[int, float]()
     if n_images < WORTH_TIMING:
         return []
+    backbone = missing[0].request.backbone
     for part in missing:
         size = part.request.image.input_size
         if seconds.get(size):

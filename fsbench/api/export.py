@@ -246,8 +246,8 @@ def make_model_index(numbers: ModelNumbers) -> list[Any]:
 
 def render_section(numbers: ModelNumbers) -> str:
     """Return the section of a model card as Markdown."""
-    lines = ["## Evaluation by fsbench", "", "| data set | setting | accuracy (%) |"]
-    lines += ["| --- | --- | --- |"]
+    lines = ["## Evaluation by fsbench", ""]
+    lines += ["| data set | setting | accuracy (%) |", "| --- | --- | --- |"]
     for result in numbers.results:
         name = DATASET_TITLES.get(result.dataset.name, result.dataset.name)
         cells = map(escape_markdown, (name, describe_setting(result), describe_score(result)))

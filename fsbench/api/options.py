@@ -146,9 +146,7 @@ class TaskOptions(OptionModel):
         separates=None,
     )
     bn_mode: Literal["eval", "train"] = option(
-        "eval",
-        "Head",
-        "BatchNorm while `affine` is tuned: statistics of the source or the batch.",
+        "eval", "Head", "BatchNorm while `affine` is tuned: statistics of the source or the batch."
     )
     input_size: Literal["auto", "native"] | Annotated[int, Interval(ge=8, le=1024)] = option(
         "auto",

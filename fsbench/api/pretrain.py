@@ -30,10 +30,7 @@ from pretrain.recipes.recipe import Recipe
 from pretrain.training import loop, run_folder
 from pretrain.training.cost import estimate_training
 
-RECIPE_KEYS: tuple[tuple[str | int, ...], ...] = (
-    *(("recipe_fields",), ("recipe",)),
-    ("models", 0, "training", "recipe"),
-)
+RECIPE_KEYS = (("recipe_fields",), ("recipe",), ("models", 0, "training", "recipe"))
 """Keys under which run.json, recipe.json and entry.json hold the recipe."""
 
 

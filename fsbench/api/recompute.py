@@ -92,9 +92,7 @@ def require_harmless(name: str, cell: Loaded) -> None:
             f"'{name}' is computed by a module in the memory of its author: {facts.ref[:100]!r}",
             fix="ask its author for the weights; no command can load it",
         )
-    code = facts.ref if facts.runs_code else None
-    if code is None and facts.training is not None:
-        code = find_code(facts.training.recipe)
+    code = facts.ref if facts.runs_code else find_code(facts.training and facts.training.recipe)
     if code is not None:
         raise ValidationFailed(
             f"'{name}' is computed by code of its author: {code[:100]!r}",

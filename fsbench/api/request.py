@@ -48,15 +48,15 @@ AUTO = "auto"
 class Models:
     """The backbones to evaluate: references and how to read them.
 
-    names: replace the names that follow from the references, one each; in_memory: backbones made
-    by `Backbone.from_module`, by their reference; features: how those of the others are taken.
-    Raises the error of a reference that cannot be loaded, before anything else is read.
+    name: of one model, by default what follows from its reference; in_memory: backbones made by
+    `Backbone.from_module`, by their reference; features: how those of the others are taken. Raises
+    the error of a reference that cannot be loaded, before anything else is read.
     """
 
     refs: tuple[str, ...]
     arch: str | None = None
     random_init: int | None = None
-    names: tuple[str, ...] = ()
+    name: str | None = None
     in_memory: Mapping[str, Backbone] = field(default_factory=dict)
     features: FeatureSpec = NATIVE_FEATURES
 
@@ -86,8 +86,7 @@ class Models:
                 f"{' '.join(features.words)} for {next(iter(in_memory))}, a backbone in memory",
                 fix="pass pool, layers, mean, std and features to Backbone.from_module",
             )
-        names = (name,) if name else ()
-        return cls(refs, options.arch, options.random_init, names, in_memory, features)
+        return cls(refs, options.arch, options.random_init, name, in_memory, features)
 
     def __post_init__(self) -> None:
         for ref in self.refs:

@@ -149,7 +149,6 @@ COLUMNS = {
 
 
 def frame_row(model: str, result: Result) -> dict[str, Any]:
-    """Return one result as a row of `Results.to_frame`."""
     spec, episodic = result.spec, isinstance(result.spec, EpisodicSpec)
     scores = result.by_class
     return {

@@ -22,7 +22,6 @@ from fsbench.api.evaluate import (
     SMALLER,
     Extraction,
     TargetSets,
-    block_timer,
     estimate_extraction,
     estimate_tuning,
     feature_store,
@@ -285,14 +284,12 @@ def group_samples(
         groups.setdefault(key, []).append(sample)
     listed = []
     for (dataset, image, is_on_features), group in groups.items():
-        request = FeatureRequest(
-            backbone, dataset, image, targets.record(group[0].task).fingerprint
-        )
+        fingerprint = targets.record(group[0].task).fingerprint
+        request = FeatureRequest(backbone, dataset, image, fingerprint)
         images = np.arange(0)
         if is_on_features and not features.holds(request):
-            images = np.unique(
-                np.concatenate([find_needed_images(sample, dataset) for sample in group])
-            )
+            needed = [find_needed_images(sample, dataset) for sample in group]
+            images = np.unique(np.concatenate(needed))
         listed.append(SampleGroup(group, request, images))
     return listed
 
@@ -310,15 +307,14 @@ def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:
 
 
 def estimate(groups: Sequence[SampleGroup], features: FeatureStore) -> list[WorkEstimate]:
-    """Return the cost of recomputing the samples."""
     backbone = groups[0].request.backbone
     missing = [Extraction(len(g.images), g.needed) for g in groups if len(g.images)]
     blocks = Counter[EpisodicSpec]()
     for group in groups:
-        for sample in (s for s in group.samples if block_timer(s.spec)):
+        for sample in group.samples:
             blocks[sample.spec] += len(group.blocks(sample))
     tuning = estimate_tuning(blocks, backbone, features.device)
-    return tuning + estimate_extraction(missing, features, backbone)
+    return tuning + estimate_extraction(missing, features)
 
 
 def make_badge(

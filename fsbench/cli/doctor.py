@@ -72,7 +72,6 @@ def processor_name() -> str:
 
 
 def variable_rows() -> list[tuple[str, str, str]]:
-    """Return the environment variables that set folders."""
     names = {"FSBENCH_DATA": "--data", "FSBENCH_CACHE": "--cache"}
     values = {name: os.environ.get(name) for name in names}
     return [(n, "set" if v else "unset", v or f"as {names[n]}") for n, v in values.items()]

@@ -130,9 +130,8 @@ def add_output_options(app: typer.Typer, group: str = "") -> None:
 
     for command in app.registered_commands:
         if command.callback:
-            command.callback = with_output_options(
-                f"{group} {command.name}".strip(), command.callback
-            )
+            path = f"{group} {command.name}".strip()
+            command.callback = with_output_options(path, command.callback)
     for inner in app.registered_groups:
         if inner.typer_instance:
             add_output_options(inner.typer_instance, str(inner.name))

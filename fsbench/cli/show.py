@@ -67,7 +67,6 @@ def diff(a: First, b: Second, as_json: options.Json = False) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text for a table."""
     if isinstance(value, dict):
         return ", ".join(f"{key}={part}" for key, part in value.items())
     if isinstance(value, list | tuple):

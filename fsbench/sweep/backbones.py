@@ -89,7 +89,7 @@ class TrainingJob(Job):
         since results record it."""
         folder, here = self.folder(place), Path.cwd()
         folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
-        return Models((f"run:{folder}",), names=(self.label,))
+        return Models((f"run:{folder}",), name=self.label)
 
     def facts(self, place: Workplace) -> BackboneFacts | None:
         """Return the facts of the backbone; None before it is trained."""
@@ -143,7 +143,7 @@ class GivenBackbone(Frozen):
         return {"scale": "given", "method": self.label, "seed": str(self.block.random_init or 0)}
 
     def models(self, place: Workplace) -> Models:
-        return replace(models_of(self.block), names=(self.label,))
+        return replace(models_of(self.block), name=self.label)
 
     def facts(self, place: Workplace) -> BackboneFacts | None:
         return self.loaded
