@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from fsbench import backbones, data
 from fsbench.api.options import ModelOptions, TaskOptions
 from fsbench.backbones.base import Backbone, feature_spec
-from fsbench.backbones.loading import check_reference
+from fsbench.backbones.loading import make_request
 from fsbench.backbones.preprocessing import NEEDED
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
@@ -91,7 +91,7 @@ class Models:
     def __post_init__(self) -> None:
         for ref in self.refs:
             if ref not in self.in_memory:
-                check_reference(ref, self.arch, self.random_init)
+                make_request(ref, self.arch, self.random_init).check()
 
     def load(
         self,

@@ -66,13 +66,8 @@ def suggest_reference(ref: str) -> str:
     return f"did you mean '{near[0]}'?" if near else otherwise
 
 
-def check_reference(ref: str, arch: str | None = None, random_init: int | None = None) -> None:
-    """Raise the error of a reference that cannot be loaded, without reading its weights."""
-    make_request(ref, arch, random_init).check()
-
-
 def make_request(
-    ref: str, arch: str | None, random_init: int | None, report: Reporter = SILENT
+    ref: str, arch: str | None = None, random_init: int | None = None, report: Reporter = SILENT
 ) -> BackboneRequest:
     """Return the request to the source of a reference. Raise UsageError."""
     source, name = parse_reference(ref)

@@ -117,7 +117,6 @@ def join_modules(names: list[str]) -> str:
 
 
 def join_names(names: list[str]) -> str:
-    """Return the first names and the number of further ones."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(name[:LONGEST] for name in names[:SHOWN]) + more
 

@@ -125,11 +125,8 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
         """Require that the quantity of every run of these arms is at least `least`."""
         return require(what, "at least", least, min(self.collect(quantity, arms)), unit)
 
-    def require_at_most(
-        self, what: str, quantity: str, arms: Any, most: float, unit: str = " %"
-    ) -> ClaimCondition:
-        """Require that the quantity of every run of these arms is at most `most`."""
-        return require(what, "at most", most, max(self.collect(quantity, arms)), unit)
+    def require_at_most(self, what: str, quantity: str, arms: Any, most: float) -> ClaimCondition:
+        return require(what, "at most", most, max(self.collect(quantity, arms)))
 
     def require_equal(
         self, what: str, quantity: str, a: Any, b: Any, most: float
@@ -354,7 +351,6 @@ def choose_verdict(reproduced: bool, directed: bool = False) -> ClaimVerdict:
 
 
 def compute_paired_difference(a: Sequence[float], b: Sequence[float]) -> PairedDifference:
-    """Compare a with b, seed by seed."""
     differences = [x - y for x, y in zip(a, b, strict=True)]
     return PairedDifference(mean(differences), stdev(differences) / len(differences) ** 0.5)
 

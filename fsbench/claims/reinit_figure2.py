@@ -61,7 +61,6 @@ def count_predictions(networks: Sequence[str]) -> Counter[str]:
 
 
 def describe_counts(counts: Counter[str]) -> str:
-    """Describe the counts, most frequent first."""
     return ", ".join(f"{method} {n}/{counts.total()}" for method, n in counts.most_common())
 
 

@@ -140,7 +140,6 @@ def current_ranks() -> Ranks:
 
 
 def is_one_of_several() -> bool:
-    """Return whether torchrun started this process as one of several."""
     return "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fsbench.core.errors import UsageError
-from fsbench.core.io import replacing
+from fsbench.core.io import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,9 +87,7 @@ def write_figure(figure: "Figure", path: Path) -> None:
     """Write an SVG, PNG or PDF file. Raise UsageError for any other suffix."""
     if (suffix := path.suffix.lower()[1:]) not in METADATA:
         raise UsageError(f"{path.name}: no figure format", fix=f"use .{', .'.join(METADATA)}")
-    content = render_figure(figure, suffix)
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    write_atomic(path, render_figure(figure, suffix))
 
 
 @style()

@@ -17,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 
 from fsbench.core.errors import DataError
-from fsbench.core.io import replacing
+from fsbench.core.io import write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.files import require_content, stamp_file
@@ -143,8 +143,7 @@ def _save(store: Path, cached: ContentCache, report: Reporter) -> None:
     """Write the content hashes; only report a cache that is read-only."""
     text = json.dumps(cached)
     try:
-        with replacing(store) as temporary:
-            temporary.write_text(f"{hash_lines([text])}\n{text}")
+        write_atomic(store, f"{hash_lines([text])}\n{text}".encode())
     except OSError as error:
         if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
             raise

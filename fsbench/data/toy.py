@@ -26,17 +26,10 @@ SIDE = 32
 SHAPES = ("disc", "bar", "triangle", "square", "star", "flower")
 TEXTURES = ("plain", "stripes", "rings", "checks", "spokes", "dots")
 PAIRS = tuple(f"{shape}-{texture}" for shape in SHAPES for texture in TEXTURES)
-
-
-def source_pairs() -> tuple[str, ...]:
-    """Return the 20 of 36 pairs of the source, which cover every shape and texture."""
-    return tuple(p for n, p in enumerate(PAIRS) if p not in target_pairs())
-
-
-def target_pairs() -> tuple[str, ...]:
-    width = len(TEXTURES)
-    new = [(row, (row * 2 + step) % width) for row in range(len(SHAPES)) for step in (0, 1, 3)]
-    return tuple(PAIRS[row * width + column] for row, column in new[:16])
+NEW = [6 * row + (row * 2 + step) % 6 for row in range(6) for step in (0, 1, 3)]
+TARGET_PAIRS = tuple(PAIRS[place] for place in NEW[:16])
+SOURCE_PAIRS = tuple(pair for pair in PAIRS if pair not in TARGET_PAIRS)
+"""The 20 pairs of the source, which cover every shape and texture; targets have the others."""
 
 
 @dataclass(frozen=True)

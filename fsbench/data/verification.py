@@ -184,7 +184,6 @@ def audit_groups(
 def measure_leak(
     dataset: TargetDataset, groups: Groups, spec: EpisodeSpec, n_episodes: int
 ) -> Leak:
-    """Count the leaks in the first episodes of a spec."""
     try:
         sampler = EpisodeSampler.of(spec, dataset)
     except DataError as error:

@@ -167,12 +167,11 @@ def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64
     return np.asarray(a.index[wrong], np.int64)
 
 
-def require_all(numbers: NDArray[np.int64], expected: NDArray[np.int64], where: str) -> None:
-    """Raise ValidationFailed naming the expected episodes that are missing."""
-    missing = np.setdiff1d(expected, numbers)
-    if missing.size:
+def refuse_missing(episodes: str, where: str) -> None:
+    """Raise ValidationFailed for episodes that are missing, if there are any."""
+    if episodes:
         raise ValidationFailed(
-            f"episodes {describe_spans(missing)} of {where} are missing",
+            f"episodes {episodes} of {where} are missing",
             fix="evaluate the missing shard, then merge all parts",
         )
 
@@ -258,11 +257,7 @@ def join_records(group: list[Loaded]) -> Records:
     parts = [(c.where, c.records) for c in group if isinstance(c.records, EpisodeRecords)]
     if parts:
         records = union_episodes(parts)
-        if missing := describe_gaps(records.index):
-            raise ValidationFailed(
-                f"episodes {missing} of {group[0].where} are missing in all parts",
-                fix="evaluate the missing shard, then merge all parts",
-            )
+        refuse_missing(describe_gaps(records.index), group[0].where)
         return records
     for other in group[1:]:
         if digest_records(other.records) != digest_records(group[0].records):

@@ -103,7 +103,6 @@ def require_size(what: str, size: int, most: int) -> None:
 
 
 def make_table(result: int, records: Records) -> "pa.Table":
-    """Return the rows of one result."""
     import pyarrow as pa
 
     arrays = columns(records)

@@ -33,8 +33,6 @@ OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 
 
 class BlockJournal:
-    """Blocks of one result in a hidden folder."""
-
     def __init__(self, folder: Path, spec: Spec, report: Reporter = SILENT) -> None:
         self.folder, self.spec, self.report = folder, spec, report
 
@@ -188,7 +186,8 @@ class ResultStore:
                 if isinstance(earlier.records, EpisodeRecords):
                     parts.insert(0, (self.where, earlier.records))
             records = assembly.union_episodes(parts)
-            assembly.require_all(records.index, np.asarray(episodes), self.where)
+            missing = np.setdiff1d(np.asarray(episodes, np.int64), records.index)
+            assembly.refuse_missing(assembly.describe_spans(missing), self.where)
             result = self._write(records, limited, provenance, feature_norm)
             self.journal.remove(blocks)
         return result

@@ -143,7 +143,6 @@ def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[st
 
 
 def table_notes(results: Sequence[Result]) -> list[str]:
-    """Return the notes that a reader of these results needs."""
     notes = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(result.dense is not None for result in results):
         notes.append(

@@ -40,7 +40,6 @@ class Problem:
     def contrast(
         cls, code: str, where: object, actual: object, expected: object, fix: str = AGAIN
     ) -> "Problem":
-        """Return the problem that something is not what is expected."""
         return cls(code, str(where), f"{str(actual)[:300]}, expected {str(expected)[:300]}", fix)
 
     def __str__(self) -> str:

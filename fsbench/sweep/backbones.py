@@ -119,8 +119,6 @@ def wait_for_folder(folder: Path) -> None:
 
 
 class GivenBackbone(Frozen):
-    """Backbone that exists already, and its facts."""
-
     block: BackboneBlock
     label: str
     loaded: BackboneFacts

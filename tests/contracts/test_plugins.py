@@ -39,9 +39,9 @@ def fit(settings, support):
 block_size, evaluate_block = make_protocol(fit)
 '''
 DATASET = '''"""Toy target of a plug-in."""
-from fsbench.data.toy import Style, make_toy, target_pairs
+from fsbench.data.toy import Style, make_toy, TARGET_PAIRS
 
-FACTS, load = make_toy("toy_rings", "Toy of a plug-in", Style(tiles=2), target_pairs()[8:])
+FACTS, load = make_toy("toy_rings", "Toy of a plug-in", Style(tiles=2), TARGET_PAIRS[8:])
 '''
 SOURCE = '''"""A single convolution with random weights."""
 from torch import nn

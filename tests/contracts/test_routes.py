@@ -18,7 +18,7 @@ from support.reporters import Recorder
 from torch import Tensor, nn
 
 from fsbench import backbones
-from fsbench.backbones.loading import check_reference
+from fsbench.backbones.loading import make_request
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
 
@@ -207,11 +207,11 @@ def test_all_families_of_timm_have_a_member() -> None:
                                   "vit_large_patch14_clip_224.dfn2b"])  # fmt: skip
 def test_names_of_timm_that_replace_the_activation_of_their_weights_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="trained with QuickGELU") as caught:
-        check_reference(f"timm/{name}")
+        make_request(f"timm/{name}").check()
     quick = caught.value.fix.removeprefix("pass ")
     assert "clip_quickgelu" in quick
-    check_reference(quick)
-    check_reference(f"timm/{name}?act_layer=quick_gelu")
+    make_request(quick).check()
+    make_request(f"timm/{name}?act_layer=quick_gelu").check()
 
 
 TINY = {

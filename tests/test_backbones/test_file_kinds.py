@@ -23,7 +23,7 @@ from fsbench import backbones
 from fsbench.backbones import checkpoint
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.file_kinds import SUFFIXES
-from fsbench.backbones.loading import check_reference, parse_reference
+from fsbench.backbones.loading import make_request, parse_reference
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.seeding import stream
 
@@ -117,8 +117,8 @@ def test_it_is_named_before_any_work(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     path.write_bytes(KINDS[kind][0])
     with pytest.raises(CheckpointError, match=KINDS[kind][1]):
-        check_reference(f"{path}@test_resnet")
-    check_reference(f"{path}@test_resnet", random_init=0)
+        make_request(f"{path}@test_resnet").check()
+    make_request(f"{path}@test_resnet", random_init=0).check()
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from torch import nn
 
 from fsbench.core.seeding import stream, torch_generator
 from fsbench.data import DataRoots, SourceDataset, dataset_groups, load_source, load_target
-from fsbench.data.toy import PAIRS, SHAPES, TEXTURES, source_pairs, target_pairs
+from fsbench.data.toy import PAIRS, SHAPES, SOURCE_PAIRS, TARGET_PAIRS, TEXTURES
 
 TOYS = dataset_groups()["toy"]
 
 
 def test_there_are_four_and_no_class_of_theirs_is_in_the_source() -> None:
     assert len(TOYS) == 4
-    source, targets = source_pairs(), target_pairs()
+    source, targets = SOURCE_PAIRS, TARGET_PAIRS
     assert sorted([*source, *targets]) == sorted(PAIRS)
     assert (len(source), len(targets)) == (20, 16)
     assert {part for pair in source for part in pair.split("-")} == {*SHAPES, *TEXTURES}

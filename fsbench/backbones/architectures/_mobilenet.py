@@ -15,7 +15,6 @@ STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
 
 
 def normed(n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    """Return a convolution without bias, norm and ReLU."""
     padding = kernel // 2
     conv = nn.Conv2d(n_in, n_out, kernel, stride, padding, groups=groups, bias=False)
     return nn.Sequential(conv, _chains.layer_norm(n_out), nn.ReLU(inplace=True))

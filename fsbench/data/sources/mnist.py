@@ -15,7 +15,6 @@ FACTS = read_card("mnist")
 
 
 def arrange(folder: Path) -> None:
-    """Unpack the downloaded files."""
     for packed in sorted(folder.glob("*-ubyte.gz")):
         with gzip.open(packed) as source, packed.with_suffix("").open("wb") as target:
             shutil.copyfileobj(source, target)
@@ -23,7 +22,6 @@ def arrange(folder: Path) -> None:
 
 
 def read_mnist(paths: Sequence[Path]) -> Part:
-    """Read a file of images and a file of labels."""
     images, labels = paths
     pixels = read_fixed_records(images, SIDE * SIDE, IMAGE_HEADER).reshape(-1, SIDE, SIDE)
     return pixels, read_fixed_records(labels, 1, LABEL_HEADER)[:, 0].astype(np.int64)

@@ -6,11 +6,11 @@ from pathlib import Path
 from PIL import Image
 
 from fsbench.data.source import SourceImage, SourceListing
-from fsbench.data.toy import Style, source_pairs, toy_facts, toy_image
+from fsbench.data.toy import SOURCE_PAIRS, Style, toy_facts, toy_image
 
 STYLE = Style()
 TRAIN, VAL = 150, 30
-FACTS = toy_facts("toy_source", "Toy: source", source_pairs(), TRAIN)
+FACTS = toy_facts("toy_source", "Toy: source", SOURCE_PAIRS, TRAIN)
 PAIRS = tuple(enumerate(FACTS.classes))
 
 
