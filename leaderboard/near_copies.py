@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.results.entry import Loaded
-from leaderboard.ranking.outcomes import Outcomes, VerifiedResult, extract_outcomes
+from leaderboard.ranking.outcomes import Outcomes, extract_outcomes
 from leaderboard.record import BoardFile
 from leaderboard.store import BoardEntry
 
@@ -76,10 +76,6 @@ class OutcomeRow(NamedTuple):
         column = (result.spec_digest, outcomes.draws, outcomes.out_of, outcomes.numbering)
         head, weights = result.column.adaptation, result.backbone.identity
         return cls(entry, network, head, column, weights, outcomes, loaded)
-
-
-Pair = tuple[int, int]
-"""Places of two rows, the smaller first."""
 
 
 def list_rows(entries: Iterable[BoardEntry]) -> list[OutcomeRow]:
@@ -153,17 +149,17 @@ def compare_answers(rows: Sequence[OutcomeRow]) -> Iterator[tuple[str, int, int]
     columns: dict[object, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         columns[row.column].append(place)
-    candidates: dict[tuple[str, str], list[tuple[float, Pair]]] = defaultdict(list)
+    candidates: dict[tuple[str, str], list[tuple[float, int, int]]] = defaultdict(list)
     for places in columns.values():
         for a, b, correlation in pair_correlated([rows[i].outcomes for i in places]):
-            pair = places[a], places[b]
-            if rows[pair[0]].weights != rows[pair[1]].weights:
-                names = rows[pair[0]].network, rows[pair[1]].network
-                candidates[names].append((correlation, pair))
-    chosen = [sorted(of_pair, reverse=True)[:COLUMNS] for of_pair in candidates.values()]
-    answers = read_answers(rows, {i for part in chosen for _, pair in part for i in pair})
-    for part in chosen:
-        for _, (a, b) in part:
+            one, other = rows[places[a]], rows[places[b]]
+            if one.weights != other.weights:
+                pair = correlation, places[a], places[b]
+                candidates[one.network, other.network].append(pair)
+    chosen = [sorted(pairs, reverse=True)[:COLUMNS] for pairs in candidates.values()]
+    answers = read_answers(rows, {i for pairs in chosen for _, *pair in pairs for i in pair})
+    for pairs in chosen:
+        for _, a, b in pairs:
             if is_near_copy(answers[a], answers[b], count_queries(rows[a].outcomes)):
                 yield NEAR, a, b
                 break
@@ -199,20 +195,10 @@ def is_near_copy(a: Answers, b: Answers, n: int) -> bool:
 
 def read_answers(rows: Sequence[OutcomeRow], places: Iterable[int]) -> dict[int, Answers]:
     """Return the answers of these rows, reading each entry once."""
-    by_folder: dict[object, list[int]] = defaultdict(list)
-    for place in sorted(places):
-        by_folder[rows[place].loaded.folder].append(place)
     answers: dict[int, Answers] = {}
-    for group in by_folder.values():
-        first = rows[group[0]].loaded
-        table = first.read_table() if isinstance(first, VerifiedResult) else None
-        for place in group:
-            loaded, right = rows[place].loaded, rows[place].outcomes.right > 0
-            if table is not None and isinstance(loaded, VerifiedResult):
-                records = loaded.take_records(table)
-            else:
-                records = loaded.records
-            if isinstance(records, EpisodeRecords):
-                right = records.correct.ravel()
-            answers[place] = np.packbits(right)
+    for place in sorted(places, key=lambda place: rows[place].loaded.folder):
+        records, right = rows[place].loaded.records, rows[place].outcomes.right > 0
+        answers[place] = np.packbits(
+            records.correct if isinstance(records, EpisodeRecords) else right
+        )
     return answers

@@ -87,11 +87,6 @@ class BoardEntry(Entry):
 
     verification: Verification = field(default_factory=Verification)
 
-    @classmethod
-    def of(cls, entry: Entry, verification: Verification | None = None) -> "BoardEntry":
-        parts = (entry.folder, entry.file, entry.digest, entry.cells)
-        return cls(*parts, verification or Verification())
-
     @property
     def results(self) -> list[Result]:
         return [cell.result for cell in self.cells]
@@ -215,7 +210,7 @@ class Board:
                 fix="name the folder after the entry",
             )
         verification = read_verification(entry, self.file.signers, self.history, self.verdicts)
-        return BoardEntry.of(entry, verification)
+        return BoardEntry(**vars(entry), verification=verification)
 
     def network(self, name: str) -> tuple[BoardEntry, Network]:
         """Return a network by its name: an entry, or a seed of one, e.g. `lw seed 1`.
@@ -330,10 +325,9 @@ class Board:
             shutil.rmtree(self.folder / name)
 
     def settle(self) -> None:
-        """Record what changed since the last time: entries, and verdicts of signed badges.
+        """Record what changed: entries, verdicts of signed badges, and what first entries decide.
 
-        What the first entries decide is written to board.json: the columns of a new track, and the
-        rows whose spread between seeds is pooled. The caller holds the lock.
+        The caller holds the lock.
         """
         board = Board.open(self.folder, new=True)
         present = {name: board.read_digests(name) for name in board.names()}

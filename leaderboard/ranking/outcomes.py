@@ -6,7 +6,7 @@ records on disk.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -139,17 +139,15 @@ class VerifiedResult(Loaded):
 
     @property
     def records(self) -> Records:
-        """Read the records. Raises ValidationFailed."""
-        return self.take_records(self.read_table())
-
-    def read_table(self) -> OutcomeTable:
-        """Read the outcomes of the entry. Raises ValidationFailed if they changed."""
-        content = read_content(self.source, MAX_FILE)
-        return decode_outcomes(self.source, content, self.digest)
-
-    def take_records(self, table: OutcomeTable) -> Records:
-        """Return the records in the outcomes of the entry."""
+        """Read the records. Raises ValidationFailed if the outcomes of the entry changed."""
+        table = read_table(self.source, self.digest)
         return table.records(self.place, self.result.spec, self.result.score.n)
+
+
+@lru_cache(maxsize=1)
+def read_table(source: Path, digest: str) -> OutcomeTable:
+    """Return the outcomes of an entry, whose results are read one after the other."""
+    return decode_outcomes(source, read_content(source, MAX_FILE), digest)
 
 
 def compact(entry: Entry) -> Entry:

@@ -109,14 +109,13 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(STAGING_PREFIX):
             continue
-        is_plain = path.is_file() and not path.is_symlink()
         allowed = HIDDEN_FOLDERS if path.is_dir() else (*BOARD_FILES, *HIDDEN_FILES)
         is_entry = not path.name.startswith(".") and (path / ENTRY_FILE).is_file()
         if path.is_symlink() or not (path.name in allowed or is_entry):
             yield Problem.contrast(
                 "stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE
             )
-        elif is_plain and (size := path.stat().st_size) > limit_of(path):
+        elif path.is_file() and (size := path.stat().st_size) > limit_of(path):
             fix = "shorten the file"
             yield Problem.contrast(
                 "size", str(path), f"{size} bytes", f"at most {limit_of(path)}", fix
@@ -166,7 +165,7 @@ def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[P
         yield from find_bad_text(str(badge_file), badge)
         yield from find_badge_problems(badge_file, badge, entry)
     inspection.badges += len(entry_badges)
-    inspection.entries.append(BoardEntry.of(compact(entry)))
+    inspection.entries.append(BoardEntry(**vars(compact(entry))))
 
 
 def check_entry_files(home: Path, file: EntryFile) -> Iterator[Problem]:
