@@ -21,7 +21,6 @@ MOST_FAILED = 0.1
 
 FAILURES = {"one class for all queries": "collapsed", "non-finite logits": "non_finite"}
 """What failed in an episode, and the field of a result that counts it."""
-Reasons = dict[str, str]
 ResultsByColumn = Mapping[str, Loaded]
 
 
@@ -31,13 +30,13 @@ def exclude_rows(
     results: Mapping[str, ResultsByColumn],
     labels: Mapping[Column, str],
     episodes: Mapping[str, int],
-) -> Reasons:
+) -> dict[str, str]:
     """Return row -> reason: what excludes one of its seeds excludes the row.
 
     members: row -> its networks; measured: network -> all of its results; results: network ->
     column label -> its result in this table; episodes: head -> as many as make a result whole.
     """
-    reasons: Reasons = {}
+    reasons: dict[str, str] = {}
     for row, names in members.items():
         for name in names:
             by_column = results[name]

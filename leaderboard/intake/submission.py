@@ -63,7 +63,7 @@ def read_declaration(
             else "fill in these keys; 'none' stands for no data set",
         )
     for key in NAME_LISTS:  # the single word none is the empty list
-        if values.get(key) == "none" or values.get(key) == ["none"]:
+        if values.get(key) in ("none", ["none"]):
             values[key] = ()
         elif isinstance(values.get(key), str):
             values[key] = [values[key]]
@@ -107,7 +107,8 @@ def write_template(results: Path, file: Path | None = None, models: Sequence[str
     draft = read_declaration(None, {**dict.fromkeys(KEYS, "-"), "name": name})
     submissions = read_submissions(results, draft, models)
     path.parent.mkdir(parents=True, exist_ok=True)
-    name = name if len(submissions) > 1 else submissions[0].model
+    if len(submissions) == 1:
+        name = submissions[0].model
     write_atomic(path, render_template(name, submissions).encode())
     return path
 
