@@ -140,12 +140,12 @@ class VerifiedResult(Loaded):
     @property
     def records(self) -> Records:
         """Read the records. Raises ValidationFailed if the outcomes of the entry changed."""
-        table = read_table(self.source, self.digest)
+        table = read_outcome_table(self.source, self.digest)
         return table.records(self.place, self.result.spec, self.result.score.n)
 
 
 @lru_cache(maxsize=1)
-def read_table(source: Path, digest: str) -> OutcomeTable:
+def read_outcome_table(source: Path, digest: str) -> OutcomeTable:
     """Return the outcomes of an entry, whose results are read one after the other."""
     return decode_outcomes(source, read_content(source, MAX_FILE), digest)
 
