@@ -60,7 +60,6 @@ class Layout:
         )
 
     def arguments_for(self, architecture: str) -> dict[str, Argument]:
-        """Return the arguments that the layout fixes for a network of timm."""
         rows = (row for pattern, row in self.arguments.items() if re.match(pattern, architecture))
         return dict(next(rows, {}))
 
@@ -121,7 +120,6 @@ def write_names(states: States) -> str:
 
 
 def recognise_layouts(states: States) -> list[Layout]:
-    """Return the published layouts of a checkpoint, in the order of LAYOUTS."""
     names = write_names(states)
     return [layout for layout in LAYOUTS if layout.fits(names)]
 

@@ -495,7 +495,6 @@ def removal_command(match: WeightMatch, file: FileReference) -> str:
 
 
 def read_part(path: str, part: str, without: Iterable[str] = ()) -> dict[str, Tensor]:
-    """Return the tensors of a part of a file, except those of the modules `without`."""
     state = find_states(read_checkpoint(Path(path)), part).get("", {})
     return {
         name: value

@@ -55,7 +55,6 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
 
 
 def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
-    """Build gradient descent with the method of this column of Table 1."""
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
     return build_descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
 

@@ -55,7 +55,6 @@ def measure(job: ClaimJob) -> dict[str, object]:
 
 
 def build_method_settings(scenario: str, name: str) -> dict[str, object]:
-    """Return the method with the coefficients that the paper chose for its CNN."""
     method, lams = METHODS[name]
     if not lams:
         return {"name": method}

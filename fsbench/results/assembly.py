@@ -73,7 +73,6 @@ def build_result(
 
 
 def result_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> dict[str, str]:
-    """Return the version of each plug-in package that takes part in a result."""
     head = spec.adaptation if isinstance(spec, EpisodicSpec) else ""
     methods = facts.training.methods if facts.training else ()
     return registry.plugin_packages(

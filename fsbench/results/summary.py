@@ -118,7 +118,6 @@ def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summa
 
 
 def score_images(right: NDArray[np.bool_], spec: Spec, counts: Sequence[int]) -> ScoreRecord:
-    """Return the score that a probe reports for its test images (N,)."""
     if BALANCED in spec.variant and counts:
         return make_record(statistics.balanced_score(right, counts))
     return score_outcomes(right.astype(np.float64))

@@ -106,7 +106,6 @@ class CostModel:
 
 
 def estimate_jobs(plan: SweepPlan, place: Workplace) -> list[JobCost]:
-    """Return the cost of all jobs of a plan, in the order of the graph."""
     costs = CostModel(place)
     rows = []
     for key, job in plan.graph.jobs.items():

@@ -121,7 +121,6 @@ def read_sweep_file(path: Path) -> SweepFile:
 
 
 def usage_error(path: Path, error: ValidationError) -> UsageError:
-    """Return an error with the first unknown key and its nearest name, else all problems."""
     for problem in error.errors(include_url=False):
         if problem["type"] == "extra_forbidden":
             *where, key = problem["loc"]

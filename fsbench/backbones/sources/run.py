@@ -55,7 +55,6 @@ class RunRecord(BaseModel):
 
     @property
     def name(self) -> str:
-        """The name of the architecture, without scheme."""
         return self.architecture.removeprefix(fsbench.PREFIX)
 
     @property

@@ -81,7 +81,6 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def is_stored(url: str) -> bool:
-    """Return whether the file of a URL is in the checkpoints folder of torch.hub."""
     return Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(url).path).name).is_file()
 
 

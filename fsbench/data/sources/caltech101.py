@@ -40,7 +40,6 @@ def load(folder: Path, cache: Path) -> SourceListing:
 
 
 def _read_tree(folder: Path) -> ClassTree:
-    """Return the class folders in the folder caltech101: `folder` or the one in it."""
     tree = ClassTree.read(find_inner_folder(folder.absolute(), BASE, TREE, FACTS) / TREE)
     wrong = sorted(tree.images.keys() - {*FACTS.classes, BACKGROUND})
     if wrong or BACKGROUND not in tree.images or len(tree.images) < 3:

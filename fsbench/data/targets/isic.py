@@ -72,7 +72,6 @@ def _read_lesions(folder: Path) -> dict[str, str]:
 
 
 def _read_rows(table: Path) -> list[ImageRow]:
-    """Return the images that a label file of the challenge, Kaggle or Dataverse names."""
     is_metadata = table.name.lower().startswith("ham10000")
     labels = (_read_diagnoses if is_metadata else _read_marks)(table)
     ids = [(without_suffix(name), label) for name, label in labels]
@@ -100,7 +99,6 @@ def _read_marks(table: Path) -> list[tuple[str, int]]:
 
 
 def _read_diagnoses(table: Path) -> list[tuple[str, int]]:
-    """Return (image, class id) of every row of HAM10000_metadata.csv."""
     rows = [(name, dx.upper()) for name, dx in read_csv_columns(table, ["image_id", "dx"])]
     if unknown := sorted({dx for _, dx in rows} - set(FACTS.classes)):
         raise DataError(
