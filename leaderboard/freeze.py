@@ -15,6 +15,8 @@ from leaderboard.official import BOARD_FILE, load_official_boards
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.store import Board
 
+KEPT = ("name", "official", "ranking", "signers", "cleared", "controls", "pooled")
+
 
 def freeze_board(
     folder: Path,
@@ -38,14 +40,11 @@ def freeze_board(
             raise UsageError(f"'{file.name}' is an official board", fix=fix)
         results = [entry.results for entry in board.entries(report)]
         frozen = BoardFile.freeze(
-            name=file.name,
             version=version,
             date=datetime.now(UTC).date().isoformat(),
             about=about or file.about,
-            official=file.official,
-            ranking=file.ranking,
             columns=list_columns(complete_columns(file, results), chain.from_iterable(results)),
-            signers=file.signers,
+            **{name: getattr(file, name) for name in KEPT},
         )
         write_record(folder / BOARD_FILE, frozen)
     return frozen

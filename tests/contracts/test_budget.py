@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 26_085,
     "pretrain": 6_989,
     "protocols": 3_896,
-    "leaderboard": 8_867,
+    "leaderboard": 8_866,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

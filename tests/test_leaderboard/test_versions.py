@@ -52,6 +52,15 @@ def test_the_columns_that_entries_hold_are_frozen(
     assert shown == {"official": 2, "subset": 2}
 
 
+def test_a_version_keeps_what_its_maintainer_decided(board: Path) -> None:
+    path = board / "board.json"
+    decided = {"controls": ["a"], "pooled": ["b"], "cleared": [["a", "b"]]}
+    path.write_text(json.dumps(json.loads(path.read_text()) | decided))
+    frozen = freeze_board(board).model_dump(mode="json")
+    assert {name: frozen[name] for name in decided} == decided
+    assert Board.open(board).file.changed() == []
+
+
 def test_a_change_in_place_is_seen_and_other_images_are_refused(board: Path) -> None:
     freeze_board(board)
     other = fakes.official().model_copy(update={"fingerprint": "f" * 64})
