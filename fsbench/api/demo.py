@@ -13,7 +13,7 @@ from pretrain import METHODS
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 
-DEFAULT = ("normal", "seal")
+DEFAULT = ("normal", "lw")
 ALL = "all"
 BASE = "toy/normal"
 TASKS, SHOTS = ("toy",), (1, 5)

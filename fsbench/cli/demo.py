@@ -12,7 +12,7 @@ def demo(
         Path("demo"), "-o", "--output", help="Folder for runs, results and the board."
     ),
     methods: list[str] | None = Option(
-        None, help="Methods, comma-separated, or all (about 15 minutes); normal,seal by default."
+        None, help="Methods, comma-separated, or all (about 15 minutes); normal,lw by default."
     ),
     threads: options.Threads = None,
 ) -> None:

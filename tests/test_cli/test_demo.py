@@ -93,8 +93,8 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     assert demo.demo_recipes(["all"]) == demo.demo_recipes(METHODS.names())
 
 
-def test_without_names_it_is_normal_and_seal() -> None:
-    assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-seal-s0"]
+def test_without_names_it_is_normal_and_lw() -> None:
+    assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-lw-s0"]
     assert list(demo.demo_recipes(["seal"])) == ["toy-normal-s0", "toy-seal-s0"]
 
 
