@@ -198,14 +198,14 @@ def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
 def draw_mark(axes: "Axes", mark: Mark, row: float | None = None) -> None:
     """Draw a point with its interval: along a row, or else upright at its x."""
     face = PAPER if mark.single else mark.colour
-    look: dict[str, Any] = {"color": mark.colour, "markerfacecolor": face, "label": mark.name}
+    style: dict[str, Any] = {"color": mark.colour, "markerfacecolor": face, "label": mark.name}
     ends = [] if mark.half is None else [mark.value - mark.half, mark.value + mark.half]
     if row is None:
         axes.plot([mark.x] * len(ends), ends, color=mark.colour, alpha=0.5, linewidth=1)
-        axes.plot([mark.x], [mark.value], "o", **look)
+        axes.plot([mark.x], [mark.value], "o", **style)
     else:
         axes.plot(ends, [row] * len(ends), color=mark.colour)
-        axes.plot([mark.value], [row], "o", **look)
+        axes.plot([mark.value], [row], "o", **style)
 
 
 def widen_scale(axes: "Axes", side: Literal["x", "y"], marks: Sequence[Mark]) -> None:
@@ -315,8 +315,8 @@ def draw_columns(
     for (i, j), gain in gains.items():
         values[i, j] = 100 * gain.gap
         weight = "bold" if gain.ci95 is not None and abs(gain.gap) > gain.ci95 else "normal"
-        look: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
-        axes.text(j + 0.5, i + 0.5, f"{100 * gain.gap:+.1f}", **look)
+        style: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
+        axes.text(j + 0.5, i + 0.5, f"{100 * gain.gap:+.1f}", **style)
     largest = float(np.nanmax(abs(values))) or 1.0
     colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
     norm = SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest)

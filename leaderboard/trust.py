@@ -66,24 +66,24 @@ def read_verification(
 
     recorded: verdicts of the board. Raises ValidationFailed for a changed badge.
     """
-    known = {(cell.result.backbone.identity, str(cell.result.column)) for cell in entry.cells}
+    results = {(cell.result.backbone.identity, str(cell.result.column)) for cell in entry.cells}
     badges = read_badges(entry.folder)
     trusted = [badge for path, badge in badges if is_signed(path, signers, BADGE_NAMESPACE)]
-    own = [badge for badge in trusted if badge.entry_digest == entry.digest]
+    current = [badge for badge in trusted if badge.entry_digest == entry.digest]
     lines = [(verdict, False) for verdict in recorded]
-    lines += [(verdict, badge in own) for badge in trusted for verdict in badge.verdicts]
+    lines += [(verdict, badge in current) for badge in trusted for verdict in badge.verdicts]
     newest: dict[Key, Verdict] = {}
-    for line, is_own in sorted(lines, key=lambda pair: (pair[0].date, pair[1])):
+    for line, is_current in sorted(lines, key=lambda pair: (pair[0].date, pair[1])):
         key = (line.weights, line.column)
         came = history.added.get(entry.name, line.date)
         is_later = line.entry == entry.name or came >= line.date
-        if key in known and (is_own or (line.verdict == "failed" and is_later)):
+        if key in results and (is_current or (line.verdict == "failed" and is_later)):
             newest[key] = line
     n_stated = sum(badge.entry_digest == entry.digest for _, badge in badges)
     return Verification(
-        len(known),
+        len(results),
         {key: line.verdict for key, line in newest.items()},
         max((line.date for line in newest.values()), default=""),
-        n_stated - len(own),
-        max((cell.detectable for badge in own for cell in badge.cells), default=None),
+        n_stated - len(current),
+        max((cell.detectable for badge in current for cell in badge.cells), default=None),
     )

@@ -171,8 +171,8 @@ def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
         if name:
             is_hub = name.startswith("hub-")
             what = "a data set of the hub: complete its reference"
-            own = "a folder of the submitter: replace DIR by its path"
-            notes.append(f"{name} is {what if is_hub else own}")
+            folder_note = "a folder of the submitter: replace DIR by its path"
+            notes.append(f"{name} is {what if is_hub else folder_note}")
             tasks = [f"--tasks={HUB}ORG/NAME?split=NAME" if is_hub else f"--tasks={FOLDER}DIR"]
         specs = (f"--spec={cell.where}" for cell in members)
         commands.append(("episodic" if episodes else "probe", *tasks, *specs))

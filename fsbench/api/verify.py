@@ -169,8 +169,8 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
         for pattern in matching:
             unmatched.pop(pattern.text, None)
         if matching or not (patterns or "custom" in result.dataset.flags):
-            own = [p.dataset for p in matching[:1] if p.dataset.startswith(USER_DATA)]
-            task = TaskId.of(own[0] if own else result.dataset.name, spec)
+            user_data = [p.dataset for p in matching[:1] if p.dataset.startswith(USER_DATA)]
+            task = TaskId.of(user_data[0] if user_data else result.dataset.name, spec)
             samples.append(Sample(cell, records, spec, task))
     if unmatched or not samples:
         names = [str(cell.result.task) for cell in cells if cell.result.spec.kind == "episodic"]

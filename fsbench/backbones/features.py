@@ -110,11 +110,11 @@ def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(folder.name + ".lock"))
     try:
-        held = lock.acquire(timeout=0)
+        acquired = lock.acquire(timeout=0)
     except Timeout:
         report.log(f"another process extracts into {folder}: waiting for it")
-        held = lock.acquire()
-    with held:
+        acquired = lock.acquire()
+    with acquired:
         yield
 
 

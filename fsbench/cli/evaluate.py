@@ -44,9 +44,9 @@ def evaluation_command(kinds: "tuple[Kind, ...]", without: Collection[str]) -> C
         from fsbench.core.distributed import is_first_process
 
         as_json, _ = values.pop("as_json"), values.pop("config")
-        given = {name: value for name, value in values.items() if value not in (None, [], False)}
-        folder = given.setdefault("output", "results")
-        results = fsbench.evaluate(kinds=kinds, **given)
+        stated = {name: value for name, value in values.items() if value not in (None, [], False)}
+        folder = stated.setdefault("output", "results")
+        results = fsbench.evaluate(kinds=kinds, **stated)
         if is_first_process():  # under torchrun the first process alone
             print_results(results, as_json=as_json, models=results.models)
             console.log(f"saved to {folder}/; next: fsbench show {folder}")

@@ -90,10 +90,10 @@ def build_table(
 
 def format_difference(means: Sequence[float | None]) -> str:
     """Return the second of two accuracies minus the first, in points, or the range of more."""
-    known = [mean for mean in means if mean is not None]
-    if len(known) < 2:
+    present = [mean for mean in means if mean is not None]
+    if len(present) < 2:
         return "-"
-    gap = known[1] - known[0] if len(means) == 2 else max(known) - min(known)
+    gap = present[1] - present[0] if len(means) == 2 else max(present) - min(present)
     return f"{100 * gap:+.2f}"
 
 

@@ -35,13 +35,13 @@ class StateFiles:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            held = FileLock(self.folder / ".lock").acquire(timeout=0)
+            acquired = FileLock(self.folder / ".lock").acquire(timeout=0)
         except Timeout as error:
             raise FsbenchError(
                 f"another sweep is running in {self.folder.parent}",
                 fix="wait for it (fsbench sweep status FILE), or give another -o",
             ) from error
-        with held:
+        with acquired:
             yield
 
     def is_locked(self) -> bool:

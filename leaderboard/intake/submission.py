@@ -143,14 +143,14 @@ def render_template(name: str, submissions: "Sequence[Submission]") -> str:
     targets = {c.result.dataset.name for submission in submissions for c in submission.cells}
     names = resolve_datasets(data)
     is_clear = is_stated and not (names & targets or names - all_facts(plugins=False).keys())
-    seen = "none" if is_clear else sorted(names & targets) or None
+    targets_seen = "none" if is_clear else sorted(names & targets) or None
     values: dict[str, tuple[str, object]] = {
         "name": (f"Name of the entry: letters, digits and . _ + - = @.{more}", name),
         "authors": ("Who made the backbone, e.g. A. Author, B. Author.", None),
         "link": ("Code or paper.", find_link(backbones)),
         "license": ("License of the weights, e.g. Apache-2.0; licence is read too.", None),
         "pretraining_data": ("Data sets of the pretraining, or none.", stated),
-        "targets_seen": ("Of them, targets of the evaluation, or none.", seen),
+        "targets_seen": ("Of them, targets of the evaluation, or none.", targets_seen),
         "statement": ("How the numbers came about, in one sentence.", describe_origin(submissions)),
     }
     lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]

@@ -110,8 +110,8 @@ class ScoreFrame:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The tasks, then `overall` and `source` if a row has them."""
-        known = set(chain.from_iterable(self.scores.values()))
-        return (*self.table.ranking.columns, *(c for c in (OVERALL, SOURCE) if c in known))
+        scored = set(chain.from_iterable(self.scores.values()))
+        return (*self.table.ranking.columns, *(c for c in (OVERALL, SOURCE) if c in scored))
 
     @cached_property
     def lines(self) -> list[str]:

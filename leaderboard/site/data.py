@@ -337,12 +337,12 @@ def build_score_data(
     second = table.best_on_test.get(entry.name, {}).get(column)
     of_entry = badges[names[0]].verdicts
     verdicts = [of_entry.get((r.backbone.identity, str(r.column))) for r in results]
-    known = [verdict for verdict in verdicts if verdict]
+    signed = [verdict for verdict in verdicts if verdict]
     notes = {
         "collapsed": sum(result.collapsed for result in results) or None,
         "non_finite": sum(result.non_finite for result in results) or None,
         "best_on_test": second,
-        "badge": max(known, key=BADGE_VERDICTS.index) if len(known) == len(verdicts) else None,
+        "badge": max(signed, key=BADGE_VERDICTS.index) if len(signed) == len(verdicts) else None,
     }
     score = entry.scores[column]
     return [score.mean, score.ci95, score.n, *([notes] if any(notes.values()) else [])]

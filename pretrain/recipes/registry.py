@@ -82,8 +82,8 @@ benchmark that it uses evaluates at 224 px (protocols/README.md, "What the paper
 def scaled(method: type[MethodSettings]) -> dict[str, Mapping[str, object]]:
     """Return what a method overrides at each scale but the papers' own."""
     regime = {**method.FULL, **method.REGIME}
-    own = {"full": method.FULL, "pilot": method.PILOT, "regime": regime, "toy": method.TOY}
-    return {scale: {**method.EVERY, **overrides} for scale, overrides in own.items()}
+    by_scale = {"full": method.FULL, "pilot": method.PILOT, "regime": regime, "toy": method.TOY}
+    return {scale: {**method.EVERY, **overrides} for scale, overrides in by_scale.items()}
 
 
 def split_settings(

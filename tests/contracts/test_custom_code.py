@@ -106,8 +106,8 @@ def test_the_other_methods_of_the_readme_act_where_it_says(
     write_example("pretrain/README.md", f"{name}.py", folder)
     pretrain = partial(fsbench.pretrain, "toy/normal", progress=False)
     plan = ["plan.rounds=2", *SHORT[1:]]
-    own = pretrain(settings=plan, method=f"py:{name}.py:{reference}")
-    assert own.weights_hash != pretrain(settings=plan).weights_hash
+    run = pretrain(settings=plan, method=f"py:{name}.py:{reference}")
+    assert run.weights_hash != pretrain(settings=plan).weights_hash
     if neutral:
         still = pretrain(settings=[*plan, neutral], method=f"py:{name}.py:{reference}", output="n")
         assert still.weights_hash == pretrain(settings=plan).weights_hash
