@@ -43,7 +43,6 @@ STUDIES = (
     "regime_images",
     "regime_rounds",
     "regime_analyses",
-    "regime_search",
 )
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {

@@ -44,6 +44,10 @@ REGIME_MEASURES = {
     "mean prediction depth (blocks)": "prediction depth (blocks)",
     "largest eigenvalue": "largest Hessian eigenvalue",
 }
+MEASURED_METHODS = ("normal", "dsd", "l2", "lw", "seal", "wels", "welsr")
+"""Methods of the regime study whose networks its page compares."""
+ROUND_METHODS = ("normal", "fc", "llf", "lw", "seal")
+"""Methods of the regime study whose rounds its page discusses."""
 ROUNDS = 7
 USUAL_PLAN = " (schedule=constant, opt_reset=all)"
 HEADS = ("linear", "centroid", "logistic")
@@ -215,57 +219,23 @@ def read_rounds(name: str) -> list[dict[str, str]]:
 
 
 def regime_rounds() -> Table:
-    """Return mean accuracy after each of seven rounds, by network and method."""
-    groups: dict[tuple[str, str, str], list[list[float]]] = {}
+    """Return mean accuracy after each of seven rounds, by network and discussed method."""
+    groups: dict[tuple[str, str], list[list[float]]] = {}
     for run in read_rounds("rounds"):
         rounds = [float(value) for value in run["rounds"].split()]
-        if int(run["images_per_class"]) == SUBSET and len(rounds) == ROUNDS:
-            key = run["network"], run["method"], run["schedule"]
+        is_shown = run["method"] in ROUND_METHODS and run["schedule"] == "constant"
+        if is_shown and int(run["images_per_class"]) == SUBSET and len(rounds) == ROUNDS:
+            key = run["network"], run["method"]
             groups.setdefault(key, []).append(rounds)
     lines: list[Row] = []
-    for (network, method, schedule), runs in sorted(groups.items()):
+    for (network, method), runs in sorted(groups.items()):
         means = [f"{mean(values):.2f}" for values in zip(*runs, strict=True)]
-        label = method if schedule == "constant" else f"{method} ({schedule})"
         spread = f"{stdev(run[-1] for run in runs):.2f}" if len(runs) > 1 else "-"
         after = {f"round {i}": value for i, value in enumerate(means)}
         lines.append(
-            {"network": network, "method": label, "seeds": len(runs), **after, "sd": spread}
+            {"network": network, "method": method, "seeds": len(runs), **after, "sd": spread}
         )
     return tuple(lines[0]), lines
-
-
-def regime_search() -> Table:
-    """Return every setting that was tried, with the accuracy after the last round."""
-    lines: list[Row] = [
-        {
-            "network": f"{run['network']} {run['width']}",
-            "epochs": run["epochs"],
-            "rate": run["lr"],
-            "method": run["method"],
-            "settings": shorten_settings(run),
-            "first round": run["rounds"].split()[0],
-            "last round": run["rounds"].split()[-1],
-            "training, least": run["training"],
-            "after ascents": run["ascents"].replace(" ", ", "),
-        }
-        for run in sorted(
-            read_rounds("search"), key=lambda run: (run["method"], run["settings"], run["network"])
-        )
-    ]
-    return tuple(lines[0]), lines
-
-
-def shorten_settings(run: Mapping[str, str]) -> str:
-    """Return the settings that the search varied."""
-    fields = (f"{name}={run[name]}" for name in USUAL if run[name] != USUAL[name])
-    return ", ".join([*(part for part in run["settings"].split() if VARIED.match(part)), *fields])
-
-
-USUAL = {"weight_decay": "1e-05", "label_smoothing": "0.0"}
-VARIED = re.compile(
-    r"(fraction|keep|lam|lambda_f|ascent_factor|threshold|shrink)=(?!auto)"
-    r"|(rescale|normalize|reinit)=False"
-)
 
 
 def regime_analyses() -> Table:
@@ -276,7 +246,7 @@ def regime_analyses() -> Table:
         lines += [
             {"network": network, "method": method}
             | {title: cells.get(method, "-") for title, cells in columns.items()}
-            for method in sorted(methods, key=lambda method: (method != "normal", method))
+            for method in MEASURED_METHODS
         ]
     return tuple(lines[0]), lines
 
@@ -331,6 +301,5 @@ TABLES: dict[str, Callable[[], str | Table]] = {
     "regime_power": regime_power,
     "regime_images": regime_images,
     "regime_rounds": regime_rounds,
-    "regime_search": regime_search,
     "regime_analyses": regime_analyses,
 }
