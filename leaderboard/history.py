@@ -8,7 +8,7 @@ a removed digest does not come back. A verdict belongs to weights, so a failed o
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -104,29 +104,7 @@ class History:
         gone = [event for event in self.events if event.event == "removed" and event.reason]
         return {digest: e for e in gone for digest in (e.entry_digest, e.outcomes)}
 
-    def order(self, name: str) -> tuple[int, str]:
-        """Return the sort key of an entry: as entries came, those without an event at last."""
-        names = list(self.added)
-        return (names.index(name) if name in self.added else len(names), name)
-
-    def list_changes(self, present: Mapping[str, tuple[str, str]]) -> list[Event]:
-        """Return the events since the last one.
-
-        present: entry -> its digest and that of its outcomes.
-        """
-        events = []
-        for name, (digest, outcomes) in present.items():
-            before = self.current.get(name)
-            if before is None or before.entry_digest != digest:
-                events.append(
-                    Event(
-                        date=now(),
-                        event="replaced" if before else "added",
-                        entry=name,
-                        entry_digest=digest,
-                        outcomes=outcomes,
-                    )
-                )
-        gone = {"date": now(), "event": "removed"}
-        left = (self.current[name] for name in sorted(self.current.keys() - present.keys()))
-        return events + [event.model_copy(update=gone) for event in left]
+    def sort(self, names: Iterable[str]) -> list[str]:
+        """Return entries as they came, those without an event at last."""
+        numbers = {name: i for i, name in enumerate(self.added)}
+        return sorted(names, key=lambda name: (numbers.get(name, len(numbers)), name))

@@ -6,21 +6,18 @@
     BOARD/<entry>/entry.json    an entry (fsbench/results/entry.py), with its outcomes beside it
     BOARD/<entry>/badges/       what others found when they ran it again
 
-Entries are written in a staging folder and moved by two renames under a lock: simultaneous
-submissions lose nothing, and a reader never sees half an entry. A process killed between the
-renames leaves the old entry in the staging folder; the next process that adds to the board puts it
-back. So a command that did not finish has changed nothing.
+Whoever writes holds a lock, so simultaneous submissions lose nothing. entry.json is replaced by one
+rename, after its outcomes were written under another name than the old ones: a reader sees the old
+entry or the new one, also after a kill. What a killed process did not record, the next one does.
 """
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from fsbench.core import __version__
@@ -39,7 +36,7 @@ from fsbench.results.entry import (
     read_content,
     write_entry,
 )
-from fsbench.results.names import BADGES, safe_name
+from fsbench.results.names import safe_name
 from fsbench.results.verification import read_verified
 from leaderboard import official, signatures
 from leaderboard.badges import Verdict, read_badges
@@ -62,10 +59,6 @@ from leaderboard.trust import Verification, read_verification
 if TYPE_CHECKING:
     from leaderboard.intake.submission import Submission
 
-STAGING_PREFIX = ".staging-"
-NEW, OLD = "new", "old"
-"""Folders of the new and of the replaced entry, each under its name."""
-
 
 @dataclass(frozen=True, eq=False)
 class Network:
@@ -75,10 +68,13 @@ class Network:
     """
 
     name: str
-    facts: BackboneFacts
     cells: tuple[Loaded, ...]
     seed: int
     is_control: bool = False
+
+    @property
+    def facts(self) -> BackboneFacts:
+        return self.cells[0].result.backbone
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +91,18 @@ class BoardEntry(Entry):
     def networks(self) -> tuple[Network, ...]:
         """All models, the seeds of the row first, by seed."""
         controls = {self.file.models[i].identity for i in self.file.controls}
-        cells: dict[str, list[Loaded]] = {}
+        models: tuple[dict[str, list[Loaded]], ...] = {}, {}
         for cell in self.cells:
-            cells.setdefault(cell.result.backbone.identity, []).append(cell)
+            identity = cell.result.backbone.identity
+            models[identity in controls].setdefault(identity, []).append(cell)
         networks = []
-        for is_control in (False, True):
-            part = [c for identity, c in cells.items() if (identity in controls) == is_control]
-            seeds = [seed_of(own[0].result.backbone) for own in part]
-            if len(set(seeds)) < len(seeds):
-                seeds = list(range(len(seeds)))
-            word = "control" if is_control else "seed"
-            for seed, own in sorted(zip(seeds, part, strict=True), key=lambda pair: pair[0]):
-                alone = len(part) == 1 and not is_control
-                name = self.name if alone else f"{self.name} {word} {seed}"
-                networks.append(Network(name, own[0].result.backbone, tuple(own), seed, is_control))
+        for is_control, word in ((False, "seed"), (True, "control")):
+            of_kind = list(models[is_control].values())
+            numbers = number_seeds([cells[0].result.backbone for cells in of_kind])
+            for seed, cells in sorted(zip(numbers, of_kind, strict=True), key=lambda pair: pair[0]):
+                is_only = len(of_kind) == 1 and not is_control
+                name = self.name if is_only else f"{self.name} {word} {seed}"
+                networks.append(Network(name, tuple(cells), seed, is_control))
         return tuple(networks)
 
     @property
@@ -117,13 +111,20 @@ class BoardEntry(Entry):
         return tuple(network for network in self.networks if not network.is_control)
 
 
-def complete_file(file: BoardFile, entries: Sequence[BoardEntry]) -> BoardFile:
-    """Return the definition with what the first entries decide: columns, and rows to be pooled."""
-    file = complete_columns(file, [entry.results for entry in entries])
+def complete_file(
+    file: BoardFile, entries: Sequence[BoardEntry], added: Collection[str]
+) -> BoardFile:
+    """Return the definition with what the first entries decide: columns, and rows to be pooled.
+
+    added: entries of the maintainer, of which those that others can be compared with are controls.
+    """
     several = tuple(entry.name for entry in entries if len(entry.seeds) > 1)
-    if file.pooled or len(several) < FEWEST_POOLED:
-        return file
-    return file.model_copy(update={"pooled": several})
+    plain = (e.name for e in entries if e.name in added and is_control(e.seeds[0].facts))
+    update = {
+        "pooled": file.pooled or (several if len(several) >= FEWEST_POOLED else ()),
+        "controls": tuple(dict.fromkeys((*file.controls, *plain))),
+    }
+    return complete_columns(file, [e.results for e in entries]).model_copy(update=update)
 
 
 def is_control(facts: BackboneFacts) -> bool:
@@ -136,6 +137,12 @@ def seed_of(facts: BackboneFacts) -> int:
     if facts.random_init is None and facts.training is not None:
         return facts.training.view.seed
     return facts.random_init or 0
+
+
+def number_seeds(networks: Sequence[BackboneFacts]) -> list[int]:
+    """Return the seeds of the networks of a row, or 0, 1, ... if two are equal."""
+    seeds = [seed_of(facts) for facts in networks]
+    return seeds if len(set(seeds)) == len(seeds) else list(range(len(seeds)))
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,7 @@ class Board:
 
         Raises ValidationFailed.
         """
-        names = sorted(self.names(), key=self.history.order)
+        names = self.history.sort(self.names())
         if not names:
             return []
         entries: list[BoardEntry] = []
@@ -240,73 +247,39 @@ class Board:
         submissions: "Sequence[Submission]",
         replace: bool = False,
         sign_with: Path | None = None,
-    ) -> list[str]:
-        """Store checked submissions, signed by an SSH key if there is one.
+    ) -> None:
+        """Write checked submissions as entries, signed by an SSH key if there is one.
 
         Plain training and random networks become controls in board.json: who adds to the folder is
-        its maintainer. A pull request changes entries alone. Returns a sentence for each replaced
-        entry, which says what came and went. Raises ValidationFailed if a name is in use, or if
-        another key signed the replaced entry.
+        its maintainer. A pull request changes entries alone. Raises ValidationFailed if a name is
+        in use, or if another key signed the replaced entry.
         """
         key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
-            for staging in list_leftovers(self.folder):
-                settle_staging(self.folder, staging)
             for submission in submissions:
-                self.require_place(submission.name, replace, key)
-            self.settle()
-            sentences = [self.store(submission, sign_with) for submission in submissions]
-            self.settle()
-            self.name_controls([submission.name for submission in submissions])
-        return [sentence for sentence in sentences if sentence]
+                self.require_writable(submission.name, replace, key)
+            for submission in submissions:
+                write_submission(self.folder / submission.name, submission, sign_with)
+            self.settle([submission.name for submission in submissions])
 
-    def name_controls(self, names: Sequence[str]) -> None:
-        """Add those of these entries that others can be compared with to the board's controls."""
-        file = Board.open(self.folder, new=True).file
-        plain = [name for name in names if is_control(self.entry(name).seeds[0].facts)]
-        if fresh := tuple(name for name in plain if name not in file.controls):
-            file = file.model_copy(update={"controls": (*file.controls, *fresh)})
-            write_record(self.folder / BOARD_FILE, file)
-
-    def taken(self, name: str) -> str | None:
+    def find_name(self, name: str) -> str | None:
         """Return the entry of this name in any letter case, which some file systems ignore."""
         return next((entry for entry in self.names() if entry.casefold() == name.casefold()), None)
 
-    def require_place(self, name: str, replace: bool, key: str | None) -> None:
+    def require_writable(self, name: str, replace: bool, key: str | None) -> None:
         """Raise ValidationFailed if an entry of this name may not be added, or not by this key."""
-        taken = self.taken(name)
-        if taken is None:
+        present = self.find_name(name)
+        if present is None:
             return
-        if not replace:
+        if present != name or not replace:
             raise ValidationFailed(
-                f"{self.folder} already has an entry '{taken}'",
+                f"{self.folder} already has an entry '{present}'",
                 fix="choose another name in the declaration; --replace replaces your own entry",
             )
-        if self.entry(taken).file.key not in {None, key}:
+        if self.entry(name).file.key not in {None, key}:
             raise ValidationFailed(
-                f"'{taken}' is signed by another key", fix="give its owner's key: --sign-with KEY"
+                f"'{name}' is signed by another key", fix="give its owner's key: --sign-with KEY"
             )
-
-    def store(self, submission: "Submission", sign_with: Path | None = None) -> str:
-        """Write an entry beside the board's others, then move it into place by two renames.
-
-        Returns what changed if it replaces one. The caller holds the lock.
-        """
-        name, replaced = submission.name, self.taken(submission.name)
-        before = self.entry(replaced) if replaced else None
-        staging = Path(mkdtemp(prefix=STAGING_PREFIX, dir=self.folder))
-        new = staging / NEW / name
-        try:
-            if (badges := self.folder / name / BADGES).is_dir():  # a failed one is not lost
-                shutil.copytree(badges, new / BADGES)
-            write_submission(new, submission, sign_with)
-            if replaced is not None:
-                (staging / OLD).mkdir()
-                (self.folder / replaced).rename(staging / OLD / replaced)
-            new.rename(self.folder / name)
-        finally:
-            settle_staging(self.folder, staging)
-        return describe_replacement(before, self.entry(name)) if before else ""
 
     def remove(self, name: str, reason: str) -> None:
         """Take an entry from the board; its digest and outcomes do not come back.
@@ -324,37 +297,54 @@ class Board:
             append_lines(self.folder / HISTORY_FILE, [gone])
             shutil.rmtree(self.folder / name)
 
-    def settle(self) -> None:
+    def settle(self, added: Collection[str] = ()) -> None:
         """Record what changed: entries, verdicts of signed badges, and what first entries decide.
 
-        The caller holds the lock.
+        added: entries that the maintainer has written, the newest. The caller holds the lock.
         """
         board = Board.open(self.folder, new=True)
-        present = {name: board.read_digests(name) for name in board.names()}
-        events = board.history.list_changes(present)
+        names = sorted(board.names(), key=lambda name: (name in added, name))
+        events = board.list_changes(names)
         append_lines(self.folder / HISTORY_FILE, events)
-        verdicts = chain.from_iterable(
-            badge.verdicts
-            for name in present
-            for path, badge in read_badges(self.folder / name)
-            if signatures.is_signed(path, board.file.signers, signatures.BADGE_NAMESPACE)
-        )
-        new = [verdict for verdict in verdicts if verdict not in board.verdicts]
-        append_lines(self.folder / VERIFICATIONS_FILE, new)
-        fresh = [event.entry for event in events if event.event != "removed"]
-        if fresh:
+        append_lines(self.folder / VERIFICATIONS_FILE, board.list_new_verdicts())
+        if fresh := [event.entry for event in events if event.event != "removed"]:
+            board = Board.open(self.folder, new=True)
             is_decided = board.file.columns and board.file.pooled
-            names = sorted(present, key=History((*board.history.events, *events)).order)
-            entries = [board.entry(name) for name in (fresh if is_decided else names)]
-            file = complete_file(board.file, entries)
+            entries = [board.entry(name) for name in fresh] if is_decided else board.entries()
+            file = complete_file(board.file, entries, added)
             if file != board.file or not (self.folder / BOARD_FILE).is_file():
                 write_record(self.folder / BOARD_FILE, file)
 
-    def read_digests(self, name: str) -> tuple[str, str]:
-        """Return the digests of an entry and of its outcomes. Raises ValidationFailed."""
-        path = self.folder / name / ENTRY_FILE
-        text = read_content(path, MAX_ENTRY)
-        return hashlib.sha256(text).hexdigest(), parse_entry(path, text).outcomes
+    def list_changes(self, names: Sequence[str]) -> list[Event]:
+        """Return what happened to entries since the last event. Raises ValidationFailed."""
+        current, events = self.history.current, []
+        for name in names:
+            path = self.folder / name / ENTRY_FILE
+            text = read_content(path, MAX_ENTRY)
+            digest = hashlib.sha256(text).hexdigest()
+            if name not in current or current[name].entry_digest != digest:
+                event = Event(
+                    date=now(),
+                    event="replaced" if name in current else "added",
+                    entry=name,
+                    entry_digest=digest,
+                    outcomes=parse_entry(path, text).outcomes,
+                )
+                events.append(event)
+        missing = (current[name] for name in sorted(current.keys() - set(names)))
+        gone = {"date": now(), "event": "removed"}
+        return events + [event.model_copy(update=gone) for event in missing]
+
+    def list_new_verdicts(self) -> list[Verdict]:
+        """Return what signed badges say that is not recorded yet. Raises ValidationFailed."""
+        return [
+            verdict
+            for name in self.names()
+            for path, badge in read_badges(self.folder / name)
+            if signatures.is_signed(path, self.file.signers, signatures.BADGE_NAMESPACE)
+            for verdict in badge.verdicts
+            if verdict not in self.verdicts
+        ]
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -382,29 +372,3 @@ def write_submission(folder: Path, submission: "Submission", sign_with: Path | N
     )
     if sign_with is not None:
         signatures.sign_file(folder / ENTRY_FILE, sign_with, signatures.ENTRY_NAMESPACE)
-
-
-def describe_replacement(before: BoardEntry, after: BoardEntry) -> str:
-    """Return which columns and seeds came and went, in one sentence."""
-    columns = ({str(result.column) for result in entry.results} for entry in (before, after))
-    seeds = ({str(network.seed) for network in entry.seeds} for entry in (before, after))
-    parts = []
-    for what, (old, new) in (("column", columns), ("seed", seeds)):
-        for verb, some in (("came", new - old), ("went", old - new)):
-            if some:
-                parts.append(f"{verb}: {what}{'s' * (len(some) > 1)} {', '.join(sorted(some))}")
-    return f"{after.name} replaced; {'; '.join(parts) or 'the same columns and seeds'}"
-
-
-def list_leftovers(board: Path) -> list[Path]:
-    """Return the staging folders of a writing process or of killed processes."""
-    return sorted(path for path in board.glob(f"{STAGING_PREFIX}*") if path.is_dir())
-
-
-def settle_staging(board: Path, staging: Path) -> None:
-    """Put the old entry back unless a new one took its place, then remove the staging folder."""
-    present = {path.name.casefold() for path in board.glob("[!.]*")}
-    for entry in (staging / OLD).glob("[!.]*"):
-        if entry.name.casefold() not in present:
-            entry.rename(board / entry.name)
-    shutil.rmtree(staging, ignore_errors=True)

@@ -40,7 +40,7 @@ from leaderboard.ranking.tiers import (
     rank_entries,
 )
 from leaderboard.record import BoardFile
-from leaderboard.store import Board, BoardEntry, seed_of
+from leaderboard.store import Board, BoardEntry, number_seeds
 
 CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
 ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
@@ -252,8 +252,7 @@ def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, s
             c: unite(view.cell_flags[name].get(c, ()) for name in names) for c in shared
         }
         if len(names) > 1:
-            numbers = [seed_of(view.backbones[name]) for name in names]
-            numbers = numbers if len(set(numbers)) == len(names) else list(range(len(names)))
+            numbers = number_seeds([view.backbones[name] for name in names])
             seeds[row] = {
                 number: score_seed(name, outcomes, shared, datasets)
                 for number, name, outcomes in zip(numbers, names, of_seeds, strict=True)

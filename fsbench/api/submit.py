@@ -9,7 +9,6 @@ from typing import Any
 from fsbench.api.results import Results
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.options import expand_path
-from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Declaration
 from leaderboard.intake.archive import open_submission
 from leaderboard.intake.submission import (
@@ -39,7 +38,6 @@ def submit(
     dry_run: bool = False,
     replace: bool = False,
     sign_with: str | Path | None = None,
-    progress: Reporter = SILENT,
 ) -> list[Submission]:
     """Check results and add one entry per recipe, with all of its seeds, to a board.
 
@@ -69,8 +67,6 @@ def submit(
         Replace an entry of the same name; a signed one needs the key that signed it.
     sign_with : str or Path, optional
         SSH key that signs the entry, so that no other key replaces it; needs ssh-keygen.
-    progress : Reporter
-        Receives which columns and seeds came and went of an entry that is replaced.
 
     Returns
     -------
@@ -123,6 +119,5 @@ def submit(
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not dry_run:
             key = None if sign_with is None else expand_path(sign_with)
-            for sentence in target.add(submissions, replace, key):
-                progress.log(sentence)
+            target.add(submissions, replace, key)
     return submissions

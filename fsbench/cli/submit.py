@@ -87,7 +87,6 @@ def submit(
         dry_run=dry_run,
         replace=replace,
         sign_with=sign_with,
-        progress=console.reporter(),
     )
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries

@@ -29,7 +29,7 @@ from leaderboard.rules.submission import (
     find_bad_text,
 )
 from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
-from leaderboard.store import STAGING_PREFIX, Board, BoardEntry, list_leftovers
+from leaderboard.store import Board, BoardEntry
 
 BOARD_FILES = (
     *("board.json", HISTORY_FILE, VERIFICATIONS_FILE, "README.md", "CONTRIBUTING.md"),
@@ -107,8 +107,6 @@ def make_error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
 def find_stray_files(folder: Path) -> Iterator[Problem]:
     """Yield a Problem for every file of a board folder that is no entry and not in BOARD_FILES."""
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(STAGING_PREFIX):
-            continue
         allowed = HIDDEN_FOLDERS if path.is_dir() else (*BOARD_FILES, *HIDDEN_FILES)
         is_entry = not path.name.startswith(".") and (path / ENTRY_FILE).is_file()
         if path.is_symlink() or not (path.name in allowed or is_entry):
@@ -120,9 +118,6 @@ def find_stray_files(folder: Path) -> Iterator[Problem]:
             yield Problem.contrast(
                 "size", str(path), f"{size} bytes", f"at most {limit_of(path)}", fix
             )
-    for path in list_leftovers(folder):
-        fix = "submit anything to this board: what a killed process left is restored first"
-        yield Problem.contrast("unfinished", str(path), "half a submission", "none", fix)
 
 
 def limit_of(path: Path) -> int:

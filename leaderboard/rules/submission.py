@@ -531,7 +531,7 @@ def check_image_copies(submission: Submission, board: Board) -> Iterator[Finding
 
 def find_same_task(board: Board, loaded: Loaded, submission: Submission) -> Result | None:
     """Return the same task's result without flags of the first other entry that has one."""
-    for name in sorted(board.names(), key=board.history.order):
+    for name in board.history.sort(board.names()):
         if name.casefold() != submission.name.casefold():
             path = board.folder / name / ENTRY_FILE
             for result in restore_results(path, read_entry_file(path)):
@@ -579,5 +579,5 @@ def check_removed(submission: Submission, board: Board) -> Iterator[Finding]:
 @rule("taken", "choose another name in the declaration; --replace replaces your own entry")
 def check_name_free(submission: Submission, board: Board) -> Iterator[Finding]:
     """Check that no entry of the board has the name; --replace skips this rule."""
-    if taken := board.taken(submission.name):
+    if taken := board.find_name(submission.name):
         yield f"an entry '{taken}' on the board", "a free name"

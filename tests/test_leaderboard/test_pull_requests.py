@@ -200,7 +200,6 @@ CHANGES: dict[str, tuple[str, Edit]] = {
     "a hidden folder": (".evil/x: added hidden file", write(".evil/x")),
     "a hidden entry": (".carol/entry.json: added hidden file",
                        lambda b: (b / "carol").rename(b / ".carol")),
-    "a staging folder": ("half a submission", write(".staging-x/new/y/entry.json")),
     "a hidden file in an entry": ("carol/.cache: added hidden file", write("carol/.cache")),
     "a module": ("conftest.py: added", write("conftest.py", "import os")),
     "a start file": ("sitecustomize.py: added", write("sitecustomize.py")),

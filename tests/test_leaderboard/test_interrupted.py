@@ -1,0 +1,72 @@
+"""A process killed while it replaces an entry leaves the old one or the new one, whole."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from support import fakes
+from support.fakes import DECLARATION
+
+from fsbench.api.submit import submit
+from leaderboard import store
+from leaderboard.rules.board import inspect_board
+from leaderboard.store import Board
+
+
+def mean(board: Path, name: str = "entry") -> float:
+    return Board.open(board).entry(name).cells[0].result.score.mean
+
+
+def killed(results: Path, board: Path, files: int) -> None:
+    """Replace the entry in a process that dies after so many of its files: outcomes, entry.json."""
+    pid = os.fork()
+    if pid == 0:
+        real, done = Path.replace, []
+
+        def replace(self: Path, target: Path) -> Path:
+            if len(done) == files:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done.append(target)
+            return real(self, target)
+
+        def record(*_: object) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Path.replace = replace  # type: ignore[method-assign, assignment]
+        store.append_lines = record
+        submit(results, board, DECLARATION, replace=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("files", "expected"), [(0, "old"), (1, "old"), (2, "new")])
+def test_an_entry_is_whole_and_the_next_submission_records_it(
+    files: int, expected: str, tmp_path: Path
+) -> None:
+    board = tmp_path / "board"
+    means = {}
+    for which, accuracy in (("old", 0.3), ("new", 0.9)):
+        means[which] = fakes.write(tmp_path / which, accuracy).score.mean
+    submit(tmp_path / "old", board, DECLARATION)
+    killed(tmp_path / "new", board, files)
+    assert mean(board) == means[expected]
+    fakes.write(tmp_path / "other", name="b")
+    submit(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
+    events = [(event.event, event.entry) for event in Board.open(board).history.events]
+    replaced = [("replaced", "entry")] * (expected == "new")
+    assert events == [("added", "entry"), *replaced, ("added", "other")]
+    submit(tmp_path / "new", board, DECLARATION, replace=True)
+    assert mean(board) == means["new"]
+    assert inspect_board(board).problems == []
+
+
+def test_an_entry_in_another_letter_case_is_not_replaced(tmp_path: Path) -> None:
+    """Some file systems take both for one."""
+    fakes.write(tmp_path / "r")
+    board = Board.open(tmp_path / "board", new=True)
+    submit(tmp_path / "r", board.folder, DECLARATION)
+    capitals = DECLARATION.model_copy(update={"name": "ENTRY"})
+    with pytest.raises(store.ValidationFailed, match="already has an entry 'entry'"):
+        submit(tmp_path / "r", board.folder, capitals, replace=True)
+    assert board.names() == ["entry"]
