@@ -92,10 +92,11 @@ def join_seeds(
         cells = list(by_column.values())
         episodes = [(o.draws, o.numbering) for o in map(extract_outcomes, cells)]
         whole = len(cells) == columns
-        rows.setdefault((recipe_key(cells), *episodes) if whole else name, []).append(name)
+        row = (recipe_key(cells[0].result.backbone), *episodes) if whole else name
+        rows.setdefault(row, []).append(name)
     named: dict[str, tuple[str, ...]] = {}
     for names in rows.values():
-        row = common_name(names)
+        label = common_name(names)
         taken = {*named, *(models.keys() - {*names})}
-        named[row if row not in taken else names[0]] = tuple(names)
+        named[label if label not in taken else names[0]] = tuple(names)
     return named

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.io import write_atomic
+from fsbench.core.io import read_mapping, write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
@@ -22,7 +22,7 @@ from fsbench.results.entry import Loaded
 from fsbench.results.names import model_name
 from fsbench.results.verification import read_cells
 from leaderboard.badges import SELF_REPORTED
-from leaderboard.intake.submission import find_declaration, read_fields
+from leaderboard.intake.submission import find_declaration
 from leaderboard.render.frame import DATASET_TITLES
 from leaderboard.render.md import escape_markdown
 from leaderboard.render.notes import to_percent
@@ -99,8 +99,8 @@ def read_numbers(results: Path, model: str | None) -> ModelNumbers:
             f"{results} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
-    file = find_declaration(results) if results.is_dir() else None
-    stated = read_fields(file) if file else {}
+    file = find_declaration(results)
+    stated = read_mapping(file, "link, license") if file else {}
     link, license_id = (str(stated.get(key) or "") or None for key in ("link", "license"))
     return ModelNumbers(order_results(loaded), (), link, license_id)
 

@@ -46,12 +46,12 @@ def submit(
     Parameters
     ----------
     results : str, Path or Results
-        A results folder, a .zip or .tar.gz of one, or the results of `fsbench.evaluate`.
+        A results folder, a .zip of one, or the results of `fsbench.evaluate`.
     board : str or Path
         The folder of the board; it is made if it does not exist.
     declaration : str, Path or Declaration, optional
-        What an entry declares, or a JSON, TOML or YAML file with these fields; by default the one
-        that lies in `results`.
+        What an entry declares, or a JSON, TOML or YAML file with these fields; by default
+        declaration.yaml in `results`.
     name, authors, link, license, statement : str, optional
         The declaration: name of the entry, who made it, code or paper, license of the weights, how
         the numbers were obtained. Each beats the same field of `declaration`.

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    results: Path = Argument(Path("results"), help="Results folder, or a .zip or .tar.gz of one."),
+    results: Path = Argument(Path("results"), help="Results folder, or a .zip of one."),
     board: Path | None = Option(None, help="Folder of the leaderboard."),
     to: str | None = Option(
         None, help="Instead of --board: a clone or the git address of a board, for a pull request."
@@ -28,7 +28,7 @@ def submit(
     name: str | None = Option(None, help="Name of the entry."),
     authors: str | None = Option(None, help="Authors of the entry."),
     link: str | None = Option(None, help="Link to code or paper."),
-    license: str | None = Option(None, "--license", "--licence", help="License of the weights."),  # noqa: A002
+    license: str | None = Option(None, help="License of the weights."),  # noqa: A002
     pretraining_data: list[str] | None = Option(
         None, help="Data sets of the pretraining, or none; repeatable."
     ),
@@ -37,7 +37,9 @@ def submit(
     ),
     statement: str | None = Option(None, help="How the results were obtained, in one sentence."),
     declaration: Path | None = Option(
-        None, help="JSON, TOML or YAML file with these fields; options override it."
+        None,
+        help="JSON, TOML or YAML file with these fields, which options override; by default "
+        "RESULTS/declaration.yaml.",
     ),
     model: list[str] | None = Option(
         None, "-m", "--model", help="Submit only this model of the folder; repeatable."
@@ -66,10 +68,8 @@ def submit(
     if init:
         from leaderboard.intake.submission import write_template
 
-        path = write_template(results, declaration, models)
-        typer.echo(f"wrote {path}")
-        option = f" --declaration {declaration}" if declaration else ""
-        console.log(f"fill in its empty keys, then: fsbench submit {results} --board DIR{option}")
+        typer.echo(f"wrote {write_template(results)}")
+        console.log(f"fill in its empty keys, then: fsbench submit {results} --board DIR")
         return
     add = partial(
         submit_results,

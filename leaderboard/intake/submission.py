@@ -1,6 +1,7 @@
 """A submission: the results of the seeds of one recipe, not verified yet, with a declaration.
 
-The declaration comes from options and from a JSON, TOML or YAML file; `write_template` starts one.
+The declaration comes from options and from a file: declaration.yaml of the results folder, which
+`write_template` starts, or another YAML, JSON or TOML file.
 """
 
 import json
@@ -22,21 +23,21 @@ from fsbench.results.assembly import SAME_BACKBONE
 from fsbench.results.entry import Loaded, read_entry
 from fsbench.results.names import safe_name
 from fsbench.results.verification import AGAIN, Problem, find_entries
-from leaderboard.intake.archive import TOO_MUCH, check_sizes
-from leaderboard.record import find_differing_keys
+from leaderboard.intake.archive import TOO_MUCH
 
-DECLARATION_FILES = ("declaration.json", "declaration.toml", "declaration.yaml", "declaration.yml")
-TEMPLATE_FILE = "declaration.yaml"
+DECLARATION_FILE = "declaration.yaml"
+"""In a results folder, where it is read without an option."""
+TEMPLATE = Path(__file__).parents[1] / "templates" / DECLARATION_FILE
 KEYS = tuple(Declaration.model_fields)
 NAME_LISTS = ("pretraining_data", "targets_seen")
 MAX_OUTCOMES = 2**30
 """Bytes of all records in memory, one byte per query."""
 
 
-def find_declaration(folder: Path) -> Path | None:
-    """Return the declaration file in a submitted folder, at its top or one level below."""
-    places = [folder, *(sub for sub in sorted(folder.iterdir()) if sub.is_dir())]
-    return next((f / n for f in places for n in DECLARATION_FILES if (f / n).is_file()), None)
+def find_declaration(results: Path) -> Path | None:
+    """Return the declaration file of a results folder, None if there is none."""
+    path = results / DECLARATION_FILE
+    return path if path.is_file() else None
 
 
 def read_declaration(
@@ -52,13 +53,13 @@ def read_declaration(
     if isinstance(source, Declaration):
         values = source.model_dump()
     elif source is not None:
-        where, values = str(source), read_fields(Path(source))
+        where, values = str(source), read_mapping(Path(source), ", ".join(KEYS))
     values |= {name: value for name, value in options.items() if value is not None}
     missing = [key for key in KEYS if values.get(key) in (None, "")]
     if missing and values.keys() <= set(KEYS):  # else one may be misspelled
         raise UsageError(
             f"{where} lacks {', '.join(missing)}",
-            fix=f"fsbench submit RESULTS --init writes a {TEMPLATE_FILE} to fill in"
+            fix=f"fsbench submit RESULTS --init writes a {DECLARATION_FILE} to fill in"
             if source is None
             else "fill in these keys; 'none' stands for no data set",
         )
@@ -76,40 +77,28 @@ def read_declaration(
         ) from error
 
 
-def read_fields(file: Path) -> dict[str, Any]:
-    """Return what a declaration file states, by key; `licence` is read as `license`.
+def write_template(results: Path) -> Path:
+    """Write a commented declaration to fill in into a results folder; return the file.
 
-    Raises ValidationFailed for a file that cannot be read, and for both spellings.
+    The name is filled in, and the pretraining data if every result records them. Raises UsageError
+    if the file exists or there is no result.
     """
-    values = read_mapping(file, ", ".join(KEYS))
-    if {"license", "licence"} <= values.keys():
-        raise ValidationFailed(f"{file}: both license and licence", fix="keep one spelling")
-    if "licence" in values:
-        values["license"] = values.pop("licence")
-    return values
-
-
-def write_template(results: Path, file: Path | None = None, models: Sequence[str] = ()) -> Path:
-    """Write a commented declaration, filled from the results where they say it; return the file.
-
-    file: by default declaration.yaml in the results folder, where it is read without an option.
-    Raises UsageError if the file exists or there is no result.
-    """
-    path = file or results / TEMPLATE_FILE
-    if not results.is_dir():
-        reason = "is no folder" if results.exists() else "does not exist"
-        raise UsageError(f"{results} {reason}", fix="--init reads a folder of results")
-    if path.suffix not in {".yaml", ".yml"}:
-        raise UsageError(f"{path} is no YAML file", fix=f"name a file such as {TEMPLATE_FILE}")
+    path = results / DECLARATION_FILE
     if path.exists():
         raise UsageError(f"{path} exists", fix="edit it, or remove it first")
-    name = safe_name(results.resolve().name)
-    draft = read_declaration(None, {**dict.fromkeys(KEYS, "-"), "name": name})
-    submissions = read_submissions(results, draft, models)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if len(submissions) == 1:
-        name = submissions[0].model
-    write_atomic(path, render_template(name, submissions).encode())
+    models, _ = read_models(results)
+    rows = group_by_recipe(models)
+    is_one = len(rows) == 1
+    name = common_name([name for name, _ in rows[0]]) if is_one else results.resolve().name
+    backbones = [cells[0].result.backbone for cells in models.values()]
+    values: dict[str, object] = {"name": safe_name(name)}
+    if all(facts.pretraining_data or facts.random_init is not None for facts in backbones):
+        data = sorted({source for facts in backbones for source in facts.pretraining_data})
+        values["pretraining_data"] = data or "none"
+    text = TEMPLATE.read_text(encoding="utf8")
+    for key, value in values.items():
+        text = text.replace(f"\n{key}:\n", f"\n{key}: {json.dumps(value)}\n")
+    write_atomic(path, text.encode())
     return path
 
 
@@ -124,67 +113,6 @@ def resolve_datasets(names: Iterable[str]) -> set[str]:
         except UnknownName:
             datasets.add(name.casefold())
     return datasets
-
-
-def render_template(name: str, submissions: "Sequence[Submission]") -> str:
-    """Return a declaration of this name as YAML, with a comment above every key.
-
-    Whether data that fsbench does not know contain a target is left to the submitter.
-    """
-    from fsbench.data.catalog import all_facts
-
-    backbones = [submission.facts for submission in submissions]
-    count = sum(len(submission.cells) for submission in submissions)
-    models = ", ".join(safe_name(submission.model) for submission in submissions)
-    more = " The name of each model is appended." if len(submissions) > 1 else ""
-    data = sorted({source for facts in backbones for source in facts.pretraining_data})
-    is_stated = all(facts.pretraining_data or facts.random_init is not None for facts in backbones)
-    stated = (data or "none") if is_stated else None
-    targets = {c.result.dataset.name for submission in submissions for c in submission.cells}
-    names = resolve_datasets(data)
-    is_clear = is_stated and not (names & targets or names - all_facts(plugins=False).keys())
-    targets_seen = "none" if is_clear else sorted(names & targets) or None
-    values: dict[str, tuple[str, object]] = {
-        "name": (f"Name of the entry: letters, digits and . _ + - = @.{more}", name),
-        "authors": ("Who made the backbone, e.g. A. Author, B. Author.", None),
-        "link": ("Code or paper.", find_link(backbones)),
-        "license": ("License of the weights, e.g. Apache-2.0; licence is read too.", None),
-        "pretraining_data": ("Data sets of the pretraining, or none.", stated),
-        "targets_seen": ("Of them, targets of the evaluation, or none.", targets_seen),
-        "statement": ("How the numbers came about, in one sentence.", describe_origin(submissions)),
-    }
-    lines = [f"# Declaration of {count} results of {models}. Fill in the empty keys."]
-    for key, (comment, value) in values.items():
-        shown = "" if value is None else f" {json.dumps(value, ensure_ascii=False)}"
-        lines += ["", f"# {comment}", f"{key}:{shown}"]
-    return "\n".join(lines) + "\n"
-
-
-def find_link(backbones: Sequence[BackboneFacts]) -> str | None:
-    """Return the page of the hub repository that the weights are from, if they are from one."""
-    links = set()
-    for facts in backbones:
-        scheme, _, name = facts.ref.partition("/" if facts.source == "timm" else ":")
-        repository = f"timm/{name}" if scheme == "timm" else name.partition("@")[0]
-        is_hub = scheme in {"timm", "hf-hub", "transformers"} and facts.random_init is None
-        links.add(f"https://huggingface.co/{repository}" if is_hub else None)
-    return links.pop() if len(links) == 1 else None
-
-
-def describe_origin(submissions: "Sequence[Submission]") -> str:
-    """Return one sentence on weights and evaluation, from what the results record."""
-    origins, versions = [], []
-    for submission in submissions:
-        facts = submission.facts
-        origin = f"weights {facts.ref}"
-        if facts.random_init is not None:
-            origin = f"random weights of {facts.ref}, seed {facts.random_init}"
-        elif facts.recipe:
-            origin = f"trained by the recipe {facts.recipe}"
-        origins.append(origin)
-        versions.append(submission.cells[0].result.provenance.fsbench)
-    origin, version = ("; ".join(dict.fromkeys(texts)) for texts in (origins, versions))
-    return f"{origin[0].upper()}{origin[1:]}, evaluated by fsbench {version}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,56 +167,60 @@ def read_submissions(
     along as its own control. Raises UnknownName for one that is not there, UsageError for a folder
     without results, ValidationFailed for one with far too many.
     """
-    folders, used = find_entries(folder), 0
-    check_sizes(folders)
-    groups: Models = defaultdict(list)
+    found, broken = read_models(folder)
+    beside = select_models(found, controls) if controls else {}
+    chosen = select_models(found, models)
+    rows = group_by_recipe({key: chosen[key] for key in chosen.keys() - beside.keys()})
+    submissions = [
+        Submission(
+            declaration,
+            common_name([name for name, _ in row] or ["unnamed"]),
+            tuple(chain(*row.values(), *beside.values())),
+            frozenset(identity for _, identity in beside),
+            broken,
+        )
+        for row in rows or [{}]
+    ]
+    if len(submissions) == 1:
+        return submissions
+    return [add_model_suffix(submission, submissions) for submission in submissions]
+
+
+def read_models(folder: Path) -> tuple[Models, tuple[Problem, ...]]:
+    """Return the results below a folder by model, and a Problem for each file that is no result.
+
+    Raises UsageError for a folder without results, ValidationFailed for one with far too many.
+    """
+    models: Models = defaultdict(list)
     broken: list[Problem] = []
-    for home in folders:
+    used = 0
+    for home in find_entries(folder):
         try:
             cells = read_entry(home).cells
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(home), error.message, error.fix or AGAIN))
             continue
         for loaded in cells:
-            groups[loaded.model, loaded.result.backbone.identity].append(loaded)
+            models[loaded.model, loaded.result.backbone.identity].append(loaded)
             used += sum(values.nbytes for values in columns(loaded.records).values())
         if used > MAX_OUTCOMES:
             raise ValidationFailed(f"records of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
-    own = select_models(groups, controls) if controls else {}
-    chosen = {key: r for key, r in select_models(groups, models).items() if key not in own}
-    beside = [unify_facts(results) for results in own.values()]
-    identities = frozenset(identity for _, identity in own)
-    submissions = [
-        Submission(
-            declaration,
-            common_name([name for name, _ in sorted(row)]),
-            tuple(chain(*map(unify_facts, row.values()), *beside)),
-            identities,
-            tuple(broken),
-        )
-        for row in group_by_recipe(chosen)
-    ]
-    if not submissions:
-        return [Submission(declaration, "unnamed", (), identities, tuple(broken))]
-    if len(submissions) == 1:
-        return submissions
-    return [add_model_suffix(submission, submissions) for submission in submissions]
+    return {key: unify_facts(cells) for key, cells in models.items()}, tuple(broken)
 
 
 def group_by_recipe(models: Models) -> list[Models]:
     """Return the models of each recipe together, which differ in the seed of pretraining alone."""
     rows: dict[object, Models] = {}
     for key, results in sorted(models.items()):
-        rows.setdefault(recipe_key(results), {})[key] = results
+        rows.setdefault(recipe_key(results[0].result.backbone), {})[key] = results
     return list(rows.values())
 
 
-def recipe_key(results: Sequence[Loaded]) -> object:
+def recipe_key(facts: BackboneFacts) -> object:
     """Return what the seeds of a recipe share; the network itself where none is recorded."""
-    facts = unify_facts(results)[0].result.backbone
     if facts.training is None or facts.random_init is not None:
         return facts.identity
-    return facts.training.composition, facts.features, facts.feature_spec.model_dump_json()
+    return facts.training.composition, facts.model_dump_json(include={*SAME_BACKBONE[1:]})
 
 
 def unify_facts(results: Sequence[Loaded]) -> list[Loaded]:
@@ -307,12 +239,14 @@ def unify_facts(results: Sequence[Loaded]) -> list[Loaded]:
 
 
 def is_same_network(a: BackboneFacts, b: BackboneFacts) -> bool:
-    """Return whether two records are of one network; one of them may lack the training."""
-    same = all(getattr(a, name) == getattr(b, name) for name in SAME_BACKBONE)
-    if not (same and a.training and b.training):
-        return same
-    differing = find_differing_keys(a.training.model_dump(), b.training.model_dump())
-    return {*differing} <= OF_ITS_MACHINE
+    """Return whether two records are of one network.
+
+    One may lack the training, or have other costs of it: a run can be repeated on another machine.
+    """
+    if any(getattr(a, name) != getattr(b, name) for name in SAME_BACKBONE):
+        return False
+    trainings = [f.training.model_dump(exclude={*OF_ITS_MACHINE}) for f in (a, b) if f.training]
+    return trainings[:1] == trainings[-1:]
 
 
 def common_name(models: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from fsbench.results.names import BADGES
 from fsbench.results.verification import AGAIN, Problem
 from leaderboard import badges
 from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
-from leaderboard.intake.archive import check_folder, check_sizes
+from leaderboard.intake.archive import check_folder
 from leaderboard.intake.submission import Submission
 from leaderboard.near_copies import Suspicions, find_suspicions, list_rows
 from leaderboard.ranking.outcomes import compact
@@ -130,7 +130,6 @@ def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[P
     home = board.folder / name
     path = home / ENTRY_FILE
     check_folder(home)
-    check_sizes([home])
     entry = read_entry(home)
     file = entry.file
     if hashlib.sha256(file.to_text().encode()).hexdigest() != entry.digest:

@@ -389,7 +389,7 @@ def check_seeds(submission: Submission, board: Board) -> Iterator[Finding]:
         yield "no network but controls", "one or more"
     if len(seeds) < 2:
         return
-    if len({recipe_key(results) for results in seeds}) > 1:
+    if len({recipe_key(results[0].result.backbone) for results in seeds}) > 1:
         fix = "submit other recipes as entries of their own"
         yield "networks of several recipes", "one recipe", fix
         return

@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 26_079,
     "pretrain": 6_989,
     "protocols": 3_896,
-    "leaderboard": 8_802,
+    "leaderboard": 8_643,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

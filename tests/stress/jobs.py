@@ -21,7 +21,7 @@ Outcome = dict[str, str]
 
 MODEL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
 DECLARED = [
-    "--authors", "A", "--link", "https://example.org", "--licence", "Apache-2.0",
+    "--authors", "A", "--link", "https://example.org", "--license", "Apache-2.0",
     "--pretraining-data", "none", "--targets-seen", "none", "--statement", "a control",
 ]  # fmt: skip
 CLOCKS = {"started", "seconds", "command", "git_commit", "submitted", "peak_memory_bytes"}

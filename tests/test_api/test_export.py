@@ -208,7 +208,7 @@ def test_the_hubs_files_are_read_by_its_library(
         parsed = hub.parse_eval_result_entries(entries)
         assert hub.eval_result_entries_to_yaml(parsed) == entries
     assert "source" not in entries[0]
-    (tmp_path / "results" / "declaration.yaml").write_text("link: https://a.org\nlicence: MIT\n")
+    (tmp_path / "results" / "declaration.yaml").write_text("link: https://a.org\nlicense: MIT\n")
     assert call("export", tmp_path / "results", "-o", out) == 0
     first = yaml.safe_load((out / ".eval_results" / "fsbench.yaml").read_text())[0]
     assert first["source"] == {"url": "https://a.org"}

@@ -44,7 +44,7 @@ def test_columns_from_the_run_to_the_board(
     affine = stored[columns[0]]
     assert affine.backbone.n_affine == 720
     assert affine.manifest_hash == stored[columns[1]].manifest_hash
-    arguments = ("--name", "mine", "--authors", "A", "--link", "https://example.org", "--licence")
+    arguments = ("--name", "mine", "--authors", "A", "--link", "https://example.org", "--license")
     arguments += (
         "MIT",
         "--pretraining-data",

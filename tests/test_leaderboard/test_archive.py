@@ -1,8 +1,6 @@
 """Archives from strangers: what is good comes through, what is hostile is refused by name."""
 
-import io
 import os
-import tarfile
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -24,27 +22,22 @@ def zipped(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def tarred(path: Path, members: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> Path:
-    with tarfile.open(path, "w:gz" if path.suffix != ".tar" else "w") as out:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.type, info.linkname = kind, "/etc/passwd"
-            info.size = len(data) if kind == tarfile.REGTYPE else 0
-            out.addfile(info, io.BytesIO(data))
-    return path
-
-
 def content(folder: Path) -> dict[str, bytes]:
     files = (p for p in folder.rglob("*") if p.is_file())
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tgz", "a.tar", "A.ZIP"])
+@pytest.mark.parametrize("name", ["a.zip", "A.ZIP"])
 def test_good_archives_unpack_and_vanish(name: str, tmp_path: Path) -> None:
-    make = zipped if name.lower().endswith("zip") else tarred
-    with archive.open_submission(make(tmp_path / name, GOOD)) as folder:
-        assert content(folder) == GOOD
+    path = zipped(tmp_path / name, GOOD | {"b.json": b"{}"})
+    with archive.open_submission(path) as folder:
+        assert content(folder) == GOOD | {"b.json": b"{}"}
     assert not folder.exists()
+
+
+def test_the_only_folder_of_an_archive_is_the_submission(tmp_path: Path) -> None:
+    with archive.open_submission(zipped(tmp_path / "a.zip", GOOD)) as folder:
+        assert {f"results/{name}": data for name, data in content(folder).items()} == GOOD
 
 
 @pytest.mark.parametrize(
@@ -52,23 +45,11 @@ def test_good_archives_unpack_and_vanish(name: str, tmp_path: Path) -> None:
     ["../evil", "a/../../evil", "/etc/evil", "..\\evil", "C:evil", "a/" * 20 + "deep"],
 )
 def test_paths_that_leave_are_refused(name: str, tmp_path: Path) -> None:
-    for path in (zipped(tmp_path / "a.zip", {name: b""}), tarred(tmp_path / "a.tgz", {name: b""})):
-        with (
-            pytest.raises(ValidationFailed, match="leaves the folder"),
-            archive.open_submission(path),
-        ):
-            pass
+    path = zipped(tmp_path / "a.zip", {name: b""})
+    with pytest.raises(ValidationFailed, match="leaves the folder"), archive.open_submission(path):
+        pass
     assert not (tmp_path / "evil").exists()
     assert not Path("/etc/evil").exists()
-
-
-@pytest.mark.parametrize(
-    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
-)
-def test_links_and_devices_in_tar_are_refused(kind: bytes, tmp_path: Path) -> None:
-    path = tarred(tmp_path / "a.tar.gz", {"x": b""}, kind)
-    with pytest.raises(ValidationFailed, match="link or special"), archive.open_submission(path):
-        pass
 
 
 def test_links_in_zip_are_refused(tmp_path: Path) -> None:
@@ -80,28 +61,30 @@ def test_links_in_zip_are_refused(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("make", [zipped, tarred])
-def test_bombs_stop_at_the_limit(
-    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive, "MAX_FILE", 50_000)
-    path = make(tmp_path / ("a.zip" if make is zipped else "a.tgz"), {"x": b"0" * 10**7})  # type: ignore[operator]
+def test_bombs_stop_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_TOTAL", 50_000)
+    path = zipped(tmp_path / "a.zip", {"x": b"0" * 10**7})
     assert path.stat().st_size < 50_000
-    with (
-        pytest.raises(ValidationFailed, match="more than 50000 bytes"),
-        archive.open_submission(path),
-    ):
+    with pytest.raises(ValidationFailed, match="or 50000 bytes"), archive.open_submission(path):
         pass
+
+
+def test_a_bomb_that_states_a_small_size_stops_there(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "a.zip", {"x": b"0" * 10**7})
+    stated, small = (size.to_bytes(4, "little") for size in (10**7, 1000))
+    path.write_bytes(path.read_bytes().replace(stated, small))
+    (tmp_path / "into").mkdir()
+    with pytest.raises(ValidationFailed, match="no readable archive"):
+        archive.unpack(path, tmp_path / "into")
+    assert (tmp_path / "into" / "x").stat().st_size <= 1000
 
 
 def test_total_size_and_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zipped(tmp_path / "a.zip", {f"f{i}": b"0" * 100 for i in range(20)})
-    monkeypatch.setattr(archive, "MAX_TOTAL", 1500)
-    with pytest.raises(ValidationFailed, match="unpacks to more"), archive.open_submission(path):
-        pass
-    monkeypatch.setattr(archive, "MAX_FILES", 10)
-    with pytest.raises(ValidationFailed, match="more than 10"), archive.open_submission(path):
-        pass
+    for limit, most in (("MAX_TOTAL", 1500), ("MAX_FILES", 10)):
+        monkeypatch.setattr(archive, limit, most)
+        with pytest.raises(ValidationFailed, match=f"{most} "), archive.open_submission(path):
+            pass
 
 
 def test_one_name_twice_is_refused(tmp_path: Path) -> None:
@@ -117,17 +100,16 @@ def test_one_name_twice_is_refused(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(cut=st.integers(0, 400), flip=st.integers(0, 400), name=st.sampled_from(["a.zip", "a.tgz"]))
+@given(cut=st.integers(0, 400), flip=st.integers(0, 400))
 def test_damaged_archives_never_crash(
-    tmp_path_factory: pytest.TempPathFactory, cut: int, flip: int, name: str
+    tmp_path_factory: pytest.TempPathFactory, cut: int, flip: int
 ) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / name
-    (zipped if name == "a.zip" else tarred)(path, GOOD)
+    path = zipped(tmp_path_factory.mktemp("fuzz") / "a.zip", GOOD)
     raw = bytearray(path.read_bytes())
     raw[flip % len(raw)] ^= 0xFF
     path.write_bytes(raw[: len(raw) - cut] if cut < len(raw) else raw)
     with suppress(ValidationFailed), archive.open_submission(path) as folder:
-        assert set(content(folder)) <= set(GOOD)
+        assert {*content(folder).values()} <= {*GOOD.values()}
 
 
 def test_links_in_folders_are_refused(tmp_path: Path) -> None:
@@ -169,9 +151,9 @@ def test_big_folders_are_refused(
         pass
 
 
-@pytest.mark.parametrize("name", ["none", "a.rar", "a.tar.xz"])
+@pytest.mark.parametrize("name", ["none", "a.rar", "a.tar.gz"])
 def test_what_is_no_archive_is_a_usage_error(name: str, tmp_path: Path) -> None:
-    for made in ("a.rar", "a.tar.xz"):
+    for made in ("a.rar", "a.tar.gz"):
         (tmp_path / made).write_text("x")
-    with pytest.raises(UsageError, match=r"does not exist|no archive"):
+    with pytest.raises(UsageError, match=r"does not exist|no zip file"):
         archive.open_submission(tmp_path / name).__enter__()

@@ -20,7 +20,7 @@ from leaderboard.store import Board
 
 GIVEN = (
     "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",
-    "--licence", "MIT", "--pretraining-data", "tinyimagenet,places", "--targets-seen", "none",
+    "--license", "MIT", "--pretraining-data", "tinyimagenet,places", "--targets-seen", "none",
     "--statement", "One run.",
 )  # fmt: skip
 
@@ -50,10 +50,11 @@ def test_submit_then_show(
     assert json.loads(capsys.readouterr().out)[0]["entries"][0]["name"] == "mine"
 
 
-@pytest.mark.parametrize("kind", ["zip", "gztar", "tar"])
-def test_an_archive_is_as_good_as_a_folder(kind: str, results: Path, tmp_path: Path) -> None:
-    (results / "declaration.json").write_text(DECLARATION.model_dump_json())
-    path = shutil.make_archive(str(tmp_path / "packed"), kind, tmp_path, "results")
+@pytest.mark.parametrize("top", ["results", "."])
+def test_an_archive_is_as_good_as_a_folder(top: str, results: Path, tmp_path: Path) -> None:
+    (results / "declaration.yaml").write_text(DECLARATION.model_dump_json())
+    root = tmp_path if top == "results" else results
+    path = shutil.make_archive(str(tmp_path / "packed"), "zip", root, top)
     assert call("submit", path, "--board", tmp_path / "board") == 0
     assert (tmp_path / "board" / "entry" / "entry.json").is_file()
 

@@ -235,7 +235,7 @@ def test_what_is_no_column_is_left_out_or_refused(
     with pytest.raises(ValidationFailed, match=r"no column of transfer-2.*flowers102:probe 224px"):
         submit(toys, board, named("toys"))
     fakes_official.write(toys, 0.7, fakes_official.dataset("dogs"), "a")
-    (toys / "declaration.json").write_text(DECLARATION.model_dump_json())
+    (toys / "declaration.yaml").write_text(DECLARATION.model_dump_json())
     assert cli.call("submit", str(toys), "--board", str(board)) == 0
     out = " ".join(capsys.readouterr().err.split())
     assert (

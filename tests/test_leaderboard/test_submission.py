@@ -41,31 +41,15 @@ def test_every_format_says_the_same(name: str, text: str, tmp_path: Path) -> Non
 
 
 def test_options_beat_the_file(tmp_path: Path) -> None:
-    (tmp_path / "declaration.json").write_text(json.dumps(VALUES))
+    assert find_declaration(tmp_path) is None
+    (tmp_path / "declaration.yaml").write_text(YAML)
     path = find_declaration(tmp_path)
     assert read_declaration(path, {"name": "other", "authors": None}).name == "other"
-
-
-def test_it_is_found_one_level_below(tmp_path: Path) -> None:
-    assert find_declaration(tmp_path) is None
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "declaration.toml").write_text(TOML)
-    assert find_declaration(tmp_path) == tmp_path / "results" / "declaration.toml"
 
 
 def test_a_misspelled_key_has_its_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "decl.json").write_text(json.dumps(VALUES | {"author": "A"}))
     with pytest.raises(ValidationFailed, match=r"decl.json: unknown key 'author', use 'authors'"):
-        read_declaration(tmp_path / "decl.json", {})
-
-
-def test_both_spellings_of_license_are_read_but_not_together(tmp_path: Path) -> None:
-    values = {key: value for key, value in VALUES.items() if key != "license"}
-    (tmp_path / "decl.json").write_text(json.dumps(values | {"licence": "MIT"}))
-    assert read_declaration(tmp_path / "decl.json", {}).license == "MIT"
-    assert read_declaration(tmp_path / "decl.json", {"license": "BSD"}).license == "BSD"
-    (tmp_path / "decl.json").write_text(json.dumps(VALUES | {"licence": "MIT"}))
-    with pytest.raises(ValidationFailed, match=r"decl.json: both license and licence"):
         read_declaration(tmp_path / "decl.json", {})
 
 
