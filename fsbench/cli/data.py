@@ -134,9 +134,6 @@ def audit(
     shots: options.Shots = None,
     episodes: Episodes = 600,
     protocol: str = Option("ibm", help="Protocol: ibm (all images) or startup (labeled_80)."),
-    labels_only: bool = Option(
-        False, "--labels-only", help="Count the images that label files name, even if missing."
-    ),
     data: options.Data = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -149,13 +146,12 @@ def audit(
     from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS
     from fsbench.data import DataRoots
-    from fsbench.data.loading import load_target, load_target_names
+    from fsbench.data.loading import load_target
     from fsbench.data.verification import audit_groups as count
 
     if protocol not in SAMPLING:
         raise UnknownName("protocol", protocol, SAMPLING)
-    load = load_target_names if labels_only else load_target
-    dataset = load(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
+    dataset = load_target(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
     audited = count(dataset, options.split(shots, "shots") or DEFAULT_SHOTS, episodes, seed)
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")

@@ -20,6 +20,9 @@ from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import ClassTree, find_class_tree, list_images, match_names, without_suffix
 
+ListedImage = tuple[int, str]
+"""Class id and id of an image, or class id and path below the image folder, as a list states."""
+
 
 class ImageRow(NamedTuple):
     """One image of a target. Rows sort by (label, canonical id), the order of a TargetDataset."""
@@ -64,15 +67,15 @@ def tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[Ima
 
 
 def locate_images(
-    folder: Path, trees: Iterable[Path], table: Path, rows: Sequence[ImageRow]
+    folder: Path, trees: Iterable[Path], table: Path, listed: Sequence[ListedImage]
 ) -> tuple[list[ImageRow], tuple[str, ...]]:
-    """Return the rows of a label file with the paths of their images, and notes on missing ones.
+    """Return the rows of the images of a label file, and notes on missing ones.
 
-    The images lie in `trees` below `folder`, named by their id. Rows without a file are skipped and
+    The images lie in `trees` below `folder`, named by their id. Ids without a file are skipped and
     counted in a note: users often have parts of large archives. Raises DataError for two files of
     one id, and for an image that the label file lists more than once.
     """
-    require_listed_once(table, [row.canonical_id for row in rows])
+    require_listed_once(table, [image_id for _, image_id in listed])
     paths: dict[str, str] = {}
     for path in (tree / name for tree in trees for name in list_images(tree)):
         relative, image_id = path.relative_to(folder).as_posix(), without_suffix(path.name)
@@ -80,19 +83,18 @@ def locate_images(
             raise DataError(
                 f"{other} and {relative} are both called {image_id}", fix="keep one of the two"
             )
-    present = [r._replace(path=paths[r.canonical_id]) for r in rows if r.canonical_id in paths]
-    absent = len(rows) - len(present)
-    note = f"{absent} of {len(rows)} images named in {table.name} are missing"
+    present = [ImageRow(label, i, paths[i]) for label, i in listed if i in paths]
+    absent = len(listed) - len(present)
+    note = f"{absent} of {len(listed)} images named in {table.name} are missing"
     return present, (note,) if absent else ()
 
 
-def require_listed_once(table: Path, ids: Iterable[str]) -> None:
-    """Raise DataError for an image that the label file lists more than once."""
-    twice = [i for i, n in Counter(ids).items() if n > 1]
-    if twice:
+def require_listed_once(lists: object, ids: Iterable[str]) -> None:
+    """Raise DataError for an image that an official list or label file names more than once."""
+    if twice := [i for i, n in Counter(ids).items() if n > 1]:
         raise DataError(
-            f"{table} lists {', '.join(twice[:5])} more than once",
-            fix="fetch the official label file again",
+            f"{lists} names {', '.join(twice[:5])} more than once",
+            fix="fetch the official file again",
         )
 
 

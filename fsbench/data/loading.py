@@ -38,28 +38,6 @@ def load_target(
     return dataset
 
 
-def load_target_names(name: str, roots: DataRoots, pool: Pool = "full") -> TargetDataset:
-    """List the images of a target from its label files, present on disk or not.
-
-    Raises like load_target, and UsageError for a data set without label files.
-    """
-    canonical = resolve_alias(name)
-    module = TARGETS.load(canonical)
-    load = getattr(module, "load_names", None)
-    if load is None:
-        named = [other for other, file in TARGETS.items() if hasattr(file, "load_names")]
-        raise UsageError(
-            f"{canonical} has no label file that lists its images",
-            fix=f"leave out --labels-only, which works for {', '.join(named)}",
-        )
-    folder = roots.find(module.FACTS)
-    splits = roots.splits(beside=folder or Path())
-    if folder is None and splits is None:
-        folder = roots.folder(module.FACTS)  # raises with the expected layout
-    dataset: TargetDataset = load(folder or Path(), pool, splits)
-    return dataset
-
-
 def list_source(ref: str, roots: DataRoots, cache: Path) -> SourceListing:
     """List the images of a source without decoding them. Raise like load_source."""
     if ref.startswith(FOLDER):

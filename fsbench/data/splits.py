@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import ImageRow, assemble
+from fsbench.data.assembly import ImageRow, ListedImage, assemble, require_listed_once
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import find_path, is_inside, require_content
@@ -32,28 +31,21 @@ UNREADABLE = (
 """Exceptions of scipy and torchvision for truncated, damaged or foreign lists."""
 
 
-class ListedImage(NamedTuple):
-    """One image of an official list: its label and its path below the image folder."""
+def read_label(
+    facts: DatasetFacts, table: Path, name: str, label: str, number: str | int = ""
+) -> int:
+    """Return the id of a class that a list states by name, and by number from 1 where it has one.
 
-    label: int
-    name: str
-
-    @classmethod
-    def of(
-        cls, facts: DatasetFacts, table: Path, name: str, label: str, number: str | int = ""
-    ) -> "ListedImage":
-        """Return the image of a row: a class by name, and by its number from 1 where it has one.
-
-        Raises DataError naming the table for an unknown class, or if name and number disagree.
-        """
-        if label not in facts.classes:
-            raise DataError(f"{table} names no class in '{name}'", fix="use the official file")
-        place = facts.classes.index(label)
-        if str(number) not in {"", str(place + 1)}:
-            raise DataError(
-                f"{table}: the label of {name} is not that of its name", fix="fetch it again"
-            )
-        return cls(place, name)
+    Raises DataError naming the list for an unknown class, or if name and number disagree.
+    """
+    if label not in facts.classes:
+        raise DataError(f"{table} names no class in '{name}'", fix="use the official file")
+    class_id = facts.classes.index(label)
+    if str(number) not in {"", str(class_id + 1)}:
+        raise DataError(
+            f"{table}: the label of {name} is not that of its name", fix="fetch it again"
+        )
+    return class_id
 
 
 def official_target(
@@ -91,13 +83,19 @@ def assemble_official(
     parts have the official number of images and every class is present. Raises DataError for an
     image listed twice or outside `images`, for no image at all, and for a pool other than full.
     """
-    named = [(part, image) for part, listed in zip(PARTS, parts, strict=True) for image in listed]
-    _require_sound([image.name for _, image in named], facts, folder)
-    below = images.relative_to(folder).as_posix()
+    named = [(p, *image) for p, listed in zip(PARTS, parts, strict=True) for image in listed]
+    lists, names = f"an official list of {facts.name} in {folder}", [name for *_, name in named]
+    require_listed_once(lists, names)
+    if foreign := [name for name in names if not is_inside(name)]:
+        raise DataError(
+            f"{lists} names a path outside of the images: {foreign[0][:200]}",
+            fix="fetch the lists again",
+        )
+    below = images.relative_to(folder)
     rows = [
-        ImageRow(image.label, f"{part}/{image.name}", (Path(below) / image.name).as_posix())
-        for part, image in named
-        if (images / image.name).is_file() or (images / image.name).is_symlink()
+        ImageRow(label, f"{part}/{name}", (below / name).as_posix())
+        for part, label, name in named
+        if (images / name).is_file() or (images / name).is_symlink()
     ]
     by_part = Counter(row.canonical_id.partition("/")[0] for row in rows)
     counts = tuple(by_part[part] for part in PARTS)
@@ -108,20 +106,6 @@ def assemble_official(
     note = f"{text} are present; the lists name {len(named)}"
     dataset = assemble(facts, folder, rows, pool=pool, notes=(note,))
     return replace(dataset, flags=frozenset({"subset"}))
-
-
-def _require_sound(names: Sequence[str], facts: DatasetFacts, folder: Path) -> None:
-    lists = f"the official lists of {facts.name} in {folder}"
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
-        raise DataError(
-            f"{lists} name {', '.join(twice[:5])} more than once", fix="fetch the lists again"
-        )
-    if foreign := [name for name in names if not is_inside(name)]:
-        raise DataError(
-            f"{lists} name a path outside of the images: {foreign[0][:200]}",
-            fix="fetch the lists again",
-        )
 
 
 def find_inner_folder(folder: Path, name: str, needs: str, facts: DatasetFacts) -> Path:

@@ -24,7 +24,6 @@ FILE_PROTOCOLS = {
     "fit": ("protocols.episodic",),
     "load": ("fsbench.data.sources", "fsbench.data.targets", "fsbench.backbones.sources"),
     "arrange": ("fsbench.data.sources", "fsbench.data.targets"),
-    "load_names": ("fsbench.data.targets",),
     "make": ("leaderboard.render",),
     "piece_size": ("protocols",),
     "prepare": ("protocols.episodic",),

@@ -73,7 +73,7 @@ def test_a_shot_that_cannot_be_drawn_is_a_row_with_its_reason_unless_all_are() -
 
 @pytest.fixture
 def lesions(tmp_path: Path) -> Path:
-    """Label file and lesions of 7 x 40 images, two to a lesion; no image is there."""
+    """Label file and lesions of 7 x 40 images, two to a lesion."""
     folder = tmp_path / "isic2018"
     (folder / TABLE).mkdir(parents=True)
     rows = [(f"ISIC_{i:07}", i % 7) for i in range(280)]
@@ -83,18 +83,21 @@ def lesions(tmp_path: Path) -> Path:
     rows_of_table = [f"HAM_{c}_{i // 14},{name}" for i, (name, c) in enumerate(rows)]
     text = "\n".join(["lesion_id,image_id", *rows_of_table]) + "\n"
     (folder / "HAM10000_metadata.csv").write_text(text)
+    (folder / "ISIC2018_Task3_Training_Input").mkdir()
+    for name, _ in rows:  # images are listed and not read
+        (folder / "ISIC2018_Task3_Training_Input" / f"{name}.jpg").touch()
     return folder
 
 
-def test_labels_alone_are_enough(lesions: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leaks_of_lesions(lesions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["isic", "--data", str(lesions.parent), "--shots", "1,20", "--episodes", "150"]
-    assert fsbench(*arguments, "--labels-only", "--json") == 0
+    assert fsbench(*arguments, "--json") == 0
     audit = json.loads(capsys.readouterr().out)
     assert (audit["images"], audit["groups"], audit["repeats"]) == (280, 140, 140)
     one, twenty = (leak["queries"] for leak in audit["leaks"])
     assert one == pytest.approx(1 / 39, rel=0.25)
     assert twenty == pytest.approx(20 / 39, rel=0.05)
-    assert fsbench(*arguments, "--labels-only") == 0
+    assert fsbench(*arguments) == 0
     out = capsys.readouterr()
     assert "280 images, 140 groups, 140 repeats" in out.out
     assert f"{100 * twenty:.2f}" in out.out
@@ -104,12 +107,10 @@ def test_labels_alone_are_enough(lesions: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "code", "texts"),
     [
-        (["isic"], 3, ["holds no image of isic", "280 of 280"]),
-        (["isic", "--labels-only", "--protocol", "imb"], 2, ["did you mean 'ibm'"]),
+        (["isic", "--protocol", "imb"], 2, ["did you mean 'ibm'"]),
         (["toy_scan"], 3, ["toy_scan has no groups"]),
-        (["eurosat", "--labels-only"], 2, ["no label file that lists its images", "chestx"]),
-        (["isic", "--labels-only", "--shots", "50"], 3, ["needs 65"]),
-        (["chestx", "--labels-only"], 3, ["ChestX-ray14 not found"]),
+        (["isic", "--shots", "50"], 3, ["needs 65"]),
+        (["chestx"], 3, ["ChestX-ray14 not found"]),
     ],
 )
 def test_refusals(
@@ -146,7 +147,7 @@ PUBLISHED = {1: 0.0027, 5: 0.0136, 20: 0.0525, 50: 0.1240}
 def test_isic_in_full_leaks_what_was_counted(
     packs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["isic", "--labels-only", "--data", str(packs), "--shots", "1,5,20", "--json"]
+    arguments = ["isic", "--data", str(packs), "--shots", "1,5,20", "--json"]
     assert fsbench(*arguments) == 0
     if json.loads(capsys.readouterr().out)["images"] < 10_015:
         pytest.skip(f"{packs} names a part of ISIC 2018 only, without a repeated lesion")
@@ -155,14 +156,3 @@ def test_isic_in_full_leaks_what_was_counted(
     assert (audit["groups"], audit["repeats"]) == (7470, 2545)
     for leak in audit["leaks"]:
         assert leak["queries"] == pytest.approx(PUBLISHED[leak["shots"]], rel=0.06)
-
-
-@pytest.mark.realdata
-def test_cropdisease_is_audited_from_the_lists(
-    packs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["cropdisease", "--labels-only", "--data", str(packs), "--shots", "50"]
-    assert fsbench(*arguments, "--episodes", "40", "--json") == 0
-    audit = json.loads(capsys.readouterr().out)
-    assert audit["images"] == 43_456
-    assert 0 < audit["leaks"][0]["queries"] < 0.01

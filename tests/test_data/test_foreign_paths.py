@@ -15,7 +15,7 @@ from fsbench.data import DataRoots, load_source, load_target
 from fsbench.data.files import is_inside
 from fsbench.data.hub import HubReference, HubTable
 from fsbench.data.sources.tinyimagenet import FACTS as TINY
-from fsbench.data.targets import cropdisease, dogs
+from fsbench.data.targets import dogs
 
 Draw = Callable[..., Path]
 BIRD, DOG = "001.Black_footed_Albatross", "n02085620-Chihuahua"
@@ -123,13 +123,6 @@ def test_tables_of_a_download(tmp_path: Path, draw: Draw) -> None:
     assert samples[0].open().size == (8, 8)
     with pytest.raises(DataError, match="names a file elsewhere"):
         samples[1].open()
-
-
-def test_a_list_of_another_data_set_is_named(tmp_path: Path) -> None:
-    for part in ("labeled_80", "unlabeled_20"):
-        (tmp_path / f"CropDisease_{part}.csv").write_text("img_path\n../../x.jpg\n")
-    with pytest.raises(DataError, match="name no class of cropdisease"):
-        cropdisease.load_names(tmp_path, splits=tmp_path)
 
 
 def test_lists_of_other_lengths_are_refused(tmp_path: Path, draw: Draw) -> None:

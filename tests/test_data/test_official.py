@@ -12,7 +12,7 @@ from torchvision.datasets import Flowers102
 
 from fsbench.core.errors import DataError
 from fsbench.data import TARGETS, DataRoots, TargetDataset, load_target
-from fsbench.data.splits import ListedImage, assemble_official, split_dataset
+from fsbench.data.splits import assemble_official, split_dataset
 from fsbench.data.targets.mit67 import FACTS
 from fsbench.data.verification import verify_dataset
 
@@ -174,7 +174,7 @@ WRONG_LISTS: list[tuple[str, str, Content | None, str]] = [
     ("aircraft", "data/images_variant_test.txt", "0747566 708-320\n",
      "test.txt names no class in '0747566.jpg"),
     ("aircraft", "data/images_variant_train.txt", "0747566 707-320\n0034309 F-16A/B\n",
-     "name 0747566.jpg more"),
+     "names 0747566.jpg more"),
     ("aircraft", "data/images_variant_train.txt", "0747566\n",
      "train.txt names no class in '0747566.jpg'"),
     ("cub200", "image_class_labels.txt", numbered(1, 1, 199, 200),
@@ -185,7 +185,7 @@ WRONG_LISTS: list[tuple[str, str, Content | None, str]] = [
     ("cub200", "images.txt", "1\n001.Albatross/b.jpg\n", "has a line without two fields"),
     ("cub200", "train_test_split.txt", None, r"cannot read .*train_test_split.txt"),
     ("mit67", "TrainImages.txt", "cave/a.jpg\n", r"TrainImages.txt names no class in 'cave/a.jpg'"),
-    ("mit67", "TestImages.txt", "winecellar/a.jpg\n", "name winecellar/a.jpg more than once"),
+    ("mit67", "TestImages.txt", "winecellar/a.jpg\n", "names winecellar/a.jpg more than once"),
     ("mit67", "TestImages.txt", None, r"lacks TestImages.txt"),
     ("dogs", "test_list.mat", dogs_list({n: y + 1 for n, y in DOGS_TEST.items()}),
      r"test_list.mat: the label of .* is not that of its"),
@@ -237,17 +237,17 @@ def test_verify_checks_the_parts_and_not_every_class(tmp_path: Path) -> None:
 
 
 SMALL = FACTS.model_copy(update={"classes": ("a", "b"), "split": (3, 2)})
-TRAIN = (ListedImage(0, "a/1.jpg"), ListedImage(0, "a/2.jpg"), ListedImage(1, "b/1.jpg"))
-TEST = (ListedImage(0, "a/3.jpg"), ListedImage(1, "b/2.jpg"))
+TRAIN = ((0, "a/1.jpg"), (0, "a/2.jpg"), (1, "b/1.jpg"))
+TEST = ((0, "a/3.jpg"), (1, "b/2.jpg"))
 
 
 @pytest.fixture
 def assemble(tmp_path: Path, draw: Callable[..., Path]) -> Callable[..., TargetDataset]:
-    for listed in (*TRAIN, *TEST):
-        draw(tmp_path / "Images" / listed.name)
+    for _, name in (*TRAIN, *TEST):
+        draw(tmp_path / "Images" / name)
 
     def make(
-        train: Sequence[ListedImage] = TRAIN, test: Sequence[ListedImage] = TEST
+        train: Sequence[tuple[int, str]] = TRAIN, test: Sequence[tuple[int, str]] = TEST
     ) -> TargetDataset:
         return assemble_official(SMALL, tmp_path, tmp_path / "Images", (train, test))
 
@@ -265,7 +265,7 @@ def test_a_data_set_is_complete_with_the_official_number_in_both_parts_and_all_c
         "2 of 3 train images and 3 of 2 test images are present; the lists name 5",
     )
     assert moved.images_hash != whole.images_hash
-    parts = ([ListedImage(0, listed.name) for listed in part] for part in (TRAIN, TEST))
+    parts = ([(0, name) for _, name in part] for part in (TRAIN, TEST))
     assert assemble(*parts).flags == {"subset"}, "no image of class b"
-    with pytest.raises(DataError, match=r"name a/1.jpg more than once"):
+    with pytest.raises(DataError, match=r"names a/1.jpg more than once"):
         assemble(TRAIN, (*TEST, TRAIN[0]))

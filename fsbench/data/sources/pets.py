@@ -13,7 +13,7 @@ from fsbench.core.errors import DataError
 from fsbench.data.cards import read_card
 from fsbench.data.source import SourceListing
 from fsbench.data.sources._listings import split_validation
-from fsbench.data.splits import ListedImage, find_inner_folder, read_lines
+from fsbench.data.splits import find_inner_folder, read_label, read_lines
 
 BASE = "oxford-iiit-pet"
 """The folder name that torchvision expects."""
@@ -24,16 +24,15 @@ FACTS = read_card("pets")
 def load(folder: Path, cache: Path) -> SourceListing:
     """Load both parts below `folder`. Raises DataError for missing files and unknown classes."""
     base = find_inner_folder(folder.absolute(), BASE, "images", FACTS)
-    parts = [_official_part(base, part) for part in ("trainval", "test")]
-    trainval, test = ([(image.label, base / "images" / image.name) for image in p] for p in parts)
+    trainval, test = (_read_part(base, part) for part in ("trainval", "test"))
     counts = Counter(label for label, _ in trainval)
     return split_validation(
         FACTS, trainval, counts == dict(enumerate(FACTS.images_per_class)), test
     )
 
 
-def _official_part(base: Path, part: str) -> list[ListedImage]:
-    """Return the images in the order of trainval.txt or test.txt."""
+def _read_part(base: Path, part: str) -> list[tuple[int, Path]]:
+    """Return class ids and images in the order of trainval.txt or test.txt."""
     table = base / "annotations" / f"{part}.txt"
     rows = [line.split() for line in read_lines(table)]
     if any(len(row) != 4 for row in rows) or len({row[1] for row in rows}) < 2:
@@ -44,5 +43,6 @@ def _official_part(base: Path, part: str) -> list[ListedImage]:
     images = []
     for name, number, *_ in rows:
         breed = name.rpartition("_")[0].replace("_", " ").title()
-        images.append(ListedImage.of(FACTS, table, f"{name}.jpg", breed, number))
+        label = read_label(FACTS, table, f"{name}.jpg", breed, number)
+        images.append((label, base / "images" / f"{name}.jpg"))
     return images

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import ImageRow, assemble, locate_images, require_listed_once
+from fsbench.data.assembly import ListedImage, assemble, locate_images, require_listed_once
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
 from fsbench.data.files import find_first, list_folders, read_csv_columns, without_suffix
@@ -27,21 +27,11 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
     Raises DataError for missing files and unknown findings.
     """
-    table = _find_table(folder)
+    table = find_first(folder, TABLES) or require_path(folder, TABLES[0], FACTS)
     trees = [tree for tree in list_folders(folder) if tree.name.lower().split("_")[0] == "images"]
     rows, notes = locate_images(folder, trees or [folder], table, _read_findings(table))
     dataset = assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes)
     return dataset.with_groups(get_patient)
-
-
-def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """List all images of the label file, present on disk or not; raises like `load`."""
-    rows = _read_findings(_find_table(folder))
-    return assemble(FACTS, folder, rows, pool=pool, splits=splits).with_groups(get_patient)
-
-
-def _find_table(folder: Path) -> Path:
-    return find_first(folder, TABLES) or require_path(folder, TABLES[0], FACTS)
 
 
 def get_patient(image: str) -> str:
@@ -49,7 +39,7 @@ def get_patient(image: str) -> str:
     return image.partition("_")[0]
 
 
-def _read_findings(table: Path) -> list[ImageRow]:
+def _read_findings(table: Path) -> list[ListedImage]:
     """Return the images whose only finding is one of the seven."""
     images = []
     all_findings = {*FACTS.classes, *OTHER_LABELS}
@@ -63,7 +53,5 @@ def _read_findings(table: Path) -> list[ImageRow]:
                 fix=f"use the official file; its findings are {', '.join(sorted(all_findings))}",
             )
         if findings in FACTS.classes:
-            image_id = without_suffix(name)
-            label = FACTS.classes.index(findings)
-            images.append(ImageRow(label, image_id, f"images/{image_id}.png"))
+            images.append((FACTS.classes.index(findings), without_suffix(name)))
     return images

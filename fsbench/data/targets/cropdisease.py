@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
 from fsbench.data.assembly import ImageRow, assemble, list_tree_rows
 from fsbench.data.base import TargetDataset
@@ -48,18 +47,6 @@ def arrange(folder: Path) -> None:
     shutil.rmtree(tree, ignore_errors=True)
 
 
-def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """List all images of STARTUP's lists, present or not. Raises DataError without the lists."""
-    ids = _listed_ids(splits)
-    if unknown := sorted(i for i in ids if i.partition("/")[0] not in FACTS.classes):
-        raise DataError(
-            f"STARTUP's lists in {splits} name no class of {FACTS.name} in '{unknown[0]}'",
-            fix="use the official lists",
-        )
-    rows = [ImageRow(FACTS.classes.index(i.partition("/")[0]), i, f"train/{i}") for i in ids]
-    return assemble(FACTS, folder, rows, pool=pool, splits=splits).with_groups(get_photo)
-
-
 def get_photo(image: str) -> str:
     """Return the photo of an image: Corn/<uuid>___R.S_HL 7910 copy 2.jpg -> Corn/r.s_hl 7910.
 
@@ -79,13 +66,8 @@ def _kaggle_part(
             f"{len(rows)} images, more than the Kaggle train folder; STARTUP's lists select those"
         )
         return list(rows), (note,)
-    ids = _listed_ids(splits)
+    ids = FACTS.listed_ids("labeled_80", splits) | FACTS.listed_ids("unlabeled_20", splits)
     selected = [row for row in rows if row.canonical_id in ids]
     if not selected:
         return list(rows), (f"{len(rows)} images, none with a name of STARTUP's lists",)
     return selected, (f"{len(selected)} of {len(rows)} images are named by STARTUP's lists",)
-
-
-def _listed_ids(splits: Path | None) -> set[str]:
-    """Return the ids in both of STARTUP's lists: all files of the Kaggle train folder."""
-    return FACTS.listed_ids("labeled_80", splits) | FACTS.listed_ids("unlabeled_20", splits)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fsbench.core.errors import DataError
+from fsbench.data.assembly import ListedImage
 from fsbench.data.cards import read_card
-from fsbench.data.splits import ListedImage, official_target, read_lines
+from fsbench.data.splits import official_target, read_label, read_lines
 
 FACTS = read_card("cub200")
 TABLES = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -28,7 +29,7 @@ def _read_list(base: Path, part: str) -> Iterator[ListedImage]:
     for number, path in paths.items():
         if (trained[number] == "1") == (part == "train"):
             name = path.partition("/")[0]
-            yield ListedImage.of(FACTS, base / TABLES[1], path, name, labels[number])
+            yield read_label(FACTS, base / TABLES[1], path, name, labels[number]), path
 
 
 def _read_table(path: Path) -> dict[str, str]:

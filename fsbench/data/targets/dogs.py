@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fsbench.core.errors import DataError
+from fsbench.data.assembly import ListedImage
 from fsbench.data.cards import read_card
-from fsbench.data.splits import UNREADABLE, ListedImage, official_target, require_path
+from fsbench.data.splits import UNREADABLE, official_target, read_label, require_path
 
 FACTS = read_card("dogs")
 
@@ -26,7 +27,7 @@ def _read_list(folder: Path, part: str) -> Iterator[ListedImage]:
     except (MatReadError, *UNREADABLE) as error:
         raise DataError(f"cannot read {table}: {error}", fix=FACTS.download) from error
     for name, label in pairs:
-        yield ListedImage.of(FACTS, table, name, name.partition("/")[0], label)
+        yield read_label(FACTS, table, name, name.partition("/")[0], label), name
 
 
 load = official_target(FACTS, "Images/", _read_list)

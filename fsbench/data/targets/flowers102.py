@@ -7,8 +7,9 @@ per class; the validation part is left out, as in the linear probe of SEAL (CVPR
 from collections.abc import Iterator
 from pathlib import Path
 
+from fsbench.data.assembly import ListedImage
 from fsbench.data.cards import read_card
-from fsbench.data.splits import UNREADABLE, ListedImage, missing_error, official_target
+from fsbench.data.splits import UNREADABLE, missing_error, official_target
 
 FACTS = read_card("flowers102")
 
@@ -22,7 +23,7 @@ def _read_list(base: Path, part: str) -> Iterator[ListedImage]:
     except (MatReadError, *UNREADABLE) as error:
         raise missing_error(base, "the official imagelabels.mat and setid.mat", FACTS) from error
     for label, path in zip(dataset._labels, dataset._image_files, strict=True):
-        yield ListedImage(label, path.name)
+        yield label, path.name
 
 
 load = official_target(FACTS, "jpg", _read_list, base="flowers-102")

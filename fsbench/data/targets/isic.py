@@ -4,14 +4,13 @@ from pathlib import Path
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
-from fsbench.data.assembly import ImageRow, assemble, locate_images
+from fsbench.data.assembly import ListedImage, assemble, locate_images
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import read_card
 from fsbench.data.files import find_first, list_folders, read_csv_columns, without_suffix
 from fsbench.data.splits import require_path
 
-IMAGES = "ISIC2018_Task3_Training_Input"
-FOLDERS = (IMAGES, "HAM10000_images_part_1", "HAM10000_images_part_2")
+FOLDERS = ("ISIC2018_Task3_Training_Input", "HAM10000_images_part_1", "HAM10000_images_part_2")
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
 METADATA = ("HAM10000_metadata.csv", "HAM10000_metadata", "HAM10000_metadata.tab")
 """File names of the table of Kaggle and Dataverse: image_id, lesion_id, dx (the diagnosis)."""
@@ -29,27 +28,13 @@ def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> Targe
 
     Raises DataError for a missing folder or file and for a row without exactly one label.
     """
-    table = _find_table(folder)
+    table = find_first(folder, (f"{TABLE}.csv", *METADATA), deeper=True)
+    table = table or require_path(folder, f"{TABLE}/{TABLE}.csv", FACTS)
     bases = (folder, *list_folders(folder))
     trees = [tree for base in bases for name in FOLDERS if (tree := find_first(base, (name,)))]
-    rows, notes = locate_images(folder, trees or [folder], table, _read_rows(table))
-    return _with_lesions(assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes))
-
-
-def load_names(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
-    """List all images of the label file, present on disk or not; raises like `load`."""
-    rows = _read_rows(_find_table(folder))
-    return _with_lesions(assemble(FACTS, folder, rows, pool=pool, splits=splits))
-
-
-def _find_table(folder: Path) -> Path:
-    table = find_first(folder, (f"{TABLE}.csv", *METADATA), deeper=True)
-    return table or require_path(folder, f"{TABLE}/{TABLE}.csv", FACTS)
-
-
-def _with_lesions(dataset: TargetDataset) -> TargetDataset:
-    """Group by lesion if the folder names the lesion of every image, else change nothing."""
-    lesions = _read_lesions(dataset.root)
+    rows, notes = locate_images(folder, trees or [folder], table, _read_labels(table))
+    dataset = assemble(FACTS, folder, rows, pool=pool, splits=splits, notes=notes)
+    lesions = _read_lesions(folder)
     complete = lesions.keys() >= set(dataset.canonical_ids)
     return dataset.with_groups(lesions.__getitem__) if complete else dataset
 
@@ -71,11 +56,10 @@ def _read_lesions(folder: Path) -> dict[str, str]:
     return {}
 
 
-def _read_rows(table: Path) -> list[ImageRow]:
+def _read_labels(table: Path) -> list[ListedImage]:
     is_metadata = table.name.lower().startswith("ham10000")
     labels = (_read_diagnoses if is_metadata else _read_marks)(table)
-    ids = [(without_suffix(name), label) for name, label in labels]
-    return [ImageRow(label, i, f"{IMAGES}/{i}.jpg") for i, label in ids]
+    return [(label, without_suffix(name)) for name, label in labels]
 
 
 def _read_marks(table: Path) -> list[tuple[str, int]]:
