@@ -8,15 +8,12 @@ missing or left over. Nothing is loaded with `strict=False`.
 """
 
 import inspect
-import json
 import math
 import re
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +21,7 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import below
 from fsbench.backbones.base import COUNTER
-from fsbench.backbones.checkpoint import FileReference, named_architecture, read_checkpoint
+from fsbench.backbones.checkpoint import FileReference, named_architecture
 from fsbench.backbones.layouts import TABLES, Layout, drop_wrappers, recognise_library
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
@@ -452,10 +449,8 @@ def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileRef
     right = "the architecture that the weights were trained with"
     right = f"{stated}, which the file names: {replace(file, arch=stated)}" if stated else right
     if match.fits:
-        return (
-            f"give {right}; or, if these act after the features only, save the file without them:\n"
-            f"    {removal_command(match, file)}"
-        )
+        extra = join_names(list(dict.fromkeys(name.split(".")[0] for name in match.unexpected)))
+        return f"give {right}; or, if it acts after the features only, take {extra} out of the file"
     library, advice = recognise_library(iterate_states(tree))
     if library and not stated and 10 * len(match.matched) < len(module.state_dict()):
         return f"the names are those of {library}: {advice}"
@@ -477,27 +472,3 @@ def position_side(match: WeightMatch, module: nn.Module) -> int:
         return 0
     side = math.isqrt(shape[1])
     return side * int(patch[0]) if shape[2:] == embedding.shape[2:] else 0
-
-
-def removal_command(match: WeightMatch, file: FileReference) -> str:
-    """Return a command that saves a part without its unexpected names."""
-    part = part_of(file, match.part).part
-    modules = list(dict.fromkeys(name.split(".")[0] for name in match.unexpected))
-    if any(below(name, modules) for name in match.matched):
-        modules = match.unexpected
-    new = str(Path(file.path).with_suffix(".backbone.pth"))
-    code = (
-        f"import torch; from fsbench.backbones.matching import read_part; "
-        f"torch.save(read_part({json.dumps(file.path)}, {json.dumps(part)}, "
-        f"without={json.dumps(modules)}), {json.dumps(new)})"
-    )
-    return f"python -c {shlex.quote(code)}"
-
-
-def read_part(path: str, part: str, without: Iterable[str] = ()) -> dict[str, Tensor]:
-    state = find_states(read_checkpoint(Path(path)), part).get("", {})
-    return {
-        name: value
-        for name, value in state.items()
-        if isinstance(value, Tensor) and not below(name, without)
-    }

@@ -3,16 +3,14 @@
 JSON, TOML and YAML become plain values: nothing in them is built or run.
 """
 
-import hashlib
 import json
 import os
-import platform
-import re
+import secrets
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +34,11 @@ MAX_DEPTH = 8
 MAX_NUMBER = 1e30
 """Size of a number in a JSON file; the largest real ones are FLOPs of a pretraining."""
 
+TEMPORARY = ".fsbench.tmp"
+"""End of the name of a file that is being written."""
+ABANDONED_SECONDS = 24 * 3600
+"""Age after which such a file counts as left by a killed process."""
+
 Model = TypeVar("Model", bound=Frozen)
 
 
@@ -52,56 +55,21 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside `path` that replaces it if the block ends without an error.
 
-    Several processes may write `path`: each has its own temporary file, and those that killed
-    processes left in the folder are deleted.
+    Several processes may write `path`, each through a file of its own. What killed processes left
+    in the folder is deleted a day later.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    delete_abandoned(path.parent)
-    temporary = path.with_name(f".{path.name}.fsbench-{_machine()}-{os.getpid()}.tmp")
+    for other in path.parent.glob(f".*{TEMPORARY}"):
+        with suppress(OSError):
+            if time.time() - other.stat().st_mtime > ABANDONED_SECONDS:
+                other.unlink()
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
         yield temporary
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-TEMPORARY = re.compile(r"\..+\.fsbench-([0-9a-f]{8})-(\d+)\.tmp", re.DOTALL)
-"""Name of a temporary file: its target, the machine and the process that write it."""
-ABANDONED_SECONDS = 24 * 3600
-"""Age after which a temporary file of another machine, e.g. of a shared disk, counts as left."""
-
-
-def delete_abandoned(folder: Path) -> None:
-    """Delete temporary files whose process has ended, or that nobody has written to for a day."""
-    for path in folder.glob(".*.tmp"):
-        if (name := TEMPORARY.fullmatch(path.name)) is None:
-            continue
-        with suppress(OSError):
-            is_old = time.time() - path.stat().st_mtime > ABANDONED_SECONDS
-            if is_old or (name[1] == _machine() and not _is_running(int(name[2]))):
-                path.unlink()
-
-
-@cache
-def _machine() -> str:
-    """Return eight hex digits for this machine, or the container whose process numbers it has."""
-    container = ""
-    with suppress(OSError):
-        container = str(Path("/proc/self/ns/pid").readlink())
-    return hashlib.sha256(f"{platform.node()} {container}".encode()).hexdigest()[:8]
-
-
-def _is_running(process: int) -> bool:
-    if os.name != "posix":  # Windows has no signal 0: os.kill would end the process
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def write_atomic(path: Path, content: bytes) -> None:

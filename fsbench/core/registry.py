@@ -94,17 +94,11 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """Return all names. Raise UsageError for a plug-in with a name that is taken."""
-        names, plugins = self.suite_names(), self.plugins()
-        for name in plugins.keys() & names:
-            raise UsageError(
-                f"{self.kind} '{name}' is defined by fsbench and by {describe(plugins[name])}",
-                fix="rename the entry point, or uninstall that package",
-            )
-        return tuple(sorted([*names, *plugins]))
+        return tuple(sorted([*self.suite_names(), *self.plugins()]))
 
     def plugins(self) -> "Mapping[str, EntryPoint]":
-        """Return the entry points of other packages, by name."""
-        return find_plugins(self.group) if self.group else {}
+        """Return the entry points of other packages, by name. Raise like `names`."""
+        return find_plugins(self.group, self.suite_names()) if self.group else {}
 
     def add(self, reference: str) -> str:
         """Load py:FILE:NAME and return the public name that it has in this process from now on.
@@ -170,17 +164,21 @@ class Registry(Generic[T]):
 
 
 @cache
-def find_plugins(group: str) -> "Mapping[str, EntryPoint]":
-    """Return the entry points of a group, by name. Raise UsageError if two packages share one."""
+def find_plugins(group: str, taken: tuple[str, ...] = ()) -> "Mapping[str, EntryPoint]":
+    """Return the entry points of a group, by name.
+
+    Raises UsageError if two packages share a name, or if it is one of `taken`, those of the suite.
+    """
     from importlib.metadata import entry_points
 
     entries: dict[str, EntryPoint] = {}
+    origins = dict.fromkeys(taken, SUITE)
     for entry in entry_points(group=group):
-        if entry.name in entries and entries[entry.name].value != entry.value:
+        origin = origins.setdefault(entry.name, describe(entry))
+        if origin != describe(entry):
             raise UsageError(
-                f"{describe(entries[entry.name])} and {describe(entry)} both define "
-                f"'{entry.name}' in {group}",
-                fix="uninstall one of them",
+                f"{group}: '{entry.name}' is defined by {origin} and by {describe(entry)}",
+                fix="rename the entry point, or uninstall that package",
             )
         entries[entry.name] = entry
     return entries

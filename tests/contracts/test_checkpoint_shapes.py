@@ -6,7 +6,6 @@ applied as printed: a reference to pass, or a command to run first.
 
 import argparse
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -307,23 +306,15 @@ def test_of_two_networks_the_user_chooses(shape: str, fsbench: CommandLine, tmp_
         assert_same_features(fsbench, reference, arch, weights)
 
 
-def paste(fix: str) -> None:
-    """Run the `python -c` command of a fix as a shell splits it, but in this process."""
-    command = shlex.split(fix[fix.index("python -c ") :])
-    assert command[:2] == ["python", "-c"]
-    exec(command[2], {})
-
-
 @pytest.mark.parametrize("wrapper", ["", "state_dict"])
-def test_what_may_belong_to_the_network_is_removed_by_the_command_in_the_message(
+def test_what_may_belong_to_the_network_is_named(
     wrapper: str, fsbench: CommandLine, tmp_path: Path
 ) -> None:
     weights = state(TOY)
     tree = {**prefixed("module.", weights), "module.queue": torch.ones(4)}
     torch.save({wrapper: tree} if wrapper else tree, tmp_path / "a.pth")
     fix = fsbench.refused(4, f"{tmp_path / 'a.pth'}@{TOY}")
-    paste(fix)
-    assert_same_features(fsbench, f"{tmp_path / 'a.backbone.pth'}@{TOY}", TOY, weights)
+    assert "take queue out of the file" in fix
 
 
 @pytest.mark.parametrize("arch", ["", "@test_vit2"])
