@@ -22,11 +22,12 @@ from fsbench.core.io import write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.results.names import safe_name
 from fsbench.results.provenance import git_commit
+from leaderboard.git import run_git
 from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
 from leaderboard.render.md import escape_markdown, render_table
 from leaderboard.render.terminal import make_board_table
-from leaderboard.rules.changes import check_changes, compare_with_base, run_git
+from leaderboard.rules.changes import check_changes, compare_with_base
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 

@@ -6,15 +6,12 @@ other change is a maintainer's: deleted and changed files, other badges of exist
 board.json, workflows, links, submodules, hidden files.
 """
 
-import os
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from filecmp import cmp
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record
@@ -22,14 +19,17 @@ from fsbench.results.entry import ENTRY_FILE, MAX_ENTRY, EntryFile, parse_entry,
 from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem
 from leaderboard.badges import Badge
+from leaderboard.git import run_git
 from leaderboard.intake.archive import MAX_DEPTH
 from leaderboard.official import BOARD_FILE
 from leaderboard.record import BoardFile
 from leaderboard.signatures import BADGE_NAMESPACE, ENTRY_NAMESPACE, is_signed, signature_path
 
-FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
-"""File modes of git."""
-SPECIAL_MODES = {PROGRAM: "an executable file", LINK: "a link", SUBMODULE: "a submodule"}
+PLAIN = "100644"
+"""File mode of git."""
+SPECIAL_MODES = {"100755": "an executable file", "120000": "a link", "160000": "a submodule"}
+UNCHANGED = "* -text -filter -ident -working-tree-encoding\n"
+"""Attributes with which git stores every file as it is."""
 MAX_ADDED_FILE = 16 * 2**20
 """Bytes of one file of a new entry; 90 results of 600 episodes take 1 MB."""
 EXPECTED = "new entry folders of one owner"
@@ -45,7 +45,7 @@ class FileChange:
     after: str | None
 
     @property
-    def words(self) -> str:
+    def kind(self) -> str:
         if self.after is None:
             return "deleted"
         if self.after in SPECIAL_MODES:
@@ -59,44 +59,22 @@ class FileChange:
 class TreeChanges:
     """All changes of a tree below `root`, and the board of the base.
 
-    board: path of the board below `root`; base_names: names in the board folder of the base; read:
-    path on the board -> text in the base.
+    board: path of the board below `root`; file: the base's board.json; base_names: names in the
+    board folder of the base; replaced: changed entries of the base that name a key -> their new
+    state if that key signed it.
     """
 
     root: Path
     board: PurePosixPath
     changes: tuple[FileChange, ...]
+    file: BoardFile
     base_names: frozenset[str]
-    read: Callable[[str], str]
+    replaced: dict[str, EntryFile | None]
 
     @cached_property
-    def taken(self) -> frozenset[str]:
+    def folded_names(self) -> frozenset[str]:
         """The base's names in lower case, which some file systems take for the same."""
         return frozenset(name.casefold() for name in self.base_names)
-
-    @cached_property
-    def file(self) -> BoardFile:
-        """The base's board.json; one that trusts nobody if it has no valid one."""
-        try:
-            return BoardFile.model_validate_json(self.read(BOARD_FILE))
-        except (OSError, ValueError, UsageError):
-            return BoardFile(name="board")
-
-    @cached_property
-    def replaced(self) -> dict[str, EntryFile | None]:
-        """Changed entries of the base that name a key: their new state if it signed that."""
-        inside = (c.path for c in self.changes if c.path.is_relative_to(self.board))
-        parts = [path.relative_to(self.board).parts for path in inside]
-        replaced = {}
-        for name in sorted({part[0] for part in parts if len(part) > 1} & self.base_names):
-            try:
-                before = EntryFile.model_validate_json(self.read(f"{name}/{ENTRY_FILE}"))
-            except (OSError, ValueError, UsageError):  # no entry, or none that fsbench wrote
-                continue
-            if before.key:
-                path = self.root / self.board / name / ENTRY_FILE
-                replaced[name] = read_replacement(path, before)
-        return replaced
 
 
 def compare_with_base(board: Path, base: str) -> TreeChanges:
@@ -106,114 +84,68 @@ def compare_with_base(board: Path, base: str) -> TreeChanges:
     Raises UsageError for another base, and where files are not committed.
     """
     root = Path(run_git(board, "rev-parse", "--show-toplevel").rstrip("\n"))
-    before, after = (find_commit(board, name) for name in (base, "HEAD"))
+    parse = partial(run_git, board, "rev-parse", "--verify", "--end-of-options")
+    before, after = (parse(f"{name}^{{commit}}").strip() for name in (base, "HEAD"))
     if run_git(root, "status", "--porcelain", "-z", "--untracked-files=all"):
         fix = "commit them: what is compared is what git has"
         raise UsageError(f"{root} has changes that are not committed", fix=fix)
-    home = PurePosixPath(board.resolve().relative_to(root.resolve()).as_posix())
-    tree = before if home == PurePosixPath() else f"{before}:{home}"
-    names = run_git(board, "ls-tree", "-z", "--name-only", "--full-tree", tree)
-    changes = tuple(sorted(read_git_changes(root, before, after), key=lambda change: change.path))
-
-    def read(name: str) -> str:
-        return run_git(root, "show", f"{before}:{home / name}")
-
-    return TreeChanges(root, home, changes, frozenset(names.split("\0")), read)
-
-
-def find_commit(folder: Path, name: str) -> str:
-    """Return the commit of a revision. Raises UsageError, also for an empty one."""
-    return run_git(folder, "rev-parse", "--verify", "--end-of-options", name + "^{commit}").strip()
-
-
-def read_git_changes(root: Path, before: str, after: str) -> Iterator[FileChange]:
-    """Yield the files that differ between two commits."""
-    options = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev")
-    words = run_git(root, "diff-tree", *options, before, after).split("\0")
-    for facts, path in zip(words[:-1:2], words[1::2], strict=True):
-        modes = (None if set(m) == {"0"} else m for m in facts.lstrip(":").split()[:2])
-        yield FileChange(PurePosixPath(path), *modes)
-
-
-BASE_FIX = "give a commit of the board's repository as --base, or a folder as --base-folder"
-
-
-def run_git(folder: Path, *arguments: str, fix: str = BASE_FIX) -> str:
-    """Return what a command of git prints. Raises UsageError with its message; asks nothing."""
-    git = shutil.which("git")
-    if git is None:
-        raise UsageError(
-            "there is no git on PATH", fix="install git, or give a folder as --base-folder"
-        )
-    settings = [
-        word
-        for setting in ("fsmonitor=false", "autocrlf=false", f"hooksPath={os.devnull}")
-        for word in ("-c", f"core.{setting}")
-    ]
-    done = subprocess.run(
-        [git, "-C", str(folder), *settings, *arguments],
-        capture_output=True,
-        check=False,
-        env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-    )
-    if done.returncode:
-        message = done.stderr.decode(errors="replace").strip().splitlines()
-        raise UsageError(
-            f"git {arguments[0]} fails in {folder}: {message[-1] if message else 'no message'}",
-            fix=fix,
-        )
-    return os.fsdecode(done.stdout)
+    home = board.resolve().relative_to(root.resolve())
+    return compare_trees(root, PurePosixPath(home), before, after)
 
 
 def compare_folders(board: Path, base: Path) -> TreeChanges:
-    """Compare a board with a folder file by file; .git at their top is left out.
+    """Compare two folders as git would store them, but for their own repositories.
 
-    Raises UsageError if there is no such folder.
+    Git stores neither pipes nor empty folders. Raises UsageError if there is no such folder.
     """
-    if not base.is_dir():
-        raise UsageError(f"there is no folder {base}", fix="give the board as it was")
-    before, after = list_modes(base), list_modes(board)
-    changes = [
-        FileChange(PurePosixPath(path), before.get(path), after.get(path))
-        for path in sorted(before.keys() | after.keys())
-        if before.get(path) != after.get(path) or not has_same_bytes(base / path, board / path)
-    ]
-    names = frozenset(path.name for path in base.iterdir())
-
-    def read(name: str) -> str:
-        return (base / name).read_text(encoding="utf8")
-
-    return TreeChanges(board, PurePosixPath(), tuple(changes), names, read)
+    with TemporaryDirectory(prefix="fsbench-") as temporary:
+        git_dir = Path(temporary, ".git")
+        run_git(base, "init", "-q", "--template=", git_dir=git_dir)
+        (git_dir / "info").mkdir()
+        (git_dir / "info" / "attributes").write_text(UNCHANGED, encoding="utf8")
+        before, after = (store_folder(folder, git_dir) for folder in (base, board))
+        return compare_trees(board, PurePosixPath(), before, after, git_dir)
 
 
-def list_modes(folder: Path) -> dict[str, str]:
-    """Return the mode of every file, link and empty folder below `folder`.
+def store_folder(folder: Path, git_dir: Path) -> str:
+    """Store all files of a folder in a repository; return the name of the tree."""
+    run_git(folder, "read-tree", "--empty", git_dir=git_dir)
+    run_git(folder, "add", "--all", "--force", ".", git_dir=git_dir)
+    return run_git(folder, "write-tree", git_dir=git_dir).strip()
 
-    git stores no empty folder, but leaves one where a submodule was not fetched.
+
+def compare_trees(
+    root: Path, board: PurePosixPath, before: str, after: str, git_dir: Path | None = None
+) -> TreeChanges:
+    """Compare two trees of a repository, of which the second one lies in `root`.
+
+    A base without a valid board.json is a board that trusts nobody.
     """
-    modes = {}
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        is_leaf = path.is_symlink() or not path.is_dir() or not any(path.iterdir())
-        if is_leaf and name.parts[0] != ".git":
-            modes[name.as_posix()] = read_mode(path)
-    return modes
-
-
-def read_mode(path: Path) -> str:
-    """Return the mode that git gives to a file; SUBMODULE for a folder."""
-    if path.is_symlink() or not (path.is_dir() or path.is_file()):
-        return LINK
-    if path.is_dir():
-        return SUBMODULE
-    return PROGRAM if path.stat().st_mode & 0o100 else FILE
-
-
-def has_same_bytes(a: Path, b: Path) -> bool:
-    """Return whether two plain files are equal, or two links."""
-    if a.is_symlink():
-        return b.is_symlink() and a.readlink() == b.readlink()
-    return not a.is_file() or cmp(a, b, shallow=False)
+    git = partial(run_git, root, git_dir=git_dir)
+    tree = before if board == PurePosixPath() else f"{before}:{board}"
+    names = frozenset(git("ls-tree", "-z", "--name-only", "--full-tree", tree).split("\0"))
+    options = ("-r", "--raw", "-z", "--no-renames", "--no-abbrev")
+    fields = git("diff-tree", *options, before, after).split("\0")
+    changes = []
+    for facts, changed in zip(fields[:-1:2], fields[1::2], strict=True):
+        modes = (None if set(m) == {"0"} else m for m in facts.lstrip(":").split()[:2])
+        changes.append(FileChange(PurePosixPath(changed), *modes))
+    changes.sort(key=lambda change: change.path)
+    try:
+        file = BoardFile.model_validate_json(git("show", f"{before}:{board / BOARD_FILE}"))
+    except (ValueError, UsageError):
+        file = BoardFile(name="board")
+    inside = [c.path.relative_to(board).parts for c in changes if c.path.is_relative_to(board)]
+    replaced = {}
+    for name in sorted({parts[0] for parts in inside if len(parts) > 1} & names):
+        path = board / name / ENTRY_FILE
+        try:
+            old = EntryFile.model_validate_json(git("show", f"{before}:{path}"))
+        except (ValueError, UsageError):  # no entry, or none that fsbench wrote
+            continue
+        if old.key:
+            replaced[name] = read_replacement(root / path, old)
+    return TreeChanges(root, board, tuple(changes), file, names, replaced)
 
 
 def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
@@ -276,19 +208,19 @@ def explain_refusal(comparison: TreeChanges, change: FileChange) -> str | None:
     inside = change.path.is_relative_to(comparison.board)
     parts = change.path.relative_to(comparison.board).parts if inside else ()
     if len(parts) < 2:
-        return f"{change.words} outside of entry folders"
+        return f"{change.kind} outside of entry folders"
     if any(part.startswith(".") for part in parts):
-        return f"{change.words} hidden file"
+        return f"{change.kind} hidden file"
     if comparison.replaced.get(parts[0]) and parts[1] != BADGES:
         if parts[0] in {*comparison.file.controls, *comparison.file.pooled}:
-            return f"{change.words} in {parts[0]!r}, which board.json names as a control or pooled"
-        return None if change.after in {FILE, None} else change.words
+            return f"{change.kind} in {parts[0]!r}, which board.json names as a control or pooled"
+        return None if change.after in {PLAIN, None} else change.kind
     if is_signed_badge(comparison, change):
         return None
-    if parts[0].casefold() in comparison.taken:
-        return f"{change.words} in the existing entry {parts[0][:100]!r}"
-    if change.words != "added":
-        return change.words
+    if parts[0].casefold() in comparison.folded_names:
+        return f"{change.kind} in the existing entry {parts[0][:100]!r}"
+    if change.kind != "added":
+        return change.kind
     if len(parts) > MAX_DEPTH:
         return f"a path of {len(parts)} parts"
     size = (comparison.root / change.path).stat().st_size
@@ -302,13 +234,11 @@ def is_signed_badge(comparison: TreeChanges, change: FileChange) -> bool:
     """
     file = comparison.root / change.path.with_name(change.path.name.removesuffix(".sig"))
     parts = change.path.relative_to(comparison.board).parts
-    if change.words != "added" or len(parts) != 3 or parts[1] != BADGES:
+    if change.kind != "added" or len(parts) != 3 or parts[1] != BADGES:
         return False
     if parts[0] not in comparison.base_names or file.suffix != ".json":
         return False
-    if any(read_mode(path) != FILE for path in (file, signature_path(file))):
-        return False
-    if file.stat().st_size > MAX_ADDED_FILE:
+    if any(path.is_symlink() or not path.is_file() for path in (file, signature_path(file))):
         return False
     try:
         read_record(file, Badge)

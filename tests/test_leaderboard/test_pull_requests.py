@@ -429,6 +429,37 @@ def test_a_hostile_pull_request_is_refused(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("delete an entry", "lower another's outcomes", "take a name in capitals"),
+        *("make another's file executable", "replace by a link", "a link in a circle"),
+        *("git attributes", "ignored files", "a hidden file in an entry", "change the workflow"),
+        *("a large file", "a name with a line break", "a name in other bytes"),
+    ],
+)
+def test_a_hostile_folder_is_refused(
+    name: str, base: Path, board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, spoil = CHANGES[name]
+    spoil(board)
+    assert check(board, "--base-folder", str(base / "board")) == 5
+    assert words in capsys.readouterr().err
+
+
+def test_attributes_hide_no_change_of_a_folder(
+    base: Path, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As those of a repository, they would make ends of lines equal."""
+    before = Path(shutil.copytree(base / "board", tmp_path / "before"))
+    for folder in (before, board):
+        (folder / ".gitattributes").write_text("* text eol=lf")
+    file = board / "README.md"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert check(board, "--base-folder", str(before)) == 5
+    assert "README.md: changed outside" in capsys.readouterr().err
+
+
 HONEST: dict[str, tuple[tuple[str, ...], Edit]] = {
     "one entry": ((), lambda b: None),
     "two entries of one owner": ((), lambda b: add(b.parent / "base", b, "carol-2")),
