@@ -108,9 +108,7 @@ def init(
     official: str | None = Option(None, help="Name of an official board: cdfsl or transfer."),
     version: int | None = Option(None, help="Version of the official board; newest by default."),
     install_from: str | None = Option(
-        None,
-        help="What the workflows of the repository install, e.g. git+https://HOST/fsbench@COMMIT; "
-        "this fsbench by default.",
+        None, help="What the workflows of the repository install: git+https://HOST/fsbench@COMMIT."
     ),
 ) -> None:
     """Start a board, an official one with frozen columns or a free one, and its repository.
@@ -118,16 +116,13 @@ def init(
     Beside board.json: README with the tables, CONTRIBUTING, workflows that check pull requests and
     render the tables, .gitignore and .gitattributes.
     """
-    from leaderboard.repository import CHECK_FILE, VARIABLE, init_board
+    from leaderboard.repository import init_board
 
     file = init_board(board, official, version, install_from)
     kind = "free" if file.version is None else f"{len(file.columns or ())} columns, {file.date}"
     typer.echo(f"{board}: {file.title} ({kind})")
-    if VARIABLE in (board / CHECK_FILE).read_text(encoding="utf8"):
-        console.log(
-            "the workflows install what the repository variable FSBENCH names: set it to an address"
-            " of fsbench, or start again with --install-from"
-        )
+    if install_from is None:
+        console.log("set the repository variable FSBENCH to what the workflows install")
 
 
 def remove(

@@ -1,5 +1,6 @@
 """`fsbench submit` and `fsbench export`: hand results to a board, to the hub and to timm."""
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -59,8 +60,8 @@ def submit(
 
     --init starts the declaration.
 
-    --to commits the entries to a new branch of the board's repository and prints the commands that
-    open the pull request.
+    --to commits the entries to a new branch of the board's repository and prints the command that
+    pushes it, for a pull request.
     """
     from fsbench.api.submit import submit as submit_results
 
@@ -93,8 +94,9 @@ def submit(
 
         proposal = propose_entries(to, lambda folder: [entry.name for entry in add(board=folder)])
         names = ", ".join(proposal.names)
-        console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}; publish it by")
-        typer.echo("\n".join(proposal.commands))
+        console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}")
+        typer.echo(f"git -C {shlex.quote(str(proposal.folder))} push origin {proposal.branch}")
+        console.log("push the branch, then open a pull request from it where the board is hosted")
         return
     if board is None or to is not None:
         raise UsageError(

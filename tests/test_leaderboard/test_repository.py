@@ -12,8 +12,6 @@ import yaml
 from support import fakes
 from support.cli import call
 
-from leaderboard.repository import find_source, to_public_address
-
 FILLED = {
     **{"authors": "A. Author", "link": "https://example.org", "license": "MIT"},
     **{"targets_seen": "none", "statement": "One run."},
@@ -76,11 +74,8 @@ def test_from_template_to_merged_entry(
     assert call("submit", results, "--to", origin) == 0
     shown = capsys.readouterr()
     assert "branch submit-seal of board adds seal" in shown.err
-    push, request = shown.out.splitlines()
-    assert push == "git -C board push origin submit-seal"
-    subprocess.run(shlex.split(push), check=True, capture_output=True)
-    submission = subprocess.run(shlex.split(request), check=True, capture_output=True, text=True)
-    assert "Add seal" in submission.stdout
+    assert shown.out == "git -C board push origin submit-seal\n"
+    subprocess.run(shlex.split(shown.out), check=True, capture_output=True)
 
     for name, branch in (("base", "main"), ("proposed", "submit-seal")):
         git(tmp_path, "clone", "-q", "-b", branch, str(origin), name)
@@ -143,7 +138,7 @@ def test_what_cannot_be_proposed_leaves_nothing(
     cases: tuple[tuple[int, Path, tuple[object, ...], str], ...] = (
         (2, results, ("--to", tmp_path / "nowhere"), "give the folder of a clone, or an address"),
         (2, results, ("--to", plain), "has no board.json"),
-        (2, results, ("--to", tmp_path), "not a git repository"),
+        (2, results, ("--to", tmp_path), "give the folder of a clone, or an address"),
         (2, results, ("--to", origin, "--dry-run"), "one place for the entries"),
         (2, results, ("--to", origin, "--board", "x"), "one place for the entries"),
         (2, results, (), "one place for the entries"),
@@ -225,6 +220,7 @@ def test_init_writes_a_whole_repository(tmp_path: Path, capsys: pytest.CaptureFi
     assert files - {".lock"} == workflows | {
         *(".gitignore", ".gitattributes", "README.md", "CONTRIBUTING.md", "board.json"),
     }
+    assert "FSBENCH: ${{ vars.FSBENCH }}" in (board / ".github/workflows/check.yml").read_text()
     page = (board / "README.md").read_text()
     assert page.startswith("# cdfsl-2\n\nCross-domain few-shot learning")
     assert "No entries yet." in page
@@ -249,24 +245,3 @@ def test_workflows_install_from_the_address_of_the_repository(origin: Path) -> N
     assert yaml.safe_load(git(origin, "show", "main:.github/workflows/check.yml"))[
         "permissions"
     ] == {"contents": "read"}
-
-
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
-        ("git@host.org:lab/fsbench.git", "https://host.org/lab/fsbench.git"),
-        ("ssh://git@host.org:22/lab/fsbench", "https://host.org/lab/fsbench"),
-        ("https://me:secret@host.org/lab/fsbench", "https://host.org/lab/fsbench"),
-        ("http://host.org:8080/x.git?token=1", "http://host.org:8080/x.git"),
-        ("/home/me/fsbench", None),
-        ("../fsbench", None),
-        ("file:///home/me/fsbench", None),
-    ],
-)
-def test_addresses_lose_users_and_passwords(address: str, public: str | None) -> None:
-    assert to_public_address(address) == public
-
-
-def test_this_installation_has_an_address_or_none() -> None:
-    source = find_source()
-    assert source is None or re.fullmatch(r"fsbench @ git\+https?://\S+@[0-9a-f]{40}", source)
