@@ -357,10 +357,11 @@ def flag_targets_seen(entry: BoardEntry) -> list[str]:
 
 
 def flag_unverified(entry: BoardEntry, result: Result) -> list[str]:
-    """Return a flag if no signed badge covers this result, or if a signed one failed."""
+    """Return a flag if no signed badge decides on this result, or if one says that it failed."""
     key = (result.backbone.identity, str(result.column))
     verdict = entry.verification.verdicts.get(key)
-    return [SELF_REPORTED] if verdict is None else [FAILED] * (verdict == "failed")
+    is_signed = verdict not in (None, "undecided")
+    return [FAILED] * (verdict == "failed") if is_signed else [SELF_REPORTED]
 
 
 def list_self_reported(table: BoardTable, name: str) -> list[str]:

@@ -43,11 +43,7 @@ class RankedBoard:
         return "\n\n".join(md.render_table(table.complete or table) for table in tables) + "\n"
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [
-            json.build_table_json(make_frame(track))
-            | {"published": [entry.model_dump(mode="json") for entry in track.published]}
-            for track in self.tracks
-        ]
+        return [json.build_table_json(make_frame(track)) for track in self.tracks]
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return one row per track, entry and column, and one for `overall`, the mean over columns.

@@ -4,7 +4,7 @@ A board of a thousand entries has tens of thousands of results; their outcomes s
 records on disk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
+from fsbench.core.statistics import Paired, measure_columns
 from fsbench.results.entry import Entry, Loaded, decode_outcomes, read_content
 from fsbench.results.outcomes import MAX_FILE, OutcomeTable
 from fsbench.results.summary import choose_rate, scored_outcomes
@@ -186,6 +187,12 @@ def has_second_rule(result: Result) -> bool:
     """Return whether a result is of a probe that is scored on test and also holds images out."""
     spec = result.spec
     return isinstance(spec, ProbeSpec) and spec.select == "test" and spec.held_out is not None
+
+
+def measure_mean(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
+    """Return the mean of one entry over columns, with its error over episodes."""
+    of_columns = [outcomes[column] for column in columns]
+    return measure_columns([o.values for o in of_columns], [o.draws for o in of_columns])
 
 
 def identify_draws(result: Result) -> str:

@@ -4,10 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from fsbench.core.tasks import ColumnId
+from fsbench.results.table import shorten_columns
+from leaderboard.ranking.outcomes import measure_mean
 from leaderboard.ranking.tiers import ALPHA, RankedEntry
-from leaderboard.render.frame import SOURCE, FrameScore, ScoreFrame
+from leaderboard.render.frame import SOURCE, ScoreFrame
 from leaderboard.render.notes import TIER_NOTE, finite_or_none
-from leaderboard.tables import list_self_reported
+from leaderboard.tables import BoardTable
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
@@ -25,20 +28,47 @@ def make_table_json(frame: ScoreFrame) -> str:
 
 
 def build_table_json(frame: ScoreFrame) -> dict[str, Any]:
-    """Return a table with its rows."""
+    """Return a table with its entries; lists of an entry are in the order of the columns."""
     table = frame.table
     return {
         "board": table.name,
         "official": table.official,
         "track": table.track and table.track.model_dump(mode="json"),
         "title": frame.title,
-        "columns": list(table.ranking.columns),
+        "columns": build_columns_json(table),
         "control": frame.control,
         "alpha": ALPHA,
         "rule": TIER_NOTE,
         "notes": frame.write_caption(),
         "entries": [build_entry_json(frame, entry) for entry in table.ranking.entries],
+        "published": [entry.model_dump(mode="json") for entry in table.published],
     }
+
+
+def build_columns_json(table: BoardTable) -> list[dict[str, Any]]:
+    """Return the task of each column, and the hashes that all of its results share."""
+    by_name = table.results.values()
+    results = {column: cell.result for by_column in by_name for column, cell in by_column.items()}
+    columns = table.ranking.columns
+    built = []
+    for column, label in zip(columns, shorten_columns(columns)[0], strict=True):
+        identity, result = ColumnId.parse(column), results.get(column)
+        task = identity.task
+        built.append(
+            {
+                "name": column,
+                "label": label,
+                "dataset": task.dataset,
+                "head": identity.adaptation,
+                "n_way": task.n_way if task.n_shot else None,
+                "n_shot": task.n_shot,
+                "images": result and sum(result.dataset.class_counts),
+                "spec_digest": result and result.spec_digest,
+                "fingerprint": result and result.dataset.identity,
+                "manifest_hash": result and result.manifest_hash,
+            }
+        )
+    return built
 
 
 def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
@@ -50,40 +80,51 @@ def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
         "reason": entry.reason or None,
         "missing": list(entry.missing),
         "behind_leader": behind and build_gap_json(behind.gap, behind.ci95, entry.p),
-        "covers": entry.covers,
-        "flags": list(table.flags[entry.name]),
-        "self_reported": list_self_reported(table, entry.name),
+        "covers": entry.covers if entry.tier is not None else None,
         "link": table.links.get(entry.name, ""),
         "seeds": [{"seed": n, **build_scores_json(frame, seed)} for n, seed in seeds.items()],
     }
 
 
 def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
-    """Return the scores of an entry or a seed."""
-    scores = dict(frame.scores[entry.name])
-    source = scores.pop(SOURCE, None)
-    built = {column: build_score_json(score) for column, score in scores.items()}
-    for column, second in frame.table.best_on_test.get(entry.name, {}).items():
-        built[column]["best_on_test"] = second
+    """Return the scores of an entry or a seed, lists in the order of the columns.
+
+    best: places of the columns in which it is the best or not significantly worse; column_flags:
+    flag -> places of columns; over_control, best_on_test: by name of the column.
+    """
+    table, scores = frame.table, frame.scores[entry.name]
+    in_order = [scores.get(column) for column in table.ranking.columns]
+    places = [(i, score) for i, score in enumerate(in_order) if score]
+    flags = dict.fromkeys(flag for _, score in places for flag in score.flags)
     return {
         "name": entry.name,
         "tier": entry.tier,
         "overall": entry.overall,
-        "source_accuracy": source and source.mean,
-        "scores": built,
+        "overall_ci95": measure_overall(table, entry),
+        "source_accuracy": scores[SOURCE].mean if SOURCE in scores else None,
+        "flags": list(table.flags.get(entry.name, ())),
+        "mean": [score and score.mean for score in in_order],
+        "ci95": [score and finite_or_none(score.ci95) for score in in_order],
+        "n": [score and score.n for score in in_order],
+        "best": [i for i, score in places if score.best],
+        "column_flags": {flag: [i for i, s in places if flag in s.flags] for flag in flags},
+        "best_on_test": table.best_on_test.get(entry.name, {}),
+        "over_control": {
+            column: build_gap_json(score.gap, score.gap_ci95, score.p)
+            for column, score in scores.items()
+            if score.control
+        },
     }
 
 
-def build_score_json(score: FrameScore) -> dict[str, Any]:
-    gap = build_gap_json(score.gap, score.gap_ci95, score.p)
-    return {
-        "mean": score.mean,
-        "ci95": finite_or_none(score.ci95),
-        "n": score.n,
-        "best": score.best,
-        "over_control": gap if score.control else None,
-        "flags": list(score.flags),
-    }
+def measure_overall(table: BoardTable, entry: RankedEntry) -> float | None:
+    """Return the half-width of the overall interval: over seeds if ranked, else over episodes."""
+    if entry.overall is None:
+        return None
+    if entry.tier is not None:
+        return finite_or_none(table.seed_errors.scores[entry.name].ci95)
+    outcomes = table.contenders[entry.name]
+    return finite_or_none(measure_mean(outcomes, list(entry.scores)).ci95)
 
 
 def build_gap_json(gap: float, ci95: float, p: float | None) -> dict[str, Any]:

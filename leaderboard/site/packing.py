@@ -10,13 +10,13 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsbench.core.statistics import Z95, Paired, measure_columns
+from fsbench.core.statistics import Z95
 from fsbench.core.tasks import ColumnId
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
@@ -69,12 +69,6 @@ def pack_histograms(contenders: Contenders, names: Sequence[str], columns: Seque
         for name in names
         for column in columns
     )
-
-
-def measure_mean(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
-    """Return the mean of one entry over columns, with its error over episodes."""
-    of_columns = [outcomes[column] for column in columns]
-    return measure_columns([o.values for o in of_columns], [o.draws for o in of_columns])
 
 
 def count_paired_entries(n: int, n_columns: int) -> int:

@@ -11,7 +11,7 @@ from fsbench.core.plotting import render_figure
 from fsbench.core.tasks import ColumnId
 from leaderboard.figures import draw_columns, draw_scatter, mark_accuracy
 from leaderboard.methods.record import ControlKind, MethodBoard
-from leaderboard.site.packing import measure_mean
+from leaderboard.ranking.outcomes import measure_mean
 from leaderboard.summary import draw_averages
 from leaderboard.tables import BoardTable
 

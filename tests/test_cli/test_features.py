@@ -21,7 +21,7 @@ from fsbench.api.verify import verify
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Result
-from leaderboard.site.data import build_network_data
+from leaderboard.site.data import build_network_facts
 from leaderboard.store import Board
 
 NET = ("-m", "fsbench/toy_resnet", "--random-init", "0")
@@ -134,7 +134,7 @@ def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
     badge = verify(tmp_path / "board", "entry", models, seed=0, machine=machine)
     assert badge.verdict == "verified"
     (network,) = board.entry("entry").networks
-    shown = build_network_data(board.entry("entry"), network)
+    shown = build_network_facts(board.entry("entry"), network)
     assert shown["feature_choices"] == "max, layer3, mean=0.5,0.4,0.3, std=0.25"
     assert shown["images"] == ["32 px: bicubic resize to 36 px square, centre crop"]
     assert "mean 0.5,0.4,0.3, std 0.25 (the user, in place of default" in shown["preprocessing"]

@@ -109,14 +109,15 @@ def test_one_verified_result_does_not_hide_the_others(
     assert {column: v for (_, column), v in verification.verdicts.items()} == {FIVE: "verified"}
     (shown,) = leaderboard(board).to_json()
     (entry,) = shown["entries"]
-    assert entry["self_reported"] == [ONE]
+    columns = [column["name"] for column in shown["columns"]]
+    assert entry["column_flags"]["self-reported"] == [columns.index(ONE)]
     shown = leaderboard(board).tables()[0]
     assert shown.rows[0][2].endswith(SELF_MARK)
     assert shown.rows[0][3].endswith(SELF_MARK), "one of the columns has no signed badge"
     assert shown.complete is not None
     (row,) = shown.complete.rows
     assert [text.endswith(SELF_MARK) for text in row[2:6]] == [True, True, False, True]
-    assert '"self_reported":[0]' in everything(board, capsys)
+    assert '"self-reported":[0]' in everything(board, capsys)
 
 
 FORGERIES = {

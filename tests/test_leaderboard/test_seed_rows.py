@@ -214,8 +214,8 @@ def test_what_is_shown_of_rows_ranked_apart() -> None:
     assert frame.reason["llf"] == APART
     assert frame.tier["llf"] >= 1
     page = build_page_data(BoardFile(name="b"), entries, [table])["tracks"][0]
-    by_name = {row["name"]: row for row in page["rows"]}
-    assert by_name["llf"]["tier"] == tiers["llf"]
+    by_name = {row["name"]: row for row in page["entries"]}
+    assert f"◦{by_name['llf']['tier']}" == tiers["llf"]
     assert by_name["llf"]["reason"] == APART
     best = RankedBoard((table,)).to_frame().groupby("entry").best.any()
     assert not best["llf"]
@@ -254,16 +254,18 @@ def test_json_and_page_carry_the_seeds() -> None:
     assert by_name["seal"]["covers"] == "seeds and episodes"
     assert by_name["llf"]["seeds"] == []
     page = build_page_data(BoardFile(name="b"), entries, [table])
-    row = next(row for row in page["tracks"][0]["rows"] if row["name"] == "seal")
+    row = next(row for row in page["tracks"][0]["entries"] if row["name"] == "seal")
     assert [(s["name"], s["seed"]) for s in row["seeds"]] == [
         ("seal seed 0", 0),
         ("seal seed 1", 1),
     ]
-    assert all(len(s["cells"]) == 4 for s in row["seeds"])
-    assert page["entries"]["seal"]["authors"] == "A. Author"
-    assert "weights_hash" not in page["entries"]["seal"]
-    digests = {page["entries"][name]["digest"] for name in ("seal", "seal seed 0", "seal seed 1")}
-    assert digests == {next(e.digest for e in entries if e.name == "seal")}
+    assert all(len(s["mean"]) == 4 for s in row["seeds"])
+    facts = page["facts"]
+    assert facts["seal"]["authors"] == "A. Author"
+    assert facts["seal"]["digest"] == next(e.digest for e in entries if e.name == "seal")
+    assert "weights_hash" not in facts["seal"]
+    assert {"entry", "weights_hash"} <= facts["seal seed 0"].keys()
+    assert not facts["seal seed 0"].keys() & facts["seal"].keys(), "what seeds share is there once"
 
 
 def test_reports_carry_the_seeds_and_judge_no_recipe_of_one_seed() -> None:

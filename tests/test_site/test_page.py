@@ -19,6 +19,7 @@ from fsbench.results.entry import Loaded
 from leaderboard.methods.board import build_from_table
 from leaderboard.official import find_official_board
 from leaderboard.render.frame import FLAGS
+from leaderboard.render.json import build_columns_json
 from leaderboard.render.notes import to_percent
 from leaderboard.site import data, page
 from leaderboard.tables import rank_tracks
@@ -80,7 +81,7 @@ def test_nothing_is_fetched_and_no_attribute_runs(text: str) -> None:
 
 def test_embedded_data_come_back_whole(text: str) -> None:
     content: dict[str, Any] = json.loads(Elements(text).texts["data"])
-    assert HOSTILE in content["entries"]
+    assert HOSTILE in content["facts"]
     assert content == json.loads(
         json.dumps(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE])))
     )
@@ -117,9 +118,8 @@ def test_an_official_board_says_what_it_measures_before_any_entry() -> None:
     assert made["datasets"] == ["chestx", "cropdisease", "eurosat", "isic"]
     assert made["tracks"][0]["finding"] == ""
     assert made["tracks"][0]["data"] == (
-        "Frozen features at 224 px: linear heads, 5-way, 1, 5, 20 and 50 shots. On ChestX "
-        "(25,848 images), CropDisease (43,456 images), EuroSAT (27,000 images) and ISIC "
-        "(10,015 images)."
+        "Frozen features of ChestX (25,848 images), CropDisease (43,456 images), EuroSAT "
+        "(27,000 images) and ISIC (10,015 images)."
     )
 
 
@@ -165,7 +165,8 @@ def test_a_subset_and_the_finding_are_said_in_words() -> None:
         column: SimpleNamespace(result=loaded.result.model_copy(update={"dataset": subset(loaded)}))
         for column, loaded in table.results["a"].items()
     }
-    text = data.describe_data(replace(table, results={"a": partial}))
+    columns = build_columns_json(replace(table, results={"a": partial}))
+    text = data.describe_images(columns)
     assert "EuroSAT (20 of 27,000 images, a subset) and ISIC (14 of 10,015 images, a sub" in text
     text = data.describe_finding(table, build_from_table(table))
     leader = f"a ({to_percent(table.ranking.tiers[0][0].overall or 0)} %)"
@@ -184,7 +185,7 @@ def test_flags_are_explained_where_they_occur_and_no_sentence_names_an_option() 
     flagged = replace(table, flags={"a": ("subset", "saw isic"), "b": ("derived",)})
     made = data.build_page_data(file, entries, [flagged])
     assert made["flags"] == {name: FLAGS[name] for name in ("subset", "derived")}
-    del made["entries"]  # commands as their submitters gave them
+    del made["facts"]  # commands as their submitters gave them
     assert not re.search(r"[\s\"]--[a-z]", json.dumps(made))
 
 

@@ -16,7 +16,7 @@ def test_200_entries_of_16_columns_fit_a_megabyte() -> None:
     )
     made = data.build_page_data(*board)
     (track,) = made["tracks"]
-    assert len(track["rows"]) == track["paired"] == 200
+    assert len(track["entries"]) == track["paired"] == 200
     assert len(track["columns"]) == 16
     sizes = {key: len(str(value)) for key, value in track.items()}
     assert len(page.render_page(made).encode()) < MEGABYTE, sizes

@@ -1,13 +1,13 @@
 // Columns of a track: which are shown, under which heads, and the range that their cells span.
 
 function columnTitle(column) {
-  if (column.shots === undefined) return column.label.split(":")[1] ?? column.label;
-  return `${column.shots}-shot`;
+  if (column.n_shot === undefined) return column.label.split(":")[1] ?? column.label;
+  return `${column.n_shot}-shot`;
 }
 
 // Kinds of columns in a track (linear, affine, probe, ...), to filter by.
 function kindsOf(track) {
-  return [...new Set(track.columns.map((column) => column.kind).filter(Boolean))];
+  return [...new Set(track.columns.map((column) => column.head).filter(Boolean))];
 }
 
 function datasetsOf(track) {
@@ -17,7 +17,7 @@ function datasetsOf(track) {
 function shownColumns(track, { dataset, kind }) {
   return track.columns
     .map((column, index) => ({ ...column, index }))
-    .filter((column) => (!dataset || column.dataset === dataset) && (!kind || column.kind === kind));
+    .filter((column) => (!dataset || column.dataset === dataset) && (!kind || column.head === kind));
 }
 
 // Runs of neighbours with one data set: [{ dataset, columns }].
@@ -31,14 +31,14 @@ function grouped(columns) {
   return groups;
 }
 
-// What the cells of a column (-1: overall) are drawn by: the range of their intervals without
+// What the numbers of a column (-1: overall) are drawn by: the range of their intervals without
 // outliers (Tukey's outer fences, as fsbench/core/plotting.py), and the sorted means.
 function rangeOf(track, column) {
-  const scores = track.rows.map((row) => scoreOf(row, column)).filter(Boolean);
+  const scores = track.entries.map((row) => scoreOf(row, column)).filter(Boolean);
   const means = scores.map((score) => score.mean).sort((a, b) => a - b);
   const ends = scores.flatMap((score) => [score.mean - (score.half ?? 0), score.mean + (score.half ?? 0)]);
   const inside = withoutOutliers(ends.sort((a, b) => a - b));
-  return { low: inside[0], high: inside.at(-1), means, best: means.at(-1) };
+  return { low: inside[0], high: inside.at(-1), means };
 }
 
 function withoutOutliers(sorted) {

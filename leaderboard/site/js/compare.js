@@ -78,7 +78,7 @@ function sideBySide(track, rows) {
         score ? [`${percent(score.mean)}${plusMinus(score.half)}`, selfMark(rows[i], column)] : "–")));
   };
   const factLine = (label, name) => {
-    const values = rows.map((row) => board.entries[row.name][name]);
+    const values = rows.map((row) => factsOf(row.name)[name]);
     if (values.every((value) => value === undefined)) return null;
     return el("tr", {}, el("th", { scope: "row", class: "muted" }, label),
       values.map((value) => el("td", {}, value === undefined ? "–" : fact(name, value))));
@@ -90,7 +90,7 @@ function sideBySide(track, rows) {
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, ""), rows.map((row, i) =>
           el("th", { scope: "col" }, el("i", { class: `dot c${i % 8}` }), row.name)))),
         el("tbody", {},
-          el("tr", {}, el("th", { scope: "row", class: "muted" }, "tier"), rows.map((row) => el("td", {}, row.tier ?? "–"))),
+          el("tr", {}, el("th", { scope: "row", class: "muted" }, "tier"), rows.map((row) => el("td", {}, tierOf(row) ?? "–"))),
           line("overall", "", -1),
           track.columns.map((column, c) => line(column.label, column.name, c)),
           factLine("architecture", "architecture"), factLine("parameters", "n_parameters"),
@@ -102,15 +102,14 @@ function sideBySide(track, rows) {
 function shotsSection(track, rows) {
   const plots = new Map();
   track.columns.forEach((column, c) => {
-    if (column.shots === undefined) return;
-    const key = `${column.dataset} ${column.kind}`;
-    plots.set(key, [...(plots.get(key) ?? []), { shots: column.shots, c }]);
+    if (column.n_shot === undefined) return;
+    const key = `${column.dataset} ${column.head}`;
+    plots.set(key, [...(plots.get(key) ?? []), { shots: column.n_shot, c }]);
   });
   const figures = [...plots].filter(([, points]) => points.length > 1).map(([key, points]) => {
     const series = rows.map((row) => ({
       name: row.name,
-      points: points.filter(({ c }) => row.cells[c])
-        .map(({ shots, c }) => ({ shots, mean: row.cells[c][0], half: row.cells[c][1] })),
+      points: points.filter(({ c }) => scoreOf(row, c)).map(({ shots, c }) => ({ shots, ...scoreOf(row, c) })),
     }));
     if (series.every((each) => !each.points.length)) return null;
     return el("figure", {}, el("figcaption", {}, el("b", {}, key)),

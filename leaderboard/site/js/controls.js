@@ -44,7 +44,7 @@ function controls(track, state, on) {
     }),
     choice("data set", datasetsOf(track), state.dataset, (dataset) => on.filter({ dataset })),
     choice("adaptation", kindsOf(track), state.kind, (kind) => on.filter({ kind })),
-    track.rows.some((row) => row.tier === undefined)
+    track.entries.some((row) => row.tier === undefined)
       ? el("label", {},
         el("input", {
           type: "checkbox", id: "ranked", checked: state.ranked,

@@ -22,6 +22,12 @@ async function unpackJson(holder, part) {
   return JSON.parse(new TextDecoder().decode(await unpack(holder, part)));
 }
 
+// Facts of an entry, or of one of its seeds.
+function factsOf(name) {
+  const facts = board.facts[name] ?? {};
+  return { ...board.facts[facts.entry], ...facts };
+}
+
 const BINS = 25;
 
 // Episodes by accuracy of row `r`, column `c`: 25 counts, all zero where there are no episodes.

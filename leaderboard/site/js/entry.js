@@ -12,11 +12,6 @@ const BACKBONE = [
   ["recipe", "recipe"], ["steps", "optimizer steps"], ["random_init", "random weights, seed"],
   ["source_accuracy", "in-domain accuracy"],
 ];
-const MADE = [
-  ["device", "device"], ["platform", "platform"], ["cpu_capability", "CPU"], ["threads", "threads"],
-  ["python", "Python"], ["fsbench", "fsbench"], ["git_commit", "commit"],
-];
-
 function fact(name, value) {
   if (name === "link") return link(value);
   if (name === "source_accuracy") return `${percent(value)} %`;
@@ -33,33 +28,29 @@ function factList(names, holder) {
 
 function standingText(track, row) {
   if (row.seed !== undefined) {
-    return `One seed of a row: overall ${percent(row.overall)}${plusMinus(row.ci95)}, interval over episodes only.`;
+    return `One seed of a row: overall ${percent(row.overall)}${plusMinus(row.overall_ci95)}, interval over episodes only.`;
   }
   if (row.tier === undefined) {
     return `Unranked: ${row.reason}.`;
   }
-  const ties = track.rows.filter((other) => other.tier === row.tier).length - 1;
+  const ties = track.entries.filter((other) => tierOf(other) === tierOf(row)).length - 1;
   const tied = ties ? `, tied with ${plural(ties, "entry", "entries")}` : "";
-  const behind = row.behind
-    ? ` ${signed(-row.behind[0])}${plusMinus(row.behind[1])} points to the leader of the tier (${shownP(row.behind[2])}, adjusted).`
+  const { gap, ci95, p_adjusted: p } = row.behind_leader ?? {};
+  const behind = row.behind_leader
+    ? ` ${signed(-gap)}${plusMinus(ci95)} points to the leader of the tier (${shownP(p)}, adjusted).`
     : " It leads its tier.";
-  const ranks = row.ranks ? ` Rank ${row.ranks.join(" to ")} (95 %, bootstrap over episodes).` : "";
-  return `Tier ${row.tier}${tied}.${ranks} Overall ${percent(row.overall)}${plusMinus(row.ci95)} over ${plural(track.columns.length, "column", "columns")}.${behind}`;
-}
-
-function verified({ verdict, words }) {
-  return el("span", { class: ["failed", "verified"].includes(verdict) ? `tag ${verdict}` : "tag" }, words);
+  const ranks = track.ranks[row.name] ? ` Rank ${track.ranks[row.name].join(" to ")} (95 %, bootstrap over episodes).` : "";
+  return `Tier ${tierOf(row)}${tied}.${ranks} Overall ${percent(row.overall)}${plusMinus(row.overall_ci95)} over ${plural(track.columns.length, "column", "columns")}.${behind}`;
 }
 
 function entryPage(track, index, row, on) {
-  const facts = board.entries[row.name];
+  const facts = factsOf(row.name);
   return [
     el("p", { class: "crumb" }, el("a", { href: on.back }, "← ", track.title)),
     el("div", { class: "title" },
       el("h2", {}, row.name), badge(row),
-      row.flags.map((flag) => el("span", { class: "tag", title: board.flags[flag] }, flag)),
-      facts.badge && verified(facts.badge), shortLinks(facts.link)),
-    row.self_reported && el("p", { class: "note", id: "trust" }, board.trust),
+      flagTags(row), shortLinks(facts.link)),
+    flagged(row, "self-reported").length && el("p", { class: "note", id: "trust" }, board.trust),
     el("p", { class: "lead" }, standingText(track, row)),
     el("p", { class: "lead" },
       el("button", { type: "button", onclick: () => on.choose(row.name, true) }, "Compare with another entry")),
@@ -68,9 +59,9 @@ function entryPage(track, index, row, on) {
       el("section", {}, el("h3", {}, "Backbone"), factList(BACKBONE, facts))),
     cellsSection(track, row),
     spreadSection(track, row),
-    row.seeds ? seedsSection(row, on) : null,
+    row.seeds?.length ? seedsSection(row, on) : null,
     hashesSection(track, row, facts),
-    row.seeds ? null : recomputeSection(row, facts),
+    row.seeds?.length ? null : recomputeSection(row, facts),
   ].filter(Boolean);
 }
 
@@ -80,28 +71,25 @@ function seedsSection(row, on) {
     el("p", { class: "note" }, "Each is a network with its own weights and commands; its interval covers episodes only."),
     el("table", { class: "plain" }, el("tbody", {}, row.seeds.map((seed) => el("tr", {},
       el("th", { scope: "row" }, el("a", { href: on.address(seed.name) }, seed.name)),
-      el("td", {}, `${percent(seed.overall)}${plusMinus(seed.ci95)}`))))));
+      el("td", {}, `${percent(seed.overall)}${plusMinus(seed.overall_ci95)}`))))));
 }
 
 function cellsSection(track, row) {
-  const place = (column) => 1 + track.rows
-    .filter((other) => other.cells[column] && other.cells[column][0] > row.cells[column][0]).length;
   const line = (column, i) => {
-    const cell = row.cells[i];
+    const score = scoreOf(row, i);
     const name = el("th", { scope: "row" }, column.name);
-    if (!cell) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
-    const [mean, half, n, notes] = cell;
-    const remarks = Object.entries(notes ?? {}).filter(([what]) => what !== "badge").map(([what, count]) =>
-      what === "best_on_test" ? `best on test ${percent(count)}` : `${count} ${what.replace("_", "-")}`);
+    if (!score) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
+    const others = track.entries.map((other) => scoreOf(other, i)?.mean).filter((mean) => mean !== undefined);
+    const second = row.best_on_test[column.name];
     return el("tr", {}, name,
-      el("td", {}, `${percent(mean)}${plusMinus(half)}`, selfMark(row, i)), el("td", {}, n),
-      el("td", {}, `${place(i)} of ${track.rows.filter((other) => other.cells[i]).length}`),
-      el("td", { class: "text muted" }, remarks.join(", ")));
+      el("td", {}, `${percent(score.mean)}${plusMinus(score.half)}`, selfMark(row, i)), el("td", {}, score.n),
+      el("td", {}, `${1 + others.filter((mean) => mean > score.mean).length} of ${others.length}`),
+      el("td", { class: "text muted" }, second === undefined ? "" : `best on test ${percent(second)}`));
   };
   return el("section", { id: "cells" },
     el("h2", {}, "Results"),
     el("p", { class: "note" }, "Percent with 95 % intervals over episodes or test images; n of them; place by mean. ",
-      row.self_reported && board.self_note),
+      flagged(row, "self-reported").length ? board.self_note : null),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "results by column" },
       el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, ["column", "accuracy", "n", "place", ""].map((text) => el("th", { scope: "col" }, text)))),
@@ -115,14 +103,14 @@ function spreadSection(track, row) {
     el("p", { class: "note" }, "How many episodes reached which accuracy (percent). Line: mean; dashed: chance."),
     plots);
   unpack(track, "histograms").then((bytes) => {
-    const place = track.rows.indexOf(row);
+    const place = track.entries.indexOf(row);
     track.columns.forEach((column, c) => {
       const counts = histogram(bytes, track, place, c);
-      if (!row.cells[c] || !counts.some(Boolean)) return;
-      const [mean, half, n] = row.cells[c];
+      if (!counts.some(Boolean)) return;
+      const { mean, half, n } = scoreOf(row, c);
       plots.append(el("figure", {},
         el("figcaption", {}, el("b", {}, column.label), ` ${percent(mean)}${plusMinus(half)}`),
-        drawHistogram(counts, mean, column.chance, `${column.name}: ${n} episodes, mean ${percent(mean)} %`)));
+        drawHistogram(counts, mean, column.n_way && 1 / column.n_way, `${column.name}: ${n} episodes, mean ${percent(mean)} %`)));
     });
     section.hidden = !plots.childElementCount;
   });
@@ -130,7 +118,7 @@ function spreadSection(track, row) {
 }
 
 function hashesSection(track, row, facts) {
-  const columns = track.columns.filter((column, i) => row.cells[i]);
+  const columns = track.columns.filter((column, i) => scoreOf(row, i));
   return el("section", { id: "hashes" },
     el("h2", {}, "Hashes"),
     el("p", { class: "note" },
@@ -144,7 +132,7 @@ function hashesSection(track, row, facts) {
           el("thead", {}, el("tr", {}, ["column", "images", "episodes", "settings"].map((text) => el("th", { scope: "col" }, text)))),
           el("tbody", {}, columns.map((column) => el("tr", {},
             el("th", { scope: "row" }, column.name),
-            [column.data, column.manifest ?? "–", column.spec].map((hash) => el("td", { class: "hash" }, hash)))))))));
+            [column.fingerprint, column.manifest_hash ?? "–", column.spec_digest].map((hash) => el("td", { class: "hash" }, hash.slice(0, 12))))))))));
 }
 
 // A word that a shell takes as it is.
@@ -153,15 +141,15 @@ function quoted(text) {
 }
 
 function recomputeSection(row, facts) {
-  const packages = (made) => Object.entries(made.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ");
   return el("section", { id: "recompute" },
     el("h2", {}, "Recompute"),
     el("p", { class: "note" }, "The first command prints the environment and the commands for all results, from their checked recipes and specs; the second recomputes random episodes from the weights."),
-    el("pre", {}, `fsbench leaderboard recompute ${quoted(facts.entry)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)}`),
+    el("pre", {}, `fsbench leaderboard recompute ${quoted(facts.entry ?? row.name)} --board DIR\nfsbench leaderboard verify ${quoted(row.name)} --board DIR -m ${quoted(facts.ref)}`),
     el("p", { class: "note given" }, "Command reported by the submitter (not verified):"),
-    el("pre", {}, facts.commands.join("\n")),
-    facts.environments.map((made) => [
-      factList(MADE, made),
-      el("details", {}, el("summary", {}, "packages"), el("p", { class: "small" }, packages(made))),
+    facts.environments.map(({ command, packages, ...made }) => [
+      el("pre", {}, command),
+      factList(Object.keys(made).map((name) => [name, name.replaceAll("_", " ")]), made),
+      el("details", {}, el("summary", {}, "packages"),
+        el("p", { class: "small" }, Object.entries(packages).map((parts) => parts.join(" ")).join(", "))),
     ]));
 }

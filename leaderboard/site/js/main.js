@@ -15,8 +15,8 @@ function route() {
   });
   const index = parts[0] === "t" && board.tracks[Number(parts[1])] ? Number(parts[1]) : 0;
   const track = board.tracks[index];
-  const seeds = track?.rows.flatMap((row) => row.seeds ?? []) ?? [];
-  const rows = parts.slice(3).map((name) => [...(track?.rows ?? []), ...seeds].find((row) => row.name === name)).filter(Boolean);
+  const seeds = track?.entries.flatMap((row) => row.seeds) ?? [];
+  const rows = parts.slice(3).map((name) => [...(track?.entries ?? []), ...seeds].find((row) => row.name === name)).filter(Boolean);
   const methods = board.methods.length && parts[0] !== "t";
   return { index, track, rows, view: methods ? "m" : rows.length ? parts[2] : "" };
 }
@@ -25,8 +25,8 @@ function show({ focus = true } = {}) {
   const { index, track, rows, view } = route();
   document.querySelector(".tray")?.remove();
   root.replaceChildren(el("p", { class: "unseen", id: "status", role: "status" }));
-  document.getElementById("submit").open = !Object.keys(board.entries).length;
-  if (!track?.rows.length) {
+  document.getElementById("submit").open = !board.count;
+  if (!track?.entries.length) {
     root.append(el("p", { class: "finding" }, "No entries yet: the steps above lead to the first one."));
     if (track) root.append(el("p", { class: "note" }, track.data), publishedSection(track) ?? "");
     return;
@@ -54,7 +54,7 @@ function showBoard(track, index, on) {
   const warning = track.warning && el("p", { class: "note" }, `Warning: ${track.warning}`);
   const opening = [
     track.finding && el("p", { class: "finding" }, track.finding),
-    el("p", { class: "note" }, `${track.data} ${track.coverage}`),
+    el("p", { class: "note" }, [track.data, ...track.notes].join(" ")),
   ];
   root.append(...[tabs(addressOf(index)), ...opening, warning, controls(track, states[index], on), box, legend(), panelsSection(track), publishedSection(track)].filter(Boolean));
   refresh(index);
@@ -78,7 +78,7 @@ function refresh(index) {
     box.replaceChildren(count ? table : el("p", { class: "empty" }, "No entry matches."));
     edges(box);
     document.getElementById("count").textContent =
-      (count === track.rows.length ? "" : `${count} of `) + plural(track.rows.length, ...nounsOf(track));
+      (count === track.entries.length ? "" : `${count} of `) + plural(track.entries.length, ...nounsOf(track));
     if (held) box.querySelector(`[data-sort="${CSS.escape(held)}"]`)?.focus();
     else if (expanded) box.querySelector(`[data-expand="${CSS.escape(expanded)}"]`)?.focus();
     else if (picked) box.querySelector(`[aria-label="${CSS.escape(picked)}"]`)?.focus();

@@ -59,19 +59,19 @@ function methodRows(page, row, ranges, on) {
         type: "button", class: "expander", "aria-expanded": String(open), "data-expand": key,
         "aria-label": `${row.seeds.length} seeds of ${row.name}`,
       }, open ? "▾ seeds" : "▸ seeds") : null,
-      shortLinks(board.entries[row.entry]?.link)),
+      shortLinks(factsOf(row.entry).link)),
     el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, el("span", { class: "wide-only" }, dots)),
-    el("td", {}, score ? `${percent(score.mean)}${plusMinus(score.ci95_seeds ?? score.ci95)}` : "–", score && row.self_reported ? selfMark({ self_reported: [0] }, -1) : null),
+    el("td", {}, score ? `${percent(score.mean)}${plusMinus(score.ci95_seeds ?? score.ci95)}` : "–", score && row.self_reported ? selfSign() : null),
     page.kinds.map(([kind]) => gainCell(score?.gains[kind], ranges.get(kind))),
     el("td", {}, percent(row.source_accuracy)),
     el("td", {}, row.costs.flops ? shortNumber(Number((row.costs.flops / 1e12).toPrecision(3))) : "–"));
-  const entry = board.tracks[page.track].rows.find((other) => other.name === row.entry);
+  const entry = board.tracks[page.track].entries.find((other) => other.name === row.entry);
   const seeds = open ? (entry?.seeds ?? []).map((one) => el("tr", { class: "seed single" },
     el("th", { scope: "row" }, el("a", { href: on.address(one.name), class: "name" }, `seed ${one.seed}`)),
     el("td", { class: "dots" }, el("span", { class: "wide-only" }, "○")),
-    el("td", {}, `${percent(one.overall)}${plusMinus(one.ci95)}`),
+    el("td", {}, `${percent(one.overall)}${plusMinus(one.overall_ci95)}`),
     page.kinds.map(() => el("td")),
-    el("td", {}, percent(one.source)), el("td"))) : [];
+    el("td", {}, percent(one.source_accuracy)), el("td"))) : [];
   return [line, ...seeds];
 }
 

@@ -12,7 +12,7 @@ function halfOf(code) {
 
 // Half-width of the paired interval; block 0 is overall, then the columns.
 function pairedHalf(bytes, track, a, b, block) {
-  const [low, high] = [a, b].map((row) => track.rows.indexOf(row)).sort((i, j) => i - j);
+  const [low, high] = [a, b].map((row) => track.entries.indexOf(row)).sort((i, j) => i - j);
   if (low < 0 || high >= track.paired) return null;
   const place = (block * track.paired * (track.paired - 1)) / 2 + (high * (high - 1)) / 2 + low;
   return halfOf(bytes[place] + 256 * bytes[bytes.length / 2 + place]);
@@ -34,10 +34,9 @@ function gapOf(bytes, track, a, b, column) {
 
 function scoreOf(row, column) {
   if (column < 0) {
-    return row.overall === undefined ? null : { mean: row.overall, half: row.ci95 ?? null };
+    return row.overall === undefined ? null : { mean: row.overall, half: row.overall_ci95 ?? null };
   }
-  const cell = row.cells[column];
-  return cell && { mean: cell[0], half: cell[1], n: cell[2] };
+  return row.mean[column] === null ? null : { mean: row.mean[column], half: row.ci95[column], n: row.n[column] };
 }
 
 function standsOut(found) {

@@ -7,7 +7,7 @@ function boardTable(track, state, on) {
   const width = columns.length + 7;
   const body = (row) => [
     tableRow(track, row, columns, ranges, state, on),
-    ...(state.open.has(row.name) ? row.seeds ?? [] : []).map((seed) => seedRow(track, seed, columns, ranges, on)),
+    ...(state.open.has(row.name) ? row.seeds : []).map((seed) => seedRow(track, seed, columns, ranges, on)),
   ];
   const table = el("table", { class: "board" },
     el("caption", { class: "unseen" }, `${track.title}: accuracy in percent with 95 % intervals`),
@@ -46,8 +46,8 @@ function tableHead(track, columns, state, on) {
 }
 
 function kindNote(track, column) {
-  const several = column.shots !== undefined && kindsOf(track).filter((k) => !/probe|knn/.test(k)).length > 1;
-  return several ? el("span", { class: "small" }, ` ${column.kind}`) : null;
+  const several = column.n_shot !== undefined && kindsOf(track).filter((k) => !/probe|knn/.test(k)).length > 1;
+  return several ? el("span", { class: "small" }, ` ${column.head}`) : null;
 }
 
 function tierHead(title, width) {
@@ -59,7 +59,7 @@ function tierHead(title, width) {
 
 function tableRow(track, row, columns, ranges, state, on) {
   const chosen = state.chosen.includes(row.name);
-  const shape = seedsOf(row) > 1 ? null : "single";
+  const shape = row.seeds.length ? null : "single";
   return el("tr", { class: [shape, chosen && "chosen"].filter(Boolean).join(" ") || null },
     el("td", { class: "pick" }, el("label", {},
       el("input", {
@@ -69,16 +69,16 @@ function tableRow(track, row, columns, ranges, state, on) {
     el("td", { class: "tier" }, badge(row)),
     el("th", { class: "entry", scope: "row" },
       el("a", { href: on.address(row.name), class: "name", title: row.name }, breakable(row.name)),
-      expander(row.name, row.seeds?.length, state, on),
-      shortLinks(board.entries[row.name]?.link)),
+      expander(row.name, row.seeds.length, state, on),
+      shortLinks(row.link)),
     measured(row, -1, ranges.get(-1), track),
-    el("td", { class: "muted" }, row.ranks ? [...new Set(row.ranks)].join("–") : "–"),
+    el("td", { class: "muted" }, [...new Set(track.ranks[row.name] ?? ["–"])].join("–")),
     columns.map((column) => measured(row, column.index, ranges.get(column.index), track)),
-    el("td", { class: row.source === undefined ? "absent" : null }, percent(row.source),
-      row.source === undefined ? null : selfMark(row, -1)),
+    el("td", { class: row.source_accuracy === undefined ? "absent" : null }, percent(row.source_accuracy),
+      row.source_accuracy === undefined ? null : selfMark(row, -1)),
     el("td", { class: "flags muted" },
       row.reason && el("span", { class: "reason" }, `${row.reason} `),
-      badgeOf(row), row.flags.map((flag) => [el("span", { class: "tag", title: board.flags[flag] }, flag), " "])));
+      flagTags(row)));
 }
 
 // One seed under its row; its intervals cover episodes only.
@@ -90,17 +90,13 @@ function seedRow(track, seed, columns, ranges, on) {
     measured(seed, -1, ranges.get(-1), track),
     el("td"),
     columns.map((column) => measured(seed, column.index, ranges.get(column.index), track)),
-    el("td", {}, percent(seed.source)),
-    el("td", { class: "flags muted" }, badgeOf(seed)));
+    el("td", {}, percent(seed.source_accuracy)),
+    el("td", { class: "flags muted" }));
 }
 
 // A row is an entry, of one network or of several seeds.
 function nounsOf(track) {
-  return track.rows.some((row) => row.seeds) ? ["row", "rows"] : ["entry", "entries"];
-}
-
-function seedsOf(row) {
-  return row.seeds?.length ?? 1;
+  return track.entries.some((row) => row.seeds.length) ? ["row", "rows"] : ["entry", "entries"];
 }
 
 function expander(name, seeds, state, on) {
@@ -112,31 +108,41 @@ function expander(name, seeds, state, on) {
   }, `${open ? "▾" : "▸"} ${seeds} seeds`);
 }
 
-function badgeOf(row) {
-  const badge = board.entries[row.name]?.badge;
-  return badge && [verified(badge), " "];
+// The flags of a row; what its signed badges say is one of them.
+function flagTags(row) {
+  const { words, verdict } = factsOf(row.name).badge ?? {};
+  return row.flags.map((flag) =>
+    [el("span", { class: flag === words ? `tag ${verdict ?? ""}` : "tag", title: board.flags[flag] }, flag), " "]);
 }
 
-const BADGES = {
-  verified: ["✓", "verified: recomputed from the weights, every outcome equal"],
-  tolerant: ["✓", "verified: recomputed from the weights in another environment"],
-  undecided: ["?", "undecided: recomputed from the weights, too few episodes to tell"],
-  failed: ["✗", "failed: recomputed from the weights, outcomes differ"],
-};
+function selfSign() {
+  return el("span", { class: "self", title: "self-reported: no signed badge" }, "ˢ");
+}
+
+// Places of the columns in which a row has a flag.
+function flagged(row, flag) {
+  return row.column_flags[flag] ?? [];
+}
 
 // Beside a number: what its signed badge says, or that it has none; column -1 is the mean over all.
 function selfMark(row, column) {
-  const columns = row.self_reported ?? [];
-  const badge = row.cells?.[column]?.[3]?.badge;
-  if (badge) return el("span", { class: `mark ${badge}`, title: BADGES[badge][1] }, BADGES[badge][0]);
-  return (column < 0 ? columns.length : columns.includes(column))
-    ? el("span", { class: "self", title: "self-reported: no signed badge" }, "ˢ") : null;
+  const unsigned = flagged(row, "self-reported");
+  if (column < 0) return unsigned.length ? selfSign() : null;
+  if (unsigned.includes(column)) return selfSign();
+  return flagged(row, "failed verification").includes(column)
+    ? el("span", { class: "mark failed", title: "failed: recomputed from the weights, outcomes differ" }, "✗")
+    : el("span", { class: "mark verified", title: "verified: recomputed from the weights" }, "✓");
+}
+
+// Rows of one seed beside rows of several have tiers of their own, drawn hollow.
+function tierOf(row) {
+  return row.tier && (row.reason ? `◦${row.tier}` : row.tier);
 }
 
 function badge(row) {
   if (row.tier === undefined) return el("span", { class: "muted", title: row.reason }, "–");
-  const first = row.tier === 1 ? " first" : "";
-  return el("span", { class: `badge${first}`, title: `tier ${row.tier}` }, String(row.tier));
+  const tier = tierOf(row);
+  return el("span", { class: tier === 1 ? "badge first" : "badge", title: `tier ${tier}` }, String(tier));
 }
 
 function measured(row, column, range, track) {
@@ -144,7 +150,7 @@ function measured(row, column, range, track) {
   if (!score) return el("td", { class: "absent" }, "–");
   const shade = `q${step(score.mean, range)}`;
   const colour = column < 0 ? "overall" : `shade ${shade}`;
-  const best = column >= 0 && score.mean === range.best ? " best" : "";
+  const best = row.best.includes(column) ? " best" : "";
   const span = range.high - range.low || 1;
   const half = score.half ?? 0;
   const of = column < 0 ? "overall" : track.columns[column].name;
@@ -162,21 +168,21 @@ function measured(row, column, range, track) {
 
 function filtered(track, { query, ranked }) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  return track.rows.filter((row) => {
-    const facts = board.entries[row.name] ?? {};
-    const text = [row.name, ...(row.seeds ?? []).map((seed) => seed.name), facts.authors, facts.architecture, facts.recipe, facts.ref, ...row.flags]
+  return track.entries.filter((row) => {
+    const facts = factsOf(row.name);
+    const text = [row.name, ...row.seeds.map((seed) => seed.name), facts.authors, facts.architecture, facts.recipe, facts.ref, ...row.flags]
       .join(" ").toLowerCase();
     return (!ranked || row.tier !== undefined) && words.every((word) => text.includes(word));
   });
 }
 
 function sorted(track, rows, { key, down }) {
-  const place = new Map(track.rows.map((row, i) => [row, i]));
+  const place = new Map(track.entries.map((row, i) => [row, i]));
   const value = (row) => {
     if (key === "tier") return place.get(row);
     if (key === "name") return row.name.toLowerCase();
-    if (key === "source" || key === "overall") return row[key];
-    return row.cells[key]?.[0];
+    if (key === "source") return row.source_accuracy;
+    return scoreOf(row, key === "overall" ? -1 : key)?.mean;
   };
   const known = rows.filter((row) => value(row) !== undefined);
   const order = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : place.get(a) - place.get(b));
@@ -188,9 +194,9 @@ function sorted(track, rows, { key, down }) {
 function bodies(track, rows, { sort }) {
   if (sort.key !== "tier") return [{ title: null, members: rows }];
   const groups = new Map();
-  for (const row of rows) groups.set(row.tier, [...(groups.get(row.tier) ?? []), row]);
+  for (const row of rows) groups.set(tierOf(row), [...(groups.get(tierOf(row)) ?? []), row]);
   return [...groups].map(([tier, members]) => {
-    const rows = track.rows.filter((row) => row.tier === tier);
+    const rows = track.entries.filter((row) => tierOf(row) === tier);
     if (tier === undefined) return { title: ["Unranked", "each with its reason"], members };
     const noise = rows.every((row) => row.covers && row.covers !== "episodes") ? "seed and episode noise" : "episode noise only";
     const title = rows.length > 1 ? [`Tier ${tier}`, `${plural(rows.length, ...nounsOf(track))} statistically tied (${noise})`] : null;
