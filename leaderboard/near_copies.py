@@ -19,8 +19,10 @@ five of the latter. Counts of episodes find the pairs to compare: those of a cop
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import combinations
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,55 +54,74 @@ NEAR, DIFFERS, SAME = (
     "suspicious: other outcomes than the same weights in",
     "the same weights as",
 )
-Numbers = NDArray[Any]
 Answers = NDArray[np.uint8]
 """Answers of a network on a column, right or wrong, as packed bits."""
 Suspicions = dict[str, dict[str, list[str]]]
 """Network -> reason -> the other networks."""
 
 
-class OutcomeRow(NamedTuple):
-    """Outcomes of a network on a column: rows of equal `column` are compared."""
+class NetworkResult(NamedTuple):
+    """A result of a network of an entry."""
 
     entry: str
     network: str
-    head: str
-    column: tuple[str, str, int, int | bytes]
-    weights: str
-    outcomes: Outcomes
     loaded: Loaded
 
-    @classmethod
-    def of(cls, entry: str, network: str, loaded: Loaded) -> "OutcomeRow":
-        result, outcomes = loaded.result, extract_outcomes(loaded).unweighted
-        column = (result.spec_digest, outcomes.draws, outcomes.out_of, outcomes.numbering)
-        head, weights = result.column.adaptation, result.backbone.identity
-        return cls(entry, network, head, column, weights, outcomes, loaded)
+    @property
+    def weights(self) -> str:
+        return self.loaded.result.backbone.identity
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return extract_outcomes(self.loaded).unweighted
+
+    @property
+    def n_queries(self) -> int:
+        return self.outcomes.right.size * self.outcomes.out_of
+
+    @property
+    def answers(self) -> Answers:
+        records = self.loaded.records
+        if isinstance(records, EpisodeRecords):
+            return np.packbits(records.correct)
+        return np.packbits(self.outcomes.right > 0)
 
 
-def list_rows(entries: Iterable[BoardEntry]) -> list[OutcomeRow]:
-    """Return the outcomes of every network of these entries on every column."""
+Pair = tuple[str, NetworkResult, NetworkResult]
+"""What is suspicious, and the two results."""
+Candidate = tuple[float, NetworkResult, NetworkResult]
+"""Correlation of the counts of two results."""
+
+
+def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
+    """Return every result of these entries with the name of its network."""
     return [
-        OutcomeRow.of(entry.name, network.name, loaded)
+        NetworkResult(entry.name, network.name, loaded)
         for entry in entries
         for network in entry.networks
         for loaded in network.cells
     ]
 
 
-def find_suspicions(file: BoardFile, rows: Sequence[OutcomeRow]) -> Suspicions:
+def find_suspicions(file: BoardFile, results: Sequence[NetworkResult]) -> Suspicions:
     """Return what is suspicious about each network; pairs in `cleared` are left out."""
-    found: dict[tuple[str, str, str], None] = {}
-    cleared = {frozenset(pair) for pair in file.cleared}
-    for reason, a, b in (*compare_weights(rows), *compare_answers(rows)):
-        one, other = rows[a], rows[b]
+    columns: dict[object, list[NetworkResult]] = defaultdict(list)
+    for result in results:
+        outcomes = result.outcomes
+        episodes = outcomes.draws, outcomes.out_of, outcomes.numbering
+        columns[result.loaded.result.spec_digest, *episodes].append(result)
+    pairs = [pair for column in columns.values() for pair in compare_weights(column)]
+    pairs += compare_answers(columns.values())
+    cleared = {frozenset(names) for names in file.cleared}
+    others: dict[str, dict[str, dict[str, None]]] = {}
+    for reason, one, other in pairs:
         if frozenset((one.entry, other.entry)) not in cleared:
-            found[reason, one.network, other.network] = None
-            found[reason, other.network, one.network] = None
-    suspicions: Suspicions = {}
-    for reason, network, other_network in found:
-        suspicions.setdefault(network, {}).setdefault(reason, []).append(other_network)
-    return suspicions
+            for a, b in ((one.network, other.network), (other.network, one.network)):
+                others.setdefault(a, {}).setdefault(reason, {})[b] = None
+    return {
+        network: {reason: list(names) for reason, names in reasons.items()}
+        for network, reasons in others.items()
+    }
 
 
 def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -111,32 +132,23 @@ def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, .
     )
 
 
-def compare_weights(rows: Sequence[OutcomeRow]) -> Iterator[tuple[str, int, int]]:
-    """Yield pairs of equal weights in several entries, with the reason."""
-    places: dict[tuple[object, str], list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        places[row.column, row.weights].append(place)
-    for group in places.values():
-        for a, b in combinations(group, 2):
-            one, other = rows[a], rows[b]
+def compare_weights(column: Iterable[NetworkResult]) -> Iterator[Pair]:
+    """Yield the pairs of equal weights; the squared distance of counts is about their flips."""
+    results_by_weights: dict[str, list[NetworkResult]] = defaultdict(list)
+    for result in column:
+        results_by_weights[result.weights].append(result)
+    for results in results_by_weights.values():
+        for one, other in combinations(results, 2):
+            a, b = (result.outcomes.right.astype(np.float64) for result in (one, other))
+            head = one.loaded.result.column.adaptation
+            limit = SAME_WEIGHTS.get(head, OTHER_HEADS) * one.n_queries
             if one.network != other.network:
-                limit = SAME_WEIGHTS.get(one.head, OTHER_HEADS) * count_queries(one.outcomes)
-                yield DIFFERS if count_differences(one, other) > limit else SAME, a, b
+                yield DIFFERS if ((a - b) ** 2).sum() > limit else SAME, one, other
 
 
-def count_queries(outcomes: Outcomes) -> int:
-    return outcomes.right.size * outcomes.out_of
-
-
-def count_differences(one: OutcomeRow, other: OutcomeRow) -> float:
-    """Return the squared distance of the counts, about the number of queries that differ."""
-    a, b = one.outcomes.right.astype(np.float64), other.outcomes.right.astype(np.float64)
-    return float(((a - b) ** 2).sum())
-
-
-def bound_correlation(accuracy: Numbers) -> NDArray[np.float64]:
+def bound_correlation(accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the correlation of answers from which on networks of this accuracy are near copies."""
-    p = np.clip(np.asarray(accuracy, np.float64), LEAST, MOST)
+    p = np.clip(accuracy, LEAST, MOST)
     q = p + FLIPPED * (1 - 2 * p)
     flipped = (1 - 2 * FLIPPED) * np.sqrt(p * (1 - p) / (q * (1 - q)))
     q = p + IMPROVED
@@ -144,24 +156,22 @@ def bound_correlation(accuracy: Numbers) -> NDArray[np.float64]:
     return np.asarray(SLACK * np.minimum(flipped, improved), np.float64)
 
 
-def compare_answers(rows: Sequence[OutcomeRow]) -> Iterator[tuple[str, int, int]]:
+def compare_answers(columns: Iterable[Sequence[NetworkResult]]) -> Iterator[Pair]:
     """Yield pairs of other weights that are near copies on a column, each once."""
-    columns: dict[object, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        columns[row.column].append(place)
-    candidates: dict[tuple[str, str], list[tuple[float, int, int]]] = defaultdict(list)
-    for places in columns.values():
-        for a, b, correlation in pair_correlated([rows[i].outcomes for i in places]):
-            one, other = rows[places[a]], rows[places[b]]
+    candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    for column in columns:
+        for i, j, correlation in pair_correlated([result.outcomes for result in column]):
+            one, other = column[i], column[j]
             if one.weights != other.weights:
-                pair = correlation, places[a], places[b]
-                candidates[one.network, other.network].append(pair)
-    chosen = [sorted(pairs, reverse=True)[:COLUMNS] for pairs in candidates.values()]
-    answers = read_answers(rows, {i for pairs in chosen for _, *pair in pairs for i in pair})
-    for pairs in chosen:
-        for _, a, b in pairs:
-            if is_near_copy(answers[a], answers[b], count_queries(rows[a].outcomes)):
-                yield NEAR, a, b
+                candidates[one.network, other.network].append((correlation, one, other))
+    pairs = [nlargest(COLUMNS, group, key=itemgetter(0)) for group in candidates.values()]
+    compared = {result for group in pairs for _, *both in group for result in both}
+    by_entry = sorted(compared, key=lambda result: result.loaded.folder)
+    answers = {result: result.answers for result in by_entry}  # reads every entry once
+    for group in pairs:
+        for _, one, other in group:
+            if is_near_copy(answers[one], answers[other], one.n_queries):
+                yield NEAR, one, other
                 break
 
 
@@ -173,16 +183,15 @@ def pair_correlated(outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, int, fl
     lengths = np.sqrt(np.einsum("ij,ij->i", centered, centered))
     centered /= np.where(lengths > 0, lengths, 1)[:, None]
     bounds = bound_correlation(accuracy) - MARGIN * (out_of > 1)
-    n = count_queries(outcomes[0])
+    n = out_of * right.shape[1]
     for low in range(0, len(right), ROWS):
         part = slice(low, low + ROWS)
         correlations = centered[part] @ centered[low:].T
         p, q = accuracy[part, None], accuracy[low:]
         near = correlations >= np.minimum(bounds[part, None], bounds[low:])
         near &= (p * (1 - q) + q * (1 - p)) * n >= MIN_ERRORS
-        first, second = np.nonzero(np.triu(near, 1))
-        for a, b in zip(first.tolist(), second.tolist(), strict=True):
-            yield low + a, low + b, float(correlations[a, b])
+        for i, j in np.argwhere(np.triu(near, 1)).tolist():
+            yield low + i, low + j, float(correlations[i, j])
 
 
 def is_near_copy(a: Answers, b: Answers, n: int) -> bool:
@@ -191,14 +200,3 @@ def is_near_copy(a: Answers, b: Answers, n: int) -> bool:
     spread = p * (1 - p) * q * (1 - q)
     bound = float(bound_correlation(np.array([p, q])).min())
     return spread > 0 and both - p * q >= bound * math.sqrt(spread)
-
-
-def read_answers(rows: Sequence[OutcomeRow], places: Iterable[int]) -> dict[int, Answers]:
-    """Return the answers of these rows, reading each entry once."""
-    answers: dict[int, Answers] = {}
-    for place in sorted(places, key=lambda place: rows[place].loaded.folder):
-        records, right = rows[place].loaded.records, rows[place].outcomes.right > 0
-        answers[place] = np.packbits(
-            records.correct if isinstance(records, EpisodeRecords) else right
-        )
-    return answers

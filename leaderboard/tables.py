@@ -28,7 +28,7 @@ from leaderboard.columns import (
     split_by_track,
 )
 from leaderboard.eligibility import exclude_rows, flag_failures
-from leaderboard.near_copies import describe_suspicions, find_suspicions, list_rows
+from leaderboard.near_copies import describe_suspicions, find_suspicions, list_results
 from leaderboard.published import PublishedEntry, load_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
@@ -153,7 +153,7 @@ def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...
 @paused_collection()
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank checked entries, in the order in which they came, each track on its own."""
-    suspicions = find_suspicions(file, list_rows(entries))
+    suspicions = find_suspicions(file, list_results(entries))
     results = [entry.results for entry in entries]
     file = complete_columns(file, results)
     tables = split_by_track(file, results)

@@ -8,7 +8,7 @@ input size: their results, and those of probes, are never averaged together.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fsbench.core.options import expand_path
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen, omitted
-from fsbench.core.statistics import Goal, detectable, episodes_needed, sign_flip
+from fsbench.core.statistics import episodes_needed, sign_flip
 from fsbench.core.tables import TextTable, draw_table
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_digest
 from fsbench.results.assembly import key_of
@@ -44,7 +44,6 @@ FEW = 30
 """Pairs of a task below which intervals are of Student's t."""
 NO_GAP = 1e-9
 """A smaller gap is one of rounding: no number of pairs detects it."""
-OFFICIAL_EPISODES = 600
 OVERALL = "overall, "
 Side = Literal["A", "B"]
 SIDES: tuple[Side, Side] = ("A", "B")
@@ -72,6 +71,9 @@ class Gap(Frozen):
     p_holm: float | None = Field(None, description="p adjusted over the tasks; null for overall")
     d: float | None = Field(description="mean of A - B over its sd, Cohen's d; null without sd")
     superiority: float = Field(description="share of pairs with A above B, half of the ties")
+    goal: float | None = omitted(
+        None, description="the gap that `needed` is for, where it is not the observed one"
+    )
     needed: int | None = Field(description="pairs per task that detect it, power 0.8, level 0.05")
     better: Side | None = Field(description="A or B where p (adjusted, for one task) is below 0.05")
     self_reported: tuple[Side, ...] = omitted(
@@ -93,7 +95,8 @@ class Gap(Frozen):
         undecided = f"not distinguishable at {n}"
         if self.needed is None or self.needed <= self.n:
             return undecided
-        return f"{undecided}; {describe_needed(self.needed)}"
+        goal = f" for a gap of {format_points(self.goal)} points" if self.goal else ""
+        return f"{undecided}; {describe_needed(self.needed)}{goal}"
 
     def row(self) -> tuple[str, ...]:
         """Return the line of a table under COLUMNS, in percent points."""
@@ -110,25 +113,14 @@ class Gap(Frozen):
             self.better or "-",
         )
 
-    def plan(self, goal: Goal) -> dict[str, Any]:
-        """Return the episodes that detect the gap of a goal, and the gaps that episodes detect."""
-        return {
-            "task": self.task,
-            "episodes": self.n,
-            "gap": self.gap,
-            "sd": self.sd,
-            "detectable": statistics.standard_errors(goal) * self.se,
-            "detectable_600": detectable(self.sd, OFFICIAL_EPISODES, goal),
-            "needed": episodes_needed(self.sd, goal),
-        }
-
 
 COLUMNS = (
     *("pairs", "A", "B", "A - B", "95 % interval"),
     *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
 )
 NUMBERS = dict.fromkeys(("n", "needed"), "Int64") | dict.fromkeys(
-    ("a", "b", "gap", "low", "high", "se", "sd", "p", "p_holm", "d", "superiority"), "float64"
+    ("a", "b", "gap", "low", "high", "se", "sd", "p", "p_holm", "d", "superiority", "goal"),
+    "float64",
 )
 """Types of the columns of `Comparison.to_frame` that hold numbers."""
 OPTIONAL = ("d", "P(A > B)", "needed", "pairs", "p")
@@ -140,8 +132,9 @@ TWO_RUNS = (
 LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
     "p Holm: adjusted over the tasks; d: mean of A - B over its sd; P(A > B): share of pairs, ties "
-    "count half; needed: episodes required to detect this gap with 80 % power. Heads, protocols "
-    "and input sizes are compared apart; --wide adds tasks on dense queries."
+    "count half; needed: episodes per task that detect this gap, or that of --gap, with 80 % power "
+    "(two-sided z test, alpha 0.05). Heads, protocols and input sizes are compared apart; --wide "
+    "adds tasks on dense queries."
 )
 
 
@@ -200,43 +193,16 @@ class Comparison(Frozen):
         return f"{self.overall.words}.\n{self.won}\n{covers}{warning}"
 
     def table(self) -> TextTable:
-        """Return the lines as a table, with the summary under its title."""
-        rows = [gap.row() for gap in self.gaps()]
-        return self._make_table(COLUMNS, rows, OPTIONAL, tuple(self.summary().splitlines()))
+        """Return the lines as a table, with the summary under its title.
 
-    def plan(self, goal: Goal) -> dict[str, Any]:
-        """Return how many episodes per task, and for their mean, detect the gap of a goal."""
-        return {
-            **self.model_dump(include={"a", "b", "track"}),
-            "goal": goal.model_dump(),
-            "cells": [gap.plan(goal) for gap in self.cells],
-            "overall": self.overall.plan(goal),
-            "dense": [gap.plan(goal) for gap in self.dense],
-        }
-
-    def plan_table(self, goal: Goal) -> TextTable:
-        """Return the plan as a table, in percent points."""
-        needed = f"episodes for {100 * goal.gap:g}"
-        columns = ("episodes", "A - B", "sd of A - B", "detectable", "at 600", needed)
-        rows = []
-        for _, episodes, *gaps, needs in (gap.plan(goal).values() for gap in self.gaps()):
-            rows.append((str(episodes), *map(to_percent, gaps), str(needs)))
-        return self._make_table(columns, rows, ("sd of A - B",))
-
-    def _make_table(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[tuple[str, ...]],
-        optional: tuple[str, ...],
-        lead: tuple[str, ...] = (),
-    ) -> TextTable:
-        """Return a row per gap behind its short task; those of dense queries only if complete."""
-        tasks = [gap.task for gap in self.gaps()]
-        named = [task for task in tasks if not task.startswith(OVERALL)]
+        Lines of dense queries are in `complete` alone.
+        """
+        gaps = self.gaps()
+        named = [gap.task for gap in gaps if gap is not self.overall]
         short = dict(zip(named, shorten_columns(named)[0], strict=True))
-        lines = tuple((short.get(t, t), *row) for t, row in zip(tasks, rows, strict=True))
-        title = f"A: {self.a}, B: {self.b}, {self.track}"
-        table = TextTable(title, ("task", *columns), lines, "", lead, optional=optional)
+        rows = tuple((short.get(gap.task, gap.task), *gap.row()) for gap in gaps)
+        title, lead = f"A: {self.a}, B: {self.b}, {self.track}", tuple(self.summary().splitlines())
+        table = TextTable(title, ("task", *COLUMNS), rows, lead=lead, optional=OPTIONAL)
         return replace(table.without(DENSE), complete=table)
 
 
@@ -244,8 +210,8 @@ class Comparisons(tuple[Comparison, ...]):
     """One `Comparison` per track, with a readable `repr` and `to_frame()`."""
 
     def __repr__(self) -> str:
-        tables = [(comparison.table(), comparison.summary()) for comparison in self]
-        return "\n\n".join(f"{t.title}\n{text}\n{draw_table(t)}" for t, text in tables)
+        tables = [comparison.table() for comparison in self]
+        return "\n\n".join("\n".join([t.title, *t.lead, draw_table(t)]) for t in tables)
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return the rows of `Comparison.to_frame` of all tracks."""
@@ -261,7 +227,12 @@ class Comparisons(tuple[Comparison, ...]):
 
 
 def compare(
-    a: Comparable, b: Comparable, *, tasks: Sequence[str] = (), board: Folder = None
+    a: Comparable,
+    b: Comparable,
+    *,
+    tasks: Sequence[str] = (),
+    board: Folder = None,
+    gap: float | None = None,
 ) -> Comparisons:
     """Compare two entries on the episodes and test images that both were evaluated on.
 
@@ -274,6 +245,8 @@ def compare(
         Compare on these tasks only, e.g. ``["eurosat", "isic:5w1s"]``; all shared ones if empty.
     board : str or Path, optional
         The folder of the leaderboard that `a` or `b` names an entry of.
+    gap : float, optional
+        Count the episodes that detect this gap, a fraction, in place of the observed one.
 
     Returns
     -------
@@ -283,8 +256,8 @@ def compare(
     Raises
     ------
     UsageError
-        If a folder holds several models or none, or if the two share no task with at least two
-        episodes or images.
+        If a folder holds several models or none, if the two share no task with at least two
+        episodes or images, and for a gap outside of 0 to 1.
     UnknownName
         If `board` has no entry of that name.
     ValidationFailed
@@ -298,45 +271,30 @@ def compare(
     >>> comparison.track, comparison.cells[0].n
     ('linear ibm 32px', 600)
     """
-    return compare_tracks(a, b, tasks, board)
-
-
-def analyze_power(
-    a: Comparable, b: Comparable, goal: Goal, *, tasks: Sequence[str] = (), board: Folder = None
-) -> Comparisons:
-    """Return the comparisons of few-shot tasks whose `plan(goal)` says how many episodes it takes.
-
-    Raises UsageError, UnknownName and ValidationFailed as `compare` does, and UsageError for a goal
-    that no test can reach and if no few-shot task is shared.
-    """
-    goal.require_possible()
-    return compare_tracks(a, b, tasks, board, few_shot=True)
-
-
-def compare_tracks(
-    a: Comparable, b: Comparable, tasks: Sequence[str], board: Folder, few_shot: bool = False
-) -> Comparisons:
-    """Return the comparison of each track. few_shot: without probes."""
-    tracks = pair_tasks(a, b, tasks, board, few_shot)
+    if gap is not None and not 0 < gap < 1:
+        raise UsageError(f"a gap of {100 * gap:g} points", fix="give one above 0, e.g. 0.5")
     names = name_of(a, "A"), name_of(b, "B")
-    return Comparisons(compare_track(*names, track.label, pairs) for track, pairs in tracks.items())
+    tracks = pair_tasks(a, b, tasks, board)
+    return Comparisons(compare_track(*names, t.label, pairs, gap) for t, pairs in tracks.items())
 
 
-def compare_track(a: str, b: str, track: str, tasks: "Sequence[PairedTask]") -> Comparison:
+def compare_track(
+    a: str, b: str, track: str, tasks: "Sequence[PairedTask]", goal: float | None
+) -> Comparison:
     pairs = [task for task in tasks if not task.is_dense]
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
-    overall = gap_of(pairs, f"{OVERALL}{len(pairs)} task{'s' * (len(pairs) > 1)}", p)
+    overall = gap_of(pairs, f"{OVERALL}{len(pairs)} task{'s' * (len(pairs) > 1)}", goal, p)
     unit = "episodes" if overall.unit == "episodes" else "test images"
     return Comparison(
         a=a,
         b=b,
         track=track,
         alpha=ALPHA,
-        cells=adjusted_gaps(pairs),
+        cells=adjusted_gaps(pairs, goal),
         overall=overall,
         won=sign_test(pairs),
-        dense=adjusted_gaps([task for task in tasks if task.is_dense]),
+        dense=adjusted_gaps([task for task in tasks if task.is_dense], goal),
         covers=f"the sampling of {unit} only, not pretraining seeds",
         warning=warn_of_scale(
             {s: {x.results[0].column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
@@ -344,24 +302,30 @@ def compare_track(a: str, b: str, track: str, tasks: "Sequence[PairedTask]") -> 
     )
 
 
-def adjusted_gaps(pairs: "Sequence[PairedTask]") -> tuple[Gap, ...]:
+def adjusted_gaps(pairs: "Sequence[PairedTask]", goal: float | None) -> tuple[Gap, ...]:
     """Return one gap per task, with p-values adjusted by Holm over the tasks."""
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
     return tuple(
-        gap_of([pair], pair.task, *ps)
+        gap_of([pair], pair.task, goal, *ps)
         for pair, *ps in zip(pairs, p, statistics.holm(p), strict=True)
     )
 
 
-def gap_of(pairs: "Sequence[PairedTask]", task: str, p: float, p_holm: float | None = None) -> Gap:
-    """Return the gap of the unweighted mean over these tasks."""
+def gap_of(
+    pairs: "Sequence[PairedTask]",
+    task: str,
+    goal: float | None,
+    p: float,
+    p_holm: float | None = None,
+) -> Gap:
+    """Return the gap of the unweighted mean over these tasks. goal: the gap to plan for."""
     a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
     gaps = [x.gaps for x in pairs]
     paired, sd = statistics.paired(a, b, draws), statistics.overall_sd(gaps, draws)
     half = paired.ci95
     if paired.fewest < FEW and paired.se > 0:
         half = compute_student_interval(paired.gap, paired.se, paired.freedom).ci95
-    has_gap = sd > 0 and abs(paired.gap) >= NO_GAP
+    target = goal or abs(paired.gap)
     is_significant = (p if p_holm is None else p_holm) < ALPHA
     reported = {side for pair in pairs for side in pair.self_reported}
     is_few_shot = isinstance(pairs[0].results[0].spec, EpisodicSpec)
@@ -381,7 +345,8 @@ def gap_of(pairs: "Sequence[PairedTask]", task: str, p: float, p_holm: float | N
         p_holm=p_holm,
         d=paired.gap / sd if sd > 0 else None,
         superiority=float(np.mean([((x > 0) + 0.5 * (x == 0)).mean() for x in gaps])),
-        needed=episodes_needed(sd, Goal(gap=abs(paired.gap))) if has_gap else None,
+        goal=goal,
+        needed=episodes_needed(sd, target) if sd > 0 and target >= NO_GAP else None,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
     )
 
@@ -444,12 +409,12 @@ class PairedTask:
 
 
 def pair_tasks(
-    a: Comparable, b: Comparable, texts: Sequence[str], board: Folder, few_shot: bool
+    a: Comparable, b: Comparable, texts: Sequence[str], board: Folder
 ) -> dict[Track, list[PairedTask]]:
     """Return the tasks with results of both entries by track, in the order of a table.
 
     A task is there twice if both entries are also scored on dense queries. Only tasks that `texts`
-    names, all if it is empty; without probes if `few_shot`. Raises as `compare`.
+    names, all if it is empty. Raises as `compare`.
     """
     patterns = [TaskPattern.parse(text) for text in texts]
     sources = [results_of(source, board) for source in (a, b)]
@@ -457,15 +422,13 @@ def pair_tasks(
         {
             identify_column(loaded.result): loaded
             for loaded in results
-            if (not few_shot or isinstance(loaded.result.spec, EpisodicSpec))
-            and (not patterns or any(covers(pattern, loaded.result) for pattern in patterns))
+            if not patterns or any(covers(pattern, loaded.result) for pattern in patterns)
         }
         for results, _ in sources
     )
     columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
-        names = f"{name_of(a, 'A')} and {name_of(b, 'B')}"
-        raise nothing_shared(names, left, right, "few-shot task" if few_shot else "task")
+        raise nothing_shared(f"{name_of(a, 'A')} and {name_of(b, 'B')}", left, right)
     tracks: dict[Track, list[PairedTask]] = {}
     for column in columns:
         name, sides = column.name, (left[column], right[column])
@@ -563,7 +526,7 @@ def pair_outcomes(
 
 
 def nothing_shared(
-    names: str, left: Mapping[Column, Loaded], right: Mapping[Column, Loaded], kind: str
+    names: str, left: Mapping[Column, Loaded], right: Mapping[Column, Loaded]
 ) -> UsageError:
     """Return the error: the tasks differ, or what they were evaluated on does."""
     both = sorted({c.name for c in left} & {c.name for c in right})
@@ -574,6 +537,6 @@ def nothing_shared(
         )
     tasks = [", ".join(map(str, sorted(c.name for c in side))) or "none" for side in (left, right)]
     return UsageError(
-        f"{names} share no {kind}: {tasks[0]} against {tasks[1]}",
+        f"{names} share no task: {tasks[0]} against {tasks[1]}",
         fix="evaluate both on one task, or leave -t out",
     )

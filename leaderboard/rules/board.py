@@ -19,7 +19,7 @@ from leaderboard import badges
 from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
 from leaderboard.intake.archive import check_folder
 from leaderboard.intake.submission import Submission
-from leaderboard.near_copies import Suspicions, find_suspicions, list_rows
+from leaderboard.near_copies import Suspicions, find_suspicions, list_results
 from leaderboard.ranking.outcomes import compact
 from leaderboard.rules.badge import find_badge_problems
 from leaderboard.rules.submission import (
@@ -96,7 +96,7 @@ def inspect_board(folder: Path) -> Inspection:
         except FsbenchError as error:
             inspection.problems.append(make_error_problem("entry", folder / name, error))
     inspection.problems += find_image_problems(inspection.entries)
-    inspection.suspicions = find_suspicions(board.file, list_rows(inspection.entries))
+    inspection.suspicions = find_suspicions(board.file, list_results(inspection.entries))
     return inspection
 
 

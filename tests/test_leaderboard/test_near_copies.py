@@ -16,7 +16,7 @@ from leaderboard.near_copies import (
     DIFFERS,
     NEAR,
     SAME,
-    OutcomeRow,
+    NetworkResult,
     describe_suspicions,
     find_suspicions,
 )
@@ -34,13 +34,13 @@ def answers(name: str, accuracy: float, shared: float = 0.8) -> Answers:
     return np.asarray(hard < np.quantile(hard, accuracy))
 
 
-def row(name: str, right: Answers, entry: str = "", weights: str = "") -> OutcomeRow:
+def row(name: str, right: Answers, entry: str = "", weights: str = "") -> NetworkResult:
     n = len(right)
     records = EpisodeRecords(np.arange(n), right, np.zeros(n, np.bool_), np.ones(n, np.bool_))
     facts = fakes.facts(weights or name)
     data = fakes.official("eurosat")
     result = assembly.build_result(facts, data, SPEC, records, False, fakes.provenance())
-    return OutcomeRow.of(entry or name, name, Loaded(Path("nowhere"), result, records))
+    return NetworkResult(entry or name, name, Loaded(Path("nowhere"), result, records))
 
 
 @pytest.mark.parametrize("accuracy", [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
