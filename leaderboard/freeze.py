@@ -15,8 +15,6 @@ from leaderboard.official import BOARD_FILE, load_official_boards
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.store import Board
 
-KEPT = ("name", "official", "ranking", "signers", "cleared", "controls", "pooled")
-
 
 def freeze_board(
     folder: Path,
@@ -39,13 +37,15 @@ def freeze_board(
             fix = "give the board another name in board.json"
             raise UsageError(f"'{file.name}' is an official board", fix=fix)
         results = [entry.results for entry in board.entries(report)]
-        frozen = BoardFile.freeze(
-            version=version,
-            date=datetime.now(UTC).date().isoformat(),
-            about=about or file.about,
-            columns=list_columns(complete_columns(file, results), chain.from_iterable(results)),
-            **{name: getattr(file, name) for name in KEPT},
-        )
+        columns = list_columns(complete_columns(file, results), chain.from_iterable(results))
+        version_fields = {
+            "version": version,
+            "date": datetime.now(UTC).date().isoformat(),
+            "about": about or file.about,
+            "columns": columns,
+        }
+        unfrozen = file.model_dump(exclude={"episodes", "heads"}) | version_fields
+        frozen = BoardFile.model_validate(unfrozen).freeze()
         write_record(folder / BOARD_FILE, frozen)
     return frozen
 

@@ -2,13 +2,13 @@
 
 A board without a version compares the columns that it names; the first entry of a track decides
 them, and those that come later are shown outside of the overall. A board with a version is a
-benchmark to be cited: it names columns, rule and date, and contains a digest of
-every field, so that every reader detects a later change. A new version is a new file.
+benchmark to be cited: it names columns, rule and date, and contains a digest of them, so that every
+reader detects a later change. A new version is a new file.
 """
 
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -100,7 +100,7 @@ class BoardFile(Frozen):
         description="head -> episodes at which a result is whole, where they are fewer than its "
         "spec's; not for versions",
     )
-    frozen: dict[str, Sha256] | None = Field(None, description="field -> digest, of a version")
+    frozen: Sha256 | None = Field(None, description="digest of the content of a version")
     cleared: tuple[tuple[Name, Name], ...] = Field(
         (),
         exclude_if=lambda value: not value,
@@ -125,9 +125,8 @@ class BoardFile(Frozen):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        fields = (self.version, self.date, self.columns, self.frozen)
-        if (self.version or self.frozen) and None in fields:
-            raise ValueError("a board with a version has a date, columns and digests")
+        if (self.version or self.frozen) and None in (self.version, self.date, self.columns):
+            raise ValueError("a board with a version has a date and columns")
         if self.version and self.episodes:
             raise ValueError("a board with a version has the episodes of its specs")
         names = [column.name for column in self.columns or ()]
@@ -155,20 +154,14 @@ class BoardFile(Frozen):
         """The columns that the file names."""
         return frozenset(self.columns or ())
 
-    def digests(self) -> dict[str, str]:
-        """Return field -> sha-256 of its canonical JSON, for all frozen fields."""
-        data = self.model_dump(mode="json", include=set(FROZEN))
-        return {field: digest(data[field]) for field in FROZEN}
+    @property
+    def content_digest(self) -> str:
+        """The sha-256 of the canonical JSON of all frozen fields."""
+        return digest(self.model_dump(mode="json", include=set(FROZEN)))
 
-    @classmethod
-    def freeze(cls, **fields: Any) -> Self:
-        """Return a board with a version and the digests of its fields."""
-        file = cls.model_validate({**fields, "frozen": {}})
-        return cls.model_validate({**fields, "frozen": file.digests()})
-
-    def changed(self) -> list[str]:
-        """Return the fields that differ from their digests."""
-        return [] if self.frozen is None else find_differing_keys(self.digests(), self.frozen)
+    def freeze(self) -> Self:
+        """Return the version with the digest of its content."""
+        return self.model_copy(update={"frozen": self.content_digest})
 
 
 def find_differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:

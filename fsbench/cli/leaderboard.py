@@ -147,12 +147,12 @@ def readme(board: options.Board) -> None:
 
 def boards(as_json: options.Json = False) -> None:
     """List the official boards with their versions, dates and columns."""
-    from leaderboard import official
+    from leaderboard.official import list_official_boards, make_official_table
 
-    versions, tracks = official.describe_official_boards(), official.list_official_tracks()
-    console.emit(as_json, versions, "official boards", official.OFFICIAL_HEADER, tracks)
-    if not as_json:
-        console.log(official.OFFICIAL_NOTE)
+    if as_json:
+        console.emit_json(list_official_boards())
+    else:
+        console.show_tables([make_official_table()])
 
 
 def freeze(
@@ -162,7 +162,7 @@ def freeze(
 ) -> None:
     """Freeze columns, rule and date of your own board as a version that can be cited.
 
-    Digests in board.json reveal a copy that was changed afterwards.
+    A digest in board.json reveals a copy that was changed afterwards.
     """
     from leaderboard.freeze import freeze_board
 

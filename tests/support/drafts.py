@@ -54,7 +54,7 @@ def draft_cdfsl() -> BoardFile:
                 image=ImageSpec(input_size=size),
             )
             columns.append(draft_column(dataset, spec))
-    return BoardFile.freeze(
+    return BoardFile(
         name="cdfsl",
         version=2,
         date="2026-11-23",
@@ -62,8 +62,8 @@ def draft_cdfsl() -> BoardFile:
         "the papers, logistic regression on features of length 1, whose accuracy does not depend "
         f"on the scale of features. {LISTED_IMAGES}",
         official=True,
-        columns=columns,
-    )
+        columns=tuple(columns),
+    ).freeze()
 
 
 def draft_transfer() -> BoardFile:
@@ -79,14 +79,14 @@ def draft_transfer() -> BoardFile:
         draft_column(dataset, probe.model_copy(update={"image": ImageSpec(input_size=size)}))
         for size, dataset in product(SIZES, dataset_groups()["transfer"])
     ]
-    return BoardFile.freeze(
+    return BoardFile(
         name="transfer",
         version=3,
         date="2026-11-25",
         about=f"Linear probes of five natural image sets. {UNKNOWN_IMAGES}",
         official=True,
-        columns=columns,
-    )
+        columns=tuple(columns),
+    ).freeze()
 
 
 def draft_column(dataset: str, spec: Spec) -> Column:
