@@ -1,15 +1,15 @@
 """Export results and runs in the formats of the Hugging Face hub and of timm.
 
-`export_results` writes `.eval_results/fsbench.yaml` (https://huggingface.co/docs/hub/eval-results)
-and a section of the model card, whose front matter holds the same numbers as `model-index`
-(https://huggingface.co/docs/hub/model-cards). `export_run` writes a folder for
-`timm.create_model("local-dir:DIR", pretrained=True)`: config.json, model.safetensors and the card.
+`export_results` writes a section of the model card and, for a benchmark that the hub hosts,
+`.eval_results/fsbench.yaml` (https://huggingface.co/docs/hub/eval-results). `export_run` writes a
+folder for `timm.create_model("local-dir:DIR", pretrained=True)`: config.json, model.safetensors and
+a card, to which `export_results` adds the numbers.
 """
 
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from fsbench.backbones.sources.run import RunRecord
 
 EVAL_FILE, CARD = ".eval_results/fsbench.yaml", "README.md"
-BENCHMARK = "ORG/BENCHMARK"
-"""Placeholder for the hub's data set that hosts the benchmark."""
 BEGIN, END = "<!-- fsbench -->", "<!-- end of fsbench -->"
 """Marks around the section of a model card, which a later export replaces."""
+TAGS = ("fsbench", "few-shot-learning")
 NATIVE: dict[tuple[str, int], tuple[str, dict[str, Any]]] = {
     ("seal_resnet50", 64): ("resnet50", {}),
     ("resnet50", 64): ("resnet50", {"norm_layer": "groupnorm1"}),
@@ -50,14 +49,14 @@ INTERVAL = "± is the 95 % interval over episodes or test images, not over pretr
 
 @dataclass(frozen=True)
 class ModelNumbers:
-    """The results of one model with what a board says about them.
+    """The results of one model with what is stated about it.
 
-    standing: sentences of the board, one per table and one on its verification; link: code or
-    paper; license: of the weights.
+    tiers: sentences of a board, one per table and one on its verification; link: code or paper;
+    license: of the weights.
     """
 
     results: tuple[Result, ...]
-    standing: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
     link: str | None = None
     license: str | None = None
 
@@ -68,21 +67,21 @@ def export_results(
     *,
     model: str | None = None,
     board: Path | None = None,
-    benchmark: str = BENCHMARK,
+    benchmark: str | None = None,
     report: Reporter = SILENT,
 ) -> list[Path]:
     """Write the results of one model for its repository on the hub; return the files.
 
     model: which one, where the results are of several; board: adds what it says about these
-    weights; benchmark: the hub's data set that hosts the benchmark. Raises UsageError,
-    ValidationFailed.
+    weights; benchmark: the hub's data set that hosts the benchmark, ORG/NAME, for the file of
+    evaluation results. Raises UsageError, ValidationFailed.
     """
     numbers = read_numbers(results, model)
     facts = numbers.results[0].backbone
     if board is not None:
-        numbers = replace(find_entry(board, facts.identity, report), results=numbers.results)
-    name = model or model_name(facts)
-    return [write_eval_results(folder, numbers, benchmark), write_card(folder, name, numbers)]
+        numbers = add_entry(numbers, board, facts.identity, report)
+    files = [write_card(folder, model or model_name(facts), numbers)]
+    return [*files, write_eval_results(folder, numbers, benchmark)] if benchmark else files
 
 
 def read_numbers(results: Path, model: str | None) -> ModelNumbers:
@@ -99,9 +98,9 @@ def read_numbers(results: Path, model: str | None) -> ModelNumbers:
             f"{results} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
-    file = find_declaration(results)
-    stated = read_mapping(file, "link, license") if file else {}
-    link, license_id = (str(stated.get(key) or "") or None for key in ("link", "license"))
+    file = find_declaration(results) if results.is_dir() else None
+    fields = read_mapping(file, "link, license") if file else {}
+    link, license_id = (str(fields.get(key) or "") or None for key in ("link", "license"))
     return ModelNumbers(order_results(loaded), (), link, license_id)
 
 
@@ -113,8 +112,8 @@ def order_results(cells: Iterable[Loaded]) -> tuple[Result, ...]:
     return tuple(sorted(results, key=lambda r: (places.get(r.task.dataset, last), r.column)))
 
 
-def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
-    """Return the numbers of the entry of these weights. Raises UsageError if there is none."""
+def add_entry(numbers: ModelNumbers, board: Path, identity: str, report: Reporter) -> ModelNumbers:
+    """Add what a board says about the entry of these weights. Raises UsageError without one."""
     entries = Board.open(board).entries()
     of_weights = [e for e in entries if any(n.facts.identity == identity for n in e.networks)]
     if not of_weights:
@@ -122,26 +121,25 @@ def find_entry(board: Path, identity: str, report: Reporter) -> ModelNumbers:
             f"{board} has no entry of the weights {identity[:12]}",
             fix="submit their results first, or leave --board out",
         )
-    entry, views = of_weights[0], rank_board(board, report=report)
-    stated = declaration_of(entry)
-    standing = [describe_standing(view, entry.name) for view in views if entry.name in view.names]
+    entry, tables = of_weights[0], rank_board(board, report=report)
+    tiers = [describe_tier(table, entry.name) for table in tables if entry.name in table.names]
+    verification = f"Verification: {entry.verification.words or SELF_REPORTED}."
+    declaration = declaration_of(entry)
     return ModelNumbers(
-        order_results(entry.cells),
-        (*standing, f"Verification: {entry.verification.words or SELF_REPORTED}."),
-        stated.link,
-        stated.license,
+        numbers.results, (*tiers, verification), declaration.link, declaration.license
     )
 
 
-def describe_standing(view: BoardTable, name: str) -> str:
+def describe_tier(table: BoardTable, name: str) -> str:
     """Return one sentence on an entry in a table of a board."""
-    place = next(entry for entry in view.ranking.entries if entry.name == name)
-    where = " ".join([view.name, *([view.track.label] if view.track else [])])
-    if place.tier is None:
-        return f"{where}: not ranked, {place.reason}."
-    kind, overall = " of one seed" * bool(place.reason), to_percent(place.overall or 0.0)
-    ranked = sum(e.tier is not None and e.reason == place.reason for e in view.ranking.entries)
-    return f"{where}: tier {place.tier} among {ranked} ranked entries{kind}, overall {overall}."
+    ranked = next(entry for entry in table.ranking.entries if entry.name == name)
+    where = " ".join([table.name, *([table.track.label] if table.track else [])])
+    if ranked.tier is None:
+        return f"{where}: not ranked, {ranked.reason}."
+    kind, overall = " of one seed" * bool(ranked.reason), to_percent(ranked.overall or 0.0)
+    entries = table.ranking.entries
+    count = sum(e.tier is not None and e.reason == ranked.reason for e in entries)
+    return f"{where}: tier {ranked.tier} among {count} ranked entries{kind}, overall {overall}."
 
 
 def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> Path:
@@ -150,7 +148,7 @@ def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> P
 
     entries = [
         {
-            "dataset": {"id": benchmark, "task_id": make_task_id(result)},
+            "dataset": {"id": benchmark, "task_id": re.sub(r"[ :/@]", "-", str(result.column))},
             "value": float(to_percent(result.score.mean)),
             "date": result.provenance.started[:10],
             **({"source": {"url": numbers.link}} if numbers.link else {}),
@@ -159,18 +157,11 @@ def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> P
         for result in numbers.results
     ]
     head = "# Written by fsbench: accuracy in percent, see `notes` for the setting.\n"
-    if benchmark == BENCHMARK:
-        head += f"# Replace {BENCHMARK} by the hub's data set that hosts the benchmark.\n"
     text = head + yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
     path = folder / EVAL_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, text.encode())
     return path
-
-
-def make_task_id(result: Result) -> str:
-    """Return the column of a result as an identifier, e.g. eurosat-5w1s-linear-ibm-64px."""
-    return re.sub(r"[ :/@]", "-", str(result.column))
 
 
 def describe_setting(result: Result) -> str:
@@ -191,57 +182,28 @@ def describe_score(result: Result) -> str:
     return f"{to_percent(result.score.mean)}{half} over {n} {unit}{flags}"
 
 
-def write_card(folder: Path, name: str, numbers: ModelNumbers | None, intro: str = "") -> Path:
-    """Write the section and front matter of a model card; other parts of a card stay as they are.
-
-    numbers: None for a card without the section; intro: text of a new card before the section.
-    """
+def write_card(folder: Path, name: str, numbers: ModelNumbers) -> Path:
+    """Write the section, tags and license of a model card; its other parts stay as they are."""
     from huggingface_hub import ModelCard
 
     path = folder / CARD
-    if path.is_file():
-        text = path.read_text(encoding="utf8")
-    else:
-        text = f"---\nlibrary_name: {'timm' if intro else 'fsbench'}\n---\n\n# {name}\n\n{intro}"
-    if numbers is not None:
-        before, _, rest = text.partition(BEGIN)
-        after = rest.partition(END)[2] or "\n"
-        text = f"{before.rstrip()}\n\n{BEGIN}\n{render_section(numbers)}\n{END}{after}"
-    card = ModelCard(text)
+    text = path.read_text("utf8") if path.is_file() else begin_card("fsbench", name)
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2] or "\n"
+    card = ModelCard(f"{before.rstrip()}\n\n{BEGIN}\n{render_section(numbers)}\n{END}{after}")
     data: Any = card.data
-    data.tags = list(dict.fromkeys([*(data.tags or []), "fsbench", "few-shot-learning"]))
-    if numbers is not None:
-        license_id = (numbers.license or "").lower()
-        is_id = re.fullmatch(r"[\w.+-]+", license_id, re.ASCII)
-        data.license = data.license or (license_id if is_id else None)
-        data.model_name = data.model_name or name
-        made = make_model_index(numbers)
-        keys = {entry.unique_identifier for entry in made}
-        others = data.eval_results or []
-        unchanged = [entry for entry in others if entry.unique_identifier not in keys]
-        data.eval_results = unchanged + made
+    data.tags = list(dict.fromkeys([*(data.tags or []), *TAGS]))
+    license_id = (numbers.license or "").lower()
+    if re.fullmatch(r"[\w.+-]+", license_id, re.ASCII):
+        data.license = data.license or license_id
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(path, str(card).encode())
     return path
 
 
-def make_model_index(numbers: ModelNumbers) -> list[Any]:
-    """Return the results as entries of a card's model-index."""
-    from huggingface_hub import EvalResult
-
-    return [
-        EvalResult(
-            task_type="image-classification",
-            task_name=describe_setting(result),
-            dataset_type=result.dataset.name,
-            dataset_name=DATASET_TITLES.get(result.dataset.name, result.dataset.name),
-            dataset_config=make_task_id(result),  # one entry per setting, not per data set
-            metric_type="accuracy",
-            metric_name=f"accuracy in percent, {describe_score(result)}",
-            metric_value=float(to_percent(result.score.mean)),
-        )
-        for result in numbers.results
-    ]
+def begin_card(library: str, name: str) -> str:
+    """Return the front matter and title of a new model card."""
+    return f"---\nlibrary_name: {library}\ntags: [{', '.join(TAGS)}]\n---\n\n# {name}\n"
 
 
 def render_section(numbers: ModelNumbers) -> str:
@@ -255,25 +217,17 @@ def render_section(numbers: ModelNumbers) -> str:
     facts, version = numbers.results[0].backbone, numbers.results[0].provenance.fsbench
     weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
     lines += ["", f"{INTERVAL} {escape_markdown(weights)}; fsbench {escape_markdown(version)}."]
-    if numbers.standing:
+    if numbers.tiers:
         lines += ["", "On the leaderboard:", ""]
-        lines += [f"* {escape_markdown(text)}" for text in numbers.standing]
+        lines += [f"* {escape_markdown(text)}" for text in numbers.tiers]
     return "\n".join(lines)
 
 
-def export_run(
-    run: Path,
-    folder: Path,
-    *,
-    results: Path | None = None,
-    board: Path | None = None,
-    report: Reporter = SILENT,
-) -> list[Path]:
+def export_run(run: Path, folder: Path, *, report: Reporter = SILENT) -> list[Path]:
     """Write a run of `fsbench pretrain` as a folder for timm; return the files.
 
-    results, board: where the numbers of the model card are from, found by the weights. The folder
-    is loaded back, and its features are compared with those of the run. Raises UsageError for a
-    network that cannot be exported and without numbers of these weights, CheckpointError.
+    The folder is loaded back, and its features are compared with those of the run. Raises
+    UsageError for a network that cannot be exported, CheckpointError.
     """
     from fsbench.backbones.loading import load_backbone
     from fsbench.backbones.sources import run as runs
@@ -281,7 +235,6 @@ def export_run(
     from pretrain.training.checkpoint import write_tensors
 
     backbone = load_backbone(f"run:{run}", report=report)
-    numbers = find_numbers(backbone.facts, results, board, report)
     with stream("random-init", 0):
         model, record = runs.load_run_network(run)
     name, arguments = find_network(record)
@@ -297,24 +250,11 @@ def export_run(
         for name in ("config.json", "model.safetensors"):
             (folder / name).unlink()
         raise
-    card = write_card(folder, model_name(backbone.facts), numbers, introduce(record, name))
+    card = folder / CARD
+    if not card.exists():
+        text = begin_card("timm", model_name(backbone.facts)) + introduce(record, name)
+        write_atomic(card, text.encode())
     return [folder / "config.json", folder / "model.safetensors", card]
-
-
-def find_numbers(
-    facts: BackboneFacts, results: Path | None, board: Path | None, report: Reporter
-) -> ModelNumbers | None:
-    """Return the results of these weights; None if neither results nor board are given."""
-    entry = find_entry(board, facts.identity, report) if board else None
-    if results is None:
-        return entry
-    cells = [c for c in read_cells(results) if c.result.backbone.identity == facts.identity]
-    if not cells:
-        raise UsageError(
-            f"{results} has no result of the weights {facts.identity[:12]}",
-            fix="evaluate this run, or leave --results out",
-        )
-    return replace(entry or ModelNumbers(()), results=order_results(cells))
 
 
 def find_network(record: "RunRecord") -> tuple[str, dict[str, Any]]:
@@ -404,7 +344,7 @@ def introduce(record: "RunRecord", name: str) -> str:
             f"register_in_timm()  # timm has no {record.name}; fsbench adds it",
         ]
     return (
-        f"{record.architecture}, trained by the recipe {record.recipe} of fsbench on "
+        f"\n{record.architecture}, trained by the recipe {record.recipe} of fsbench on "
         f"{record.source} ({record.n_classes} classes, {record.steps} steps).\n\n"
         + "\n".join(["```python", *code, "```", ""])
     )

@@ -48,7 +48,6 @@ PANELS = {
         "leaderboard": "Make, show, check and verify leaderboards.",
         "compare": "Compare two entries on shared episodes, per task and overall; one table per "
         "head and size.",
-        "power": "Compute how many episodes distinguish two entries; one table per head and size.",
     },
     "Data": {
         "data": "List, show, verify or download data sets.",
@@ -68,7 +67,6 @@ FILES = {name: name for commands in PANELS.values() for name in commands} | {
     **dict.fromkeys(("ls", "protocols", "results"), "show"),
     "episodes": "data",
     "export": "submit",
-    "power": "compare",
 }
 """File of this package that defines a command, in a function of its own name or by `register`."""
 

@@ -3,7 +3,7 @@
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -118,48 +118,33 @@ def submit(
 
 def export(
     source: Annotated[str, Argument(help="Results folder, or a pretraining run (run:DIR).")],
-    shape: Literal["hub", "timm"] | None = Option(
-        None, "--format", help="hub (results) or timm (a run); by default what the source is."
-    ),
     output: Path = Option(Path("export"), "-o", "--output", help="Folder of the model."),
-    model: str | None = Option(None, "-m", "--model", help="hub: model, if there are several."),
-    results: Path | None = Option(None, help="timm: results whose numbers the model card states."),
-    board: Path | None = Option(None, help="Leaderboard whose numbers the model card states."),
+    model: str | None = Option(None, "-m", "--model", help="Model, if the results are of several."),
+    board: Path | None = Option(None, help="Leaderboard whose tiers the model card states."),
     benchmark: str | None = Option(
-        None, help="hub: data set on the hub that hosts the benchmark, ORG/NAME."
+        None, help="Data set on the hub that hosts the benchmark, ORG/NAME."
     ),
 ) -> None:
     """Write results for the Hugging Face hub, or a run as a folder that timm loads.
 
-    hub: .eval_results/fsbench.yaml and a section of README.md, the model card.
+    Results: a section of README.md, the model card, and .eval_results/fsbench.yaml for a benchmark.
 
-    timm: config.json, model.safetensors and the model card; timm's features are compared with the
-    run's before the card is written.
+    A run: config.json, model.safetensors and a model card; timm's features are compared with the
+    run's before the card is written. Export results to the same folder for the card's numbers.
     """
-    from fsbench.api.export import BENCHMARK, export_results, export_run
+    from fsbench.api.export import export_results, export_run
 
     path = Path(source.removeprefix("run:"))
     is_run = source.startswith("run:") or (path / "run.json").is_file()
-    if shape not in (None, "timm" if is_run else "hub"):
-        what = "a run of fsbench pretrain" if is_run else "no run of fsbench pretrain"
-        fix = "timm takes run:DIR, hub takes a folder of results"
-        raise UsageError(f"--format {shape}: {source} is {what}", fix=fix)
-    foreign = (model, benchmark) if is_run else (results,)
-    if any(option is not None for option in foreign):
-        names = "--model and --benchmark" if is_run else "--results"
-        raise UsageError(f"{names} belong to the other format", fix="leave them out")
     reporter = console.reporter()
     if is_run:
-        files = export_run(path, output, results=results, board=board, report=reporter)
+        if any(option is not None for option in (model, board, benchmark)):
+            raise UsageError(
+                "--model, --board and --benchmark belong to results", fix="export these afterwards"
+            )
+        files = export_run(path, output, report=reporter)
     else:
         files = export_results(
-            path,
-            output,
-            model=model,
-            board=board,
-            benchmark=benchmark or BENCHMARK,
-            report=reporter,
+            path, output, model=model, board=board, benchmark=benchmark, report=reporter
         )
     typer.echo("\n".join(map(str, files)))
-    if not is_run and benchmark is None:
-        console.log(f"{files[0]} names {BENCHMARK}: give --benchmark, or replace it")

@@ -10,7 +10,7 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 25_834,
+    "fsbench": 25_757,
     "pretrain": 6_989,
     "protocols": 3_896,
     "leaderboard": 8_424,

@@ -14,7 +14,7 @@ from support.pairs import pair as known
 
 from fsbench.api.compare import Gap, compare, describe_needed, format_p, format_points
 from fsbench.api.submit import submit
-from fsbench.core.statistics import Goal, episodes_needed
+from fsbench.core.statistics import episodes_needed, standard_errors
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_known_gap_in_numbers_and_in_words(
     assert first["d"] == pytest.approx(0.02 / sd)
     assert first["superiority"] == 0.5
     assert first["p"] == pytest.approx(exact_p(), abs=4 * np.sqrt(exact_p() / 9999))
-    assert first["needed"] == episodes_needed(sd, Goal(gap=0.02)) == 73
+    assert first["needed"] == episodes_needed(sd, 0.02) == 73
     assert first["p_holm"] == pytest.approx(2 * min(first["p"], second["p"]))
     assert first["better"] is None
     assert first["words"] == f"not distinguishable at {N} episodes; about 73 would be needed"
@@ -187,6 +187,37 @@ def test_dense_queries_have_lines_of_their_own(
     assert one_sided["dense"] == []
 
 
+def test_a_gap_to_plan_for_gives_the_analytic_number(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (comparison,) = compared(capsys, *pair, "--gap", "0.5")
+    first, second = comparison["cells"]
+    assert first["sd"] == second["sd"] == pytest.approx(1.5 / 25 * np.sqrt(N / (N - 1)))
+    assert first["needed"] == np.ceil((standard_errors() * first["sd"] / 0.005) ** 2) == 1160
+    assert first["goal"] == 0.005
+    assert first["words"].endswith("about 1,200 would be needed for a gap of 0.5 points")
+    assert comparison["overall"]["needed"] == 580
+    assert call("compare", *pair, "--gap", "0.5") == 0
+    assert " 1160 " in capsys.readouterr().out
+
+
+def test_the_table_keeps_its_labels_and_numbers_whole_at_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = [write(tmp_path / s, [9, 3] * 20, s, dense=[6, 8] * 20) for s in "ab"]
+    for side in sides:
+        write(side, [5] * N, side.name, shots=5)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert call("compare", *map(str, sides)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    labels = [line.split()[0] for line in lines if line.startswith("folder")]
+    assert labels == ["folder-blobs:5w1s", "folder-blobs:5w5s"]
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("task")) :]
+    assert not any("linear@" in line or len(line) > 80 for line in table)
+    assert call("compare", *map(str, sides), "--wide") == 0
+    assert capsys.readouterr().out.count(" dense ") == 1
+
+
 def test_tracks_are_never_averaged_and_t_chooses(
     tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,6 +281,9 @@ def test_nothing_in_common_is_refused(
     late = write(tmp_path / "late", [5] * 30, "c", first=100)
     other = write(tmp_path / "other", [5] * 30, "c", shots=20)
     fakes.write_probe(tmp_path / "probe")
+    seeded = tmp_path / "images"
+    fakes.write(seeded, data=fakes.dataset().model_copy(update={"fingerprint": "9" * 64}))
+    several = write(write(tmp_path / "two", [5] * 30, "a"), [5] * 30, "b")
     cases = [
         ((pair[0], str(late)), "0 of them shared"),
         ((pair[0], str(other)), "share no task"),
@@ -257,6 +291,10 @@ def test_nothing_in_common_is_refused(
         ((pair[0], "nowhere"), "--board DIR"),
         (("x", "y", "--board", "nowhere"), "there is no board at nowhere"),
         ((*pair, "-t", "folder:blobs:probe"), "share no task: none against none"),
+        ((*pair, "-t", "eurosatt"), "did you mean 'eurosat'"),
+        ((*pair, "--gap", "0"), "a gap of 0 points"),
+        ((pair[0], str(seeded)), "other settings, episodes or images"),
+        ((pair[0], str(several)), "several models: a, b"),
     ]
     for arguments, said in cases:
         assert call("compare", *arguments) == 2

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from fsbench.core import statistics
-from fsbench.core.statistics import OCTETS, RESAMPLES, Goal, episodes_needed, shares, sign_flip
+from fsbench.core.statistics import OCTETS, RESAMPLES, episodes_needed, shares, sign_flip
 
 small = st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=8)
 
@@ -100,6 +100,6 @@ def test_false_alarms_keep_to_alpha(n: int) -> None:
 def test_a_planned_number_of_episodes_finds_the_gap_as_often_as_planned() -> None:
     """sd of A - B: two binomials of 75 queries at about 0.89."""
     sd = np.sqrt((0.9 * 0.1 + 0.88 * 0.12) / 75)
-    n = episodes_needed(sd, Goal(gap=0.02))
+    n = episodes_needed(sd, 0.02)
     low, high = binom.interval(0.999, 200, 0.8)
     assert low <= rejected(0.02, n, 200, 7) <= high
