@@ -55,9 +55,11 @@ def read_board_file(path: Path) -> BoardFile:
             f"{path} is {file.title}; this fsbench knows {', '.join(shipped)}", fix="update fsbench"
         )
     difference = describe_difference(file, shipped.get(file.title, file))
-    if difference or file.frozen != file.content_digest:
+    if file.frozen != file.content_digest:
+        difference = difference or "its digest differs"
+    if difference:
         raise ValidationFailed(
-            f"{path}: the frozen board {file.title} was changed: {difference or 'its digest differs'}",
+            f"{path}: the frozen board {file.title} was changed: {difference}",
             fix="restore the file; use another name for a board with other columns or rules",
         )
     return file

@@ -25,4 +25,4 @@ def demo(
     from fsbench.cli.leaderboard import show
 
     board = run_demo(output, threads, reporter(), options.split(methods) or DEFAULT)
-    show(board, "table")
+    show(board, seeds=False)

@@ -13,12 +13,13 @@ from fsbench.core.errors import UsageError, ValidationFailed
 
 if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
-    from fsbench.results.verification import Problem
     from leaderboard.badges import Badge
+    from leaderboard.record import BoardFile
     from leaderboard.summary import BoardStatistics
     from leaderboard.tables import BoardTable
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
+FORMAT = Option("--format", help="Format.")
 
 
 def register(app: typer.Typer) -> None:
@@ -34,17 +35,15 @@ def register(app: typer.Typer) -> None:
 
 def show(
     board: options.Board,
-    shape: Literal["table", "md", "json"] = Option("table", "--format", help="Format."),
     seeds: bool = Option(False, "--seeds", help="Print the seeds of a row below it."),
+    as_json: options.Json = False,
 ) -> None:
     """Verify all entries, rank them in tiers and print one table per protocol and input size."""
     from fsbench.api.leaderboard import leaderboard
 
     ranked = leaderboard(board, progress=True)
-    if shape == "json":
+    if as_json:
         console.emit_json(ranked.to_json())
-    elif shape == "md":
-        typer.echo(ranked.to_markdown(seeds), nl=False)
     else:
         console.show_tables(ranked.tables(seeds))
 
@@ -77,15 +76,15 @@ def check(
     from leaderboard.rules.board import inspect_board
     from leaderboard.rules.changes import check_changes, compare_folders, compare_with_base
 
-    if allow_maintainer and base is None and base_folder is None:
-        raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT")
     if base is not None and base_folder is not None:
         raise UsageError("--base and --base-folder", fix="give one of them")
-    changes: list[Problem] = []
+    changes = []
     if base is not None:
-        changes += check_changes(compare_with_base(board, base))
+        changes = list(check_changes(compare_with_base(board, base)))
     elif base_folder is not None:
-        changes += check_changes(compare_folders(board, base_folder))
+        changes = list(check_changes(compare_folders(board, base_folder)))
+    elif allow_maintainer:
+        raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT")
     inspection = inspect_board(board)
     if allow_maintainer:
         for problem in changes:
@@ -118,9 +117,7 @@ def init(
     """
     from leaderboard.repository import init_board
 
-    file = init_board(board, official, version, install_from)
-    kind = "free" if file.version is None else f"{len(file.columns or ())} columns, {file.date}"
-    typer.echo(f"{board}: {file.title} ({kind})")
+    print_board(board, init_board(board, official, version, install_from))
     if install_from is None:
         console.log("set the repository variable FSBENCH to what the workflows install")
 
@@ -166,16 +163,18 @@ def freeze(
     """
     from leaderboard.freeze import freeze_board
 
-    file = freeze_board(board, version, about, console.reporter())
-    columns = file.columns or ()
-    typer.echo(
-        f"{board}: {file.title} ({len(columns)} column{'s' * (len(columns) > 1)}, {file.date})"
-    )
+    print_board(board, freeze_board(board, version, about, console.reporter()))
+
+
+def print_board(folder: Path, file: "BoardFile") -> None:
+    n = len(file.columns or ())
+    kind = "free" if file.version is None else f"{n} column{'s' * (n > 1)}, {file.date}"
+    typer.echo(f"{folder}: {file.title} ({kind})")
 
 
 def methods(
     board: options.Board,
-    shape: Literal["table", "md", "json", "csv"] = Option("table", "--format", help="Format."),
+    shape: Annotated[Literal["table", "md", "json", "csv"], FORMAT] = "table",
     figures: Path | None = Option(None, help="Folder for figures of the gains (SVG)."),
 ) -> None:
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
@@ -200,8 +199,8 @@ def methods(
 
 def stats(
     board: options.Board,
-    shape: Literal["table", "json"] = Option("table", "--format", help="Format."),
     figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
+    as_json: options.Json = False,
 ) -> None:
     """Print rank intervals; draw average ranks with the critical difference."""
     from leaderboard.summary import summarize_board, write_averages
@@ -209,14 +208,12 @@ def stats(
 
     tracks = rank_board(board, console.reporter())
     statistics = [summarize_board(track) for track in tracks]
-    if figures is not None:
-        for path in write_averages(tracks, figures):
-            console.log(f"wrote {path}")
-    if shape == "json":
+    for path in write_averages(tracks, figures) if figures else ():
+        console.log(f"wrote {path}")
+    if as_json:
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])
-        return
-    pairs = zip(statistics, tracks, strict=True)
-    console.show_tables([make_rank_table(summary, track) for summary, track in pairs])
+    else:
+        console.show_tables(list(map(make_rank_table, statistics, tracks)))
 
 
 def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTable":
@@ -228,11 +225,13 @@ def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTab
     marks = {name: notes.SELF_MARK * bool(list_self_reported(track, name)) for name in track.names}
     rows = tuple(
         (
-            *(notes.mark_single_seed(track, e.name), str(e.tier)),
-            f"{notes.to_percent(e.overall)}{marks[e.name]}",
-            *(str(e.rank), f"{e.low} to {e.high}"),
+            notes.mark_single_seed(track, interval.name),
+            str(interval.tier),
+            f"{notes.to_percent(interval.overall)}{marks[interval.name]}",
+            str(interval.rank),
+            f"{interval.low} to {interval.high}",
         )
-        for e in summary.rank_intervals
+        for interval in summary.rank_intervals
     )
     signs = [notes.SELF_NOTE] * any(marks.values())
     below = "\n".join([*signs, *notes.describe_single_seeds(track), *summary.notes])
@@ -306,7 +305,12 @@ def verify(
     )
     shown = Board.open(board).entry(entry).verification.words
     show_badge(badge, shown, as_json)
-    refuse_failed(entry, badge)
+    if failed := [check for check in badge.cells if check.verdict == "failed"]:
+        listed = "\n  ".join(f"{check.cell}: {check.words}" for check in failed)
+        raise ValidationFailed(
+            f"'{entry}' does not follow from its weights\n  {listed}",
+            fix="ask the submitter; the badge says how to repeat this check",
+        )
 
 
 def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
@@ -335,20 +339,10 @@ def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
         console.log(f"not verified: {', '.join(badge.not_verified)}")
 
 
-def refuse_failed(entry: str, badge: "Badge") -> None:
-    failed = [check for check in badge.cells if check.verdict == "failed"]
-    if failed:
-        listed = "\n  ".join(f"{check.cell}: {check.words}" for check in failed)
-        raise ValidationFailed(
-            f"'{entry}' does not follow from its weights\n  {listed}",
-            fix="ask the submitter; the badge says how to repeat this check",
-        )
-
-
 def recompute(
     entry: Entry,
     board: options.Board,
-    shape: Literal["sh", "json"] = Option("sh", "--format", help="Format."),
+    shape: Annotated[Literal["sh", "json"], FORMAT] = "sh",
 ) -> None:
     """Print the environment and the commands that recompute an entry's results.
 
@@ -359,8 +353,7 @@ def recompute(
 
     recomputations = recompute_entry(Board.open(board).entry(entry), str(board))
     if shape == "json":
-        machines = [asdict(recomputation) for recomputation in recomputations]
-        console.emit_json({"entry": entry, "machines": machines})
+        console.emit_json({"entry": entry, "machines": list(map(asdict, recomputations))})
         return
     typer.echo(f"# entry {shlex.quote(entry)}; data sets: --data or FSBENCH_DATA")
     for recomputation in recomputations:

@@ -60,7 +60,7 @@ def follow_board() -> list[Step]:
 
     sys.setprofile(note)
     try:
-        leaderboard.show(BOARDS["pilot"], "table", False)
+        leaderboard.show(BOARDS["pilot"], False, False)
     finally:
         sys.setprofile(None)
     return list(steps.values())

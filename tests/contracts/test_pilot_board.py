@@ -12,7 +12,7 @@ from leaderboard.tables import rank_board
 
 
 def test_the_command_shows_the_tiers_of_the_snapshot() -> None:
-    arguments = ["leaderboard", "show", "--board", str(BOARDS["pilot"]), "--format", "json"]
+    arguments = ["leaderboard", "show", "--board", str(BOARDS["pilot"]), "--json"]
     outcome = CliRunner().invoke(build(), arguments)
     assert outcome.exit_code == 0, outcome.output
     shown = [

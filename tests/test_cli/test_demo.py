@@ -57,7 +57,7 @@ def test_the_board_is_that_of_the_readme(
     rows = re.findall(r"^\| (\d) \| (demo-\S+) \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
     assert cli.call("demo", "--threads", "2", "-o", str(tmp_path)) == 0
     capsys.readouterr()
-    cli.call("leaderboard", "show", "--board", str(tmp_path / "board"), "--format", "json")
+    cli.call("leaderboard", "show", "--board", str(tmp_path / "board"), "--json")
     episodic, _ = json.loads(capsys.readouterr().out)
     measured = [(str(e["tier"]), e["name"], 100 * e["overall"]) for e in episodic["entries"]]
     assert [(tier, name) for tier, name, _ in rows] == [(t, n) for t, n, _ in measured]

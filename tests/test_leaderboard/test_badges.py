@@ -65,8 +65,8 @@ def read(board: Path) -> Verification:
 def everything(board: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """All that a reader can see of a board: tables, page, reports, JSON, data frames."""
     shapes = []
-    for shape in ("table", "md", "json"):
-        assert call("leaderboard", "show", "--board", str(board), "--format", shape) == 0
+    for shape in ((), ("--format", "md"), ("--format", "csv"), ("--json",)):
+        assert call("leaderboard", "show", "--board", str(board), *shape) == 0
         shapes.append(capsys.readouterr().out)
     reports = [FORMATS.load(name)(make_frames(rank_board(board))) for name in FORMATS.names()]
     page = build_site(board, board.parent / "site").read_text(encoding="utf8")

@@ -46,7 +46,7 @@ def test_submit_then_show(
     assert "p adjusted for all pairs" in shown.err
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
     assert capsys.readouterr().out.startswith("### board\n")
-    assert call("leaderboard", "show", "--board", board, "--format", "json") == 0
+    assert call("leaderboard", "show", "--board", board, "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["entries"][0]["name"] == "mine"
 
 

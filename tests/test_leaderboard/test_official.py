@@ -295,7 +295,7 @@ def test_the_command_line_from_list_to_table(
     code, _, err = call(capsys, "init", "--board", board)
     assert (code, "already has a board.json" in err) == (2, True)
     submit(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
-    code, out, _ = call(capsys, "show", "--board", board, "--format", "json")
+    code, out, _ = call(capsys, "show", "--board", board, "--json")
     (shown,) = json.loads(out)
     assert code == 0
     assert (shown["board"], shown["official"]) == ("transfer-2", True)

@@ -32,7 +32,7 @@ def board(tmp_path: Path) -> Path:
 
 def read(capsys: pytest.CaptureFixture[str], board: Path) -> BoardStatistics:
     capsys.readouterr()
-    assert call("--board", str(board), "--format", "json") == 0
+    assert call("--board", str(board), "--json") == 0
     (summary,) = json.loads(capsys.readouterr().out)
     return BoardStatistics.model_validate(summary)
 
