@@ -7,7 +7,6 @@ Both are appended to, never rewritten. The history dates entries, whatever these
 a removed digest does not come back. A verdict belongs to weights, so a failed one stays with them.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,9 +17,10 @@ from typing import Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import explain_errors, read_bytes
+from fsbench.core.io import explain_errors
 from fsbench.core.schema import Name, Sha256, Text
 from fsbench.core.specs import Frozen
+from fsbench.results.entry import read_content
 
 HISTORY_FILE, VERIFICATIONS_FILE = "history.jsonl", "verifications.jsonl"
 MAX_LINES = 64 * 2**20
@@ -48,15 +48,10 @@ def read_json_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
 
     Raises ValidationFailed naming the first wrong line.
     """
-    try:
-        lines = read_bytes(path, MAX_LINES).splitlines()
-    except FileNotFoundError:
+    if not path.exists():
         return ()
-    except OSError as error:
-        fix = "restore it from the board's repository"
-        raise ValidationFailed(f"{path} cannot be read: {error}", fix=fix) from error
     records = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_content(path, MAX_LINES).splitlines(), 1):
         try:
             records.append(kind.model_validate_json(line))
         except ValidationError as error:
@@ -69,10 +64,9 @@ def read_json_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
 
 def append_lines(path: Path, records: Iterable[Frozen]) -> None:
     """Add records to a file of JSON lines."""
-    texts = [json.dumps(r.model_dump(mode="json"), ensure_ascii=False) + "\n" for r in records]
-    if texts:
+    if lines := [record.model_dump_json() + "\n" for record in records]:
         with path.open("a", encoding="utf8", newline="\n") as file:
-            file.write("".join(texts))
+            file.writelines(lines)
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,13 @@ def load_official_boards() -> tuple[BoardFile, ...]:
     return tuple(sorted(files, key=lambda file: (file.name, file.version or 0)))
 
 
-def find_official_board(name: str, version: int | None = None) -> BoardFile:
-    """Return a version of an official board, by default the newest. Raises UnknownName."""
-    titles = {file.title: file for file in load_official_boards()}
-    newest = {file.name: file for file in load_official_boards()}
-    boards = titles if version is not None else {**titles, **newest}
-    title = name if version is None else f"{name}-{version}"
-    if title not in boards:
-        raise UnknownName("official board", title, boards)
-    return boards[title]
+def find_official_board(name: str) -> BoardFile:
+    """Return a version by its title, e.g. cdfsl-2, or the newest of a name. Raises UnknownName."""
+    boards = {file.name: file for file in load_official_boards()}
+    boards |= {file.title: file for file in load_official_boards()}
+    if name not in boards:
+        raise UnknownName("official board", name, boards)
+    return boards[name]
 
 
 def read_board_file(path: Path) -> BoardFile:

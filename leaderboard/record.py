@@ -130,8 +130,8 @@ class BoardFile(Frozen):
         if self.version and self.episodes:
             raise ValueError("a board with a version has the episodes of its specs")
         names = [column.name for column in self.columns or ()]
-        if self.version and len(set(names)) != len(names):
-            raise ValueError("duplicate column")
+        if len(set(names)) < len(names):
+            raise ValueError("two columns have one name")
         return self
 
     @property
@@ -146,7 +146,7 @@ class BoardFile(Frozen):
 
     @cached_property
     def named(self) -> dict[ColumnId, Column]:
-        """Name -> column; the last one if a board without a version repeats a name."""
+        """Name -> column."""
         return {column.name: column for column in self.columns or ()}
 
     @cached_property

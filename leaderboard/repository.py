@@ -49,26 +49,23 @@ FILES = {
 """Files of a board's repository, and their templates with facts as `%(name)s`."""
 
 
-def init_board(
-    folder: Path, name: str | None = None, version: int | None = None, source: str | None = None
-) -> BoardFile:
+def init_board(folder: Path, official: str | None = None, source: str | None = None) -> BoardFile:
     """Write board.json of an official board, or of a free board, with the files of a repository.
 
-    source: what the workflows install, by default what the repository variable FSBENCH names; a
-    free board is named like the folder. Files that exist are left unchanged. Raises UnknownName,
-    and UsageError if the folder is a board already; an official board must start without entries.
+    official: its name, or that of a version; a free board is named like the folder; source: what
+    the workflows install, by default what the repository variable FSBENCH names. Files that exist
+    are left unchanged. Raises UnknownName, and UsageError if the folder is a board already; an
+    official board must start without entries.
     """
-    if version is not None and name is None:
-        raise UsageError("a version of no board", fix="give --official NAME as well")
     if (folder / BOARD_FILE).exists():
         raise UsageError(f"{folder} already has a {BOARD_FILE}", fix="give a new folder")
-    if name and any(folder.glob("[!.]*/entry.json")):
+    if official and any(folder.glob("[!.]*/entry.json")):
         raise UsageError(
             f"{folder} already holds entries, which were not checked for an official board",
             fix="give a new folder and submit them to it",
         )
     free = BoardFile(name=safe_name(folder.resolve().name), about=ABOUT)
-    file = free if name is None else find_official_board(name, version)
+    file = free if official is None else find_official_board(official)
     write_record(folder / BOARD_FILE, file)
     datasets = dict.fromkeys(column.name.task.dataset for column in file.columns or ())
     facts = {

@@ -73,6 +73,7 @@ def check(
 
     Run it with --base on every pull request to a repository of entries.
     """
+    from leaderboard.near_copies import describe_suspicions
     from leaderboard.rules.board import inspect_board
     from leaderboard.rules.changes import check_changes, compare_folders, compare_with_base
 
@@ -91,9 +92,8 @@ def check(
             console.log(f"allowed for a maintainer: {problem.where}: {problem.text}")
     else:
         inspection.problems[:0] = changes
-    for entry, others_by_reason in sorted(inspection.suspicions.items()):
-        texts = (f"{reason} {name}" for reason, names in others_by_reason.items() for name in names)
-        console.log(f"{entry}: {', '.join(texts)}")
+    for network, suspicions in sorted(inspection.suspicions.items()):
+        console.log(f"{network}: {', '.join(describe_suspicions(suspicions))}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))
         raise ValidationFailed(
@@ -104,8 +104,10 @@ def check(
 
 def init(
     board: options.Board,
-    official: str | None = Option(None, help="Name of an official board: cdfsl or transfer."),
-    version: int | None = Option(None, help="Version of the official board; newest by default."),
+    official: str | None = Option(
+        None,
+        help="Official board: its newest version by cdfsl or transfer, one by e.g. transfer-2.",
+    ),
     install_from: str | None = Option(
         None, help="What the workflows of the repository install: git+https://HOST/fsbench@COMMIT."
     ),
@@ -117,7 +119,7 @@ def init(
     """
     from leaderboard.repository import init_board
 
-    print_board(board, init_board(board, official, version, install_from))
+    print_board(board, init_board(board, official, install_from))
     if install_from is None:
         console.log("set the repository variable FSBENCH to what the workflows install")
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record
@@ -25,9 +26,10 @@ from leaderboard.official import BOARD_FILE
 from leaderboard.record import BoardFile
 from leaderboard.signatures import BADGE_NAMESPACE, ENTRY_NAMESPACE, is_signed, signature_path
 
-PLAIN = "100644"
-"""File mode of git."""
 SPECIAL_MODES = {"100755": "an executable file", "120000": "a link", "160000": "a submodule"}
+"""Modes of git that no file of a board has."""
+KINDS = {"A": "added", "D": "deleted"}
+"""Status of git -> kind of change."""
 UNCHANGED = "* -text -filter -ident -working-tree-encoding\n"
 """Attributes with which git stores every file as it is."""
 MAX_ADDED_FILE = 16 * 2**20
@@ -36,23 +38,11 @@ EXPECTED = "new entry folders of one owner"
 FIX = "leave it out and rebase on the base, or ask a maintainer, who checks with --allow-maintainer"
 
 
-@dataclass(frozen=True)
-class FileChange:
-    """A file that differs from the base: its path and its modes, None where it does not exist."""
+class FileChange(NamedTuple):
+    """A file that differs from the base; kind: added, changed, deleted or a special file."""
 
     path: PurePosixPath
-    before: str | None
-    after: str | None
-
-    @property
-    def kind(self) -> str:
-        if self.after is None:
-            return "deleted"
-        if self.after in SPECIAL_MODES:
-            return SPECIAL_MODES[self.after]
-        if self.before is None:
-            return "added"
-        return "changed" if self.before == self.after else f"mode {self.before} -> {self.after}"
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -128,9 +118,9 @@ def compare_trees(
     fields = git("diff-tree", *options, before, after).split("\0")
     changes = []
     for facts, changed in zip(fields[:-1:2], fields[1::2], strict=True):
-        modes = (None if set(m) == {"0"} else m for m in facts.lstrip(":").split()[:2])
-        changes.append(FileChange(PurePosixPath(changed), *modes))
-    changes.sort(key=lambda change: change.path)
+        _, mode, *_, status = facts.split()
+        kind = SPECIAL_MODES.get(mode) or KINDS.get(status, "changed")
+        changes.append(FileChange(PurePosixPath(changed), kind))
     try:
         file = BoardFile.model_validate_json(git("show", f"{before}:{board / BOARD_FILE}"))
     except (ValueError, UsageError):
@@ -145,7 +135,7 @@ def compare_trees(
             continue
         if old.key:
             replaced[name] = read_replacement(root / path, old)
-    return TreeChanges(root, board, tuple(changes), file, names, replaced)
+    return TreeChanges(root, board, tuple(sorted(changes)), file, names, replaced)
 
 
 def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
@@ -214,7 +204,7 @@ def explain_refusal(comparison: TreeChanges, change: FileChange) -> str | None:
     if comparison.replaced.get(parts[0]) and parts[1] != BADGES:
         if parts[0] in {*comparison.file.controls, *comparison.file.pooled}:
             return f"{change.kind} in {parts[0]!r}, which board.json names as a control or pooled"
-        return None if change.after in {PLAIN, None} else change.kind
+        return change.kind if change.kind in SPECIAL_MODES.values() else None
     if is_signed_badge(comparison, change):
         return None
     if parts[0].casefold() in comparison.folded_names:

@@ -32,7 +32,7 @@ def named(name: str, **changes: object) -> object:
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    init_board(tmp_path / "board", "transfer", 2)
+    init_board(tmp_path / "board", "transfer-2")
     return tmp_path / "board"
 
 
@@ -94,7 +94,7 @@ def test_a_changed_digest_alone_is_refused(board: Path, digest: str | None) -> N
 
 
 def test_a_version_of_ones_own_is_kept_by_its_digest(tmp_path: Path) -> None:
-    columns = official.find_official_board("transfer", 2).columns
+    columns = official.find_official_board("transfer-2").columns
     mine = BoardFile(name="mine", version=3, date="2026-01-01", columns=columns).freeze()
     path = tmp_path / "board.json"
     path.write_text(mine.model_dump_json())
@@ -131,11 +131,11 @@ def test_an_older_version_renders_under_its_own_file(
     results = fakes_official.write_all(tmp_path / "r", 0.8, "a")
     submit(results, board, named("old"))
     before = rank_board(board)
-    old = official.find_official_board("transfer", 2)
+    old = official.find_official_board("transfer-2")
     newer = old.model_copy(update={"version": 3, "columns": old.columns[:1]}).freeze()
     monkeypatch.setattr(official, "load_official_boards", lambda: (old, newer))
     assert official.find_official_board("transfer") == newer
-    assert official.find_official_board("transfer", 2) == old
+    assert official.find_official_board("transfer-2") == old
     assert rank_board(board) == before
     assert before[0].name == "transfer-2"
 
@@ -315,9 +315,7 @@ def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'cdfsl'"):
         init_board(tmp_path / "x", "cdfls")
     with pytest.raises(UnknownName, match="cdfsl-9"):
-        init_board(tmp_path / "x", "cdfsl", 9)
-    with pytest.raises(UsageError, match="a version of no board"):
-        init_board(tmp_path / "x", version=1)
+        init_board(tmp_path / "x", "cdfsl-9")
     assert not (tmp_path / "x").exists()
     fakes.write(tmp_path / "r")
     submit(tmp_path / "r", tmp_path / "held", DECLARATION)

@@ -90,7 +90,7 @@ def test_columns_that_are_not_clear_are_refused(tmp_path: Path) -> None:
     (column,) = file.columns or ()
     both = (column, column.model_copy(update={"fingerprint": "f" * 64}))
     path.write_text(file.model_copy(update={"columns": both}).model_dump_json())
-    with pytest.raises(UsageError, match="n_query=5 with other specs or images"):
+    with pytest.raises(ValidationFailed, match="two columns have one name"):
         freeze_board(tmp_path / "mine")
 
 
