@@ -6,7 +6,7 @@ others the in-domain accuracy is listed if they trained on a source data set of 
 appendix of the NIO paper reports no accuracy, so it has no entry.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
@@ -17,9 +17,12 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
-from fsbench.core.tasks import TaskPattern
+from fsbench.core.tasks import ColumnId, TaskPattern, Track
+from leaderboard.columns import PROBES
 
 PUBLISHED = Path(__file__).resolve().parent / "published"
+SOURCE = "tinyimagenet"
+"""The data set that the backbones of the source papers were pretrained on."""
 
 
 class PublishedCell(Frozen):
@@ -77,6 +80,25 @@ class PublishedEntry(Frozen):
             and (cell.in_domain or adaptation in {None, cell.adaptation})
         ]
         return self.model_copy(update={"cells": tuple(cells)})
+
+
+def select_published(
+    track: Track | None, columns: Iterable[ColumnId], sources: Iterable[str]
+) -> tuple[PublishedEntry, ...]:
+    """Return the published entries to show beside a table.
+
+    Papers state no more than classic, inductive episodes on official data; other tracks have none.
+    sources: pretraining data of the entries, on which in-domain accuracies are shown.
+    """
+    if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
+        return ()
+    tasks = [column.task for column in columns]
+    is_mixed = track is None or track.adaptation in {None, PROBES}
+    head = None if is_mixed or not tasks else tasks[0].head or tasks[0].shape
+    datasets = {task.dataset for task in tasks}
+    domains = {*sources} | ({SOURCE} if track and track.data else set())
+    published = (entry.about(datasets, domains, head) for entry in load_published())
+    return tuple(entry for entry in published if entry.cells)
 
 
 @cache

@@ -21,8 +21,8 @@ from fsbench.results.names import safe_name
 from leaderboard.git import run_git
 from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
-from leaderboard.render.md import escape_markdown, render_table
-from leaderboard.render.terminal import make_board_table
+from leaderboard.render import md
+from leaderboard.render.frame import make_frame
 from leaderboard.rules.changes import check_changes, compare_with_base
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
@@ -70,8 +70,8 @@ def init_board(folder: Path, official: str | None = None, source: str | None = N
     datasets = dict.fromkeys(column.name.task.dataset for column in file.columns or ())
     facts = {
         "source": json.dumps(source) if source else "${{ vars.FSBENCH }}",
-        "title": escape_markdown(file.title),
-        "about": escape_markdown(file.about or ABOUT),
+        "title": md.escape_markdown(file.title),
+        "about": md.escape_markdown(file.about or ABOUT),
         "install": f": `pip install {shlex.quote(source)}`" if source else "",
         "columns": f" on {', '.join(datasets)}" if datasets else "",
     }
@@ -102,9 +102,8 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
     with board.lock():
         board.settle()
     views = [view for view in rank_board(folder, report) if view.ranking.entries]
-    tables = [make_board_table(view) for view in views]
-    texts = [render_table(table.complete or table) for table in tables] or [NO_ENTRIES]
-    filled = "\n\n".join([before + BEGIN, *texts, END + after])
+    tables = md.make([make_frame(view) for view in views]).rstrip("\n") or NO_ENTRIES
+    filled = "\n\n".join([before + BEGIN, tables, END + after])
     write_atomic(path, filled.encode())
     return path, filled != text
 

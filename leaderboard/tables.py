@@ -1,4 +1,7 @@
-"""Tables of a board: the entries of each track, ranked, with what is shown beside them."""
+"""Tables of a board: the rows of each track, ranked, with what is shown beside them.
+
+A row is an entry; where it has several pretraining seeds, it is their mean.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,80 +16,107 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
-from fsbench.core.specs import ProbeSpec
 from fsbench.core.statistics import score_rows
 from fsbench.core.tasks import ColumnId, Track
-from fsbench.results.entry import Loaded
 from fsbench.results.table import warn_of_scale
 from leaderboard.badges import FAILED, SELF_REPORTED
-from leaderboard.columns import (
-    PROBES,
-    TrackColumns,
-    complete_columns,
-    find_ranked_column,
-    label_columns,
-    split_by_track,
-)
-from leaderboard.eligibility import exclude_rows, flag_failures
+from leaderboard.columns import TrackColumns, find_ranked_column, split_by_track
+from leaderboard.eligibility import describe_failures, explain_exclusion
 from leaderboard.near_copies import describe_suspicions, find_suspicions, list_results
-from leaderboard.published import PublishedEntry, load_published
+from leaderboard.published import PublishedEntry, select_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
-from leaderboard.ranking.tiers import (
-    Contenders,
-    RankedEntry,
-    Ranking,
-    average_groups,
-    rank_entries,
-)
+from leaderboard.ranking.tiers import RankedEntry, Ranking, average_groups, rank_entries
 from leaderboard.record import BoardFile
-from leaderboard.store import Board, BoardEntry, number_seeds
+from leaderboard.store import Board, BoardEntry, Network
+from leaderboard.trust import Verification
 
-CellFlags = Mapping[str, Mapping[str, tuple[str, ...]]]
-ResultsByEntry = Mapping[str, Mapping[str, Loaded]]
-SOURCE = "tinyimagenet"
-"""The data set that the backbones of the source papers were pretrained on."""
+OVERALL = "overall"
+"""The mean over all columns of a table."""
 EXTRA = "an extra column: outside of the overall and of the ranking"
+HELD_OUT_NOTE = "Probes are ranked at the learning rate chosen on held-out training images."
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkGroup:
+    """The networks that make a row: those of an entry, or runs of one recipe in results folders.
+
+    declaration, verification: of an entry; suspicions: network -> texts.
+    """
+
+    name: str
+    networks: tuple[Network, ...]
+    declaration: Declaration | None = None
+    verification: Verification | None = None
+    suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def results(self) -> list[Result]:
+        return [loaded.result for network in self.networks for loaded in network.cells]
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A row of a table, or one of its networks.
+
+    facts: of the first network; outcomes, results, column_flags: by column, the means over the
+    seeds, the results of all seeds, and why the number is not official, or that its submitter alone
+    vouches for it; notes: on the whole row, e.g. what its badges say; source: in-domain accuracy,
+    mean over the seeds; excluded: why it is not ranked; link: code or paper; seed: of one network;
+    seeds: the networks of a row of several; controls: networks of the entry that are controls.
+    """
+
+    name: str
+    facts: BackboneFacts
+    outcomes: Mapping[str, Outcomes]
+    results: Mapping[str, tuple[Result, ...]] = field(default_factory=dict)
+    column_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: float | None = None
+    excluded: str = ""
+    link: str = ""
+    seed: int = 0
+    seeds: "tuple[Row, ...]" = ()
+    controls: "tuple[Row, ...]" = ()
+
+    @property
+    def networks(self) -> "tuple[Row, ...]":
+        """The seeds, or the row itself if it has one."""
+        return self.seeds or (self,)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Why numbers of the row are not official, and its notes."""
+        flags = unite(self.column_flags.values())
+        return (*(flag for flag in flags if flag not in {SELF_REPORTED, FAILED}), *self.notes)
+
+    @property
+    def self_reported(self) -> list[str]:
+        """The columns on which no signed badge decides."""
+        return [column for column, flags in self.column_flags.items() if SELF_REPORTED in flags]
 
 
 @dataclass(frozen=True)
 class BoardTable:
-    """The ranked rows of one track of a board, with what is shown beside them.
+    """The rows of one track of a board, by name, in order of rank.
 
-    A row is an entry; where it has several pretraining seeds, it is their mean. members: row -> its
-    networks in this table; own_controls: row -> networks of the entry that are controls; seeds: row
-    -> seed -> a network with its scores over episodes, for rows with several; pooled: rows whose
-    spread between seeds is pooled. The next ones know rows and networks. flags: why the numbers are
-    not official; sources: in-domain accuracy, mean over seeds; contenders: column -> outcomes;
-    cell_flags: column -> why that number is not official, or that its submitter alone vouches for
-    it. backbones and results: by network, its facts, and column -> its result. links: of rows, code
-    or paper. controls: rows that gains are over. published: published entries on the same data
-    sets. notes: sentences for a caption.
+    controls: rows that gains are over; pooled: rows whose spread between seeds is pooled; notes:
+    sentences for a caption.
     """
 
     name: str
     official: bool = False
-    ranking: Ranking = field(default_factory=Ranking)
-    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    sources: Mapping[str, float | None] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)
-    published: tuple[PublishedEntry, ...] = ()
-    contenders: Contenders = field(default_factory=dict, repr=False, compare=False)
     track: Track | None = None
-    backbones: Mapping[str, BackboneFacts] = field(default_factory=dict, repr=False, compare=False)
-    cell_flags: CellFlags = field(default_factory=dict, repr=False, compare=False)
-    results: ResultsByEntry = field(default_factory=dict, repr=False, compare=False)
-    seeds: Mapping[str, Mapping[int, RankedEntry]] = field(default_factory=dict)
-    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    own_controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    ranking: Ranking = field(default_factory=Ranking)
+    rows: Mapping[str, Row] = field(default_factory=dict, repr=False, compare=False)
     controls: tuple[str, ...] = ()
     pooled: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def names(self) -> list[str]:
         """The rows in order of rank."""
-        return [entry.name for entry in self.ranking.entries]
+        return [*self.rows]
 
     @property
     def label(self) -> str:
@@ -98,14 +128,42 @@ class BoardTable:
         """The name of the board, and the part of its data if there are several."""
         return f"{self.name} {self.track.data}" if self.track and self.track.data else self.name
 
+    @cached_property
+    def lines(self) -> dict[str, Row]:
+        """The rows and the seeds of rows of several, by name."""
+        return {line.name: line for row in self.rows.values() for line in (row, *row.seeds)}
+
+    @cached_property
+    def contenders(self) -> dict[str, Mapping[str, Outcomes]]:
+        """Row -> column -> outcomes."""
+        return {name: row.outcomes for name, row in self.rows.items()}
+
+    @cached_property
+    def seeds(self) -> dict[str, dict[int, RankedEntry]]:
+        """Row -> seed -> its scores over episodes, for rows of several."""
+        columns = self.ranking.columns
+        groups = {**group_by_dataset(columns), OVERALL: columns}
+        return {
+            row.name: {seed.seed: score_seed(seed, row.outcomes, groups) for seed in row.seeds}
+            for row in self.rows.values()
+            if row.seeds
+        }
+
+    @cached_property
+    def published(self) -> tuple[PublishedEntry, ...]:
+        """Published entries on the same data sets."""
+        columns = map(ColumnId.parse, self.ranking.columns)
+        facts = (network.facts for row in self.rows.values() for network in row.networks)
+        sources = (name for network in facts for name in network.pretraining_data)
+        return select_published(self.track, columns, sources)
+
     @property
     def warning(self) -> str:
         """That accuracies may measure the scale of features; empty if nothing suggests it."""
-        results = {
-            name: {loaded.result.column: loaded.result for loaded in by_column.values()}
-            for name, by_column in self.results.items()
-        }
-        return warn_of_scale(results)
+        networks = (network for row in self.rows.values() for network in row.networks)
+        return warn_of_scale(
+            {n.name: {result.column: result for (result,) in n.results.values()} for n in networks}
+        )
 
     @cached_property
     def seed_errors(self) -> SeedErrors:
@@ -120,26 +178,6 @@ class BoardTable:
         pooled = self.seed_errors.pooled
         return pooled and math.sqrt(pooled.variance)
 
-    @cached_property
-    def best_on_test(self) -> dict[str, dict[str, float]]:
-        """Row or network -> column -> second accuracy of a probe ranked by the held-out rule."""
-        seconds = {
-            name: {
-                c: best
-                for c, loaded in by_column.items()
-                if (best := best_on_test(loaded)) is not None
-            }
-            for name, by_column in self.results.items()
-        }
-        for row, names in self.members.items():
-            first, *others = (seconds[name] for name in names)
-            seconds[row] = {
-                column: float(np.mean([best, *(other[column] for other in others)]))
-                for column, best in first.items()
-                if all(column in other for other in others)
-            }
-        return seconds
-
 
 def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...]:
     """Read, check and rank a board, each track on its own.
@@ -153,119 +191,121 @@ def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...
 @paused_collection()
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank checked entries, in the order in which they came, each track on its own."""
-    suspicions = find_suspicions(file, list_results(entries))
-    results = [entry.results for entry in entries]
-    file = complete_columns(file, results)
-    tables = split_by_track(file, results)
-    return tuple(rank_table(file, entries, table, suspicions) for table in tables)
+    found = find_suspicions(file, list_results(entries))
+    suspicions = {name: describe_suspicions(reasons) for name, reasons in found.items()}
+    return rank_groups(
+        file,
+        [
+            NetworkGroup(e.name, e.networks, declaration_of(e), e.verification, suspicions)
+            for e in entries
+        ],
+    )
 
 
-def rank_table(
-    file: BoardFile,
-    entries: Sequence[BoardEntry],
-    table: TrackColumns,
-    suspicions: Mapping[str, Mapping[str, Sequence[str]]],
-) -> BoardTable:
-    """Rank the entries over the columns of one track. suspicions: of find_suspicions."""
-    labels = label_columns(table.columns)
-    owners = {network.name: entry for entry in entries for network in entry.networks}
-    networks = {network.name: network for entry in entries for network in entry.networks}
-    results = {
-        name: {
-            labels[column]: loaded
-            for loaded in network.cells
-            if (column := find_ranked_column(file, table, loaded.result))
-        }
-        for name, network in networks.items()
-    }
-    members = {entry.name: names for entry in entries if (names := select_seeds(entry, results))}
-    excluded = dict.fromkeys(members, EXTRA)
-    if not table.is_extra:
-        measured = {name: network.cells for name, network in networks.items()}
-        excluded = exclude_rows(members, measured, results, labels, file.episodes)
-    view = BoardTable(
+def rank_groups(file: BoardFile, groups: Sequence[NetworkGroup]) -> tuple[BoardTable, ...]:
+    """Rank groups of networks, each track on its own."""
+    tables = split_by_track(file, [group.results for group in groups])
+    return tuple(rank_table(file, groups, table) for table in tables)
+
+
+def rank_table(file: BoardFile, groups: Sequence[NetworkGroup], table: TrackColumns) -> BoardTable:
+    """Rank the groups that have any column of one table."""
+    rows = {group.name: row for group in groups if (row := make_row(file, group, table))}
+    columns = list(table.labels.values())
+    ranking = rank_entries(
+        {name: row.outcomes for name, row in rows.items()},
+        columns,
+        excluded={name: row.excluded for name, row in rows.items() if row.excluded},
+        averaged=group_by_dataset(columns),
+    )
+    results = chain.from_iterable(of for row in rows.values() for of in row.results.values())
+    is_board = any(group.declaration for group in groups)
+    return BoardTable(
         name=file.title,
         official=file.official,
         track=table.track,
-        flags={
-            name: (
-                *list_flags(entry, table.track),
-                *flag_failures(results[name]),
-                *describe_suspicions(suspicions.get(name, {})),
-            )
-            for name, entry in owners.items()
-        },
-        links={entry.name: declaration_of(entry).link for entry in entries},
-        published=select_published(table, entries),
-        contenders={
-            name: {column: extract_outcomes(loaded, True) for column, loaded in by_column.items()}
-            for name, by_column in results.items()
-            if by_column
-        },
-        backbones={name: network.facts for name, network in networks.items()},
-        cell_flags={
-            name: {
-                column: (
-                    *loaded.result.flags,
-                    *flag_custom_code(loaded.result),
-                    *flag_targets_seen(entry),
-                    *flag_unverified(entry, loaded.result),
-                )
-                for column, loaded in results[name].items()
-            }
-            for name, entry in owners.items()
-        },
-        results=results,
-        members=members,
-        own_controls={
-            entry.name: tuple(n.name for n in entry.networks if n.is_control) for entry in entries
-        },
+        ranking=ranking,
+        rows={entry.name: rows[entry.name] for entry in ranking.entries},
         controls=file.controls,
-        pooled=file.pooled or tuple(members),
+        pooled=file.pooled or tuple(rows),
+        notes=(HELD_OUT_NOTE,) if is_board and any(map(has_second_rule, results)) else (),
     )
-    return rank_rows(view, list(labels.values()), excluded)
 
 
-def select_seeds(entry: BoardEntry, results: Mapping[str, Mapping[str, Loaded]]) -> tuple[str, ...]:
-    """Return the networks of the row: the seeds with the most columns of the table."""
-    counts = {network.name: len(results[network.name]) for network in entry.seeds}
-    most = max(counts.values(), default=0)
-    return tuple(name for name, count in counts.items() if 0 < count == most)
+def make_row(file: BoardFile, group: NetworkGroup, table: TrackColumns) -> Row | None:
+    """Return the row of a group: the mean over the seeds with the most columns of the table.
 
-
-def rank_rows(view: BoardTable, columns: Sequence[str], excluded: Mapping[str, str]) -> BoardTable:
-    """Average the seeds of each row and rank the rows.
-
-    view: the table of single networks; excluded: row -> reason.
+    It is None for a group without any column.
     """
-    contenders, datasets = dict[str, dict[str, Outcomes]](), group_by_dataset(columns)
-    cell_flags, seeds = dict(view.cell_flags), dict[str, dict[int, RankedEntry]]()
-    sources = {name: facts.source_accuracy for name, facts in view.backbones.items()}
-    for row, names in view.members.items():
-        of_seeds = [view.contenders.get(name, {}) for name in names]
-        shared = [c for c in columns if all(c in outcomes for outcomes in of_seeds)]
-        is_pooled = row in view.pooled
-        contenders[row] = {c: Outcomes.average([o[c] for o in of_seeds], is_pooled) for c in shared}
-        accuracies = [a for name in names if (a := sources[name]) is not None]
-        sources[row] = float(np.mean(accuracies)) if len(accuracies) == len(names) else None
-        cell_flags[row] = {
-            c: unite(view.cell_flags[name].get(c, ()) for name in names) for c in shared
-        }
-        if len(names) > 1:
-            numbers = number_seeds([view.backbones[name] for name in names])
-            seeds[row] = {
-                number: score_seed(name, outcomes, shared, datasets)
-                for number, name, outcomes in zip(numbers, names, of_seeds, strict=True)
-            }
-    rows = view.members.items()
+    made = [(n.is_control, make_network_row(file, group, n, table)) for n in group.networks]
+    seeds = [row for is_control, row in made if not is_control]
+    most = max((len(seed.outcomes) for seed in seeds), default=0)
+    if not most:
+        return None
+    is_pooled = not file.pooled or group.name in file.pooled
     return replace(
-        view,
-        ranking=rank_entries(contenders, columns, excluded=excluded, averaged=datasets),
-        flags={**view.flags, **{row: unite(view.flags[n] for n in names) for row, names in rows}},
-        sources=sources,
-        cell_flags=cell_flags,
-        contenders={**view.contenders, **contenders},
-        seeds=seeds,
+        average_rows([seed for seed in seeds if len(seed.outcomes) == most], is_pooled),
+        name=group.name,
+        link=group.declaration.link if group.declaration else "",
+        controls=tuple(row for is_control, row in made if is_control and row.outcomes),
+    )
+
+
+def make_network_row(
+    file: BoardFile, group: NetworkGroup, network: Network, table: TrackColumns
+) -> Row:
+    """Return what a network has in a table. Entries are ranked by the held-out rule of probes."""
+    found = {find_ranked_column(file, table, loaded.result): loaded for loaded in network.cells}
+    by_column = {label: found[c] for c, label in table.labels.items() if c in found}
+    results = {column: loaded.result for column, loaded in by_column.items()}
+    excluded = EXTRA
+    if not table.is_extra:
+        measured = (loaded.result for loaded in network.cells)
+        excluded = explain_exclusion(measured, results, table.labels, file.episodes)
+        excluded += f" ({network.name})" if excluded and network.name != group.name else ""
+    badge = group.verification.words if group.verification else ""
+    suspicions = group.suspicions.get(network.name, ())
+    return Row(
+        name=network.name,
+        facts=network.facts,
+        outcomes={c: extract_outcomes(of, bool(group.declaration)) for c, of in by_column.items()},
+        results={column: (result,) for column, result in results.items()},
+        column_flags={column: list_flags(group, result) for column, result in results.items()},
+        notes=(*filter(None, [badge]), *describe_failures(results), *suspicions),
+        source=network.facts.source_accuracy,
+        excluded=excluded,
+        seed=network.seed,
+    )
+
+
+def list_flags(group: NetworkGroup, result: Result) -> tuple[str, ...]:
+    """Return the flags of a result, custom code, targets seen, and what signed badges decide."""
+    code = (f"custom code {name} {sha[:8]}" for name, sha in result.custom_code.items())
+    targets = group.declaration.targets_seen if group.declaration else ()
+    trust = []
+    if group.verification is not None:
+        verdict = group.verification.verdicts.get((result.backbone.identity, str(result.column)))
+        is_signed = verdict not in (None, "undecided")
+        trust = [FAILED] * (verdict == "failed") if is_signed else [SELF_REPORTED]
+    return (*result.flags, *code, *(f"saw {target}" for target in targets), *trust)
+
+
+def average_rows(seeds: Sequence[Row], is_pooled: bool) -> Row:
+    """Return the mean over seeds, on the columns that all have; a single one as it is."""
+    first, *others = seeds
+    if not others:
+        return first
+    shared = [column for column in first.outcomes if all(column in o.outcomes for o in others)]
+    accuracies = [seed.source for seed in seeds if seed.source is not None]
+    return replace(
+        first,
+        outcomes={c: Outcomes.average([s.outcomes[c] for s in seeds], is_pooled) for c in shared},
+        results={c: tuple(chain.from_iterable(s.results[c] for s in seeds)) for c in shared},
+        column_flags={c: unite(seed.column_flags[c] for seed in seeds) for c in shared},
+        notes=unite(seed.notes for seed in seeds),
+        source=float(np.mean(accuracies)) if len(accuracies) == len(seeds) else None,
+        excluded=next((seed.excluded for seed in seeds if seed.excluded), ""),
+        seeds=tuple(seeds),
     )
 
 
@@ -278,33 +318,20 @@ def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def score_seed(
-    name: str,
-    outcomes: Mapping[str, Outcomes],
-    columns: Sequence[str],
-    datasets: Mapping[str, Sequence[str]],
+    seed: Row, columns: Iterable[str], groups: Mapping[str, Sequence[str]]
 ) -> RankedEntry:
-    """Return one seed of a row with its scores over episodes. datasets: name -> columns."""
-    scores = dict(zip(columns, score_rows([outcomes[c].values for c in columns]), strict=True))
-    overall = float(np.mean([s.mean for s in scores.values()])) if scores else None
-    averages = average_groups({name: outcomes}, datasets)[name]
-    return RankedEntry(name, scores, overall=overall, averages=averages)
+    """Return one seed of a row with its scores over episodes. groups: name -> columns."""
+    shown = [*columns]
+    scored = score_rows([seed.outcomes[column].values for column in shown])
+    scores = dict(zip(shown, scored, strict=True))
+    overall = float(np.mean([score.mean for score in scored])) if scored else None
+    averages = average_groups({seed.name: seed.outcomes}, groups)[seed.name]
+    return RankedEntry(seed.name, scores, overall=overall, averages=averages)
 
 
 def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the texts of all parts, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(parts)))
-
-
-def best_on_test(loaded: Loaded) -> float | None:
-    """Return the accuracy of a probe's best rate and epoch on the test images.
-
-    It is None for a probe without a held-out part, whose only score it is.
-    """
-    result = loaded.result
-    if has_second_rule(result):
-        return result.score.mean
-    if isinstance(result.spec, ProbeSpec) and "beside_mean" in result.details:
-        return float(result.details["beside_mean"])
-    return None
 
 
 def declaration_of(entry: BoardEntry) -> Declaration:
@@ -312,59 +339,3 @@ def declaration_of(entry: BoardEntry) -> Declaration:
     if entry.file.declaration is None:
         raise ValidationFailed(f"{entry.folder} declares nothing", fix="submit the results")
     return entry.file.declaration
-
-
-def select_published(
-    table: TrackColumns, entries: Sequence[BoardEntry]
-) -> tuple[PublishedEntry, ...]:
-    """Return the published entries to show beside a table.
-
-    Papers state no more than classic, inductive episodes on official data; other tracks have none.
-    In-domain accuracies are shown beside entries that were pretrained on the same data.
-    """
-    track = table.track
-    if track and (track.transductive or track.groups == "disjoint" or track.data == "subset"):
-        return ()
-    head = None
-    if track and track.adaptation and track.adaptation != PROBES and table.columns:
-        task = table.columns[0].name.task
-        head = task.head or task.shape
-    datasets = {column.name.task.dataset for column in table.columns}
-    networks = [network for entry in entries for network in entry.networks]
-    sources = {name for network in networks for name in network.facts.pretraining_data}
-    sources |= {SOURCE} if track and track.data else set()
-    published = (entry.about(datasets, sources, head) for entry in load_published())
-    return tuple(entry for entry in published if entry.cells)
-
-
-def list_flags(entry: BoardEntry, track: Track | None = None) -> tuple[str, ...]:
-    """Return flags of the results (none on official data), custom code, targets seen, the badge."""
-    results = () if track and track.data == "official" else entry.cells
-    flags = sorted({flag for loaded in results for flag in loaded.result.flags})
-    code = sorted({words for loaded in entry.cells for words in flag_custom_code(loaded.result)})
-    badge = entry.verification.words
-    return (*flags, *code, *flag_targets_seen(entry), *([badge] if badge else []))
-
-
-def flag_custom_code(result: Result) -> list[str]:
-    """Return a flag for each method and head of a user's file: custom code my_head 1a2b3c4d."""
-    return [f"custom code {name} {sha[:8]}" for name, sha in result.custom_code.items()]
-
-
-def flag_targets_seen(entry: BoardEntry) -> list[str]:
-    """Return a flag for each target seen in pretraining."""
-    return [f"saw {target}" for target in declaration_of(entry).targets_seen]
-
-
-def flag_unverified(entry: BoardEntry, result: Result) -> list[str]:
-    """Return a flag if no signed badge decides on this result, or if one says that it failed."""
-    key = (result.backbone.identity, str(result.column))
-    verdict = entry.verification.verdicts.get(key)
-    is_signed = verdict not in (None, "undecided")
-    return [FAILED] * (verdict == "failed") if is_signed else [SELF_REPORTED]
-
-
-def list_self_reported(table: BoardTable, name: str) -> list[str]:
-    """Return the columns of a row or network that no signed badge covers."""
-    flags = table.cell_flags.get(name, {})
-    return [column for column in table.ranking.columns if SELF_REPORTED in flags.get(column, ())]

@@ -39,8 +39,7 @@ class RankedBoard:
         return terminal.make_board_tables(self.tracks, seeds)
 
     def to_markdown(self, seeds: bool = False) -> str:
-        tables = self.tables(seeds)
-        return "\n\n".join(md.render_table(table.complete or table) for table in tables) + "\n"
+        return md.render_tables(self.tables(seeds))
 
     def to_json(self) -> list[dict[str, Any]]:
         return [json.build_table_json(make_frame(track)) for track in self.tracks]

@@ -222,9 +222,8 @@ def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTab
     """Return the ranks of a table with their intervals."""
     from fsbench.core.tables import TextTable
     from leaderboard.render import notes
-    from leaderboard.tables import list_self_reported
 
-    marks = {name: notes.SELF_MARK * bool(list_self_reported(track, name)) for name in track.names}
+    marks = {name: notes.SELF_MARK * bool(row.self_reported) for name, row in track.rows.items()}
     rows = tuple(
         (
             notes.mark_single_seed(track, interval.name),

@@ -34,7 +34,7 @@ from leaderboard.ranking.seeds import (
 )
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.notes import finite_or_none
-from leaderboard.tables import BoardTable, list_self_reported, rank_board
+from leaderboard.tables import BoardTable, Row, rank_board
 
 OVERALL = ""
 """The key of the mean over all columns."""
@@ -47,7 +47,7 @@ def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodB
 
 def build_from_table(table: BoardTable) -> tuple[MethodBoard, ...]:
     """Build a method board per network and part of a source; at least one."""
-    rows = {row: runs for row, names in table.members.items() if (runs := make_runs(table, names))}
+    rows = {name: make_runs(row.networks) for name, row in table.rows.items()}
     parts = split_conditions({row: runs[0].facts for row, runs in rows.items()})
     return tuple(
         build_method_board(table, part, {entry: rows[entry] for entry in entries})
@@ -55,10 +55,9 @@ def build_from_table(table: BoardTable) -> tuple[MethodBoard, ...]:
     )
 
 
-def make_runs(table: BoardTable, names: Iterable[str]) -> list[MethodRun]:
-    """Return the networks of these names that have outcomes."""
-    measured = (name for name in names if table.contenders.get(name))
-    return [MethodRun(name, table.backbones[name], table.contenders[name]) for name in measured]
+def make_runs(networks: Iterable[Row]) -> list[MethodRun]:
+    """Return the networks of a row, or its controls, as runs."""
+    return [MethodRun(network.name, network.facts, network.outcomes) for network in networks]
 
 
 def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[str]]:
@@ -92,7 +91,7 @@ def build_method_board(
     table: BoardTable, part: str, rows: Mapping[str, Sequence[MethodRun]]
 ) -> MethodBoard:
     """Build the record from the runs of some entries of a table. part: what tells them apart."""
-    own_controls = {row: make_runs(table, table.own_controls.get(row, ())) for row in rows}
+    own_controls = {name: make_runs(table.rows[name].controls) for name in rows}
     groups, left_out = group_rows(rows, own_controls)
     by_entry = {group.entry: group for group in groups}
     named = [by_entry[entry] for entry in table.controls if entry in by_entry]
@@ -111,7 +110,7 @@ def build_method_board(
             matches[group.name],
             {key: score_group(group, of, gains[key]) for key, of in parts.items()},
             on_source.get(group.name),
-            bool(list_self_reported(table, group.entry)),
+            bool(table.rows[group.entry].self_reported),
         )
         for group in groups
     ]

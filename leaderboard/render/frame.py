@@ -24,11 +24,11 @@ from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import ALPHA, RankedEntry, compare_with_leader, find_worse
 from leaderboard.render.notes import describe_coverage, list_unranked
-from leaderboard.tables import BoardTable, unite
+from leaderboard.tables import OVERALL, BoardTable, Row, unite
 
 BETTER, WORSE = "†", "‡"
-OVERALL, SOURCE = "overall", "source"
-"""Columns after the tasks: the mean over them, and the accuracy on the pretraining data."""
+SOURCE = "source"
+"""The column of the accuracy on the pretraining data, after the tasks and their mean."""
 FLAGS = {
     "subset": "other image counts than official",
     "limited": "a quick test on few episodes",
@@ -39,8 +39,8 @@ FLAGS = {
     SELF_REPORTED: "no signed badge",
 }
 BEST_NOTE = (
-    "Bold: the best of a column and all that are not significantly worse (paired over shared "
-    f"episodes or images, p adjusted for all pairs of entries, alpha {ALPHA:g})."
+    "Bold (in files): the best of a column and all that are not significantly worse (paired over "
+    f"shared episodes or images, p adjusted for all pairs of entries, alpha {ALPHA:g})."
 )
 OVERALL_NOTE = "Overall: unweighted mean over the columns; '-' if one is missing."
 SOURCE_NOTE = "Source: accuracy on the pretraining data, which no badge covers."
@@ -99,11 +99,13 @@ Marks = Mapping[str, Mapping[str, dict[str, Any]]]
 class ScoreFrame:
     """The scores of a table: row, or seed of a row -> column -> score; rows best first.
 
-    shows_seeds: whether renderings list the seeds of a row below it.
+    entries: the same lines as they are ranked; shows_seeds: whether renderings list the seeds of a
+    row below it.
     """
 
     table: BoardTable
     scores: Mapping[str, Mapping[str, FrameScore]]
+    entries: Mapping[str, RankedEntry]
     control: str | None = None
     shows_seeds: bool = False
 
@@ -119,7 +121,7 @@ class ScoreFrame:
         return [n for n in self.scores if self.shows_seeds or not self.is_seed(n)]
 
     def is_seed(self, name: str) -> bool:
-        return name not in self.table.names
+        return name not in self.table.rows
 
     def records(self) -> Iterator[FrameScore]:
         """Yield the scores of all lines."""
@@ -129,8 +131,10 @@ class ScoreFrame:
     @property
     def title(self) -> str:
         """The name of the table and what all its columns share."""
-        kind = shorten_columns(self.table.ranking.columns)[1] or self.table.label
-        return f"{self.table.full_name}: {kind}" if kind else self.table.full_name
+        table, kind = self.table, self.table.label
+        if not (table.track and table.track.data):
+            kind = shorten_columns(table.ranking.columns)[1] or kind
+        return f"{table.name}: {kind}" if kind else table.name
 
     @property
     def compares(self) -> bool:
@@ -141,46 +145,48 @@ class ScoreFrame:
         return score.best and self.compares
 
     @cached_property
-    def flag_places(self) -> dict[str, set[tuple[str, str]]]:
-        """Flag -> where its letter stands: (row, ""), ("", column) or (row, column).
+    def flagged(self) -> dict[str, set[tuple[str, str]]]:
+        """Flag -> what its letter marks: (row, ""), ("", column) or (row, column).
 
-        It stands once at a row or column all of whose numbers have the flag, and nowhere if all
+        A letter marks a row or column all of whose numbers have the flag, and nothing if all
         numbers of the table do.
         """
-        cells = {
+        flags_by_number = {
             (name, column): score.flags
             for name in self.lines
             for column, score in self.scores[name].items()
             if column != SOURCE
         }
-        places: dict[str, set[tuple[str, str]]] = {}
-        for flag in dict.fromkeys(chain.from_iterable(cells.values())):
-            flagged = {cell for cell, flags in cells.items() if flag in flags}
-            clean = cells.keys() - flagged
+        marked: dict[str, set[tuple[str, str]]] = {}
+        for flag in unite(flags_by_number.values()):
+            flagged = {number for number, flags in flags_by_number.items() if flag in flags}
+            clean = flags_by_number.keys() - flagged
             rows = {row for row, _ in flagged} - {row for row, _ in clean}
             columns = {column for _, column in flagged} - {column for _, column in clean}
-            places[flag] = flagged
-            if not clean:
-                places[flag] = set()
-            elif all(column in columns for _, column in flagged):
-                places[flag] = {("", column) for column in columns}
-            elif all(row in rows for row, _ in flagged):
-                places[flag] = {(row, "") for row in rows}
-        return places
+            marked[flag] = flagged if clean else set()
+            if clean and all(column in columns for _, column in flagged):
+                marked[flag] = {("", column) for column in columns}
+            elif clean and all(row in rows for row, _ in flagged):
+                marked[flag] = {(row, "") for row in rows}
+        return marked
 
     @cached_property
     def letters(self) -> dict[str, str]:
         """Flag -> the letter that marks it, if not all numbers have it."""
-        marked = [flag for flag, places in self.flag_places.items() if places]
-        return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(marked)}
+        flags = [flag for flag, numbers in self.flagged.items() if numbers]
+        return {flag: chr(ord("a") + i) if i < 26 else str(i) for i, flag in enumerate(flags)}
 
     def mark(self, row: str = "", column: str = "") -> str:
-        """Return the letters at a row, a column or one number."""
-        places = self.flag_places
-        return "".join(x for flag, x in self.letters.items() if (row, column) in places[flag])
+        """Return the letters of a row, a column or one number."""
+        return "".join(x for flag, x in self.letters.items() if (row, column) in self.flagged[flag])
 
     def write_caption(self) -> list[str]:
-        """Return the sentences below the table: what its numbers, marks and letters mean."""
+        """Return the sentences below the table, and any warning."""
+        warning = self.table.warning
+        return [*self.explain_numbers(), *([f"Warning: {warning}"] if warning else [])]
+
+    def explain_numbers(self) -> list[str]:
+        """Return what numbers, marks and letters mean, one sentence each."""
         table = self.table
         sentences = ["Accuracy in percent.", *describe_coverage(table)]
         sentences += [BEST_NOTE] if self.compares else []
@@ -188,13 +194,12 @@ class ScoreFrame:
             sentences += self._explain_marks(self.control)
         notes = {OVERALL: OVERALL_NOTE, SOURCE: SOURCE_NOTE}
         sentences += [note for column, note in notes.items() if column in self.columns]
-        for flag in self.flag_places:
+        for flag in self.flagged:
             meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
             official = ", not official" * (flag != SELF_REPORTED)
             sentences.append(f"{self.letters.get(flag, 'All numbers')}: {flag}{meaning}{official}.")
         sentences += list_unranked(table.ranking)
-        sentences += [f"{note.removesuffix('.')}." for note in table.notes]
-        return [*sentences, *([f"Warning: {table.warning}"] if table.warning else [])]
+        return [*sentences, *(f"{note.removesuffix('.')}." for note in table.notes)]
 
     def _explain_marks(self, control: str) -> list[str]:
         """Return what the marks against the control mean, those that occur."""
@@ -216,46 +221,52 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
 
     control: a row, or a seed of it; seeds: whether the seeds of a row are shown below it.
     """
-    control = next((row for row, names in table.members.items() if control in names), control)
+    rows_by_seed = {seed.name: name for name, row in table.rows.items() for seed in row.seeds}
+    control = rows_by_seed.get(control or "", control)
     columns = table.ranking.columns
     marks = {column: mark_column(table, column, control) for column in columns}
     if len(columns) > 1:
         marks[OVERALL] = mark_overall(table, control)
-    scores = {
-        line.name: make_row(table, line, marks if line is row else {})
-        for row in table.ranking.entries
-        for line in (row, *table.seeds.get(row.name, {}).values())
+    entries = {
+        line.name: line
+        for entry in table.ranking.entries
+        for line in (entry, *table.seeds.get(entry.name, {}).values())
     }
-    return ScoreFrame(table, scores, control, seeds)
+    scores = {
+        name: make_scores(table, table.lines[name], entry, marks) for name, entry in entries.items()
+    }
+    return ScoreFrame(table, scores, entries, control, seeds)
 
 
 def make_frames(
     tables: Sequence[BoardTable], control: str | None = None, seeds: bool = False
 ) -> list[ScoreFrame]:
     """Return the frames of tables. Raises UnknownName if no table contains the control."""
-    names = {n for t in tables for n in (*t.names, *chain.from_iterable(t.members.values()))}
+    names = {name for table in tables for name in table.lines}
     if control is not None and control not in names:
         raise UnknownName("model", control, names)
     return [make_frame(table, control, seeds) for table in tables]
 
 
-def make_row(table: BoardTable, entry: RankedEntry, marks: Marks) -> dict[str, FrameScore]:
+def make_scores(
+    table: BoardTable, row: Row, entry: RankedEntry, marks: Marks
+) -> dict[str, FrameScore]:
     """Return the scores of a row or a seed by column, with those marks that it has."""
-    name, source, scores = entry.name, table.sources[entry.name], dict(entry.scores)
-    flags = dict(table.cell_flags.get(name, {}))
+    scores, flags = dict(entry.scores), dict(row.column_flags)
     flags[OVERALL] = unite(flags.values())
-    if name in marks.get(OVERALL, {}):
-        scores[OVERALL] = table.seed_errors.scores[name]
-    if source is not None:
-        scores[SOURCE] = Score(source, nan, 0)
+    mean = table.seed_errors.scores.get(row.name) or entry.averages.get(OVERALL)
+    if mean is not None and OVERALL in marks:
+        scores[OVERALL] = mean
+    if row.source is not None:
+        scores[SOURCE] = Score(row.source, nan, 0)
     overall = nan if entry.overall is None else entry.overall
     return {
         column: FrameScore(
-            *(table.full_name, table.label, name, entry.tier, overall, column, *score),
+            *(table.full_name, table.label, row.name, entry.tier, overall, column, *score),
             flags=flags.get(column, ()),
-            seeds=len(table.seeds.get(name, ())) or 1,
+            seeds=len(row.networks),
             reason=entry.reason,
-            **marks.get(column, {}).get(name, {}),
+            **marks.get(column, {}).get(row.name, {}),
         )
         for column, score in scores.items()
     }
@@ -322,14 +333,16 @@ def compare_with_control(pairs: PairwiseGaps, control: str | None) -> dict[str, 
 
 def is_run(table: BoardTable, name: str | None) -> bool:
     """Return whether a row is one draw of a recipe or of an initialization."""
-    facts = table.backbones.get(name or "")
-    return facts is not None and (facts.training is not None or facts.random_init is not None)
+    row = table.rows.get(name or "")
+    if row is None or row.seeds:
+        return False
+    return row.facts.training is not None or row.facts.random_init is not None
 
 
 def order_columns(columns: Sequence[str]) -> list[str]:
     """Return columns with data sets in the papers' order, other data sets last."""
-    places = {name: place for place, name in enumerate(DATASET_TITLES)}
-    return sorted(columns, key=lambda c: places.get(ColumnId.parse(c).task.dataset, len(places)))
+    order = {name: i for i, name in enumerate(DATASET_TITLES)}
+    return sorted(columns, key=lambda c: order.get(ColumnId.parse(c).task.dataset, len(order)))
 
 
 def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:

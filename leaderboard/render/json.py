@@ -47,8 +47,8 @@ def build_table_json(frame: ScoreFrame) -> dict[str, Any]:
 
 def build_columns_json(table: BoardTable) -> list[dict[str, Any]]:
     """Return the task of each column, and the hashes that all of its results share."""
-    by_name = table.results.values()
-    results = {column: cell.result for by_column in by_name for column, cell in by_column.items()}
+    by_row = (row.results.items() for row in table.rows.values())
+    results = {column: first for of_row in by_row for column, (first, *_) in of_row}
     columns = table.ranking.columns
     built = []
     for column, label in zip(columns, shorten_columns(columns)[0], strict=True):
@@ -81,7 +81,7 @@ def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
         "missing": list(entry.missing),
         "behind_leader": behind and build_gap_json(behind.gap, behind.ci95, entry.p),
         "covers": entry.covers if entry.tier is not None else None,
-        "link": table.links.get(entry.name, ""),
+        "link": table.rows[entry.name].link,
         "seeds": [{"seed": n, **build_scores_json(frame, seed)} for n, seed in seeds.items()],
     }
 
@@ -90,7 +90,7 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
     """Return the scores of an entry or a seed, lists in the order of the columns.
 
     best: places of the columns in which it is the best or not significantly worse; column_flags:
-    flag -> places of columns; over_control, best_on_test: by name of the column.
+    flag -> places of columns; over_control: by name of the column.
     """
     table, scores = frame.table, frame.scores[entry.name]
     in_order = [scores.get(column) for column in table.ranking.columns]
@@ -102,13 +102,12 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
         "overall": entry.overall,
         "overall_ci95": measure_overall(table, entry),
         "source_accuracy": scores[SOURCE].mean if SOURCE in scores else None,
-        "flags": list(table.flags.get(entry.name, ())),
+        "flags": list(table.lines[entry.name].flags),
         "mean": [score and score.mean for score in in_order],
         "ci95": [score and finite_or_none(score.ci95) for score in in_order],
         "n": [score and score.n for score in in_order],
         "best": [i for i, score in places if score.best],
         "column_flags": {flag: [i for i, s in places if flag in s.flags] for flag in flags},
-        "best_on_test": table.best_on_test.get(entry.name, {}),
         "over_control": {
             column: build_gap_json(score.gap, score.gap_ci95, score.p)
             for column, score in scores.items()
@@ -123,7 +122,7 @@ def measure_overall(table: BoardTable, entry: RankedEntry) -> float | None:
         return None
     if entry.tier is not None:
         return finite_or_none(table.seed_errors.scores[entry.name].ci95)
-    outcomes = table.contenders[entry.name]
+    outcomes = table.lines[entry.name].outcomes
     return finite_or_none(measure_mean(outcomes, list(entry.scores)).ci95)
 
 

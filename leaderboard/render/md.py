@@ -1,62 +1,38 @@
-"""GitHub Markdown: one table per track, bold for the best, superscript marks and flags."""
+"""GitHub Markdown: one table per track, the best of a column in bold."""
 
 import html
 import re
 from collections.abc import Sequence
 
 from fsbench.core.tables import TextTable
-from fsbench.results.table import shorten_columns
 from leaderboard.render.frame import ScoreFrame
-from leaderboard.render.notes import SEED_MARK, format_mean_interval
+from leaderboard.render.notes import Best
+from leaderboard.render.terminal import make_score_table
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
     """Return Markdown with the rules below each table; every text is escaped."""
-    return "\n".join(map(make_markdown_table, frames))
+    return render_tables([make_score_table(frame) for frame in frames])
 
 
-def make_markdown_table(frame: ScoreFrame) -> str:
-    """Return one table under its title, with the caption below."""
-    columns = frame.columns
-    labels = shorten_columns(frame.table.ranking.columns)[0]
-    labels += columns[len(labels) :]
-    marks = (frame.mark(column=column) for column in columns)
-    heads = [escape_markdown(x) + raise_text(m) for x, m in zip(labels, marks, strict=True)]
-    rows = [
-        [
-            escape_markdown(SEED_MARK * frame.is_seed(name) + name) + raise_text(frame.mark(name)),
-            *(format_markdown_number(frame, name, column) for column in columns),
-        ]
-        for name in frame.lines
-    ]
-    head = [["model", *heads], ["---", *["---:"] * len(columns)]]
-    lines = [f"| {' | '.join(cells)} |" for cells in (*head, *rows)]
-    caption = " ".join(escape_markdown(sentence) for sentence in frame.write_caption())
-    return "\n".join([f"### {escape_markdown(frame.title)}", "", *lines, "", caption, ""])
-
-
-def format_markdown_number(frame: ScoreFrame, name: str, column: str) -> str:
-    """Return e.g. **57.75 ± 0.88**<sup>†a</sup>"""
-    score = frame.scores[name].get(column)
-    if score is None:
-        return "-"
-    shown = format_mean_interval(score.score)
-    shown = f"**{shown}**" if frame.is_bold(score) else shown
-    return shown + raise_text(score.mark + frame.mark(name, column))
-
-
-def raise_text(marks: str) -> str:
-    return f"<sup>{marks}</sup>" if marks else ""
+def render_tables(tables: Sequence[TextTable]) -> str:
+    """Return the complete form of each table."""
+    return "\n".join(f"{render_table(table.complete or table)}\n" for table in tables)
 
 
 def render_table(table: TextTable) -> str:
     """Return a heading, the sentences under the title, the table and its note."""
     rows = (table.columns, ["---"] * len(table.columns), *table.rows)
-    lines = [f"| {' | '.join(map(escape_markdown, row))} |" for row in rows]
+    lines = [f"| {' | '.join(map(format_text, row))} |" for row in rows]
     texts = [escape_markdown(text) for text in (" ".join(table.lead), table.note)]
     lead, note = ([text, ""] if text else [] for text in texts)
     parts = [f"### {escape_markdown(table.title)}", "", *lead, *lines, "", *note]
     return "\n".join(parts).rstrip("\n")
+
+
+def format_text(text: str) -> str:
+    shown = escape_markdown(text)
+    return f"**{shown}**" if isinstance(text, Best) else shown
 
 
 def escape_markdown(text: str) -> str:

@@ -8,7 +8,6 @@ from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.tiers import RankedEntry, Ranking
 from leaderboard.tables import BoardTable
 
-MEAN_NOTE = "Overall: unweighted mean over the columns."
 EPISODES_NOTE = "± is the 95 % interval over episodes or images, 1.96 s / sqrt(n), not over seeds."
 SEEDS_NOTE = (
     "A row of several seeds is the mean over them, and its ± covers seeds and episodes (two-way "
@@ -24,11 +23,7 @@ SINGLE_NOTE = (
 )
 TIER_NOTE = (
     "Entries of one tier are not significantly worse than its leader (paired over shared episodes "
-    f"or test images, p adjusted for all pairs of ranked entries, alpha 0.05). {MEAN_NOTE}"
-)
-HELD_OUT_NOTE = (
-    "Probes are ranked at the learning rate chosen on held-out training images; in brackets the "
-    "best rate and epoch on the test images, which is optimistic."
+    "or test images, p adjusted for all pairs of ranked entries, alpha 0.05)."
 )
 SELF_MARK = "ˢ"
 SELF_NOTE = (
@@ -49,6 +44,18 @@ ONE_SEED = "◦"
 PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
 SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
 """The spread of a published accuracy, which is not an interval over episodes."""
+
+
+RAISED = str.maketrans("0123456789abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
+
+
+class Best(str):
+    """The text of a number that is among the best of its column."""
+
+
+def lift_letters(letters: str) -> str:
+    """Return letters as superscripts; there is none of q."""
+    return letters.translate(RAISED)
 
 
 def to_percent(fraction: float, sign: str = "") -> str:

@@ -1,4 +1,7 @@
-"""Tables of a board as text, in percent: measured entries by track, and published numbers."""
+"""Score frames as tables of text, in percent, and the numbers that papers print.
+
+The terminal prints them, Markdown and CSV are made from them.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,127 +9,93 @@ from dataclasses import replace
 
 from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
-from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
-from leaderboard.badges import SELF_REPORTED
 from leaderboard.published import PublishedCell
-from leaderboard.ranking.tiers import RankedEntry
+from leaderboard.render.frame import SOURCE, ScoreFrame, make_frame
 from leaderboard.render.notes import (
-    HELD_OUT_NOTE,
     PUBLISHED_NOTE,
     SEED_MARK,
-    SELF_MARK,
-    SELF_NOTE,
     SPREAD_NOTE,
     TIER_NOTE,
-    describe_coverage,
+    Best,
     describe_ranking,
     format_mean_interval,
     format_tier,
-    list_unranked,
+    lift_letters,
     mark_single_seed,
     to_percent,
 )
-from leaderboard.tables import BoardTable, group_by_dataset, list_self_reported
+from leaderboard.tables import OVERALL, BoardTable, group_by_dataset
 
 AVERAGE_NOTE = "A data set is the mean of its columns; --wide prints all of them."
 EMPTY_NOTE = "No entries yet: fsbench submit RESULTS --board DIR"
-KEYS = 2
-"""Leading columns that are never left out: tier and entry."""
+KEYS = ("tier", "entry")
+"""Leading columns, which are never left out."""
 Groups = Mapping[str, Sequence[str]]
-"""Header of a printed column -> the columns of the board that it is the mean of."""
+"""Header of a printed column -> the columns of the frame that it is the mean of."""
 
 
 def make_board_tables(tables: Sequence[BoardTable], seeds: bool = False) -> list[TextTable]:
-    """Return a table per track, then the published numbers."""
-    return [*(make_board_table(table, seeds) for table in tables), *make_published_tables(tables)]
+    """Return a table per track, then the published numbers. seeds: listed below rows."""
+    frames = [make_frame(table, seeds=seeds) for table in tables]
+    return [*map(make_score_table, frames), *make_published_tables(tables)]
 
 
-def make_board_table(table: BoardTable, seeds: bool = False) -> TextTable:
-    """Return one column per data set; `complete` has every column. seeds: listed below rows."""
-    columns = table.ranking.columns
+def make_score_table(frame: ScoreFrame) -> TextTable:
+    """Return the table with one column per data set; `complete` has every column."""
+    columns = frame.table.ranking.columns
     labels, datasets = shorten_columns(columns)[0], group_by_dataset(columns)
-    notes = [TIER_NOTE, *describe_coverage(table)] if table.names else [EMPTY_NOTE]
-    notes += list_unranked(table.ranking)  # narrow terminals leave flags out
-    notes += [HELD_OUT_NOTE] if any(table.best_on_test.values()) else []
-    is_marked = SELF_REPORTED not in list_shared_marks(table)
-    if is_marked and any(list_self_reported(table, name) for name in table.names):
-        notes.append(SELF_NOTE)
-    whole = {label: [column] for label, column in zip(labels, columns, strict=True)}
-    complete = format_table(table, whole, notes, seeds)
+    notes = [TIER_NOTE, *frame.explain_numbers()] if frame.lines else [EMPTY_NOTE]
     more = [AVERAGE_NOTE] if len(datasets) < len(columns) else []
-    return replace(format_table(table, datasets, [*more, *notes], seeds), complete=complete)
+    whole = {label: [column] for label, column in zip(labels, columns, strict=True)}
+    complete = format_table(frame, whole, notes)
+    return replace(format_table(frame, datasets, [*more, *notes]), complete=complete)
 
 
-def format_table(table: BoardTable, groups: Groups, notes: Sequence[str], seeds: bool) -> TextTable:
+def format_table(frame: ScoreFrame, groups: Groups, notes: Sequence[str]) -> TextTable:
     """Return a line per row, without columns that are empty in all of them."""
-    shared = list_shared_marks(table)
-    rows = [
-        format_row(table, row, groups, shared)
-        for entry in table.ranking.entries
-        for row in (entry, *(table.seeds.get(entry.name, {}).values() if seeds else ()))
-    ]
-    columns = ("tier", "entry", "seeds", "overall", *groups, "source", "flags")
-    empty = {i for i, texts in enumerate(zip(*rows, strict=True)) if set(texts) <= {"", "-"}}
-    empty |= set() if table.seeds else {columns.index("seeds")}
-    shown = [i for i in range(len(columns)) if i < KEYS or i not in empty]
-    kind = table.label
-    if not (table.track and table.track.data):
-        kind = shorten_columns(table.ranking.columns)[1]
-    title = f"{table.name}{' (official)' * table.official}{kind and f': {kind}'}"
+    shown = {OVERALL: [OVERALL], **groups, SOURCE: [SOURCE]}
+    rows = [format_row(frame, name, shown) for name in frame.lines]
+    columns = (*KEYS, "seeds", *shown, "notes")
+    empty = {i for i, texts in enumerate(zip(*rows, strict=True)) if {*texts} <= {"", "-"}}
+    empty |= set() if frame.table.seeds else {len(KEYS)}
+    filled = [i for i in range(len(columns)) if i < len(KEYS) or i not in empty]
     return TextTable(
-        " · ".join([title, *shared]),
-        tuple(columns[i] for i in shown),
-        tuple(tuple(row[i] for i in shown) for row in rows),
+        frame.title,
+        tuple(columns[i] for i in filled),
+        tuple(tuple(row[i] for i in filled) for row in rows),
         "\n".join(notes),
-        describe_ranking(table),
-        keys=KEYS,
-        optional=("source", "seeds", "flags"),
+        describe_ranking(frame.table),
+        keys=len(KEYS),
+        optional=(SOURCE, "seeds", "notes"),
     )
 
 
-def list_shared_marks(table: BoardTable) -> list[str]:
-    """Return flags, and `self-reported`, that all of several rows have: the title states them."""
-    entries = table.ranking.entries
-    if len(entries) < 2:
-        return []
-    first, *others = (table.flags[entry.name] for entry in entries)
-    shared = [flag for flag in first if all(flag in flags for flags in others)]
-    is_reported = all(len(list_self_reported(table, e.name)) == len(e.scores) for e in entries)
-    return [*shared, *[SELF_REPORTED] * is_reported]
-
-
-def format_row(
-    table: BoardTable, entry: RankedEntry, groups: Groups, shared: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the line of an entry or a seed, without the marks that all rows share."""
-    name, source, is_row = entry.name, table.sources[entry.name], entry.name in table.names
-    reported = set() if SELF_REPORTED in shared else set(list_self_reported(table, name))
-    mark = SELF_MARK if reported else ""
-    reason = [entry.reason] if is_row and entry.tier is None else []
-    flags = [flag for flag in table.flags[name] if flag not in shared]
+def format_row(frame: ScoreFrame, name: str, groups: Groups) -> tuple[str, ...]:
+    """Return the line of a row or a seed; letters mark flags."""
+    table, entry, is_seed = frame.table, frame.entries[name], frame.is_seed(name)
+    row = table.lines[name]
+    reason = [entry.reason] if entry.tier is None and not is_seed else []
+    shown = SEED_MARK + name if is_seed else mark_single_seed(table, name)
     return (
-        str(format_tier(entry)) if is_row else "",
-        mark_single_seed(table, name) if is_row else SEED_MARK + name,
-        str(len(table.seeds.get(name, "1"))) if is_row else "",
-        "-" if entry.overall is None else to_percent(entry.overall) + mark,
-        *(
-            format_group(table, entry, group) + SELF_MARK * (not reported.isdisjoint(group))
-            for group in groups.values()
-        ),
-        "-" if source is None else to_percent(source) + mark,
-        ", ".join([*reason, *flags]) or "-",
+        "" if is_seed else str(format_tier(entry)),
+        shown + lift_letters(frame.mark(name)),
+        "" if is_seed else str(len(row.networks)),
+        *(format_number(frame, name, group, columns) for group, columns in groups.items()),
+        ", ".join([*reason, *row.notes]) or "-",
     )
 
 
-def format_group(table: BoardTable, entry: RankedEntry, columns: Sequence[str]) -> str:
-    """Return the mean of columns, e.g. 57.75 ± 0.88; in brackets a probe's best one on test."""
-    if len(columns) > 1:
-        dataset = ColumnId.parse(columns[0]).task.dataset
-        return format_mean_interval(entry.averages.get(dataset))
-    text = format_mean_interval(entry.scores.get(columns[0]))
-    second = table.best_on_test.get(entry.name, {}).get(columns[0])
-    return text if second is None else f"{text} [{to_percent(second)}]"
+def format_number(frame: ScoreFrame, name: str, group: str, columns: Sequence[str]) -> str:
+    """Return the mean of a group of columns, e.g. 57.75 ± 0.88†ᵃ."""
+    alone = frame.scores[name].get(columns[0]) if len(columns) == 1 else None
+    score = alone.score if alone else frame.entries[name].averages.get(group)
+    if score is None:
+        return "-"
+    marks = {letter for c in columns for letter in frame.mark(name, c) + frame.mark(column=c)}
+    shown = format_mean_interval(score) + (alone.mark if alone else "")
+    text = shown + lift_letters("".join(sorted(marks)))
+    return Best(text) if alone and frame.is_bold(alone) else text
 
 
 def make_published_tables(tables: Sequence[BoardTable]) -> list[TextTable]:

@@ -33,7 +33,7 @@ from fsbench.results.entry import (
 from fsbench.results.names import ANALYSES, BADGES, safe_name
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import AGAIN, Problem
-from leaderboard.columns import match_column, track_key
+from leaderboard.columns import assign_track, match_column
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.intake.submission import Submission, recipe_key, resolve_datasets
 from leaderboard.record import find_differing_keys
@@ -401,7 +401,7 @@ def check_seeds(submission: Submission, board: Board) -> Iterator[Finding]:
     tables: dict[object, dict[int, set[ColumnId]]] = defaultdict(lambda: defaultdict(set))
     for result in (loaded.result for results in seeds for loaded in results):
         seed = seed_of(result.backbone)
-        tables[track_key(board.file, result.column)][seed].add(result.column)
+        tables[assign_track(board.file, result.column)][seed].add(result.column)
     for by_seed in tables.values():
         every = set().union(*by_seed.values())
         for seed, of_seed in sorted(by_seed.items()):

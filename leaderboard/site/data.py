@@ -67,7 +67,7 @@ def build_page_data(
     methods = [build_from_table(table) for table in tables]
     tracks = [build_track(*pair) for pair in zip(frames, methods, strict=True)]
     datasets = {column["dataset"] for track in tracks for column in track["columns"]}
-    flags = {flag for table in tables for name in table.names for flag in table.flags[name]}
+    flags = {flag for table in tables for row in table.rows.values() for flag in row.flags}
     data = {
         "format": 2,
         "board": file.title,
@@ -108,7 +108,8 @@ def tidy(value: Any) -> Any:
 
 def describe_trust(tables: Sequence[BoardTable]) -> Iterator[str]:
     """Yield how many numbers have a signed badge, and how many rows are of one seed."""
-    flags = [f for table in tables for n in table.results for f in table.cell_flags[n].values()]
+    networks = [n for table in tables for row in table.rows.values() for n in row.networks]
+    flags = [of_number for network in networks for of_number in network.column_flags.values()]
     unsigned = sum(SELF_REPORTED in of_number for of_number in flags)
     if unsigned:
         some = f"{unsigned:,} of {len(flags):,} numbers have no"

@@ -70,7 +70,7 @@ def test_the_board_is_followed_in_few_stops_and_never_upwards(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     steps = follow_board()
-    assert {"rank_tracks", "rank_entries", "make_board_table"} <= {step.function for step in steps}
+    assert {"rank_tracks", "rank_entries", "make_score_table"} <= {step.function for step in steps}
     visited = [module for module, _ in groupby(step.module for step in steps)]
     route = " -> ".join(visited)
     assert len(visited) <= MOST_STOPS, route

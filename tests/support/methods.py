@@ -18,7 +18,7 @@ from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import Ranking
 from leaderboard.store import Board
-from leaderboard.tables import BoardTable
+from leaderboard.tables import BoardTable, Row
 
 COSTS: dict[str, Any] = {
     "source_fingerprint": "f" * 64,
@@ -98,12 +98,8 @@ def build_board(columns: Sequence[str], runs: Sequence[MethodRun]) -> MethodBoar
     rows = {seeds[0].entry: seeds for seeds in by_recipe.values()}
     table = BoardTable(
         name="b",
-        official=False,
-        ranking=Ranking(tuple(columns), (), ()),
-        flags={},
-        sources={},
-        links={},
-        published=(),
+        ranking=Ranking(tuple(columns)),
+        rows={name: Row(name, seeds[0].facts, seeds[0].outcomes) for name, seeds in rows.items()},
         controls=tuple(rows),
         pooled=tuple(rows),
     )

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 import numpy as np
+from support import fakes
 
 from fsbench.core.tasks import Track
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import rank_entries
 from leaderboard.render.frame import ScoreFrame, make_frame
-from leaderboard.tables import BoardTable, CellFlags
+from leaderboard.tables import BoardTable, Row
 
 N = 100
 COLUMNS = ("eurosat:5w1s/linear@ibm 64px", "eurosat:5w5s/linear@ibm 64px")
@@ -34,20 +35,26 @@ def constant(mean: float) -> Outcomes:
 def view(
     entries: Mapping[str, Mapping[str, Outcomes]],
     columns: tuple[str, ...] = COLUMNS,
-    flags: CellFlags | None = None,
+    flags: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
     notes: tuple[str, ...] = (),
+    source: float | None = None,
 ) -> BoardTable:
+    ranking = rank_entries(entries, columns)
     return BoardTable(
         name="mine",
         official=False,
         track=Track(protocol="ibm", input_size=64),
-        ranking=rank_entries(entries, columns),
-        flags=dict.fromkeys(entries, ()),
-        sources=dict.fromkeys(entries),
-        links=dict.fromkeys(entries, ""),
-        published=(),
-        contenders=entries,
-        cell_flags=flags or {},
+        ranking=ranking,
+        rows={
+            row.name: Row(
+                row.name,
+                fakes.facts(row.name),
+                entries[row.name],
+                column_flags=(flags or {}).get(row.name, {}),
+                source=source,
+            )
+            for row in ranking.entries
+        },
         notes=notes,
     )
 

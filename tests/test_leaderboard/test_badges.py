@@ -112,11 +112,12 @@ def test_one_verified_result_does_not_hide_the_others(
     columns = [column["name"] for column in shown["columns"]]
     assert entry["column_flags"]["self-reported"] == [columns.index(ONE)]
     shown = leaderboard(board).tables()[0]
-    assert shown.rows[0][2].endswith(SELF_MARK)
-    assert shown.rows[0][3].endswith(SELF_MARK), "one of the columns has no signed badge"
+    assert shown.rows[0][2].endswith("ᵃ")
+    assert shown.rows[0][3].endswith("ᵃ"), "one of the columns has no signed badge"
+    assert "a: self-reported (no signed badge)." in shown.note
     assert shown.complete is not None
     (row,) = shown.complete.rows
-    assert [text.endswith(SELF_MARK) for text in row[2:6]] == [True, True, False, True]
+    assert [text.endswith("ᵃ") for text in row[2:5]] == [True, True, False]
     assert '"self-reported":[0]' in everything(board, capsys)
 
 

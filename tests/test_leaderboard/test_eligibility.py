@@ -92,9 +92,9 @@ def test_a_random_control_stays_ranked_with_its_failures_beside(
     facts = control.cells[0].result.backbone.model_copy(update={"random_init": 0})
     (table,) = rank([a, b, edit(control, changed(backbone=facts, **failures))])
     assert reasons(table) == {}
-    failed = [text for text in table.flags["control"] if "episodes" in text]
+    failed = [text for text in table.rows["control"].notes if "episodes" in text]
     assert failed[:1] == [flag][: bool(flag)]
-    assert not any("episodes" in text for text in table.flags["a"])
+    assert not any("episodes" in text for text in table.rows["a"].notes)
 
 
 def test_a_tenth_of_the_episodes_may_fail() -> None:

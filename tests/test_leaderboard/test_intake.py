@@ -45,7 +45,7 @@ def test_submit_then_show(
     assert re.search(r"^\s*1\s+(◦ )?mine ", shown.out, re.MULTILINE)
     assert "p adjusted for all pairs" in shown.err
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
-    assert capsys.readouterr().out.startswith("### board\n")
+    assert capsys.readouterr().out.startswith("### board: linear ")
     assert call("leaderboard", "show", "--board", board, "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["entries"][0]["name"] == "mine"
 

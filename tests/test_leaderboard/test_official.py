@@ -168,8 +168,8 @@ def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) ->
     assert len(unranked.missing) == 4
     assert [s.name for s in subset.ranking.entries] == ["part"]
     assert subset.ranking.columns == ("dogs:probe 224px",)
-    assert subset.flags["part"] == ("subset",)
-    assert large.flags["part"] == ()
+    assert subset.rows["part"].flags == ("subset",)
+    assert large.rows["part"].flags == ()
     assert [s.name for s in small.ranking.unranked] == ["wide"]
     assert len(small.ranking.columns) == 5
     assert {e.name for e in large.published if not all(c.in_domain for c in e.cells)} == {
@@ -302,7 +302,7 @@ def test_the_command_line_from_list_to_table(
     assert (shown["track"]["data"], shown["track"]["input_size"]) == ("official", 224)
     assert shown["entries"][0]["tier"] == 1
     code, out, _ = call(capsys, "show", "--board", board)
-    assert "transfer-2 (official): probe 224px official" in out
+    assert "transfer-2: probe 224px official" in out
     code, out, _ = call(capsys, "boards", "--json")
     columns = {version["title"]: len(version["columns"]) for version in json.loads(out)}
     assert columns == {"cdfsl-2": 448, "transfer-2": 20, "transfer-3": 10}

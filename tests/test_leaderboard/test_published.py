@@ -1,31 +1,20 @@
 """Which published figures stand beside a table: never those of another track than papers used."""
 
-from typing import Any
-
 import pytest
-from support import fakes, site
 
-from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, Data, Track
-from leaderboard.columns import TrackColumns
-from leaderboard.record import Column
-from leaderboard.store import BoardEntry
-from leaderboard.tables import select_published
+from leaderboard.published import PublishedEntry, select_published
 
-SPEC = EpisodicSpec(n_episodes=2)
 LINEAR = "isic:5w1s/linear@ibm 64px"
 
 
-def table(name: str, data: Data | None = None) -> TrackColumns:
-    column = Column(name=ColumnId.parse(name), spec_digest="a" * 64, fingerprint=None)
-    return TrackColumns(Track.of(column.name, data), (column,))
+def select(name: str, *sources: str, data: Data | None = None) -> tuple[PublishedEntry, ...]:
+    """What stands beside a table of one column. sources: pretraining data of its entries."""
+    column = ColumnId.parse(name)
+    return select_published(Track.of(column, data), [column], sources)
 
 
-def entry(*pretraining_data: str) -> BoardEntry:
-    return site.entry("a", fakes.facts(pretraining_data=pretraining_data), 0.5, ["isic"], [SPEC])
-
-
-def tasks(rows: tuple[Any, ...]) -> set[str]:
+def tasks(rows: tuple[PublishedEntry, ...]) -> set[str]:
     return {cell.task for row in rows for cell in row.cells}
 
 
@@ -40,25 +29,23 @@ def tasks(rows: tuple[Any, ...]) -> set[str]:
     ],
 )
 def test_tracks_that_no_paper_measured_stand_alone(name: str, data: Data | None) -> None:
-    assert select_published(table(name, data), [entry("tinyimagenet")]) == ()
+    assert select(name, "tinyimagenet", data=data) == ()
 
 
-def test_one_adaptation_of_an_official_board_and_all_of_a_free_one() -> None:
+def test_one_adaptation_of_a_table_of_one_head_and_all_of_a_mixed_one() -> None:
     shots = (1, 5, 20, 50)
     linear = {f"isic:5w{k}s/linear" for k in shots}
-    assert tasks(select_published(table(LINEAR), [])) == linear | {
-        f"isic:5w{k}s/affine" for k in shots
-    }
+    assert tasks(select(LINEAR)) == linear | {f"isic:5w{k}s/affine" for k in shots}
     own_tasks = {"tinyimagenet:in-domain"}
-    assert tasks(select_published(table(LINEAR, "official"), [])) == linear | own_tasks
-    held_out = select_published(table("dogs:probe 224px lr-held-out", "official"), [])
+    assert tasks(select(LINEAR, data="official")) == linear | own_tasks
+    held_out = select("dogs:probe 224px lr-held-out", data="official")
     assert tasks(held_out) == {"dogs:probe"} | own_tasks
 
 
 def test_accuracies_in_a_domain_stand_beside_entries_of_that_domain() -> None:
-    toys = table("folder-x:5w1s/linear@ibm 64px")
-    assert select_published(toys, [entry(), entry("toy_source")]) == ()
-    selected = select_published(toys, [entry("toy_source"), entry("pets")])
+    toys = "folder-x:5w1s/linear@ibm 64px"
+    assert select(toys, "toy_source") == ()
+    selected = select(toys, "toy_source", "pets")
     assert tasks(selected) == {
         f"pets:in-domain{k}" for k in ("", " augmented", " augmented dropout")
     }

@@ -606,7 +606,7 @@ def suspicions(board: Path) -> dict[str, str]:
 
 
 def iterate_flags(table: BoardTable) -> Iterator[tuple[str, str]]:
-    return ((name, flag) for name, flags in table.flags.items() for flag in flags)
+    return ((name, flag) for name, row in table.lines.items() for flag in row.notes)
 
 
 @pytest.fixture

@@ -5,20 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import fakes
 
 from fsbench.api.leaderboard import RankedBoard
 from fsbench.results.table import shorten_columns
-from leaderboard.published import load_published
 from leaderboard.ranking.tiers import Outcomes, rank_entries
+from leaderboard.render.frame import make_frame
 from leaderboard.render.md import escape_markdown
-from leaderboard.render.terminal import make_board_table, make_published_tables
-from leaderboard.tables import BoardTable
+from leaderboard.render.terminal import make_published_tables, make_score_table
+from leaderboard.tables import BoardTable, Row
 
-PUBLISHED = tuple(
-    row.about({"eurosat"}, {"tinyimagenet"})
-    for row in load_published()
-    if row.name.startswith(("seal", "weight"))
-)
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"
 COLUMNS = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
 
@@ -36,16 +32,19 @@ def board() -> BoardTable:
         "half": {COLUMNS[0]: outcomes(0.9)},
         "single": {COLUMNS[0]: outcomes(0.2, n=1), COLUMNS[1]: outcomes(0.2, n=1)},
     }
-    return BoardTable(
-        name="cdfsl",
-        official=True,
-        ranking=rank_entries(entries, COLUMNS, averaged={"eurosat": COLUMNS}),
-        flags={name: ("saw eurosat",) if name == "half" else () for name in entries},
-        sources={name: 0.5922 if name == "seal" else None for name in entries},
-        links=dict.fromkeys(entries, "https://example.org"),
-        published=PUBLISHED,
-        contenders=entries,
-    )
+    ranking = rank_entries(entries, COLUMNS, averaged={"eurosat": COLUMNS})
+    facts = fakes.facts("seal", pretraining_data=("tinyimagenet",))
+    rows = {
+        entry.name: Row(
+            entry.name,
+            facts,
+            entries[entry.name],
+            column_flags={COLUMNS[0]: ("saw eurosat",)} if entry.name == "half" else {},
+            source=0.5922 if entry.name == "seal" else None,
+        )
+        for entry in ranking.entries
+    }
+    return BoardTable(name="cdfsl", official=True, ranking=ranking, rows=rows)
 
 
 def test_golden_markdown() -> None:
@@ -60,28 +59,31 @@ def test_published_numbers_stand_once_below_all_tracks() -> None:
 
 
 def test_rows_by_hand() -> None:
-    table = make_board_table(board())
+    table = make_score_table(make_frame(board()))
     whole = table.complete
     assert whole is not None
-    assert table.title == whole.title == "cdfsl (official): linear@ibm 224px"
-    assert table.columns == ("tier", "entry", "overall", "eurosat", "source", "flags")
+    assert table.title == whole.title == "cdfsl: linear@ibm 224px"
+    assert table.columns == ("tier", "entry", "overall", "eurosat", "source", "notes")
     assert whole.columns == (
-        "tier", "entry", "overall", "eurosat:5w1s", "eurosat:5w5s", "source", "flags",
+        "tier", "entry", "overall", "eurosat:5w1s", "eurosat:5w5s", "source", "notes",
     )  # fmt: skip
     rows = {row[1]: row for row in whole.rows}
     half_width = f"{1.96 * 0.1 * (100 / 99) ** 0.5 / 10 * 100:.2f}"  # sd .1, ddof 1, n 100
     assert rows["seal"] == (
-        "1", "seal", "66.18", f"57.75 ± {half_width}", f"74.61 ± {half_width}", "59.22", "-",
+        "1", "seal", f"66.18 ± {half_width}", f"57.75 ± {half_width}", f"74.61 ± {half_width}",
+        "59.22", "-",
     )  # fmt: skip
     assert rows["twin"][0] == "1"
-    assert rows["normal"][:3] == ("2", "normal", "62.57")
-    assert rows["half"][0] == rows["half"][2] == rows["half"][4] == "-"
-    assert rows["half"][-1] == "lacks 1 of 2 columns, saw eurosat", "the reason is in the row"
+    assert rows["normal"][:3] == ("2", "normal", f"62.57 ± {half_width}")
+    half = rows["halfᵃ"]
+    assert half[0] == half[2] == half[4] == "-"
+    assert half[-1] == "lacks 1 of 2 columns", "the reason is in the row"
+    assert "a: saw eurosat, not official." in table.note
     assert rows["single"][3] == "10.00"
     assert rows["single"][0] == rows["single"][2] == "-"
     assert rows["single"][-1].startswith("not comparable: shares 1 outcomes")
     assert "Unranked, half: lacks 1 of 2 columns." in table.note, "where flags find no room"
-    assert [row[1] for row in whole.rows][-2:] == ["half", "single"], "unranked entries come last"
+    assert [row[1] for row in whole.rows][-2:] == ["halfᵃ", "single"], "unranked entries come last"
     assert {row[1]: row[3] for row in table.rows}["seal"] == f"66.18 ± {half_width}"
 
 
@@ -93,7 +95,9 @@ def test_published_numbers_stand_apart_on_the_boards_data_sets() -> None:
     in_domain = "tinyimagenet:in-domain"
     assert accuracies["weight-compander-paper-wc", in_domain] == "65.93 (± 0.12)"
     assert "not ranked" in table.note
-    assert not {row[1] for row in make_board_table(board()).rows} & {name for name, _ in accuracies}
+    assert not {row[1] for row in make_score_table(make_frame(board())).rows} & {
+        name for name, _ in accuracies
+    }
 
 
 def test_json_is_finite_and_whole() -> None:
@@ -107,7 +111,7 @@ def test_json_is_finite_and_whole() -> None:
     assert entries["half"]["reason"] == "lacks 1 of 2 columns"
     assert entries["seal"]["reason"] is None
     assert entries["single"]["ci95"][0] is None
-    assert [entry["name"] for entry in content["published"]] == [e.name for e in PUBLISHED]
+    assert [entry["name"] for entry in content["published"]] == [e.name for e in board().published]
 
 
 def test_frames_hold_numbers_and_the_reason() -> None:
@@ -120,12 +124,12 @@ def test_frames_hold_numbers_and_the_reason() -> None:
     assert half.tier.isna().all()
     overall = frame[frame.column == "overall"].set_index("entry")
     assert overall["mean"]["seal"] == overall["overall"]["seal"] == pytest.approx(0.6618)
-    empty = BoardTable("board", False, rank_entries({}, []), {}, {}, {}, ())
+    empty = BoardTable("board")
     assert RankedBoard((empty,)).to_frame()[[*numbers]].dtypes.equals(numbers.dtypes)
 
 
 def test_an_empty_board_says_how_to_fill_it() -> None:
-    empty = RankedBoard((BoardTable("board", False, rank_entries({}, []), {}, {}, {}, ()),))
+    empty = RankedBoard((BoardTable("board"),))
     (table,) = empty.tables()
     assert table.rows == ()
     assert "fsbench submit" in table.note

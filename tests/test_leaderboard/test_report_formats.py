@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -95,7 +94,7 @@ def test_guarded_text_is_no_formula_and_loses_nothing(text: str) -> None:
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=9), st.floats(0, 1))
 def test_numbers_of_a_csv_survive(values: list[float], source: float) -> None:
     outcomes = {"a": {ONE: Outcomes(np.arange(len(values)), np.array(values), "draws")}}
-    table = replace(view(outcomes, (ONE,)), sources={"a": source})
+    table = view(outcomes, (ONE,), source=source)
     line, last = rows(made("csv", make_frame(table)))
     score = table.ranking.entries[0].scores[ONE]
     assert (float(line["mean"]), float(line["ci95"]), int(line["n"])) == score
@@ -123,21 +122,21 @@ def test_markdown_by_hand() -> None:
     lines = made("md", small()).splitlines()
     half = f"{1.96 * 100 * ERROR:.2f}"
     assert lines[0] == "### mine: linear@ibm 64px"
-    assert lines[2] == "| model | eurosat:5w1s | eurosat:5w5s | overall |"
-    assert lines[3] == "| --- | ---: | ---: | ---: |"
+    assert lines[4] == "| tier | entry | overall | eurosat:5w1s | eurosat:5w5s | notes |"
+    assert lines[5] == "| --- | --- | --- | --- | --- | --- |"
     up, mean = f"{50 + 500 * ERROR:.2f}", f"{55 + 250 * ERROR:.2f}"
-    assert lines[4] == (
-        f"| gain | **{up} ± {half}**<sup>†</sup> | **60.00 ± 0.00** "
-        f"| **{mean} ± {1.96 * 50 * ERROR:.2f}**<sup>†</sup> |"
+    assert lines[6] == (
+        f"| 1 | gain | **{mean} ± {1.96 * 50 * ERROR:.2f}†** | **{up} ± {half}†** "
+        "| **60.00 ± 0.00** | - |"
     )
-    assert lines[5] == "| base | 50.00 ± 0.00 | **60.00 ± 0.00** | 55.00 ± 0.00 |"
-    assert lines[6] == f"| part | 33.33 ± {half}<sup>‡</sup> | - | - |"
+    assert lines[7] == "| 2 | base | 55.00 ± 0.00 | 50.00 ± 0.00 | **60.00 ± 0.00** | - |"
+    assert lines[8] == f"| - | part | - | 33.33 ± {half}‡ | - | lacks 1 of 2 columns |"
 
 
 def test_markdown_has_as_many_cells_in_every_row() -> None:
     table = [x for x in made("md", hostile()).splitlines() if x.startswith("|")]
     assert len(table) == 2 + len(HOSTILE)
-    assert {line.replace(r"\|", "").count("|") for line in table} == {3}
+    assert {line.replace(r"\|", "").count("|") for line in table} == {4}
     assert "<script" not in "".join(table)
 
 

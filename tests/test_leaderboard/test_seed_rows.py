@@ -26,7 +26,7 @@ from leaderboard.ranking.tiers import APART, RankedEntry, rank_entries
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
 from leaderboard.render.frame import OVERALL, make_frame
-from leaderboard.render.terminal import make_board_table
+from leaderboard.render.terminal import make_score_table
 from leaderboard.site.data import build_page_data
 from leaderboard.store import BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks
@@ -203,7 +203,7 @@ def test_rows_of_one_seed_are_ranked_apart(several: int) -> None:
 def test_what_is_shown_of_rows_ranked_apart() -> None:
     entries, table = rank(recipes({"normal": 3, "swr": 3, "llf": 1, "fc": 1}))
     assert {e.name for tier in table.ranking.apart for e in tier} == {"llf", "fc"}
-    shown = make_board_table(table)
+    shown = make_score_table(make_frame(table))
     tiers = {row[1].removeprefix("◦ "): row[0] for row in shown.rows}
     assert tiers["llf"].startswith("◦")
     assert tiers["normal"].isdecimal()
@@ -236,7 +236,7 @@ def test_the_method_board_has_the_intervals_of_the_table() -> None:
 
 def test_a_table_prints_the_seeds_below_their_row() -> None:
     _, table = rank()
-    closed, opened = (make_board_table(table, seeds) for seeds in (False, True))
+    closed, opened = (make_score_table(make_frame(table, seeds=seeds)) for seeds in (False, True))
     assert [row[1].removeprefix("◦ ") for row in closed.rows] == table.names
     names = [row[1].removeprefix("↳ ") for row in opened.rows]
     at = names.index("swr")

@@ -42,7 +42,7 @@ def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFix
     assert summary.tiers == (("best",), ("middle",), ("last",))
     assert summary.unranked == ("half",)
     assert len(summary.columns) == 2
-    assert summary.track == "ibm 32px"
+    assert summary.track == "linear n_query=5 ibm 32px"
     assert [(e.name, e.low, e.rank, e.high) for e in summary.rank_intervals] == [
         ("best", 1, 1, 1),
         ("middle", 2, 2, 2),
@@ -67,7 +67,7 @@ def test_average_ranks_are_a_figure(
     assert call("--board", str(board), "--figures", str(tmp_path / "figures")) == 0
     assert "wrote" in capsys.readouterr().err
     (path,) = (tmp_path / "figures").iterdir()
-    assert path.name == "ibm-32px-ranks.svg"
+    assert path.name == "linear-n_query-5-ibm-32px-ranks.svg"
     texts = [(text or "").strip() for text in ElementTree.parse(path).getroot().itertext()]
     assert {"best", "middle", "last", "1.00", "2.00", "3.00"} <= set(texts)
     assert "critical difference 2.34" in texts

@@ -182,7 +182,7 @@ def test_an_entry_that_comes_later_changes_no_column(
         return {
             frozenset(c if c in measured else c.name for c in table.columns)
             for table in tables
-            if measured & table.members
+            if measured & table.labels.keys()
         }
 
     measured = {identify_column(result) for of_entry in entries for result in of_entry}
@@ -199,17 +199,17 @@ def test_heads_stand_apart_but_on_a_board_that_says_together() -> None:
     probed, small = result(probe(), "isic"), result(episodic(size=64), "isic")
     entries = [[linear, affine, probed], [linear], [small]]
     assert name_columns("free", entries) == {
-        "ibm 64px": {small.column},
+        "linear ibm 64px": {small.column},
         "linear ibm 224px": {linear.column},
         "affine ibm 224px": {affine.column},
-        "probes 224px": {probed.column},
+        "probe 224px": {probed.column},
     }
     assert name_columns("together", entries) == {
         "ibm 64px": {small.column},
         "ibm 224px": {linear.column, affine.column},
         "probes 224px": {probed.column},
     }
-    assert [*name_columns("free", entries)][-1] == "probes 224px"
+    assert [*name_columns("free", entries)][-1] == "probe 224px"
 
 
 def test_columns_that_come_later_are_extra() -> None:
@@ -217,9 +217,9 @@ def test_columns_that_come_later_are_extra() -> None:
     first, more, probed = result(episodic(), "isic"), result(episodic(k=5), "isic"), probe()
     later, odd = result(probed, "dogs"), result(episodic(), "isic", images="f")
     assert name_columns("free", [[first], [first, more, later, odd]]) == {
-        "ibm 224px": {first.column},
-        "probes 224px": {later.column},
-        "ibm 224px extra columns": {first.column, more.column},
+        "linear ibm 224px": {first.column},
+        "probe 224px": {later.column},
+        "linear ibm 224px extra columns": {first.column, more.column},
     }
     named = BoardFile(name="b", columns=(identify_column(first), identify_column(more)))
     (table,) = split_by_track(named, [[first]])

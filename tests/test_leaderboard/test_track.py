@@ -44,7 +44,7 @@ def columns(folder: Path) -> list[tuple[str, ...]]:
 
 def test_each_track_has_a_table_of_its_own(tmp_path: Path, mixed: Path) -> None:
     submit(mixed, tmp_path / "board", DECLARATION)
-    assert columns(tmp_path / "board") == [(CENTROID,), (LINEAR,), (SOFT,)]
+    assert columns(tmp_path / "board") == [(LINEAR,), (CENTROID,), (SOFT,)]
     file = Board.open(tmp_path / "board").file.model_copy(update={"heads": "together"})
     write_record(tmp_path / "board" / "board.json", file)
     assert columns(tmp_path / "board") == [(CENTROID, LINEAR), (SOFT,)]

@@ -193,7 +193,7 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
             standings[columns, entry.name] = Standing(
                 (entry.tier, entry.reason),
                 entry.overall,
-                len(table.members[entry.name]),
+                len(table.rows[entry.name].networks),
                 badges[entry.name],
                 {
                     kind: names.get((columns, control), control)

@@ -7,15 +7,13 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support import methods as fakes_methods
 from support import site as fakes_site
 
-from fsbench.core.schema import DatasetRecord
-from fsbench.results.entry import Loaded
+from fsbench.core.schema import DatasetRecord, Result
 from leaderboard.methods.board import build_from_table
 from leaderboard.official import find_official_board
 from leaderboard.render.frame import FLAGS
@@ -161,11 +159,12 @@ def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
 def test_a_subset_and_the_finding_are_said_in_words() -> None:
     file, entries, _ = fakes_site.source(["a", "b", "c"])
     (table,) = rank_tracks(file, entries)
-    partial: dict[str, Any] = {
-        column: SimpleNamespace(result=loaded.result.model_copy(update={"dataset": subset(loaded)}))
-        for column, loaded in table.results["a"].items()
+    results = {
+        column: (result.model_copy(update={"dataset": subset(result)}),)
+        for column, (result,) in table.rows["a"].results.items()
     }
-    columns = build_columns_json(replace(table, results={"a": partial}))
+    row = replace(table.rows["a"], results=results)
+    columns = build_columns_json(replace(table, rows={"a": row}))
     text = data.describe_images(columns)
     assert "EuroSAT (20 of 27,000 images, a subset) and ISIC (14 of 10,015 images, a sub" in text
     text = data.describe_finding(table, build_from_table(table))
@@ -182,14 +181,19 @@ def test_a_subset_and_the_finding_are_said_in_words() -> None:
 def test_flags_are_explained_where_they_occur_and_no_sentence_names_an_option() -> None:
     file, entries, (table,) = fakes_site.source(["a", "b"])
     assert data.build_page_data(file, entries, [table])["flags"] == {}
-    flagged = replace(table, flags={"a": ("subset", "saw isic"), "b": ("derived",)})
-    made = data.build_page_data(file, entries, [flagged])
+    flags = {"a": ("subset", "saw isic"), "b": ("derived",)}
+    column = table.ranking.columns[0]
+    rows = {
+        name: replace(row, column_flags={**row.column_flags, column: flags[name]})
+        for name, row in table.rows.items()
+    }
+    made = data.build_page_data(file, entries, [replace(table, rows=rows)])
     assert made["flags"] == {name: FLAGS[name] for name in ("subset", "derived")}
     del made["facts"]  # commands as their submitters gave them
     assert not re.search(r"[\s\"]--[a-z]", json.dumps(made))
 
 
-def subset(loaded: Loaded) -> DatasetRecord:
-    dataset = loaded.result.dataset
+def subset(result: Result) -> DatasetRecord:
+    dataset = result.dataset
     counts = (2,) * len(dataset.class_counts)
     return dataset.model_copy(update={"class_counts": counts, "flags": ("subset",)})

@@ -78,13 +78,11 @@ function cellsSection(track, row) {
   const line = (column, i) => {
     const score = scoreOf(row, i);
     const name = el("th", { scope: "row" }, column.name);
-    if (!score) return el("tr", {}, name, ["–", "", "", ""].map((text) => el("td", { class: "absent" }, text)));
+    if (!score) return el("tr", {}, name, ["–", "", ""].map((text) => el("td", { class: "absent" }, text)));
     const others = track.entries.map((other) => scoreOf(other, i)?.mean).filter((mean) => mean !== undefined);
-    const second = row.best_on_test[column.name];
     return el("tr", {}, name,
       el("td", {}, `${percent(score.mean)}${plusMinus(score.half)}`, selfMark(row, i)), el("td", {}, score.n),
-      el("td", {}, `${1 + others.filter((mean) => mean > score.mean).length} of ${others.length}`),
-      el("td", { class: "text muted" }, second === undefined ? "" : `best on test ${percent(second)}`));
+      el("td", {}, `${1 + others.filter((mean) => mean > score.mean).length} of ${others.length}`));
   };
   return el("section", { id: "cells" },
     el("h2", {}, "Results"),
@@ -92,7 +90,7 @@ function cellsSection(track, row) {
       flagged(row, "self-reported").length ? board.self_note : null),
     el("div", { class: "box", tabindex: 0, role: "region", "aria-label": "results by column" },
       el("table", { class: "plain" },
-        el("thead", {}, el("tr", {}, ["column", "accuracy", "n", "place", ""].map((text) => el("th", { scope: "col" }, text)))),
+        el("thead", {}, el("tr", {}, ["column", "accuracy", "n", "place"].map((text) => el("th", { scope: "col" }, text)))),
         el("tbody", {}, track.columns.map(line)))));
 }
 
