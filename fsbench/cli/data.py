@@ -11,7 +11,7 @@ from fsbench.core.errors import DataError, UnknownName
 
 Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
 TaskText = Annotated[str, Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
-SHOWN_OTHERWISE = {"classes", "pre_resize", "counts", "archives", "steps", "startup"}
+SHOWN_OTHERWISE = {"classes", "pre_resize", "counts", "archives", "startup"}
 """Facts that `data show` gives in another form, or leaves out."""
 Episodes = Annotated[
     int, Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
@@ -86,11 +86,13 @@ def show(name: Name, data: options.Data = None, as_json: options.Json = False) -
         "split": dict(zip(("train", "test"), facts.split or (), strict=False)),
         "groups": facts.groups or "not known",
         "addresses": [address for file in facts.archives for address in (file.url, *file.mirrors)],
-        "hashes": [file.known_hash or "none stated" for file in facts.archives],
+        "hashes": [file.known_hash for file in facts.archives],
         "found": "generated" if facts.domain == "toy" else str(folder or ""),
     }
-    table = [(fact, format_fact(value)) for fact, value in row.items()]
+    table = [(fact, format_fact(value)) for fact, value in row.items() if fact != "steps"]
     console.emit(as_json, row, facts.title, ("fact", "value"), table)
+    if facts.steps and not as_json:
+        typer.echo(facts.steps)
 
 
 def format_fact(value: Any) -> str:
@@ -172,11 +174,8 @@ def download(
     name: str = Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer."),
     data: options.Data = None,
     cache: options.Cache = None,
-    sha256: list[str] | None = Option(
-        None, help="SHA-256 of a file for which no hash is known; repeatable."
-    ),
 ) -> None:
-    """Download, unpack and verify a data set, or print the steps that need an account.
+    """Download, unpack and verify a data set, or print the steps that are to be done by hand.
 
     Run again to resume a broken transfer; complete data sets are left alone.
     """
@@ -186,9 +185,7 @@ def download(
 
     roots = DataRoots.parse(data or [], must_exist=False)
     missing = []
-    for outcome in acquire_datasets(
-        name, roots, cache_folder(cache), sha256 or [], console.reporter()
-    ):
+    for outcome in acquire_datasets(name, roots, cache_folder(cache), console.reporter()):
         if outcome.folder is not None:
             state = outcome.note or "the official images"
             console.log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")

@@ -25,8 +25,8 @@ SPLITS = "startup_splits"
 class Archive:
     """A file of a publisher: a zip or tar archive, or a single file used as it is.
 
-    known_hash: `md5:...`, `sha1:...` or `sha256:...`, None if nobody states one; hash_source: who
-    states it, unless the publisher does; mirrors: other addresses of the same bytes; saved_as: its
+    known_hash: `md5:...`, `sha1:...` or `sha256:...`; hash_source: who states it, unless the
+    publisher does; mirrors: other addresses of the same bytes; saved_as: its
     file name, by default the end of the address; official: whether it holds the official images;
     inner: archives in it that are unpacked, too.
     """
@@ -34,7 +34,7 @@ class Archive:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     url: str
-    known_hash: str | None = None
+    known_hash: str
     hash_source: str = ""
     mirrors: tuple[str, ...] = ()
     saved_as: str = ""

@@ -1,7 +1,6 @@
 """Downloads of data sets: checked by hash, resumed, unpacked and verified."""
 
 import hashlib
-import re
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -9,7 +8,7 @@ from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 
-from fsbench.core.errors import DataError, UsageError
+from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data import catalog
 from fsbench.data.cards import Archive, DatasetFacts
@@ -38,30 +37,25 @@ class Acquisition:
 
 
 def acquire_datasets(
-    name: str, roots: DataRoots, cache: Path, sha256: Sequence[str] = (), report: Reporter = SILENT
+    name: str, roots: DataRoots, cache: Path, report: Reporter = SILENT
 ) -> Iterator[Acquisition]:
     """Yield the outcome for a data set, or for each of a group (cdfsl, cdfsl-small, transfer).
 
-    sha256: hashes of archives for which none is known, of a single data set only. Complete images
-    are not fetched again. Raises UsageError for missing hashes or a missing --data ROOT, DataError
+    Complete images are not fetched again. Raises UsageError for a missing --data ROOT, DataError
     for a failed download and for images that are not as expected.
     """
-    group = catalog.dataset_groups().get(name, ())
-    if group and sha256:
-        raise UsageError(f"--sha256 for the group {name}", fix="download its data sets one by one")
-    for member in group or (catalog.resolve_alias(name),):
-        module = catalog.dataset_module(member)
-        facts = module.FACTS
-        unhashed = [archive for archive in facts.archives if archive.known_hash is None]
-        if not facts.archives or (unhashed and (group or (facts.steps and not sha256))):
-            complete = roots.find(facts) is not None and is_complete(member, roots, cache)
-            yield Acquisition(facts, roots.find(facts) if complete else None)
+    names = catalog.dataset_groups().get(name) or (catalog.resolve_alias(name),)
+    for module in map(catalog.dataset_module, names):
+        if module.FACTS.archives:
+            yield acquire_dataset(module, roots, cache, report)
         else:
-            yield acquire_dataset(module, roots, cache, sha256, report)
+            folder = roots.find(module.FACTS)
+            complete = folder is not None and is_complete(module.FACTS.name, roots, cache)
+            yield Acquisition(module.FACTS, folder if complete else None)
 
 
 def acquire_dataset(
-    module: DatasetModule, roots: DataRoots, cache: Path, sha256: Sequence[str], report: Reporter
+    module: DatasetModule, roots: DataRoots, cache: Path, report: Reporter
 ) -> Acquisition:
     """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
     facts = module.FACTS
@@ -72,7 +66,7 @@ def acquire_dataset(
     if folder.is_dir() and not interrupted and is_complete(facts.name, placed, cache):
         report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
         return Acquisition(facts, folder)
-    download_archives(facts, folder, sha256, report)
+    download_archives(facts.archives, folder, report)
     if arrange := getattr(module, "arrange", None):
         arrange(folder)
     check = verify_dataset(facts.name, placed, cache, report)
@@ -93,21 +87,14 @@ def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
         return False
 
 
-def download_archives(
-    facts: DatasetFacts, folder: Path, sha256: Sequence[str] = (), report: Reporter = SILENT
-) -> None:
+def download_archives(archives: Sequence[Archive], folder: Path, report: Reporter = SILENT) -> None:
     """Fetch all archives of a data set into `folder`, then unpack those that are packed.
 
-    sha256: hashes from the user for archives without a known hash, in the order of the archives.
-    Raises DataError if a connection or a hash check fails, UsageError if a hash is missing.
+    Raises DataError if a connection or a hash check fails.
     """
-    hashes = _complete_hashes(facts, sha256)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [
-        fetch_archive(archive, known_hash, folder, report)
-        for archive, known_hash in zip(facts.archives, hashes, strict=True)
-    ]
-    for archive, path in zip(facts.archives, paths, strict=True):
+    paths = [fetch_archive(archive, folder, report) for archive in archives]
+    for archive, path in zip(archives, paths, strict=True):
         for packed in (path, *(folder / name for name in archive.inner)):
             if packed.name.endswith(PACKED):
                 report.log(f"unpacking {packed.name}")
@@ -115,35 +102,14 @@ def download_archives(
                 packed.unlink()
 
 
-def _complete_hashes(facts: DatasetFacts, user_hashes: Sequence[str]) -> list[str]:
-    """Return the hash of every archive, those of the user in place of unknown ones."""
-    unhashed = [archive for archive in facts.archives if archive.known_hash is None]
-    if len(user_hashes) != len(unhashed):
-        addresses = ", ".join(archive.url for archive in unhashed) or "none"
-        raise UsageError(
-            f"{facts.name}: {len(user_hashes)} hashes given, {len(unhashed)} needed; no hash is "
-            f"known for: {addresses}",
-            fix="fetch by hand and unpack, or pass one --sha256 HASH for each of them, in order",
-        )
-    if wrong := [text for text in user_hashes if not re.fullmatch("[0-9a-fA-F]{64}", text)]:
-        raise UsageError(
-            f"'{wrong[0]}' is not a sha-256",
-            fix="pass 64 hexadecimal digits, as printed by sha256sum",
-        )
-    remaining = iter(user_hashes)
-    return [archive.known_hash or f"sha256:{next(remaining)}" for archive in facts.archives]
-
-
-def fetch_archive(
-    archive: Archive, known_hash: str, folder: Path, report: Reporter = SILENT
-) -> Path:
+def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> Path:
     """Download an archive to `folder` from the first address that has it, and check its hash.
 
     A broken transfer leaves NAME.part; it is resumed as long as that gives more bytes, and by the
     next call. Raises DataError if no address gives a file of this hash.
     """
     path, part = folder / archive.file, folder / f"{archive.file}.part"
-    if path.is_file() and has_hash(path, known_hash):
+    if path.is_file() and has_hash(path, archive.known_hash):
         return path
     if archive.hash_source:
         report.log(f"{archive.file}: its hash is stated by {archive.hash_source}")
@@ -156,10 +122,10 @@ def fetch_archive(
             except (OSError, HTTPException) as error:
                 fault = f"cannot fetch {url}: {error}"
             else:
-                if has_hash(part, known_hash):
+                if has_hash(part, archive.known_hash):
                     return part.replace(path)
                 part.unlink()
-                fault = f"{url} does not have the hash {known_hash}"
+                fault = f"{url} does not have the hash {archive.known_hash}"
             report.log(fault)
     raise DataError(
         fault,

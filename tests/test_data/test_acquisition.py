@@ -67,7 +67,7 @@ def test_a_cut_connection_is_resumed_and_the_images_verified(
     capsys: pytest.CaptureFixture[str], server: Server, publish: Publish, tmp_path: Path
 ) -> None:
     server.cut = 500
-    publish(eurosat, Archive("e.zip"), zipped(TREE), {"Forest": 6, "River": 6})
+    publish(eurosat, Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 6})
     code, text = download(capsys, tmp_path)
     assert code == 0, text
     assert server.asked == [None, "bytes=500-"]
@@ -119,7 +119,7 @@ def test_a_wrong_hash_everywhere_leaves_nothing(
 def test_images_that_are_not_the_official_ones_are_named(
     capsys: pytest.CaptureFixture[str], publish: Publish, tmp_path: Path
 ) -> None:
-    publish(eurosat, Archive("e.zip"), zipped(TREE), {"Forest": 6, "River": 7})
+    publish(eurosat, Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 7})
     code, text = download(capsys, tmp_path)
     assert code == 3
     assert "River 6 of 7" in text
@@ -140,7 +140,7 @@ def test_archives_in_an_archive_and_their_layout(
     name = caltech101.FACTS.archives[0].inner[0]
     body = zipped({name: inner.getvalue(), "caltech-101/show_annotation.m": b""})
     used = dict.fromkeys(counts, 30)
-    publish(caltech101, Archive("caltech-101.zip", inner=(name,)), body, used, counts)
+    publish(caltech101, Archive("caltech-101.zip", "", inner=(name,)), body, used, counts)
     code, text = download(capsys, tmp_path, "caltech101")
     assert code == 0, text
     tree = tmp_path / "caltech101" / "101_ObjectCategories"
@@ -159,7 +159,7 @@ def test_plantvillage_is_arranged_and_marked_subset(
         }
     )
     official = {"Cherry_(including_sour)___healthy": 1, "Corn_(maize)___Common_rust_": 2}
-    publish(cropdisease, Archive("p.zip", official=False), body, official)
+    publish(cropdisease, Archive("p.zip", "", official=False), body, official)
     code, text = download(capsys, tmp_path, "cropdisease")
     assert code == 0, text
     tree = tmp_path / "cropdisease" / "color"
@@ -175,10 +175,10 @@ def test_plantvillage_is_arranged_and_marked_subset(
 def test_a_group_fetches_what_it_may_and_prints_steps_for_the_rest(
     capsys: pytest.CaptureFixture[str], publish: Publish, tmp_path: Path
 ) -> None:
-    publish(eurosat, Archive("e.zip"), zipped(TREE), {"Forest": 6, "River": 6})
+    publish(eurosat, Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 6})
     crops = zipped({"train/Apple___healthy/a.JPG": jpeg(1), "train/Peach___healthy/a.JPG": jpeg(2)})
     counts = {"Apple___healthy": 1, "Peach___healthy": 1}
-    publish(cropdisease, Archive("c.zip"), crops, counts)
+    publish(cropdisease, Archive("c.zip", ""), crops, counts)
     code, text = download(capsys, tmp_path, "cdfsl")
     assert code == 3
     assert (tmp_path / "eurosat" / "2750").is_dir()
