@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import explain_errors
+from fsbench.core.io import refuse_invalid
 from fsbench.core.schema import Name, Sha256, Text
 from fsbench.core.specs import Frozen
 from fsbench.results.entry import read_content
@@ -51,14 +51,11 @@ def read_json_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
     if not path.exists():
         return ()
     records = []
+    fix = "restore it from the board's repository: lines are added, never edited"
     for number, line in enumerate(read_content(path, MAX_LINES).splitlines(), 1):
-        try:
+        about = f"{path}, line {number}"
+        with refuse_invalid(ValidationFailed, about, fix, kind.model_fields):
             records.append(kind.model_validate_json(line))
-        except ValidationError as error:
-            raise ValidationFailed(
-                f"{path}, line {number}: {explain_errors(error, kind.model_fields)}",
-                fix="restore it from the board's repository: lines are added, never edited",
-            ) from error
     return tuple(records)
 
 

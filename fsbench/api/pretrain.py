@@ -9,8 +9,6 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from fsbench import backbones
 from fsbench.api.machine import RunContext, progress_reporter
 from fsbench.api.options import Machine
@@ -18,7 +16,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.io import explain_errors, flatten_mapping, read_mapping, split_assignments
+from fsbench.core.io import flatten_mapping, read_mapping, refuse_invalid, split_assignments
 from fsbench.core.options import expand_path
 from fsbench.core.progress import Reporter, require_consent
 from fsbench.core.schema import find_code
@@ -234,13 +232,9 @@ def read_recipe(path: Path) -> Recipe:
             f"{path} names code to run: {code[:100]}",
             fix="give py: references on the command line, with --set",
         )
-    try:
+    fix = "fsbench pretrain toy/normal --export-recipe FILE writes one to start from"
+    with refuse_invalid(ValidationFailed, f"{path} is not a recipe", fix, Recipe.model_fields):
         return Recipe.model_validate(fields)
-    except ValidationError as error:
-        raise ValidationFailed(
-            f"{path} is not a recipe: {explain_errors(error, Recipe.model_fields)}",
-            fix="fsbench pretrain toy/normal --export-recipe FILE writes one to start from",
-        ) from error
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
 from fsbench import backbones, data
 from fsbench.api.options import ModelOptions, TaskOptions
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.loading import make_request
 from fsbench.backbones.preprocessing import NEEDED
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import explain_errors, parse_record, read_json, split_assignments
+from fsbench.core.io import parse_record, read_json, refuse_invalid, split_assignments
 from fsbench.core.options import split_values
 from fsbench.core.progress import Reporter
 from fsbench.core.specs import (
@@ -367,10 +365,8 @@ def read_settings(kind: type[Settings], name: str, values: Mapping[str, object])
     for key in values:
         if key not in kind.model_fields:
             raise UnknownName(f"setting of {name}", key, kind.model_fields)
-    try:
+    with refuse_invalid(UsageError, name, "choose another value"):
         return kind.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(f"{name}: {explain_errors(error)}", fix="choose another value") from error
 
 
 class SpecFile(Frozen):

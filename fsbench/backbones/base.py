@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import below, count_affine, record_outputs
@@ -23,7 +22,7 @@ from fsbench.backbones.preprocessing import (
 )
 from fsbench.backbones.sources import LoadedNetwork
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
-from fsbench.core.io import explain_errors
+from fsbench.core.io import refuse_invalid
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
 from fsbench.core.specs import NATIVE_FEATURES, POOLINGS, FeatureSpec, Pooling
@@ -268,7 +267,7 @@ def feature_spec(
         raise UnknownName("pool", pool, POOLINGS)
     if features not in get_args(FeatureOutput):
         raise UnknownName("kind of features", features, get_args(FeatureOutput))
-    try:
+    with refuse_invalid(UsageError, "features", "see `fsbench episodic --help`"):
         return FeatureSpec(
             pool=pool,
             layers=layers,
@@ -276,10 +275,6 @@ def feature_spec(
             mean=parse_statistics(mean, "mean"),
             std=parse_statistics(std, "std"),
         )
-    except ValidationError as error:
-        raise UsageError(
-            f"features: {explain_errors(error)}", fix="see `fsbench episodic --help`"
-        ) from error
 
 
 def merge_stated(spec: FeatureSpec, preprocessing: Preprocessing) -> dict[str, Any]:
@@ -338,8 +333,7 @@ def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) 
     """Raise UsageError for features that are class scores, unless the user insists on them.
 
     A last linear layer counts as a classifier if a module states as many classes, if it is called
-    like one, or if it has few outputs. Whoever insists on scores
-    that are none is refused too.
+    like one, or if it has few outputs. Class scores of a network without one are refused, too.
     """
     name = find_last_linear(module, size)
     parts = name.split(".") if name is not None else []

@@ -33,7 +33,6 @@ from fsbench.data.image_folder import make_custom_facts
 from fsbench.data.loading import list_source
 from fsbench.data.source import SourceDataset, SourceImage, SourceListing, Split, decode_source
 from fsbench.data.sources import tinyimagenet
-from pretrain.method import Method
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import Recipe
 
@@ -137,15 +136,15 @@ PLAIN = {
 
 
 def build_claim_recipe(
-    methods: Sequence[Mapping[str, Any] | Method],
+    methods: Sequence[Mapping[str, Any]],
     plan: Mapping[str, object],
     seed: int,
     **fields: object,
 ) -> Recipe:
     """Build a recipe without augmentation, on digits unless `fields` name another source."""
-    names = (method["name"] if isinstance(method, Mapping) else method.name for method in methods)
+    name = f"paper/{'+'.join(method['name'] for method in methods)}"
     data = {"source": "digits", "input_size": SIDE, "augmentation": "none", "seed": seed}
-    values = {"name": f"paper/{'+'.join(names)}", "plan": plan, "methods": methods}
+    values = {"name": name, "plan": plan, "methods": methods}
     return Recipe.model_validate(values | data | fields)
 
 
@@ -155,14 +154,14 @@ BATCH, LR = 32, 1e-3
 
 
 def build_swr_recipe(
-    method: Mapping[str, object] | Method,
+    method: Mapping[str, object],
     source: SourceDataset,
     seed: int,
     epochs: int,
     scenario: str = "stationary",
     **fields: object,
 ) -> Recipe:
-    """Build the paper's recipe for its MLP; method: name and settings, or a method object."""
+    """Build the paper's recipe for its MLP; method: its name and settings."""
     staged = scenario_fields(scenario)
     plan = {"stages": staged.pop("plan.stages"), "epochs": epochs}
     protocol: dict[str, object] = {

@@ -14,16 +14,12 @@ breaks no tie.
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import pairwise
-from pathlib import Path
 from statistics import mean
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fsbench.claims import _training, engine
 from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
 from fsbench.data.source import SourceDataset
-from pretrain.method import Method
-from pretrain.recipes.recipe import ActingOrder, Neutral
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -42,21 +38,6 @@ further). The paper has 100 and 50 epochs.
 """
 THEOREM = ("mlp", "cnn")
 CORRECTIONS = ("with", "without")
-
-
-class StartWeights(Method):
-    """Method that starts a run from the weights in a safetensors file."""
-
-    start: Path
-
-    SOURCE: ClassVar = "Soft Weight Rescaling, Figure 1"
-    RANK: ClassVar = ActingOrder.INIT
-    NEUTRAL: ClassVar[Neutral] = "it always replaces the initial weights"
-
-    def setup(self, ctx: "Context") -> None:
-        from safetensors.torch import load_file
-
-        ctx.rewrite(load_file(self.start), "weights of another run")
 
 
 def measure(job: ClaimJob) -> dict[str, Any]:
@@ -122,13 +103,13 @@ def predict_test_labels(model: "nn.Module", source: SourceDataset) -> "Tensor":
 
 def continue_training(model: "nn.Module", source: SourceDataset, seed: int, epochs: int) -> float:
     """Train from these weights; return the best test accuracy (%)."""
-    from safetensors.torch import save_file
 
-    with TemporaryDirectory() as folder:
-        start = StartWeights(start=Path(folder) / "start.safetensors")
-        save_file(dict(model.state_dict()), start.start)
-        recipe = _training.build_swr_recipe(start, source, seed, epochs)
-        return max(_training.train_once(recipe, source).test)
+    def start(ctx: "Context") -> None:
+        if ctx.clock.step == 0:
+            ctx.model.load_state_dict(model.state_dict())
+
+    recipe = _training.build_swr_recipe({"name": "normal"}, source, seed, epochs)
+    return max(_training.train_once(recipe, source, start).test)
 
 
 def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:

@@ -47,7 +47,7 @@ def output_options(
 
 
 READERS = ("leaderboard show", "ls", "show")
-"""Commands that import, read and print, with too little garbage to search for it (`main.run`)."""
+"""Commands that run without the garbage collector, which finds little to free (`main.run`)."""
 AT_SPACES: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 OUTPUT: ContextVar[dict[str, Any]] = ContextVar("settings")
 """Output options of the running command; empty outside of one."""

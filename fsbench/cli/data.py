@@ -158,16 +158,13 @@ def audit(
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
     rows = [
-        [str(leak.shots), *("-" if f is None else f"{100 * f:.2f}" for f in fractions)]
+        [str(leak.shots), *(f"{100 * share:.2f}" for share in shares)]
         for leak in audited.leaks
-        for fractions in [(leak.queries, leak.any_class, leak.affected)]
+        for shares in [(leak.queries, leak.any_class, leak.affected)]
     ]
     title = f"{audited.dataset} ({audited.pool}): {head}"
     console.emit(as_json, audited.model_dump(mode="json"), title, columns, rows)
     console.log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
-    for leak in audited.leaks:
-        if leak.reason:
-            console.log(f"{leak.shots} shots: {leak.reason}")
 
 
 def download(

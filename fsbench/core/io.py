@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from fsbench.core.errors import UsageError, ValidationFailed, nearest_names
+from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed, nearest_names
 from fsbench.core.options import expand_path
 from fsbench.core.specs import Frozen
 
@@ -114,13 +114,21 @@ def read_record(path: Path, kind: type[Model]) -> Model:
 
 def parse_record(data: Any, kind: type[Model], path: Path) -> Model:
     """Return parsed data as a record; `path` is for the message only."""
-    try:
+    fix = "correct these fields; restore a file that fsbench wrote instead of editing it"
+    about = f"{path} is not a valid {kind.__name__}"
+    with refuse_invalid(ValidationFailed, about, fix, kind.model_fields):
         return kind.model_validate(data)
+
+
+@contextmanager
+def refuse_invalid(
+    kind: type[FsbenchError], about: str, fix: str, allowed: Iterable[str] = ()
+) -> Iterator[None]:
+    """Raise an error of this kind for values that pydantic refuses inside; see `explain_errors`."""
+    try:
+        yield
     except ValidationError as error:
-        raise ValidationFailed(
-            f"{path} is not a valid {kind.__name__}: {explain_errors(error, kind.model_fields)}",
-            fix="correct these fields; restore a file that fsbench wrote instead of editing it",
-        ) from error
+        raise kind(f"{about}: {explain_errors(error, allowed)}", fix=fix) from error
 
 
 def explain_errors(error: ValidationError, allowed: Iterable[str] = ()) -> str:

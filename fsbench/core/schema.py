@@ -495,7 +495,7 @@ class Finding(Frozen):
 
 
 class Images(Frozen):
-    """The source that was looked at: which images, at which side (px)."""
+    """The source whose images an analysis measures, at which side (px)."""
 
     name: str
     fingerprint: str

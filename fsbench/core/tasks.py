@@ -20,7 +20,6 @@ from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
-from urllib.parse import parse_qsl
 
 from pydantic import Field
 from pydantic_core import CoreSchema, core_schema
@@ -345,19 +344,26 @@ def split_folder(ref: str) -> tuple[Path, int | None]:
     parts = _QUERIED.fullmatch(ref.removeprefix(FOLDER))
     text, query = parts.groups(default="") if parts else ("", "")
     try:
-        return expand_path(text).resolve(), parse_bits(parse_query(query, ("bits",), ref))
+        return expand_path(text).resolve(), parse_bits(parse_query(query, ref, ("bits",)))
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"'{ref}' names no folder: {error}", fix="write folder:DIR") from error
 
 
-def parse_query(query: str, names: Sequence[str], ref: str) -> dict[str, str]:
-    """Return the options `name=value&...` of a reference. Raise UsageError or UnknownName."""
+def parse_query(query: str, ref: str, names: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the options `name=value&...` of a reference; names: those that it may have.
+
+    Raises UsageError, and UnknownName for an option of another name.
+    """
     options: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in names:
+    for assignment in filter(None, query.split("&")):
+        name, _, value = assignment.partition("=")
+        if names is not None and name not in names:
             raise UnknownName(f"option of {ref.partition(':')[0]}:", name, names)
-        if not value or options.setdefault(name, value) != value:
-            raise UsageError(f"'{ref}' sets {name} twice or to nothing", fix="set it once")
+        if not name.isidentifier() or not value or options.setdefault(name, value) != value:
+            raise UsageError(
+                f"'{assignment}' in '{ref}' sets nothing, or {name} twice",
+                fix="write ?name=value&name=value, each name once",
+            )
     return options
 
 

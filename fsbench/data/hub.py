@@ -52,7 +52,7 @@ class HubReference:
         repo, _, revision = place.partition("@")
         if place and folder.is_dir():
             repo, revision = str(folder.resolve()), ""
-        options = parse_query(query, OPTIONS, ref)
+        options = parse_query(query, ref, OPTIONS)
         if not repo or (query and not options):
             raise UsageError(
                 f"'{ref}' names no data set of the hub",

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.io import explain_errors, read_bytes, write_atomic
+from fsbench.core.io import read_bytes, refuse_invalid, write_atomic
 from fsbench.core.records import Records
 from fsbench.core.schema import (
     BackboneFacts,
@@ -193,13 +193,9 @@ def read_content(path: Path, most: int) -> bytes:
 
 def parse_entry(path: Path, content: bytes) -> EntryFile:
     """Return the content of entry.json. Raises ValidationFailed naming every wrong field."""
-    try:
+    fix = "restore the file that fsbench wrote instead of editing it"
+    with refuse_invalid(ValidationFailed, f"{path} is no valid entry", fix, EntryFile.model_fields):
         return EntryFile.model_validate_json(content)
-    except ValidationError as error:
-        raise ValidationFailed(
-            f"{path} is no valid entry: {explain_errors(error, EntryFile.model_fields)}",
-            fix="restore the file that fsbench wrote instead of editing it",
-        ) from error
 
 
 def restore_results(path: Path, file: EntryFile) -> list[Result]:

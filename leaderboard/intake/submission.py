@@ -13,10 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.core.io import explain_errors, read_mapping, write_atomic
+from fsbench.core.io import read_mapping, refuse_invalid, write_atomic
 from fsbench.core.records import columns
 from fsbench.core.schema import OF_ITS_MACHINE, BackboneFacts, Declaration
 from fsbench.results.assembly import SAME_BACKBONE
@@ -68,13 +66,9 @@ def read_declaration(
             values[key] = ()
         elif isinstance(values.get(key), str):
             values[key] = [values[key]]
-    try:
+    fix = f"correct these keys of the declaration; it has {', '.join(KEYS)}"
+    with refuse_invalid(ValidationFailed, where, fix, KEYS):
         return Declaration.model_validate(values)
-    except ValidationError as error:
-        raise ValidationFailed(
-            f"{where}: {explain_errors(error, KEYS)}",
-            fix=f"correct these keys of the declaration; it has {', '.join(KEYS)}",
-        ) from error
 
 
 def write_template(results: Path) -> Path:

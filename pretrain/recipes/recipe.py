@@ -26,7 +26,7 @@ from pydantic import (
 
 from fsbench.core import registry
 from fsbench.core.errors import FsbenchError, UnknownName, UsageError
-from fsbench.core.io import explain_errors, split_assignments
+from fsbench.core.io import explain_errors, refuse_invalid, split_assignments
 from fsbench.core.registry import CustomCode, Registry, only_subclass
 from fsbench.core.seeding import Name
 from fsbench.core.specs import Frozen, SourceSubset
@@ -470,12 +470,8 @@ class Recipe(Frozen):
             owners = {"": data, "plan": data["plan"], "source_subset": data.get("source_subset")}
             owners |= {m["name"]: m for m in data["methods"]}
             owners[part][leaf] = convert_value(name, fields[name], value)
-        try:
+        with refuse_invalid(UsageError, f"recipe {self.name}", "change --set"):
             return Recipe.model_validate(data)
-        except ValidationError as error:
-            raise UsageError(
-                f"recipe {self.name}: {explain_errors(error)}", fix="change --set"
-            ) from error
 
     def _settable_fields(self) -> dict[str, Any]:
         """Return the type of every settable field by its dotted name."""

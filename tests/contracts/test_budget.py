@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 25_750,
-    "pretrain": 6_989,
+    "fsbench": 25_660,
+    "pretrain": 6_985,
     "protocols": 3_896,
-    "leaderboard": 8_268,
+    "leaderboard": 8_259,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

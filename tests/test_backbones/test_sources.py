@@ -276,7 +276,7 @@ def test_arguments_of_a_function_have_their_types() -> None:
         ("py:own_nets:wide", "missing a required argument: 'width'"),
         ("py:own_nets:wide?depth=3", "missing a required argument: 'width'|unexpected keyword"),
         ("py:own_nets:wide?width", "'width' in 'own_nets:wide.width' sets nothing"),
-        ("py:own_nets:wide?width=3&width=4", "'width=4' in .* sets nothing, or twice"),
+        ("py:own_nets:wide?width=3&width=4", "'width=4' in .* sets nothing, or width twice"),
         ("py:own_nets:Nte", "unknown function of own_nets 'Nte'"),
         ("py:own_nets", "unknown function of own_nets ''"),
         ("py:no_such_module:f", "cannot import 'no_such_module'"),

@@ -166,9 +166,9 @@ def test_columns_of_one_length_have_the_bits_of_one_by_one(n: int, size: int, se
     measured = measure_columns(columns, draws)
     groups = [[c for c, d in zip(columns, draws, strict=True) if d == name] for name in {*draws}]
     groups.sort(key=lambda group: next(i for i, c in enumerate(columns) if c is group[0]))
-    errors = [np.sum(group, axis=0).std(ddof=1) / math.sqrt(size) for group in groups]
+    errors = [float(np.sum(group, axis=0).std(ddof=1)) / math.sqrt(size) for group in groups]
     assert measured.gap == np.mean([column.mean() for column in columns])
-    assert measured.se == math.sqrt(sum(float(error) ** 2 for error in errors)) / n
+    assert measured.se == math.sqrt(sum(error * error for error in errors)) / n
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30), st.integers(0, 10**6))

@@ -118,8 +118,8 @@ def test_rows_without_a_label_are_refused(tmp_path: Path) -> None:
     ("ref", "message"),
     [
         ("hf-hub:?split=test", "names no data set"),
-        ("hf-hub:a/b?split", "sets split twice or to nothing|names no data set"),
-        ("hf-hub:a/b?split=x&split=y", "sets split twice"),
+        ("hf-hub:a/b?split", "sets nothing|names no data set"),
+        ("hf-hub:a/b?split=x&split=y", "or split twice"),
         ("hf-hub:a/b?splits=x", r"splits(.|\n)*did you mean 'split'"),
     ],
 )

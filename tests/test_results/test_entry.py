@@ -16,6 +16,7 @@ from support.reading import read
 from support.writers import SHARED, die, grow, place, start, write_as_nobody, write_tasks
 
 from fsbench.core.errors import ValidationFailed
+from fsbench.core.io import TEMPORARY
 from fsbench.core.records import ImageRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import ImageSpec, KnnSpec
@@ -34,8 +35,9 @@ def home(root: Path) -> Path:
 
 
 def shown(root: Path) -> list[str]:
-    """Files of the model but its lock."""
-    return sorted(p.name for p in home(root).iterdir() if p.name != assembly.LOCK_FILE)
+    """Files of the model but its lock, and what a killed process was writing."""
+    names = sorted(path.name for path in home(root).iterdir())
+    return [n for n in names if n != assembly.LOCK_FILE and not n.endswith(TEMPORARY)]
 
 
 networks = st.lists(
@@ -110,7 +112,7 @@ def test_a_kill_leaves_the_old_pair_or_the_new_and_no_episode_is_lost(
     assert target.holds(range(40))
     whole = target.finish(range(40), provenance=fakes.provenance())
     assert whole == grow(tmp_path / "whole", 1, 0, 40)
-    assert shown(tmp_path) == shown(tmp_path / "whole"), "nothing is left behind"
+    assert shown(tmp_path) == shown(tmp_path / "whole"), "nothing else is left behind"
 
 
 def test_processes_that_write_one_model_lose_nothing(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_entry(tmp_path: Path, lackin
     assert caught.value.errno == errno.EFBIG
     for name, content in before.items():
         assert (home(tmp_path) / name).read_bytes() == content
-    assert not [name for name in shown(tmp_path) if name.endswith((".tmp", ".part"))]
+    assert not [p for p in home(tmp_path).iterdir() if p.name.endswith((".tmp", ".part"))]
     assert grow(tmp_path, 1, 20, 40).score.n == 40
     assert len(shown(tmp_path)) == 2
 

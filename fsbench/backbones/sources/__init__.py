@@ -17,6 +17,7 @@ from fsbench.backbones.preprocessing import Preprocessing
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.registry import BACKBONE_SOURCES, Registry, module_with
+from fsbench.core.tasks import parse_query
 
 Argument = int | float | bool | str
 
@@ -97,17 +98,8 @@ def split_scheme(ref: str) -> tuple[str, str] | None:
 
 def split_arguments(name: str) -> tuple[str, dict[str, Argument]]:
     """Split NAME?key=value&key=value; numbers, true and false get their type. Raise UsageError."""
-    base, _, text = name.partition("?")
-    arguments: dict[str, Argument] = {}
-    for assignment in filter(None, text.split("&")):
-        key, equals, value = assignment.partition("=")
-        if not equals or not key.isidentifier() or key in arguments:
-            raise UsageError(
-                f"'{assignment}' in '{name}' sets nothing, or twice",
-                fix="write NAME?key=value&key=value, each key once",
-            )
-        arguments[key] = typed(value)
-    return base, arguments
+    base, _, query = name.partition("?")
+    return base, {key: typed(value) for key, value in parse_query(query, name).items()}
 
 
 def typed(text: str) -> Argument:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 from torch import nn
 
 from fsbench.backbones import architectures, checkpoint
@@ -16,6 +16,7 @@ from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.preprocessing import Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.io import refuse_invalid
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Sha256, Training
 from fsbench.core.specs import Triple
@@ -23,6 +24,7 @@ from fsbench.core.specs import Triple
 FORM = "run:DIR"
 PREFIX = "run:"
 RECORD, WEIGHTS = "run.json", "model.safetensors"
+AGAIN = "run the same `fsbench pretrain` command into a new folder"
 MAX_CLASSES, MAX_SIZE = 100_000, 1024
 """Limits for networks to build: a run may come from others."""
 
@@ -115,22 +117,12 @@ def read_run(folder: Path) -> RunRecord:
             f"{folder} has no finished run: {RECORD} and {WEIGHTS} are needed",
             fix="finish it with the same `fsbench pretrain` command, or check the path",
         )
-    try:
+    with refuse_invalid(CheckpointError, f"{path} is damaged", AGAIN):
         return RunRecord.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise damaged_record_error(path, error) from error
 
 
-def damaged_record_error(path: Path, fault: ValidationError | str) -> CheckpointError:
-    """Return the error for a record that is wrong, or for the first of its invalid fields."""
-    if isinstance(fault, ValidationError):
-        first = fault.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        fault = f"{place}: {first['msg']}"
-    return CheckpointError(
-        f"{path} is damaged: {fault}",
-        fix="run the same `fsbench pretrain` command into a new folder",
-    )
+def damaged_record_error(folder: Path, fault: str) -> CheckpointError:
+    return CheckpointError(f"{folder / RECORD} is damaged: {fault}", fix=AGAIN)
 
 
 def read_training(record: RunRecord, folder: Path) -> Training | None:
@@ -139,13 +131,11 @@ def read_training(record: RunRecord, folder: Path) -> Training | None:
     fields |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
     if None in fields.values():
         return None
-    try:
+    with refuse_invalid(CheckpointError, f"{folder / RECORD} is damaged", AGAIN):
         training = Training.model_validate(fields)
-    except ValidationError as error:
-        raise damaged_record_error(folder / RECORD, error) from error
     if (actual := training.recipe_digest) != record.recipe_digest:
         fault = f"recipe_fields have the digest {actual}, recipe_digest says {record.recipe_digest}"
-        raise damaged_record_error(folder / RECORD, fault)
+        raise damaged_record_error(folder, fault)
     return training
 
 
@@ -161,7 +151,7 @@ def check_size(record: RunRecord, folder: Path) -> None:
     count += sum(map(math.prod, record.normalizers.values()))
     if count > (folder / WEIGHTS).stat().st_size:
         fault = f"it describes {count} weights, more than {WEIGHTS} has bytes"
-        raise damaged_record_error(folder / RECORD, fault)
+        raise damaged_record_error(folder, fault)
 
 
 def fill_weights(
@@ -172,7 +162,7 @@ def fill_weights(
         architectures.insert_normalizers(model, record.normalizers)
     except AttributeError as error:
         fault = f"normalizers: {record.architecture} has no such module: {error}"
-        raise damaged_record_error(folder / RECORD, fault) from error
+        raise damaged_record_error(folder, fault) from error
     path = folder / WEIGHTS
     tree = checkpoint.read_checkpoint(path)
     load_weights(model, tree, FileReference(str(path)), record.architecture, report, heads)
