@@ -20,7 +20,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
-from itertools import combinations
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -87,10 +87,12 @@ class NetworkResult(NamedTuple):
         return np.packbits(self.outcomes.right > 0)
 
 
-Pair = tuple[str, NetworkResult, NetworkResult]
-"""What is suspicious, and the two results."""
-Candidate = tuple[float, NetworkResult, NetworkResult]
-"""Correlation of the counts of two results."""
+class Pair(NamedTuple):
+    """Two results of a column, and how their counts correlate."""
+
+    one: NetworkResult
+    other: NetworkResult
+    correlation: float
 
 
 def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
@@ -103,20 +105,14 @@ def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
     ]
 
 
-def find_suspicions(file: BoardFile, results: Sequence[NetworkResult]) -> Suspicions:
+def find_suspicions(file: BoardFile, results: Iterable[NetworkResult]) -> Suspicions:
     """Return what is suspicious about each network; pairs in `cleared` are left out."""
-    columns: dict[object, list[NetworkResult]] = defaultdict(list)
-    for result in results:
-        outcomes = result.outcomes
-        episodes = outcomes.draws, outcomes.out_of, outcomes.numbering
-        columns[result.loaded.result.spec_digest, *episodes].append(result)
-    pairs = [pair for column in columns.values() for pair in compare_weights(column)]
-    pairs += compare_answers(columns.values())
     cleared = {frozenset(names) for names in file.cleared}
     others: dict[str, dict[str, dict[str, None]]] = {}
-    for reason, one, other in pairs:
-        if frozenset((one.entry, other.entry)) not in cleared:
-            for a, b in ((one.network, other.network), (other.network, one.network)):
+    for reason, pair in compare_results(results):
+        if frozenset((pair.one.entry, pair.other.entry)) not in cleared:
+            names = pair.one.network, pair.other.network
+            for a, b in (names, names[::-1]):
                 others.setdefault(a, {}).setdefault(reason, {})[b] = None
     return {
         network: {reason: list(names) for reason, names in reasons.items()}
@@ -132,18 +128,56 @@ def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, .
     )
 
 
-def compare_weights(column: Iterable[NetworkResult]) -> Iterator[Pair]:
-    """Yield the pairs of equal weights; the squared distance of counts is about their flips."""
-    results_by_weights: dict[str, list[NetworkResult]] = defaultdict(list)
-    for result in column:
-        results_by_weights[result.weights].append(result)
-    for results in results_by_weights.values():
-        for one, other in combinations(results, 2):
-            a, b = (result.outcomes.right.astype(np.float64) for result in (one, other))
-            head = one.loaded.result.column.adaptation
-            limit = SAME_WEIGHTS.get(head, OTHER_HEADS) * one.n_queries
-            if one.network != other.network:
-                yield DIFFERS if ((a - b) ** 2).sum() > limit else SAME, one, other
+def compare_results(results: Iterable[NetworkResult]) -> Iterator[tuple[str, Pair]]:
+    """Yield pairs of results with what is suspicious of them, a near copy once."""
+    columns: dict[object, list[NetworkResult]] = defaultdict(list)
+    for result in results:
+        outcomes = result.outcomes
+        episodes = outcomes.draws, outcomes.out_of, outcomes.numbering
+        columns[result.loaded.result.spec_digest, *episodes].append(result)
+    candidates: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for pair in chain.from_iterable(map(find_pairs, columns.values())):
+        if pair.one.weights != pair.other.weights:
+            candidates[pair.one.network, pair.other.network].append(pair)
+        elif pair.one.network != pair.other.network:
+            yield DIFFERS if has_other_outcomes(pair) else SAME, pair
+    compared = [nlargest(COLUMNS, pairs, key=itemgetter(2)) for pairs in candidates.values()]
+    named = {result for pairs in compared for pair in pairs for result in pair[:2]}
+    by_entry = sorted(named, key=lambda result: result.loaded.folder)
+    answers = {result: result.answers for result in by_entry}  # reads every entry once
+    for pairs in compared:
+        for pair in pairs:
+            if is_near_copy(answers[pair.one], answers[pair.other], pair.one.n_queries):
+                yield NEAR, pair
+                break
+
+
+def find_pairs(column: Sequence[NetworkResult]) -> Iterator[Pair]:
+    """Yield pairs of equal weights, and those whose counts correlate as those of copies."""
+    out_of, n = column[0].outcomes.out_of, column[0].n_queries
+    right = np.stack([result.outcomes.right for result in column]).astype(np.float32)
+    _, weights = np.unique([result.weights for result in column], return_inverse=True)
+    accuracy = right.mean(axis=1, dtype=np.float64) / out_of
+    centered = right - right.mean(axis=1, keepdims=True)
+    lengths = np.sqrt(np.einsum("ij,ij->i", centered, centered))
+    centered /= np.where(lengths > 0, lengths, 1)[:, None]
+    bounds = bound_correlation(accuracy) - MARGIN * (out_of > 1)
+    for low in range(0, len(right), ROWS):
+        part = slice(low, low + ROWS)
+        correlations = centered[part] @ centered[low:].T
+        p, q = accuracy[part, None], accuracy[low:]
+        near = correlations >= np.minimum(bounds[part, None], bounds[low:])
+        near &= (p * (1 - q) + q * (1 - p)) * n >= MIN_ERRORS
+        near |= weights[part, None] == weights[low:]
+        for i, j in np.argwhere(np.triu(near, 1)).tolist():
+            yield Pair(column[low + i], column[low + j], float(correlations[i, j]))
+
+
+def has_other_outcomes(pair: Pair) -> bool:
+    """Return whether results differ by more than flips; a flip changes a count by about 1."""
+    a, b = (result.outcomes.right.astype(np.float64) for result in pair[:2])
+    share = SAME_WEIGHTS.get(pair.one.loaded.result.column.adaptation, OTHER_HEADS)
+    return bool(((a - b) ** 2).sum() > share * pair.one.n_queries)
 
 
 def bound_correlation(accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -154,44 +188,6 @@ def bound_correlation(accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
     q = p + IMPROVED
     improved = np.sqrt(p * (1 - q) / ((1 - p) * q))
     return np.asarray(SLACK * np.minimum(flipped, improved), np.float64)
-
-
-def compare_answers(columns: Iterable[Sequence[NetworkResult]]) -> Iterator[Pair]:
-    """Yield pairs of other weights that are near copies on a column, each once."""
-    candidates: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    for column in columns:
-        for i, j, correlation in pair_correlated([result.outcomes for result in column]):
-            one, other = column[i], column[j]
-            if one.weights != other.weights:
-                candidates[one.network, other.network].append((correlation, one, other))
-    pairs = [nlargest(COLUMNS, group, key=itemgetter(0)) for group in candidates.values()]
-    compared = {result for group in pairs for _, *both in group for result in both}
-    by_entry = sorted(compared, key=lambda result: result.loaded.folder)
-    answers = {result: result.answers for result in by_entry}  # reads every entry once
-    for group in pairs:
-        for _, one, other in group:
-            if is_near_copy(answers[one], answers[other], one.n_queries):
-                yield NEAR, one, other
-                break
-
-
-def pair_correlated(outcomes: Sequence[Outcomes]) -> Iterator[tuple[int, int, float]]:
-    """Yield the pairs of rows whose counts correlate as those of copies, with the correlation."""
-    right, out_of = np.stack([o.right for o in outcomes]).astype(np.float32), outcomes[0].out_of
-    accuracy = right.mean(axis=1, dtype=np.float64) / out_of
-    centered = right - right.mean(axis=1, keepdims=True)
-    lengths = np.sqrt(np.einsum("ij,ij->i", centered, centered))
-    centered /= np.where(lengths > 0, lengths, 1)[:, None]
-    bounds = bound_correlation(accuracy) - MARGIN * (out_of > 1)
-    n = out_of * right.shape[1]
-    for low in range(0, len(right), ROWS):
-        part = slice(low, low + ROWS)
-        correlations = centered[part] @ centered[low:].T
-        p, q = accuracy[part, None], accuracy[low:]
-        near = correlations >= np.minimum(bounds[part, None], bounds[low:])
-        near &= (p * (1 - q) + q * (1 - p)) * n >= MIN_ERRORS
-        for i, j in np.argwhere(np.triu(near, 1)).tolist():
-            yield low + i, low + j, float(correlations[i, j])
 
 
 def is_near_copy(a: Answers, b: Answers, n: int) -> bool:
