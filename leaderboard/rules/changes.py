@@ -3,10 +3,12 @@
 A submitter adds whole entry folders of one owner, or replaces an entry that the owner signed and
 signs again. A signer of the base's board.json also adds signed badges to existing entries. Every
 other change is a maintainer's: deleted and changed files, other badges of existing entries,
-board.json, workflows, links, submodules, hidden files.
+board.json, workflows, links, submodules, hidden files. What an entry contains is left to the
+inspection of the board.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
@@ -21,7 +23,6 @@ from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem
 from leaderboard.badges import Badge
 from leaderboard.git import run_git
-from leaderboard.intake.archive import MAX_DEPTH
 from leaderboard.official import BOARD_FILE
 from leaderboard.record import BoardFile
 from leaderboard.signatures import BADGE_NAMESPACE, ENTRY_NAMESPACE, is_signed, signature_path
@@ -153,15 +154,9 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
             yield Problem.contrast("change", where[:300], reason, EXPECTED, FIX)
     owners: dict[str, str] = {}
     for name in sorted(names - (comparison.base_names - comparison.replaced.keys())):
-        path = comparison.root / comparison.board / name / ENTRY_FILE
-        try:
-            file = read_entry_file(path)
-        except ValidationFailed:  # the inspection of the board reports it, if it is an entry at all
-            if not path.is_file():
-                actual = f"no {ENTRY_FILE}"
-                yield Problem.contrast("change", path.parent, actual, EXPECTED, FIX)
-            continue
-        owners[name] = file.key or (file.declaration.authors if file.declaration else "")
+        with suppress(ValidationFailed):  # the inspection of the board reports it
+            file = read_entry_file(comparison.root / comparison.board / name / ENTRY_FILE)
+            owners[name] = file.key or (file.declaration.authors if file.declaration else "")
     if len(set(owners.values())) > 1:
         actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in list(owners.items())[:5])
         fix = "one pull request per owner, with equal authors in all of its entries"
@@ -211,8 +206,6 @@ def explain_refusal(comparison: TreeChanges, change: FileChange) -> str | None:
         return f"{change.kind} in the existing entry {parts[0][:100]!r}"
     if change.kind != "added":
         return change.kind
-    if len(parts) > MAX_DEPTH:
-        return f"a path of {len(parts)} parts"
     size = (comparison.root / change.path).stat().st_size
     return None if size <= MAX_ADDED_FILE else f"a file of {size} bytes"
 

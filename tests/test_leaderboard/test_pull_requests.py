@@ -216,9 +216,9 @@ CHANGES: dict[str, tuple[str, Edit]] = {
     "a link in a circle": ("carol/loop: a link", link("carol/loop", "..")),
     "a broken link": ("carol/gone: a link", link("carol/gone", "nowhere")),
     "a submodule": ("carol/sub: a submodule", submodule),
-    "a folder without an entry": ("no entry.json", write("notes/a.txt")),
+    "a folder without an entry": ("notes: no entry", write("notes/a.txt")),
     "a large file": ("a file of 33554432 bytes", write("carol/x.bin", bytes(2**25))),
-    "a deep path": ("a path of", write("carol/" + "d/" * 20 + "x")),
+    "a deep path": ("only its two files", write("carol/" + "d/" * 20 + "x")),
     "a name with a line break": ("x\\n[ok]: added outside", write("x\n[ok]")),
     "a name in other bytes": ("added outside", lambda b: Path(
         os.fsdecode(os.fsencode(b) + b"/\xff")).write_text("x")),
