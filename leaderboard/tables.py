@@ -16,7 +16,6 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
-from fsbench.core.statistics import score_rows
 from fsbench.core.tasks import ColumnId, Track
 from fsbench.results.table import warn_of_scale
 from leaderboard.badges import FAILED, SELF_REPORTED
@@ -26,7 +25,7 @@ from leaderboard.near_copies import describe_suspicions, find_suspicions, list_r
 from leaderboard.published import PublishedEntry, select_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
-from leaderboard.ranking.tiers import RankedEntry, Ranking, average_groups, rank_entries
+from leaderboard.ranking.tiers import RankedEntry, Ranking, rank_entries, score_groups
 from leaderboard.record import BoardFile
 from leaderboard.store import Board, BoardEntry, Network
 from leaderboard.trust import Verification
@@ -143,11 +142,10 @@ class BoardTable:
         """Row -> seed -> its scores over episodes, for rows of several."""
         columns = self.ranking.columns
         groups = {**group_by_dataset(columns), OVERALL: columns}
-        return {
-            row.name: {seed.seed: score_seed(seed, row.outcomes, groups) for seed in row.seeds}
-            for row in self.rows.values()
-            if row.seeds
-        }
+        rows = [row for row in self.rows.values() if row.seeds]
+        networks = {s.name: {c: s.outcomes[c] for c in r.outcomes} for r in rows for s in r.seeds}
+        scored = score_networks(networks, columns, groups)
+        return {row.name: {seed.seed: scored[seed.name] for seed in row.seeds} for row in rows}
 
     @cached_property
     def published(self) -> tuple[PublishedEntry, ...]:
@@ -317,16 +315,17 @@ def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
     return datasets
 
 
-def score_seed(
-    seed: Row, columns: Iterable[str], groups: Mapping[str, Sequence[str]]
-) -> RankedEntry:
-    """Return one seed of a row with its scores over episodes. groups: name -> columns."""
-    shown = [*columns]
-    scored = score_rows([seed.outcomes[column].values for column in shown])
-    scores = dict(zip(shown, scored, strict=True))
-    overall = float(np.mean([score.mean for score in scored])) if scored else None
-    averages = average_groups({seed.name: seed.outcomes}, groups)[seed.name]
-    return RankedEntry(seed.name, scores, overall=overall, averages=averages)
+def score_networks(
+    networks: Mapping[str, Mapping[str, Outcomes]],
+    columns: Sequence[str],
+    groups: Mapping[str, Sequence[str]],
+) -> dict[str, RankedEntry]:
+    """Return networks with their scores over episodes. groups: name -> columns."""
+    averages, entries = score_groups(networks, groups), {}
+    for name, scores in score_groups(networks, {column: [column] for column in columns}).items():
+        overall = float(np.mean([score.mean for score in scores.values()])) if scores else None
+        entries[name] = RankedEntry(name, scores, overall=overall, averages=averages[name])
+    return entries
 
 
 def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:

@@ -280,7 +280,7 @@ class Evaluation:
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
         if result := cell.complete_result(episodes):
             return result
-        missing = [b for b in blocks if self.request.overwrite or not cell.holds([*blocks[b]])]
+        missing = cell.missing_blocks(blocks)
         inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features)
         inputs = replace(inputs, halvings=halvings)
         head = EPISODIC.load(spec.adaptation)
@@ -400,9 +400,9 @@ class Evaluation:
         for task in self.request.tasks:
             spec = self.spec(task)
             if isinstance(spec, EpisodicSpec) and block_timer(spec):
-                cell, again = self.cell(task), self.request.overwrite
-                blocks = self.block_episodes(spec).values()
-                left[spec] += sum(again or not cell.holds([*block]) for block in blocks)
+                blocks = self.block_episodes(spec)
+                missing = self.cell(task).missing_blocks(blocks)
+                left[spec] += len(blocks if self.request.overwrite else missing)
         return left
 
 

@@ -388,7 +388,7 @@ class SpecFile(Frozen):
             file = parse_record({"spec": read_json(path)}, cls, path)
             n_episodes = getattr(file.spec, "n_episodes", 1)
             return file.model_copy(update={"episodes": n_episodes})
-        result = read_cell(path, any_seed=True).result  # seeds have equal specs
+        result = read_cell(path).result
         limited = "limited" in result.flags
         return cls(spec=result.spec, task=result.task, episodes=result.score.n, limited=limited)
 

@@ -43,7 +43,9 @@ class EpisodeRecords:
     @cached_property
     def hits(self) -> NDArray[np.int64]:
         """Right queries (E,)."""
-        return np.asarray(self.right.sum(axis=1))
+        smallest = np.min_scalar_type(math.prod(self.correct.shape[1:]))
+        counts = np.einsum("ecq->e", self.correct.view(np.uint8), dtype=smallest)
+        return np.asarray(counts, np.int64)
 
     @property
     def accuracy(self) -> NDArray[np.float64]:

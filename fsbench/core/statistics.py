@@ -58,11 +58,7 @@ class Paired(NamedTuple):
 
 def score(values: ArrayLike) -> Score:
     """Return the mean and interval of accuracies (n,). Raise UsageError if there are none."""
-    x = np.asarray(values, dtype=np.float64)
-    if x.size == 0:
-        raise UsageError("no outcomes to average", fix="evaluate at least one episode")
-    half = float(half_widths(x)) if x.size > 1 else math.nan
-    return Score(float(x.mean()), half, int(x.size))
+    return score_rows([np.asarray(values, dtype=np.float64)])[0]
 
 
 def half_widths(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -90,12 +86,15 @@ def balanced_score(right: NDArray[np.bool_], counts: Sequence[int]) -> Score:
 def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
     """Return the `score` of each row of outcomes (n,), of equally long rows at once."""
     scores: dict[int, Score] = {}
-    for n in {row.size for row in rows if row.size > 1}:
+    for n in {row.size for row in rows}:
+        if n == 0:
+            raise UsageError("no outcomes to average", fix="evaluate at least one episode")
         places = [i for i, row in enumerate(rows) if row.size == n]
         x = np.stack([rows[i] for i in places])
-        numbers = zip(x.mean(axis=1).tolist(), half_widths(x).tolist(), strict=True)
+        halves = half_widths(x) if n > 1 else np.full(len(x), math.nan)
+        numbers = zip(x.mean(axis=1).tolist(), halves.tolist(), strict=True)
         scores |= {i: Score(*pair, n) for i, pair in zip(places, numbers, strict=True)}
-    return [scores.get(i) or score(row) for i, row in enumerate(rows)]
+    return [scores[i] for i in range(len(rows))]
 
 
 def paired(

@@ -146,10 +146,8 @@ def read_entry(folder: Path) -> Entry:
     with named_in_errors(path):
         if len(table) != len(results):
             raise ValueError(f"it holds {len(table)} results, not {len(results)}")
-        cells = tuple(
-            Loaded(folder, result, table.records(i, result.spec, result.score.n))
-            for i, result in enumerate(results)
-        )
+        records = table.records([(result.spec, result.score.n) for result in results])
+    cells = tuple(Loaded(folder, *cell) for cell in zip(results, records, strict=True))
     return Entry(folder, file, hashlib.sha256(text).hexdigest(), cells)
 
 

@@ -22,6 +22,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache, cached_property
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,14 +138,8 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
         return None
     if array.null_count:
         raise ValueError("some of the values of a result are empty")
-    if kind == pa.bool_():
-        first, skipped = divmod(array.offset, 8)
-        packed = np.frombuffer(array.buffers()[1], np.uint8)[first:]
-        return np.unpackbits(packed[: (skipped + rows + 7) // 8], bitorder="little")[
-            skipped : skipped + rows
-        ].view(np.bool_)
     if kind != pa.binary() and not pa.types.is_list(kind):
-        return np.from_dlpack(array)
+        return np.asarray(array.to_numpy(zero_copy_only=False))
     starts = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]
     if (np.diff(starts) != starts[1] - starts[0]).any():
         raise ValueError("the rows of a result are of unequal width")
@@ -152,7 +147,7 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
     if kind != pa.binary():
         if array.values.null_count:
             raise ValueError("a list holds empty values")
-        values = np.from_dlpack(array.values)
+        values = array.values.to_numpy()
     return values[starts[0] : starts[-1]].reshape(rows, -1)
 
 
@@ -161,10 +156,11 @@ def unpack_bits(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np
     size = -(-shape[-1] // 8)
     if packed.shape[1] != math.prod(shape[:-1]) * size:
         raise ValueError(f"a result holds {8 * packed.shape[1]} outcomes a row, expected {shape}")
-    packed = packed.reshape(-1, *shape[:-1], size)
-    if (packed[..., -1] & np.uint8(2 ** (8 * size - shape[-1]) - 1)).any():
+    bits = np.unpackbits(packed.reshape(-1)).view(np.bool_)  # 10 times as fast as with its count
+    bits = bits.reshape(-1, *shape[:-1], 8 * size)
+    if bits[..., shape[-1] :].any():
         raise ValueError("unused bits of the outcomes are set")
-    return np.unpackbits(packed, axis=-1, count=shape[-1]).view(np.bool_)
+    return bits[..., : shape[-1]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,22 +173,46 @@ class OutcomeTable:
     def bounds(self) -> NDArray[np.int64]:
         """Where the rows of result i begin, and where the last one ends."""
         result = np.from_dlpack(self.batch.column("result"))
-        if (np.diff(result.astype(np.int64)) < 0).any():
+        if (result[1:] < result[:-1]).any():
             raise ValueError("the rows of results are not neighbours")
-        return np.searchsorted(result, np.arange(int(result[-1]) + 2))
+        bounds = np.searchsorted(result, np.arange(int(result[-1]) + 2))
+        if (bounds[1:] == bounds[:-1]).any():
+            raise ValueError("a result has no rows")
+        return bounds
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def records(self, i: int, spec: Spec, n: int) -> Records:
-        """Return the records of result i, of n episodes or test images. Raises ValueError."""
-        low, high = int(self.bounds[i]), int(self.bounds[i + 1])
-        if high == low:
-            raise ValueError("a result has no rows")
-        kind: type[Records] = ProbeRecords if isinstance(spec, ProbeSpec) else ImageRecords
-        shape: tuple[int, ...] = (n,)
-        if isinstance(spec, EpisodicSpec):
-            kind, shape = EpisodeRecords, (spec.episode.n_way, spec.episode.n_query)
+    def records(self, shapes: Sequence[tuple[Spec, int]], first: int = 0) -> list[Records]:
+        """Return the records of neighbouring results; those of equal shape are read at once.
+
+        shapes: spec, and number of episodes or test images, from result `first` on. Raises
+        ValueError.
+        """
+        dense = [self.batch.column(n) for n in self.batch.schema.names if n.startswith("dense")]
+
+        def find_shape(i: int) -> tuple[type[Records], tuple[int, ...], int]:
+            spec, n = shapes[i - first]
+            if isinstance(spec, EpisodicSpec):
+                has_dense = any(column[int(self.bounds[i])].is_valid for column in dense)
+                return EpisodeRecords, (spec.episode.n_way, spec.episode.n_query), has_dense
+            return ProbeRecords if isinstance(spec, ProbeSpec) else ImageRecords, (n,), i
+
+        records: list[Records] = []
+        for (kind, shape, _), equal in groupby(range(first, first + len(shapes)), find_shape):
+            numbers = list(equal)
+            bounds = self.bounds[numbers[0] : numbers[-1] + 2].tolist()
+            arrays = self.read_rows(bounds[0], bounds[-1], kind, shape)
+            require_consistent(arrays, shapes[numbers[0] - first][0])
+            for low, high in pairwise(bound - bounds[0] for bound in bounds):
+                rows = 0 if kind is ImageRecords else slice(low, high)
+                records.append(kind(**{name: values[rows] for name, values in arrays.items()}))
+        return records
+
+    def read_rows(
+        self, low: int, high: int, kind: type[Records], shape: tuple[int, ...]
+    ) -> dict[str, NDArray[Any]]:
+        """Return the columns of some rows that a kind of records has."""
         part, types = self.batch.slice(low, high - low), column_types()
         arrays: dict[str, NDArray[Any]] = {}
         for name in part.schema.names:
@@ -201,15 +221,12 @@ class OutcomeTable:
                 if values is not None:
                     is_bits = types[name] == types["correct"]
                     arrays[name] = unpack_bits(values, shape) if is_bits else values
-        if isinstance(spec, EpisodicSpec):
-            arrays["index"] = np.from_dlpack(part.column("row")).astype(np.int64)
+        if kind is EpisodeRecords:
+            arrays["index"] = part.column("row").to_numpy().astype(np.int64)
         required = {field.name for field in fields(kind) if field.default is MISSING}
         if missing := sorted(required - arrays.keys()):
             raise ValueError(f"a result has no {', '.join(missing)}")
-        require_consistent(arrays, spec)
-        if kind is ImageRecords:
-            arrays["correct"] = arrays["correct"][0]
-        return kind(**arrays)
+        return arrays
 
 
 def require_consistent(arrays: dict[str, NDArray[Any]], spec: Spec) -> None:
@@ -240,8 +257,8 @@ def decode(content: bytes) -> OutcomeTable:
 
     try:
         with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
+            data = stream.read_buffer(MAX_BYTES + 1)
+        if data.size > MAX_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
         require_plain(data)
         reader = pa.ipc.open_file(pa.BufferReader(data))
@@ -253,14 +270,14 @@ def decode(content: bytes) -> OutcomeTable:
         batch.validate(full=True)
     except (pa.ArrowException, OSError, struct.error) as error:
         raise ValueError(f"it is no readable Arrow file: {error}") from error
-    if batch.nbytes > len(data):
+    if batch.nbytes > data.size:
         raise ValueError("its columns share bytes")
     if not batch.num_rows or batch.column("result").null_count or batch.column("row").null_count:
         raise ValueError("it has no rows, or some that belong to no result")
     return OutcomeTable(batch)
 
 
-def require_plain(data: bytes) -> None:
+def require_plain(data: Any) -> None:
     """Raise ValueError unless an Arrow file is one batch of rows whose columns are not compressed.
 
     A compressed column says itself how large it becomes, without a bound. The layout is that of

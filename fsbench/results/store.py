@@ -8,7 +8,7 @@ entry under the folder's lock.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -61,12 +61,12 @@ class BlockJournal:
         content = read_bytes(file, outcomes.MAX_FILE)
         if f"-{hashlib.sha256(content).hexdigest()[:DIGITS]}." not in file.name:
             raise ValueError("it has other content than its name says")
-        records = outcomes.decode(content).records(0, self.spec, 0)
+        [records] = outcomes.decode(content).records([(self.spec, 0)])
         if not isinstance(records, EpisodeRecords):
             raise ValueError("it holds no episodes")
         return records
 
-    def remove(self, files: Collection[Path]) -> None:
+    def remove(self, files: Iterable[Path]) -> None:
         """Delete blocks that are part of a result now, and the folder with the last one."""
         for file in files:
             file.unlink(missing_ok=True)
@@ -102,7 +102,6 @@ class ResultStore:
         blocks = "-".join([f".{dataset.name}", *parts])
         self.journal = BlockJournal(self.folder / blocks, spec, report)
         self.key: assembly.Key = dataset.name, spec.digest()
-        self._computed: frozenset[int] | None = None
 
     @property
     def where(self) -> str:
@@ -137,13 +136,11 @@ class ResultStore:
             self.require_environment(earlier, self.environment)
         return None
 
-    def holds(self, episodes: ArrayLike) -> bool:
-        """Return whether these episodes were computed, in a finished or an unfinished run."""
-        if self._computed is None:
-            numbers = [episode_numbers(self.earlier())]
-            numbers += [records.index for records in self.journal.read().values()]
-            self._computed = frozenset(np.concatenate(numbers).tolist())
-        return self._computed.issuperset(np.asarray(episodes).tolist())
+    def missing_blocks(self, blocks: Mapping[int, ArrayLike]) -> list[int]:
+        """Return the blocks with episodes that no finished or unfinished run computed."""
+        numbers = [records.index for records in self.journal.read().values()]
+        computed = np.concatenate([episode_numbers(self.earlier()), *numbers])
+        return [b for b, episodes in blocks.items() if not np.isin(episodes, computed).all()]
 
     def clear(self) -> None:
         """Delete the result and the journal (--overwrite)."""
@@ -158,12 +155,10 @@ class ResultStore:
                     for file in self.folder.glob(name):
                         file.unlink()
             self.journal.remove(self.journal.files())
-        self._computed = None
 
     def write_block(self, block: int, records: EpisodeRecords) -> None:
         with assembly.lock_results(self.folder):  # else another process may remove the empty folder
             self.journal.write(block, records)
-        self._computed = None
 
     def finish(
         self,
@@ -179,8 +174,9 @@ class ResultStore:
         ones that differ.
         """
         with assembly.lock_results(self.folder):
-            earlier, blocks = self.earlier(), self.parts(episodes)
-            parts = [(str(file), records) for file, records in blocks.items()]
+            earlier, blocks = self.earlier(), self.journal.read()
+            taken = {f: r.take(np.isin(r.index, episodes)) for f, r in blocks.items()}
+            parts = [(str(file), records) for file, records in taken.items() if records.index.size]
             if earlier is not None:
                 self.require_environment(earlier, environments.environment_of(provenance))
                 if isinstance(earlier.records, EpisodeRecords):
@@ -189,16 +185,8 @@ class ResultStore:
             missing = np.setdiff1d(np.asarray(episodes, np.int64), records.index)
             assembly.refuse_missing(assembly.describe_spans(missing), self.where)
             result = self._write(records, limited, provenance, feature_norm)
-            self.journal.remove(blocks)
+            self.journal.remove(file for file, records in taken.items() if records.index.size)
         return result
-
-    def parts(self, episodes: ArrayLike) -> dict[Path, EpisodeRecords]:
-        """Return the requested episodes of every block that has any."""
-        masks = {
-            file: (records, np.isin(records.index, episodes))
-            for file, records in self.journal.read().items()
-        }
-        return {file: records.take(rows) for file, (records, rows) in masks.items() if rows.any()}
 
     def write_probe(
         self,
@@ -218,7 +206,6 @@ class ResultStore:
         facts = self.facts, self.dataset, self.spec
         result = assembly.build_result(*facts, records, limited, provenance, feature_norm)
         assembly.put_results(self.folder, [(result, records)])
-        self._computed = None
         return result
 
     def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:

@@ -84,14 +84,11 @@ def other_rule(select: Select) -> Rule:
     return "held_out" if select == "test" else "test"
 
 
-def scored_outcomes(records: Records, spec: Spec) -> NDArray[np.float64]:
-    """Return the averaged values: accuracy per episode (E,), or 0/1 per test image (N,)."""
-    if isinstance(records, EpisodeRecords):
-        return records.accuracy
+def scored_images(records: ProbeRecords | ImageRecords, spec: Spec) -> NDArray[np.bool_]:
+    """Return right or wrong (N,) of each test image, by the rate and epoch that is the score."""
     if isinstance(records, ImageRecords):
-        return np.asarray(records.correct, np.float64)
-    rule = spec.select if isinstance(spec, ProbeSpec) else "test"
-    return np.asarray(choose_rate(records, rule).right, np.float64)
+        return records.correct
+    return choose_rate(records, spec.select if isinstance(spec, ProbeSpec) else "test").right
 
 
 def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summary:
@@ -99,16 +96,9 @@ def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summa
 
     counts: test images of each class, for a probe whose classes are known.
     """
-    values = scored_outcomes(records, spec)
     if isinstance(records, EpisodeRecords):
-        dense = records.dense_accuracy
-        return Summary(
-            score=score_outcomes(values),
-            collapsed=int(records.collapsed.sum()),
-            non_finite=int((~records.finite).sum()),
-            dense=None if dense is None else score_outcomes(dense),
-        )
-    right, details = values == 1, Details()
+        return summarize_episodes([records])[0]
+    right, details = scored_images(records, spec), Details()
     if sum(counts) != right.size or min(counts) < 0:
         counts = ()  # unknown, or edited
     if isinstance(records, ProbeRecords) and isinstance(spec, ProbeSpec):
@@ -117,10 +107,26 @@ def summarize(records: Records, spec: Spec, counts: Sequence[int] = ()) -> Summa
     return Summary(score=score_images(right, spec, counts), details=details, by_class=by_class)
 
 
+def summarize_episodes(parts: Sequence[EpisodeRecords]) -> list[Summary]:
+    """Return what follows from the episodes of each of several results."""
+    scores = statistics.score_rows([part.accuracy for part in parts])
+    accuracies = [part.dense_accuracy for part in parts]
+    dense = iter(statistics.score_rows([values for values in accuracies if values is not None]))
+    return [
+        Summary(
+            score=make_record(score),
+            collapsed=np.count_nonzero(part.collapsed),
+            non_finite=np.count_nonzero(~part.finite),
+            dense=None if values is None else make_record(next(dense)),
+        )
+        for part, score, values in zip(parts, scores, accuracies, strict=True)
+    ]
+
+
 def score_images(right: NDArray[np.bool_], spec: Spec, counts: Sequence[int]) -> ScoreRecord:
     if BALANCED in spec.variant and counts:
         return make_record(statistics.balanced_score(right, counts))
-    return score_outcomes(right.astype(np.float64))
+    return make_record(statistics.score(right))
 
 
 def score_classes(right: NDArray[np.bool_], counts: Sequence[int]) -> ClassScores:
@@ -129,16 +135,11 @@ def score_classes(right: NDArray[np.bool_], counts: Sequence[int]) -> ClassScore
     hits = [int(right[end - n : end].sum()) for end, n in zip(ends, counts, strict=True)]
     is_whole = [h == n for h, n in zip(hits, counts, strict=True) if h]
     return ClassScores(
-        accuracy=score_outcomes(right.astype(np.float64)),
+        accuracy=make_record(statistics.score(right)),
         balanced_accuracy=make_record(statistics.balanced_score(right, counts)),
         largest_class=max(counts) / sum(counts),
         one_class=is_whole == [True] and sum(n > 0 for n in counts) > 1,
     )
-
-
-def score_outcomes(values: NDArray[np.float64]) -> ScoreRecord:
-    """Return mean and interval of outcomes (n,)."""
-    return make_record(statistics.score(values))
 
 
 def make_record(score: statistics.Score) -> ScoreRecord:

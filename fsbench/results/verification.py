@@ -13,12 +13,12 @@ import numpy as np
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords, ProbeRecords, columns
-from fsbench.core.schema import ScoreRecord
+from fsbench.core.schema import ScoreRecord, Summary
 from fsbench.core.specs import EpisodicSpec, Frozen, ProbeSpec
 from fsbench.core.tasks import TaskPattern
 from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, read_entry
 from fsbench.results.names import ANALYSES, result_flags
-from fsbench.results.summary import summarize
+from fsbench.results.summary import summarize, summarize_episodes
 
 HELD_OUT = {"held_out", "held_out_curve", "chosen"}
 """Records of the choice on the held-out part, of which a spec has none, the first or the others."""
@@ -50,7 +50,7 @@ Violation = tuple[str, str]
 """Code of a rule that a result breaks, and a sentence that says how."""
 
 
-def check_dataset(loaded: Loaded) -> Iterator[Violation]:
+def check_dataset(loaded: Loaded, _: Summary) -> Iterator[Violation]:
     """Check pool and groups against the protocol, and that ids, names and counts of classes match.
 
     Results of the disjoint track alone state groups; ids increase, and counts are positive.
@@ -77,7 +77,7 @@ def check_dataset(loaded: Loaded) -> Iterator[Violation]:
         yield "dataset", text
 
 
-def check_probe(loaded: Loaded) -> Iterator[Violation]:
+def check_probe(loaded: Loaded, _: Summary) -> Iterator[Violation]:
     """Check that rates and choices are those of the spec, and curves those of the outcomes."""
     records, spec = loaded.records, loaded.result.spec
     if not isinstance(records, ProbeRecords) or not isinstance(spec, ProbeSpec):
@@ -99,7 +99,7 @@ def check_probe(loaded: Loaded) -> Iterator[Violation]:
         yield "curve", "the curve of accuracies differs from the outcomes"
 
 
-def check_contradictions(loaded: Loaded) -> Iterator[Violation]:
+def check_contradictions(loaded: Loaded, summary: Summary) -> Iterator[Violation]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
@@ -109,27 +109,27 @@ def check_contradictions(loaded: Loaded) -> Iterator[Violation]:
     records = loaded.records
     if not isinstance(records, EpisodeRecords):
         return
-    index, right, (_, n_way, n_query) = records.index, records.right, records.correct.shape
-    if index[0] < 0 or (np.diff(index) <= 0).any():
+    index, (n, n_way, n_query) = records.index, records.correct.shape
+    if index[0] < 0 or (index[1:] <= index[:-1]).any():
         yield "rows", "episodes are unsorted, or one is there twice"
-    collapsed = right[records.collapsed]
-    if (collapsed.sum(axis=1) != n_query).any() or (collapsed % n_query).any():
-        yield "contradiction", "a collapsed episode is not right for exactly one class"
-    if index.size > 1 and not records.finite.any() and records.accuracy.mean() > CHANCE / n_way:
+    if summary.collapsed:
+        collapsed = records.right[records.collapsed]
+        if (collapsed.sum(axis=1) != n_query).any() or (collapsed % n_query).any():
+            yield "contradiction", "a collapsed episode is not right for exactly one class"
+    if summary.non_finite == n > 1 and summary.score.mean > CHANCE / n_way:
         yield "contradiction", "no logits are finite, but more are right than by chance"
     if records.dense_correct is not None and records.dense_total is not None:
-        others = records.dense_correct - right
+        others = records.dense_correct - records.right
         if (others < 0).any() or (others > records.dense_total - n_query).any():
             yield "contradiction", "fewer dense queries are right or wrong than queries of a class"
 
 
-def check_summary(loaded: Loaded) -> Iterator[Violation]:
-    """Check that mean, interval, counts and details equal what the records give."""
-    result = loaded.result
-    for name, given in summarize(loaded.records, result.spec, result.dataset.test_counts):
-        stated = getattr(result, name)
-        if stated != given and not is_close(stated, given):
-            says, gives = describe_value(stated), describe_value(given)
+def check_summary(loaded: Loaded, summary: Summary) -> Iterator[Violation]:
+    """Check that mean, interval, counts and details equal those that the records give."""
+    for name, expected in summary:
+        actual = getattr(loaded.result, name)
+        if actual != expected and not is_close(actual, expected):
+            says, gives = describe_value(actual), describe_value(expected)
             what = "" if name == "score" else f" of {name.replace('_', ' ')}"
             yield "score", f"the file says {says}{what}, its outcomes give {gives}"
 
@@ -152,7 +152,7 @@ def is_close(a: object, b: object) -> bool:
     return a == b
 
 
-def check_flags(loaded: Loaded) -> Iterator[Violation]:
+def check_flags(loaded: Loaded, _: Summary) -> Iterator[Violation]:
     """Check that flags are facts of the data; only `limited` is taken from the result's word."""
     result = loaded.result
     index = loaded.records.index if isinstance(loaded.records, EpisodeRecords) else None
@@ -166,12 +166,18 @@ RULES = (check_dataset, check_contradictions, check_probe, check_flags, check_su
 
 
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
-    return [
-        Problem(code, loaded.where, text[:600], AGAIN)
-        for loaded in cells
-        for rule in RULES
-        for code, text in rule(loaded)
-    ]
+    """Return what is wrong with results. Raise UsageError for one without any outcome."""
+    problems = []
+    parts = [c.records for c in cells if isinstance(c.records, EpisodeRecords)]
+    of_episodes = iter(summarize_episodes(parts))
+    for loaded in cells:
+        result, is_episodic = loaded.result, isinstance(loaded.records, EpisodeRecords)
+        facts = loaded.records, result.spec, result.dataset.test_counts
+        summary = next(of_episodes) if is_episodic else summarize(*facts)
+        for rule in RULES:
+            for code, text in rule(loaded, summary):
+                problems.append(Problem(code, loaded.where, text[:600], AGAIN))
+    return problems
 
 
 def find_entries(path: Path) -> list[Path]:
@@ -210,38 +216,26 @@ def read_cells(path: Path) -> Iterator[Loaded]:
     return (loaded for folder in find_entries(path) for loaded in read_verified(folder).cells)
 
 
-def read_cell(reference: str | Path, any_seed: bool = False) -> Loaded:
-    """Return one verified result, named by a folder and a task or column as DIR:TASK.
+def read_cell(reference: str | Path) -> Loaded:
+    """Return a verified result, named by a folder and a task or column as DIR:TASK.
 
-    The task may leave out what only one result of the folder can mean. any_seed: return the first
-    of several results of one spec over as many outcomes. Raises UsageError.
+    The task may leave out what only one spec in the folder can mean; of several results of one spec
+    over as many outcomes, as of several seeds, it is the first. Raises UsageError.
     """
     folder, text = split_reference(str(reference))
     cells = list(read_cells(Path(folder)))
-    columns = [str(loaded.result.column) for loaded in cells]
-    names = [  # several specs may have one column
-        column if columns.count(column) == 1 else f"{column} {loaded.result.spec_digest[:8]}"
-        for column, loaded in zip(columns, cells, strict=True)
-    ]
-    exact = [loaded for name, loaded in zip(names, cells, strict=True) if name == text]
-    named = exact or match_task(cells, text)
-    specs = {(loaded.result.spec_digest, loaded.result.score.n) for loaded in named}
-    if not named or len(specs if any_seed else named) > 1:
-        listed = [n for n, loaded in zip(names, cells, strict=True) if loaded in named or not named]
+    named = [cell for cell in cells if not text or str(cell.result.column) == text]
+    if not named:
+        pattern = TaskPattern.parse(text)
+        same = (cell for cell in cells if cell.result.dataset.name == pattern.dataset)
+        named = [cell for cell in same if pattern.covers(cell.result.task)]
+    if len({(cell.result.spec_digest, cell.result.score.n) for cell in named}) != 1:
+        listed = dict.fromkeys(str(cell.result.column) for cell in named or cells)
         raise UsageError(
             f"'{reference}' names {len(named)} results of {folder}",
-            fix=f"name one as DIR:TASK; there are {', '.join(dict.fromkeys(listed))[:500]}",
+            fix=f"name one as DIR:TASK; there are {', '.join(listed)[:500]}",
         )
     return named[0]
-
-
-def match_task(cells: Sequence[Loaded], text: str) -> Sequence[Loaded]:
-    """Return the results that a task covers; all for no text. Raises UsageError."""
-    if not text:
-        return cells
-    pattern = TaskPattern.parse(text)
-    same = (loaded for loaded in cells if loaded.result.dataset.name == pattern.dataset)
-    return [loaded for loaded in same if pattern.covers(loaded.result.task)]
 
 
 def split_reference(text: str) -> tuple[str, str]:

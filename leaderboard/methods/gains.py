@@ -17,15 +17,16 @@ from typing import get_args
 from fsbench.core import statistics
 from leaderboard.methods.record import ControlKind, Gain
 from leaderboard.methods.runs import SeedGroup, align_runs, list_draws
+from leaderboard.ranking.gaps import compute_joint_interval
 from leaderboard.ranking.seeds import (
     Columns,
     Coverage,
     PooledSpread,
     average_columns,
     average_seeds,
-    compute_pooled_interval,
     compute_seed_interval,
     estimate_sides,
+    list_pooled_variances,
     pool_seed_variances,
 )
 from leaderboard.ranking.tiers import ALPHA
@@ -148,7 +149,8 @@ def compute_gain(
         ci95, p = compute_seed_interval(paired.gap, sides, paired.se, draws)
         covers = "seeds and episodes"
     elif pooled:
-        ci95, p = compute_pooled_interval(paired, (len(ours), len(theirs)), pooled)
+        variances = list_pooled_variances(paired, (len(ours), len(theirs)), pooled)
+        ci95, p = compute_joint_interval(paired.gap, variances)
         covers = "pooled seeds and episodes"
     return Gain(
         gap=paired.gap,

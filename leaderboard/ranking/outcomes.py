@@ -4,6 +4,7 @@ A board of a thousand entries has tens of thousands of results; their outcomes s
 records on disk.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -19,7 +20,7 @@ from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
 from fsbench.core.statistics import Paired, measure_columns
 from fsbench.results.entry import Entry, Loaded, decode_outcomes, read_content
 from fsbench.results.outcomes import MAX_FILE, OutcomeTable
-from fsbench.results.summary import choose_rate, scored_outcomes
+from fsbench.results.summary import choose_rate, scored_images
 
 FINE = 2**33
 """Outcomes of balanced accuracy are counted in such parts of a test image of average weight."""
@@ -142,7 +143,8 @@ class VerifiedResult(Loaded):
     def records(self) -> Records:
         """Read the records. Raises ValidationFailed if the outcomes of the entry changed."""
         table = read_outcome_table(self.source, self.digest)
-        return table.records(self.place, self.result.spec, self.result.score.n)
+        [records] = table.records([(self.result.spec, self.result.score.n)], self.place)
+        return records
 
 
 @lru_cache(maxsize=1)
@@ -168,13 +170,13 @@ def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
         return loaded.held_out if held_out and loaded.held_out else loaded.outcomes
     records, result = loaded.records, loaded.result
     if isinstance(records, EpisodeRecords):
-        out_of = int(np.prod(records.correct.shape[1:]))
+        out_of = math.prod(records.correct.shape[1:])
         right = records.hits.astype(np.min_scalar_type(out_of))
         return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
     if held_out and isinstance(records, ProbeRecords) and records.held_out is not None:
         right = choose_rate(records, "held_out").right.astype(np.uint8)
     else:
-        right = scored_outcomes(records, result.spec).astype(np.uint8)
+        right = scored_images(records, result.spec).astype(np.uint8)
     index, draws = share_numbers(np.arange(right.size)), identify_draws(result)
     if BALANCED not in result.spec.variant:
         return Outcomes(index, right, draws)
@@ -197,20 +199,19 @@ def measure_mean(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Pa
 
 def identify_draws(result: Result) -> str:
     """Return the identity of the images and of the episodes drawn from them."""
-    images, spec = result.dataset.images_hash, result.spec
-    episodes = digest_episodes(spec.episode) if isinstance(spec, EpisodicSpec) else "test images"
-    return f"{images} {episodes}"
+    episodes = result.spec.episode if isinstance(result.spec, EpisodicSpec) else None
+    return join_identities(result.dataset.images_hash, episodes)
 
 
 @cache
-def digest_episodes(spec: EpisodeSpec) -> str:
-    return spec.digest()
+def join_identities(images: str, episodes: EpisodeSpec | None) -> str:
+    return f"{images} {episodes.digest() if episodes else 'test images'}"
 
 
 def share_numbers(index: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return equal numbers; 0..n-1, which most results have, is one array for all of them."""
     plain = count_up(index.size)
-    return plain if index is plain or np.array_equal(index, plain) else index
+    return plain if index is plain or (index == plain).all() else index
 
 
 @cache

@@ -31,7 +31,7 @@ that comes later changes the errors of others. `tests/benchmarks/tiers.py` print
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -185,19 +185,17 @@ def compute_seed_interval(
     return compute_joint_interval(value, list_variances(estimates, se_episodes))
 
 
-def compute_pooled_interval(
-    paired: Paired, sides: Sequence[int], pooled: PooledSpread
-) -> StudentInterval:
-    """Return the interval of a gap between sides of these numbers of seeds."""
-    return compute_joint_interval(paired.gap, list_pooled_variances(paired, sides, pooled))
-
-
 def list_pooled_variances(
     paired: Paired, sides: Sequence[int], pooled: PooledSpread
 ) -> list[Estimate]:
-    """Return the variances of such a gap, with their degrees of freedom."""
+    """Return the variances of a gap between sides of these numbers of seeds, with freedoms."""
     between = pooled.variance * sum(1 / n for n in sides)
     return [(between, pooled.freedom), (paired.se**2, paired.freedom)]
+
+
+def split_rows(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the names of rows that are measured at once."""
+    return (names[low : low + ROWS] for low in range(0, len(names), ROWS))
 
 
 class SeedErrors:
@@ -205,14 +203,15 @@ class SeedErrors:
 
     def __init__(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
         self.outcomes = outcomes
-        self.sides = {
-            row: [list(seed) for seed in zip(*(o.by_seed for o in columns), strict=True)]
-            for row, columns in outcomes.items()
-            if columns and columns[0].n_seeds > 1
-        }
+        rows = outcomes.items()
+        self.several = {row for row, columns in rows if columns and columns[0].n_seeds > 1}
 
     def list_draws(self, row: str) -> list[str]:
         return [column.draws for column in self.outcomes[row]]
+
+    def list_seeds(self, row: str) -> list[Columns]:
+        """Return the outcomes of each seed."""
+        return list(zip(*(column.by_seed for column in self.outcomes[row]), strict=True))
 
     @cached_property
     def pooled(self) -> PooledSpread | None:
@@ -222,35 +221,45 @@ class SeedErrors:
     @cached_property
     def estimates(self) -> dict[str, SeedEstimate]:
         """Row with several seeds -> what these show."""
-        sides, draws = list(self.sides.values()), [self.list_draws(row) for row in self.sides]
-        return dict(zip(self.sides, estimate_sides(sides, draws), strict=True))
+        estimates: dict[str, SeedEstimate] = {}
+        for rows in split_rows([row for row in self.outcomes if row in self.several]):
+            seeds = [self.list_seeds(row) for row in rows]
+            estimated = estimate_sides(seeds, [self.list_draws(row) for row in rows])
+            estimates |= zip(rows, estimated, strict=True)
+        return estimates
 
     @cached_property
     def means(self) -> dict[str, Paired]:
         """Row -> mean over columns with its error over episodes."""
-        names = list(self.outcomes)
         means: dict[str, Paired] = {}
-        for part in (names[low : low + ROWS] for low in range(0, len(names), ROWS)):
-            values = [[o.values for o in self.outcomes[name]] for name in part]
-            measured = statistics.measure_rows(values, [self.list_draws(name) for name in part])
-            means |= zip(part, measured, strict=True)
+        for rows in split_rows(list(self.outcomes)):
+            values = [[o.values for o in self.outcomes[row]] for row in rows]
+            measured = statistics.measure_rows(values, [self.list_draws(row) for row in rows])
+            means |= zip(rows, measured, strict=True)
         return means
 
     def find_coverage(self, row: str) -> Coverage:
         """Return what the interval of a row covers."""
-        if row in self.sides:
+        if row in self.several:
             return "seeds and episodes"
         return "pooled seeds and episodes" if self.pooled else "episodes"
 
     @cached_property
     def scores(self) -> dict[str, Score]:
         """Row -> mean over seeds and columns, with the interval of the row's own seeds."""
-        return {row: self.score_row(row) for row in self.outcomes}
+        plain = {
+            row: columns[0].values
+            for row, columns in self.outcomes.items()
+            if len(columns) == 1 and self.find_coverage(row) == "episodes"
+        }
+        of_plain = statistics.score_rows(list(plain.values()))
+        measured = dict(zip(plain, of_plain, strict=True))
+        return {row: measured.get(row) or self.score_row(row) for row in self.outcomes}
 
     def score_row(self, row: str) -> Score:
         mean = self.means[row]
         half = mean.ci95
-        if row in self.sides:
+        if row in self.several:
             half = compute_half(list_variances([self.estimates[row]], mean.se))
         elif self.pooled:
             half = compute_half(list_pooled_variances(mean, (1,), self.pooled))
@@ -263,7 +272,7 @@ class SeedErrors:
 
     def estimate_part(self, row: str) -> SeedPart:
         pooled = self.pooled
-        if row not in self.sides:
+        if row not in self.several:
             return SeedPart(pooled.variance, 0.0, pooled.freedom) if pooled else SeedPart(0.0)
         own = self.estimates[row]
         if pooled is None:
@@ -273,7 +282,7 @@ class SeedErrors:
 
     def widen_gaps(self, row: str, gaps: Gaps) -> Gaps:
         """Return the gaps of a row with the variance of the seeds of both sides."""
-        if not (self.sides and gaps):
+        if not (self.several and gaps):
             return gaps
         a, b = self.parts[row], SeedPart(*np.array([self.parts[name] for name in gaps]).T)
         has_seeds = (np.asarray(a.variance + b.variance) != 0) & ~np.isnan(gaps.se)

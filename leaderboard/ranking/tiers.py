@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fsbench.core import statistics
 from fsbench.core.statistics import Paired, Score
 from leaderboard.ranking.gaps import Gaps, Numbers
 from leaderboard.ranking.outcomes import Outcomes as Outcomes
@@ -92,8 +91,8 @@ def rank_entries(
     scores: dict[str, dict[str, Score]] = {}
     averages: dict[str, dict[str, Score]] = {}
     for part in split_pools(contenders, reasons):
-        scores |= score_columns(part, columns)
-        averages |= average_groups(part, averaged or {})
+        scores |= score_groups(part, {column: [column] for column in columns})
+        averages |= score_groups(part, averaged or {})
     overall = {
         name: float(np.mean([s[c].mean for c in columns]))
         for name, s in scores.items()
@@ -103,7 +102,7 @@ def rank_entries(
     ranked = sorted(overall.keys() - reasons.keys(), key=lambda name: (-overall[name], name))
     unranked = sorted(reasons.keys() & scores.keys())
     pairs = PairwiseGaps({name: [contenders[name][c] for c in columns] for name in ranked})
-    if several := pairs.seed_errors.sides:
+    if several := pairs.seed_errors.several:
         reasons |= {name: APART for name in ranked if name not in several}
     rows = {
         name: RankedEntry(
@@ -146,31 +145,21 @@ def split_pools(contenders: Contenders, reasons: Mapping[str, str]) -> list[Cont
     ]
 
 
-def score_columns(contenders: Contenders, columns: Sequence[str]) -> dict[str, dict[str, Score]]:
-    """Return entry -> column -> mean with its interval, over seeds where rows have several."""
-    scores: dict[str, dict[str, Score]] = {name: {} for name in contenders}
-    for column in columns:
-        errors = SeedErrors({n: [o[column]] for n, o in contenders.items() if column in o})
-        plain = [name for name in errors.outcomes if errors.find_coverage(name) == "episodes"]
-        of_plain = statistics.score_rows([errors.outcomes[name][0].values for name in plain])
-        measured = dict(zip(plain, of_plain, strict=True))
-        for name in errors.outcomes:
-            scores[name][column] = measured.get(name) or errors.scores[name]
-    return scores
-
-
-def average_groups(
-    contenders: Contenders, averaged: Mapping[str, Sequence[str]]
+def score_groups(
+    contenders: Contenders, groups: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Score]]:
-    """Return entry -> group of columns -> mean over them, for entries that have them all."""
-    averages: dict[str, dict[str, Score]] = {name: {} for name in contenders}
-    for group, columns in averaged.items():
-        rows = SeedErrors(
-            {n: [o[c] for c in columns] for n, o in contenders.items() if o.keys() >= {*columns}}
-        )
-        for name in rows.outcomes:
-            averages[name][group] = rows.scores[name]
-    return averages
+    """Return entry -> group of columns -> mean over them, for entries that have them all.
+
+    The interval is over seeds too where rows have several.
+    """
+    scores: dict[str, dict[str, Score]] = {name: {} for name in contenders}
+    for group, columns in groups.items():
+        complete = {
+            n: [o[c] for c in columns] for n, o in contenders.items() if o.keys() >= {*columns}
+        }
+        for name, score in SeedErrors(complete).scores.items():
+            scores[name][group] = score
+    return scores
 
 
 def exclude_incomparable(contenders: Contenders, columns: Sequence[str]) -> dict[str, str]:

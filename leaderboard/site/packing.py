@@ -105,7 +105,7 @@ def measure_halves(
     for field in pairs.fields:
         members = list(field.outcomes)
         rows = [places[name] for name in members]
-        if not pairs.seed_errors.sides:  # all at once
+        if not pairs.seed_errors.several:  # all at once
             halves[np.ix_(rows, rows)] = Z95 * field.whole.errors
             continue
         for i, name in enumerate(members[:-1]):

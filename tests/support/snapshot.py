@@ -27,7 +27,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import SAMPLING, EpisodeSpec
 from fsbench.data.episodes import draw_manifest
 from fsbench.results.entry import Loaded
-from fsbench.results.summary import scored_outcomes
+from fsbench.results.summary import scored_images
 from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import MethodRow, MethodScore
 from leaderboard.ranking.tiers import RankedEntry
@@ -234,7 +234,7 @@ def read_outcomes(loaded: Loaded) -> ColumnOutcomes:
     facts = (str(result.column), result.spec_digest, result.dataset.fingerprint)
     if isinstance(records, EpisodeRecords):
         return ColumnOutcomes(*facts, records.index, records.correct, records.dense_correct)
-    right = scored_outcomes(records, result.spec) > 0
+    right = scored_images(records, result.spec)
     return ColumnOutcomes(*facts, np.zeros(1, np.int64), right[None])
 
 

@@ -151,7 +151,9 @@ def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
     rows["one"] = [seeds_of(1, 0, 9)]
     errors = SeedErrors(rows)
     assert errors.pooled is not None
-    variances = np.array([estimate_seed_variance(errors.sides[name], ["d"]) for name in spreads])
+    variances = np.array(
+        [estimate_seed_variance(errors.list_seeds(name), ["d"]) for name in spreads]
+    )
     total, squares = 2 * variances.sum(), 2 * (variances**2).sum()
     assert errors.pooled == pytest.approx((squares / total, total**2 / squares, total / 8))
     assert errors.pooled.freedom < 4.1, "row b spreads ten times as much as the others"

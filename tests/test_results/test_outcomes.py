@@ -56,8 +56,8 @@ images = arrays(np.bool_, st.integers(1, 40)).map(
 def test_all_kinds_of_records_in_one_file_come_back_equal(cells: list[Cell]) -> None:
     table = decode(encode([records for _, _, records in cells]))
     assert len(table) == len(cells)
-    for i, (spec, n, records) in enumerate(cells):
-        back = table.records(i, spec, n)
+    parts = table.records([(spec, n) for spec, n, _ in cells])
+    for (_, _, records), back in zip(cells, parts, strict=True):
         before, after = columns(records), columns(back)
         assert type(back) is type(records)
         assert before.keys() == after.keys()
@@ -84,7 +84,7 @@ def read_all(content: bytes) -> list[Records]:
     table = decode(content)
     if len(table) != len(PARTS):
         raise ValueError("other results")
-    return [table.records(i, SPECS[i], n) for i, n in enumerate(COUNTS)]
+    return table.records(list(zip(SPECS, COUNTS, strict=True)))
 
 
 def unpack(content: bytes) -> bytes:
@@ -149,7 +149,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "no rows": (lambda t: t.slice(0, 0), "no rows|not one batch"),
     "unsorted results": (lambda t: t.take(list(range(len(t)))[::-1]), "not neighbours"),
-    "a result more": (put("result", at(-1 % 16, 9)), "other results"),
+    "a result more": (put("result", at(-1 % 16, 9)), "has no rows"),
     "a result without rows": (lambda t: t.slice(6), "has no rows"),
     "a row of no result": (put("result", at(3, None)), "belong to no result"),
     "a result of no episode": (put("row", at(3, None)), "belong to no result"),

@@ -17,7 +17,7 @@ from fsbench.results import summary
 from fsbench.results.entry import write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.store import ResultStore
-from fsbench.results.summary import scored_outcomes
+from fsbench.results.summary import scored_images
 from fsbench.results.table import build_table
 from fsbench.results.verification import find_entries, read_cells
 from leaderboard.ranking.outcomes import extract_outcomes
@@ -82,8 +82,8 @@ def test_the_spec_can_make_the_held_out_rule_the_score(tmp_path: Path) -> None:
     assert result.score.mean == 0.6
     assert (details["lr"], details["epoch"], details["beside_mean"]) == (0.01, 3, 0.9)
     assert details["score"] == summary.CHOICE_RULES["held_out"]
-    assert scored_outcomes(records(), HONEST).tolist() == rows(6)[0].astype(float).tolist()
-    assert scored_outcomes(records(), PUBLISHED).tolist() == rows(9)[0].astype(float).tolist()
+    assert scored_images(records(), HONEST).tolist() == rows(6)[0].tolist()
+    assert scored_images(records(), PUBLISHED).tolist() == rows(9)[0].tolist()
 
 
 def test_without_a_held_out_part_a_result_is_what_it_was(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_a_result_is_named_by_folder_and_task(tmp_path: Path, folder: Path) -> N
         read_cell(tmp_path / "none:folder-blobs:5w1s")
 
 
-def test_results_of_one_column_are_told_apart_by_their_specs(tmp_path: Path) -> None:
+def test_a_column_with_results_of_two_specs_names_none_of_them(tmp_path: Path) -> None:
     """Another seed draws other episodes of the same column."""
     plain, data = fakes.episodic(), fakes.dataset()
     seeded = plain.model_copy(update={"episode": plain.episode.model_copy(update={"seed": 7})})
@@ -223,10 +223,8 @@ def test_results_of_one_column_are_told_apart_by_their_specs(tmp_path: Path) -> 
         facts = (fakes.facts(), data, spec, records)
         cells.append((build_result(*facts, False, fakes.provenance()), records))
     write_entry(tmp_path, cells)
-    with pytest.raises(UsageError, match="names 2 results") as caught:
+    with pytest.raises(UsageError, match="names 2 results"):
         read_cell(f"{tmp_path}:folder-blobs:5w1s")
-    names = caught.value.fix.partition("there are ")[2].split(", ")
-    assert {read_cell(f"{tmp_path}:{name}").result.spec for name in names} == {plain, seeded}
 
 
 def test_entries_are_read_on_their_own_and_hidden_folders_are_none(tmp_path: Path) -> None:

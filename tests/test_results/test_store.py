@@ -114,8 +114,8 @@ def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
     run(first, range(40), [0, 2])
     again = cell(tmp_path)
     assert blocks_done(again) == {0, 2}
-    assert again.holds(range(8))
-    assert not again.holds(range(9))
+    assert again.missing_blocks({0: range(8)}) == []
+    assert again.missing_blocks({0: range(9)}) == [0]
     assert again.complete_result() is None
     run(again, range(40), [1, 3, 4])
     result = again.finish(range(40), provenance=fakes.provenance())
@@ -139,7 +139,7 @@ def test_a_cell_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None
     small = target.finish(range(20), provenance=fakes.provenance())
     assert small.flags == ("short", "custom")
     assert [target.complete_result(range(n)) for n in (1, 20, 21)] == [small, small, None]
-    assert target.holds(range(16))
+    assert target.missing_blocks({0: range(16)}) == []
     run(target, range(40), [2, 3, 4])  # block 2 overlaps episodes 16-19
     whole = target.finish(range(40), provenance=fakes.provenance())
     assert whole.flags == ("custom",)
@@ -162,7 +162,7 @@ def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
     run(target, range(40), [2])
     target.clear()
     assert target.complete_result() is None
-    assert not target.holds([0])
+    assert target.missing_blocks({0: [0]}) == [0]
     assert blocks_done(target) == set()
 
 
