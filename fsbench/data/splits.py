@@ -26,9 +26,9 @@ Indices = NDArray[np.int64]
 PARTS = ("train", "test")
 UNREADABLE = (
     *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
-    *(ArithmeticError, MemoryError, zlib.error),
+    *(ArithmeticError, AssertionError, EOFError, MemoryError, zlib.error),
 )
-"""Exceptions of scipy and torchvision for truncated, damaged or foreign lists."""
+"""Exceptions of scipy and torchvision for truncated, damaged or foreign files."""
 
 
 def read_label(

@@ -1,87 +1,61 @@
-"""Listings of several sources: files of fixed-size records, and a derived validation part."""
+"""Listings of several sources: those of torchvision, and a derived validation part."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fsbench.core.errors import DataError
 from fsbench.core.schema import Flag
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import find_path
+from fsbench.data.files import find_path, list_files
 from fsbench.data.image_folder import stamp_files
 from fsbench.data.images import open_rgb
 from fsbench.data.source import SourceImage, SourceListing, select_by_hash
-from fsbench.data.splits import require_path
-
-Pixels = NDArray[np.uint8]
-Part = tuple[Pixels, NDArray[np.int64]]
-"""Images (N, H, W) grey or (N, H, W, 3) RGB, and labels (N,)."""
+from fsbench.data.splits import UNREADABLE, missing_error
 
 
-def read_fixed_records(path: Path, size: int, skip: int = 0) -> Pixels:
-    """Return the bytes of a file behind its first `skip` ones, as records (N, size).
-
-    Raises DataError if the file does not consist of whole records.
-    """
-    data = np.fromfile(path, dtype=np.uint8)[skip:]
-    if data.size == 0 or data.size % size:
-        raise DataError(
-            f"{path} is cut off or not a file of {size}-byte records", fix="fetch it again"
-        )
-    return data.reshape(-1, size)
-
-
-def records_source(
-    facts: DatasetFacts,
-    base: str,
-    train: Sequence[str],
-    test: Sequence[str],
-    read_part: Callable[[Sequence[Path]], Part],
+def torchvision_source(
+    facts: DatasetFacts, kind: str, base: str
 ) -> Callable[[Path, Path], SourceListing]:
-    """Return the `load` of files of records.
+    """Return the `load` of a data set that torchvision reads.
 
-    The test images are for validation: the experiments on these sources state no other part. base:
-    the folder that an archive unpacks to; train, test: names of the files; read_part: reads those
-    of a part. Marked `subset` unless the training images have the published counts.
+    The test images are for validation: the experiments on these sources state no other part. kind:
+    its class in torchvision.datasets; base: the folder that the class expects. Marked `subset`
+    unless the training images have the published counts.
     """
 
     def load(folder: Path, cache: Path) -> SourceListing:
         """Load both parts below `folder`. Raises DataError for missing or damaged files."""
-        folder = find_path(folder, base) or folder
-        paths = [[require_path(folder, name, facts) for name in part] for part in (train, test)]
-        parts = [read_part(part) for part in paths]
-        for images, labels in parts:
-            if len(images) != len(labels) or labels.max() >= len(facts.classes):
-                raise DataError(
-                    f"{len(images)} images of {facts.title} with {len(labels)} labels up to "
-                    f"{labels.max()}",
-                    fix="fetch the files again",
-                )
-        samples = [
-            [SourceImage(int(y), partial(open_array, x)) for x, y in zip(*part, strict=True)]
-            for part in parts
-        ]
-        counts = np.bincount(parts[0][1], minlength=len(facts.classes))
-        complete = counts.tolist() == list(facts.images_per_class)
+        from torchvision import datasets
+
+        place = (find_path(folder, base) or folder).absolute()
+        try:
+            parts = [getattr(datasets, kind)(place.parent, train=train) for train in (True, False)]
+            train, val = (list_samples(part, len(facts.classes)) for part in parts)
+        except UNREADABLE as error:
+            raise missing_error(folder, f"sound files of {facts.title}", facts) from error
+        complete = facts.complete(Counter(sample.label for sample in train))
         flags: frozenset[Flag] = frozenset() if complete else frozenset({"subset"})
-        stamp = stamp_files([*paths[0], *paths[1]])
-        return SourceListing(facts, samples[0], samples[1], stamp, flags)
+        stamp = stamp_files([place / name for name in list_files(place)])
+        return SourceListing(facts, train, val, stamp, flags)
 
     return load
 
 
-def read_cifar(n_labels: int, paths: Sequence[Path]) -> Part:
-    """Read the binary version of CIFAR: n_labels labels, the last one fine, then (3, 32, 32)."""
-    records = np.concatenate([read_fixed_records(path, n_labels + 3072) for path in paths])
-    pixels = records[:, n_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    return pixels, records[:, n_labels - 1].astype(np.int64)
+def list_samples(dataset: Any, n_classes: int) -> list[SourceImage]:
+    """List the images of a data set of torchvision. Raise ValueError for a label of no class."""
+    images, labels = np.asarray(dataset.data), np.asarray(dataset.targets).tolist()
+    if max(labels) >= n_classes:
+        raise ValueError(f"label {max(labels)} of {n_classes} classes")
+    return [SourceImage(y, partial(open_array, x)) for x, y in zip(images, labels, strict=True)]
 
 
-def open_array(pixels: Pixels) -> Image.Image:
+def open_array(pixels: NDArray[np.uint8]) -> Image.Image:
     """Return pixels (H, W) or (H, W, 3) as an RGB image; grey is repeated."""
     return Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
 
