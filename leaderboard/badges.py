@@ -27,7 +27,7 @@ from fsbench.core import seeding
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record, write_record
 from fsbench.core.schema import Name, Result, Sha256, Text
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, omitted
 from fsbench.results import provenance
 from fsbench.results.names import BADGES
 
@@ -111,9 +111,7 @@ class CellCheck(FlipCount):
     mean: float = Field(ge=0, le=1)
     drawn: tuple[int, ...] = Field(description="numbers of the episodes that were drawn")
     episodes: int = Field(ge=1, description="recomputed: those drawn and all of their blocks")
-    dense: FlipCount | None = Field(
-        None, exclude_if=lambda value: value is None, description="of dense queries"
-    )
+    dense: FlipCount | None = omitted(None, description="of dense queries")
     differs: tuple[Text, ...] = Field((), description="parts of the environment that are not equal")
     wrong: tuple[int, ...] = Field((), description="the first episodes that differ, at most 20")
     other: Text | None = Field(None, description="what differs and is no outcome of a query")

@@ -19,7 +19,7 @@ from pydantic import Field
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import refuse_invalid
 from fsbench.core.schema import Name, Sha256, Text
-from fsbench.core.specs import Frozen
+from fsbench.core.specs import Frozen, omitted
 from fsbench.results.entry import read_content
 
 HISTORY_FILE, VERIFICATIONS_FILE = "history.jsonl", "verifications.jsonl"
@@ -36,7 +36,7 @@ class Event(Frozen):
     entry: Name
     entry_digest: Sha256
     outcomes: Sha256
-    reason: Text | None = Field(None, exclude_if=lambda value: value is None)
+    reason: Text | None = omitted(None)
 
 
 def now() -> str:

@@ -13,7 +13,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from fsbench.core.schema import Name, Result, Sha256, Text
-from fsbench.core.specs import Frozen, digest
+from fsbench.core.specs import Frozen, digest, omitted
 from fsbench.core.tasks import ColumnId
 from leaderboard.signatures import PublicKey
 
@@ -31,12 +31,8 @@ class Column(Frozen):
     fingerprint: Sha256 | None = Field(
         description="of the images, and of the groups of a disjoint track"
     )
-    images: int | None = Field(
-        None, ge=1, exclude_if=lambda value: value is None, description="official images"
-    )
-    images_hash: Sha256 | None = Field(
-        None, exclude_if=lambda value: value is None, description="of the official ids"
-    )
+    images: int | None = omitted(None, ge=1, description="official images")
+    images_hash: Sha256 | None = omitted(None, description="of the official ids")
 
     def __hash__(self) -> int:
         return hash((self.name.task.dataset, self.spec_digest, self.fingerprint))  # of texts only
@@ -89,38 +85,26 @@ class BoardFile(Frozen):
     official: bool = Field(False, description="refuses every flag and every target seen")
     ranking: Literal["simultaneous-tiers-2"] = "simultaneous-tiers-2"
     columns: tuple[Column, ...] | None = None
-    signers: tuple[PublicKey, ...] = Field(
-        (),
-        exclude_if=lambda value: not value,
-        description="whose signed badges count; never frozen, so that a version can change them",
+    signers: tuple[PublicKey, ...] = omitted(
+        (), description="whose signed badges count; never frozen, so that a version can change them"
     )
-    episodes: dict[str, int] = Field(
-        {},
-        exclude_if=lambda value: not value,
-        description="head -> episodes at which a result is whole, where they are fewer than its "
-        "spec's; not for versions",
+    episodes: dict[str, int] = omitted(
+        {}, description="head -> episodes of a whole result, if fewer than its spec's; no version"
     )
     frozen: Sha256 | None = Field(None, description="digest of the content of a version")
-    cleared: tuple[tuple[Name, Name], ...] = Field(
-        (),
-        exclude_if=lambda value: not value,
-        description="pairs of entries that are not suspicious (near_copies.py); not frozen",
+    cleared: tuple[tuple[Name, Name], ...] = omitted(
+        (), description="pairs of entries that are not suspicious (near_copies.py); not frozen"
     )
-    controls: tuple[Name, ...] = Field(
-        (),
-        exclude_if=lambda value: not value,
-        description="entries that gains are over, each for the plan that it has; not frozen",
+    controls: tuple[Name, ...] = omitted(
+        (), description="entries that gains are over, each for the plan that it has; not frozen"
     )
-    pooled: tuple[Name, ...] = Field(
+    pooled: tuple[Name, ...] = omitted(
         (),
-        exclude_if=lambda value: not value,
-        description="entries whose spread between seeds is pooled; the first three of several "
-        "seeds decide, and a maintainer can add others; not frozen",
+        description="entries whose spread between seeds is pooled: the first three of several "
+        "seeds, and those that a maintainer adds; not frozen",
     )
-    heads: Literal["apart", "together"] = Field(
-        "apart",
-        exclude_if=lambda value: value == "apart",
-        description="whether heads have tables of their own; not for versions, where they do",
+    heads: Literal["apart", "together"] = omitted(
+        "apart", description="whether heads have tables of their own, as they have in versions"
     )
 
     @model_validator(mode="after")
