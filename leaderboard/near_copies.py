@@ -18,7 +18,7 @@ five of the latter. Counts of episodes find the pairs to compare: those of a cop
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from itertools import chain
 from operator import itemgetter
@@ -56,8 +56,8 @@ NEAR, DIFFERS, SAME = (
 )
 Answers = NDArray[np.uint8]
 """Answers of a network on a column, right or wrong, as packed bits."""
-Suspicions = dict[str, dict[str, list[str]]]
-"""Network -> reason -> the other networks."""
+Suspicions = dict[str, tuple[str, ...]]
+"""Network -> a text for each reason."""
 
 
 class NetworkResult(NamedTuple):
@@ -106,7 +106,10 @@ def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
 
 
 def find_suspicions(file: BoardFile, results: Iterable[NetworkResult]) -> Suspicions:
-    """Return what is suspicious about each network; pairs in `cleared` are left out."""
+    """Return what is suspicious about each network; pairs in `cleared` are left out.
+
+    A text names a reason, the first network of it and the number of the others.
+    """
     cleared = {frozenset(names) for names in file.cleared}
     others: dict[str, dict[str, dict[str, None]]] = {}
     for reason, pair in compare_results(results):
@@ -115,17 +118,12 @@ def find_suspicions(file: BoardFile, results: Iterable[NetworkResult]) -> Suspic
             for a, b in (names, names[::-1]):
                 others.setdefault(a, {}).setdefault(reason, {})[b] = None
     return {
-        network: {reason: list(names) for reason, names in reasons.items()}
+        network: tuple(
+            f"{reason} {next(iter(names))}" + f" and {len(names) - 1} more" * (len(names) > 1)
+            for reason, names in reasons.items()
+        )
         for network, reasons in others.items()
     }
-
-
-def describe_suspicions(suspicions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return one text per reason, with the first network and the number of others."""
-    return tuple(
-        f"{reason} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        for reason, names in suspicions.items()
-    )
 
 
 def compare_results(results: Iterable[NetworkResult]) -> Iterator[tuple[str, Pair]]:

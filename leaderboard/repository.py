@@ -85,8 +85,8 @@ def init_board(folder: Path, official: str | None = None, source: str | None = N
     return file
 
 
-def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
-    """Write the tables of a board into its README; return the file, and whether it changed.
+def render_readme(folder: Path, report: Reporter = SILENT) -> Path:
+    """Write the tables of a board into its README; return the file.
 
     The history of the board is brought up to date. Raises UsageError for a README without the two
     marks between which the tables stand.
@@ -103,9 +103,8 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> tuple[Path, bool]:
         board.settle()
     views = [view for view in rank_board(folder, report) if view.ranking.entries]
     tables = md.make([make_frame(view) for view in views]).rstrip("\n") or NO_ENTRIES
-    filled = "\n\n".join([before + BEGIN, tables, END + after])
-    write_atomic(path, filled.encode())
-    return path, filled != text
+    write_atomic(path, "\n\n".join([before + BEGIN, tables, END + after]).encode())
+    return path
 
 
 @dataclass(frozen=True)

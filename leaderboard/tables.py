@@ -21,7 +21,7 @@ from fsbench.results.table import warn_of_scale
 from leaderboard.badges import FAILED, SELF_REPORTED
 from leaderboard.columns import TrackColumns, find_ranked_column, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
-from leaderboard.near_copies import describe_suspicions, find_suspicions, list_results
+from leaderboard.near_copies import find_suspicions, list_results
 from leaderboard.published import PublishedEntry, select_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
@@ -189,8 +189,7 @@ def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...
 @paused_collection()
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank checked entries, in the order in which they came, each track on its own."""
-    found = find_suspicions(file, list_results(entries))
-    suspicions = {name: describe_suspicions(reasons) for name, reasons in found.items()}
+    suspicions = find_suspicions(file, list_results(entries))
     return rank_groups(
         file,
         [

@@ -73,7 +73,6 @@ def check(
 
     Run it with --base on every pull request to a repository of entries.
     """
-    from leaderboard.near_copies import describe_suspicions
     from leaderboard.rules.board import inspect_board
     from leaderboard.rules.changes import check_changes, compare_folders, compare_with_base
 
@@ -92,8 +91,8 @@ def check(
             console.log(f"allowed for a maintainer: {problem.where}: {problem.text}")
     else:
         inspection.problems[:0] = changes
-    for network, suspicions in sorted(inspection.suspicions.items()):
-        console.log(f"{network}: {', '.join(describe_suspicions(suspicions))}")
+    for network, texts in sorted(inspection.suspicions.items()):
+        console.log(f"{network}: {', '.join(texts)}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))
         raise ValidationFailed(
@@ -140,8 +139,7 @@ def readme(board: options.Board) -> None:
     """Render the tables of a board into its README.md, between the two marks."""
     from leaderboard.repository import render_readme
 
-    path, changed = render_readme(board, console.reporter())
-    typer.echo(f"{path}: {'rendered' if changed else 'unchanged'}")
+    typer.echo(f"rendered {render_readme(board, console.reporter())}")
 
 
 def boards(as_json: options.Json = False) -> None:

@@ -92,9 +92,8 @@ def test_from_template_to_merged_entry(
     assert page.index("is the only ranked entry") < page.index("One pretraining seed per row")
     assert page.index("One pretraining seed per row") < page.index("| tier |")
     assert "No entries yet." not in page
-    assert "rendered" in capsys.readouterr().out
+    assert f"rendered {base / 'README.md'}\n" in capsys.readouterr().out
     assert call("leaderboard", "readme", "--board", base) == 0
-    assert "unchanged" in capsys.readouterr().out
     assert (base / "README.md").read_text() == page
     changed = git(base, "status", "--short").split()
     assert changed == ["M", "README.md", "M", "board.json", "??", "history.jsonl"]
