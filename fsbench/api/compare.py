@@ -39,7 +39,6 @@ from leaderboard.store import Board
 if TYPE_CHECKING:
     import pandas
 
-MILLION = 1_000_000
 FEW = 30
 """Pairs of a task below which intervals are of Student's t."""
 NO_GAP = 1e-9
@@ -365,8 +364,6 @@ def sign_test(pairs: "Sequence[PairedTask]") -> SignTest:
 
 def describe_needed(needed: int) -> str:
     """Return how many pairs would detect a gap, rounded to two digits, in words."""
-    if needed > MILLION:
-        return "more than a million would be needed"
     rounded = round(needed, 2 - len(str(needed))) if needed >= 100 else needed
     return f"about {rounded:,} would be needed"
 
@@ -528,15 +525,9 @@ def pair_outcomes(
 def nothing_shared(
     names: str, left: Mapping[Column, Loaded], right: Mapping[Column, Loaded]
 ) -> UsageError:
-    """Return the error: the tasks differ, or what they were evaluated on does."""
-    both = sorted({c.name for c in left} & {c.name for c in right})
-    if both:
-        return UsageError(
-            f"{names} evaluated {both[0]} with other settings, episodes or images: not paired",
-            fix="evaluate both with one --seed on the same copy of the data",
-        )
     tasks = [", ".join(map(str, sorted(c.name for c in side))) or "none" for side in (left, right)]
     return UsageError(
-        f"{names} share no task: {tasks[0]} against {tasks[1]}",
-        fix="evaluate both on one task, or leave -t out",
+        f"{names} share no task with equal settings, episodes and images: {tasks[0]} against "
+        f"{tasks[1]}",
+        fix="evaluate both on one task, with one --seed, on the same copy of the data",
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import flatten_mapping
+from fsbench.core.io import flatten_mapping, refuse_invalid
 
 if TYPE_CHECKING:
     from fsbench.core.registry import Registry
@@ -23,6 +23,13 @@ MAX_FIGURES = 4
 MODELS = "models"
 DETAILS = ("figures", "fields")
 """Columns of --json alone."""
+BRIEF = {
+    "methods": ("from", "does"),
+    "datasets": ("from", "domain", "classes", "images", "title"),
+    "heads": ("from", "does"),
+    "entries": ("kind", "cells"),
+}
+"""Columns behind the name that take a line an item at 100 columns; --wide prints all."""
 NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
 """Needs of analyses, in words."""
 
@@ -124,9 +131,7 @@ def list_models(pattern: str = "*") -> list[str]:
     >>> fsbench.list_models("resnet18*")
     ['timm/resnet18', 'timm/resnet18d']
     """
-    import timm
-
-    return [f"timm/{name}" for name in timm.list_models(pattern)]
+    return [row["model"] for row in models(pattern)]
 
 
 def list_registry(
@@ -160,8 +165,10 @@ def methods() -> list[Row]:
     from pretrain.method import hooks_of
 
     def describe(name: str, method: Any) -> Row:
+        title, _, does = summary(sys.modules[method.__module__].__doc__).partition(": ")
         return {
-            "does": summary(sys.modules[method.__module__].__doc__),
+            "does": does or title,
+            "title": title,
             "source": method.SOURCE,
             "recipes": [f"paper/{row.name}" for row in method.PAPER],
             "rank": method.RANK.name.lower(),
@@ -236,7 +243,6 @@ def protocols() -> list[Row]:
             "pool": values.get("episode.pool", "full"),
             "track": values.get("episode.track", "-"),
             "px": values["image.input_size"],
-            "native size": f"{name}:64px",
             "fields": values,
         }
         for name, values in fields.items()
@@ -272,8 +278,6 @@ def protocol_spec(name: str) -> "Spec":
 
     Raises UnknownName with the nearest name, UsageError for an impossible size.
     """
-    from pydantic import ValidationError
-
     from fsbench.core.specs import ImageSpec
 
     specs = protocol_specs()
@@ -282,10 +286,8 @@ def protocol_spec(name: str) -> "Spec":
         raise UnknownName("protocol", base, specs)
     if not size:
         return specs[base]
-    try:
+    with refuse_invalid(UsageError, f"'{name}'", "e.g. :64px"):
         image = ImageSpec.model_validate({"input_size": size.removesuffix("px")})
-    except ValidationError as error:
-        raise UsageError(f"'{name}': {error.errors()[0]['msg']} (px)", fix="e.g. :64px") from error
     return specs[base].model_copy(update={"image": image})
 
 

@@ -1,6 +1,7 @@
 """`fsbench ls`, `protocols diff`, `show` and `results merge`: what there is, and results."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from fsbench.cli import console, options
 from fsbench.core.errors import UsageError
+from fsbench.core.tables import TextTable
 
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
@@ -38,16 +40,20 @@ def register(app: typer.Typer) -> None:
 
 def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
     """List methods, recipes, data sets, protocols, heads, timm's models and more."""
-    from fsbench.api.listing import DETAILS, rows
+    from fsbench.api.listing import BRIEF, DETAILS, rows
 
     listing = rows(what, text)
-    if not listing and not as_json:
+    if as_json:
+        console.emit_json(listing)
+    elif not listing:
         console.log(f"no {what}" + (f" with '{text}' in the name" if text else ""))
-        return
-    columns = [name for row in listing[:1] for name in row if name not in DETAILS]
-    body = [[text_of(row[column]) for column in columns] for row in listing]
-    title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
-    console.emit(as_json, listing, title, columns, body)
+    else:
+        columns = tuple(name for name in listing[0] if name not in DETAILS)
+        body = tuple(tuple(text_of(row[name]) for name in columns) for row in listing)
+        title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
+        table = TextTable(title, columns, body, note="--wide adds columns" * (what in BRIEF))
+        brief = table.select(BRIEF.get(what, columns)).share()
+        console.show_tables([replace(brief, complete=table.share())])
 
 
 def diff(a: First, b: Second, as_json: options.Json = False) -> None:

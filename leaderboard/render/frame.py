@@ -38,9 +38,9 @@ FLAGS = {
     "shard": "a part of the episodes",
     SELF_REPORTED: "no signed badge",
 }
-BEST_NOTE = (
-    "Bold (in files): the best of a column and all that are not significantly worse (paired over "
-    f"shared episodes or images, p adjusted for all pairs of entries, alpha {ALPHA:g})."
+BEST_RULE = (
+    "the best of a column and all that are not significantly worse (paired over shared episodes or "
+    f"images, p adjusted for all pairs of entries, alpha {ALPHA:g})."
 )
 OVERALL_NOTE = "Overall: unweighted mean over the columns; '-' if one is missing."
 SOURCE_NOTE = "Source: accuracy on the pretraining data, which no badge covers."
@@ -189,7 +189,7 @@ class ScoreFrame:
         """Return what numbers, marks and letters mean, one sentence each."""
         table = self.table
         sentences = ["Accuracy in percent.", *describe_coverage(table)]
-        sentences += [BEST_NOTE] if self.compares else []
+        sentences += [f"Bold (in files): {BEST_RULE}"] if self.compares else []
         if self.control is not None:
             sentences += self._explain_marks(self.control)
         notes = {OVERALL: OVERALL_NOTE, SOURCE: SOURCE_NOTE}

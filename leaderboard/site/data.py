@@ -22,7 +22,7 @@ from leaderboard.methods.tables import (
 )
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
-from leaderboard.render.frame import BEST_NOTE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame
+from leaderboard.render.frame import BEST_RULE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame
 from leaderboard.render.json import build_table_json
 from leaderboard.render.notes import (
     PUBLISHED_NOTE,
@@ -213,7 +213,7 @@ def build_track(frame: ScoreFrame, methods: Sequence[MethodBoard]) -> JsonObject
         "title": table.label or table.name,
         "finding": describe_finding(table, methods),
         "data": describe_images(content["columns"]),
-        "notes": [*describe_coverage(table), *([BEST_NOTE] if frame.compares else [])],
+        "notes": [*describe_coverage(table), *([f"Bold: {BEST_RULE}"] if frame.compares else [])],
         "warning": table.warning or None,
         "ranks": {rank.name: [rank.low, rank.high] for rank in ranks},
         "paired": len(compared),

@@ -1,4 +1,4 @@
-"""GradInit: before training, learn tensor norms for which one optimizer step lowers the loss most.
+"""GradInit: before training, learn tensor norms with which one step lowers the loss most.
 
 GradInit: Learning to Initialize Neural Networks for Stable and Efficient Training. C. Zhu, R. Ni,
 Z. Xu, K. Kong, W. R. Huang, T. Goldstein, NeurIPS 2021.

@@ -1,4 +1,4 @@
-"""IMP: at every round start, prune part of the remaining weights for good and rewind the others.
+"""IMP: at every round start, prune some weights for good and rewind the others.
 
 The Lottery Ticket Hypothesis: Finding Sparse, Trainable Neural Networks. J. Frankle, M. Carbin,
 ICLR 2019 (iterative magnitude pruning).

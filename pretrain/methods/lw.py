@@ -1,4 +1,4 @@
-"""LW: block by block from the bottom, keep and rescale the lower blocks, redraw the rest.
+"""LW: block by block from the bottom, rescale the lower blocks and redraw the rest.
 
 The Impact of Reinitialization on Generalization in Convolutional Neural Networks.
 I. Alabdulmohsin, H. Maennel, D. Keysers, 2021.

@@ -1,4 +1,4 @@
-"""MAML: learn initial weights that a few gradient steps on the support set adapt to a task.
+"""MAML: learn initial weights that a few steps on the support set adapt to a task.
 
 Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks. C. Finn, P. Abbeel, S. Levine,
 ICML 2017.

@@ -1,4 +1,4 @@
-"""NIO: before training, learn tensor norms that align the gradients of the parts of a batch.
+"""NIO: before training, learn tensor norms that align gradients of parts of a batch.
 
 Towards Theoretically Inspired Neural Initialization Optimization. Y. Yang, H. Wang, H. Yuan,
 Z. Lin, NeurIPS 2022.

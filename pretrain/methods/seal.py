@@ -1,4 +1,4 @@
-"""SEAL: gradient ascent on the early layers in the first quarter of every round but the first.
+"""SEAL: ascend on the early layers in the first quarter of every round but the first.
 
 Simulated Annealing in Early Layers Leads to Better Generalization. A. M. Sarfi, Z. Karimpour,
 M. Chaudhary, N. M. Khalid, M. Ravanelli, S. Mudur, E. Belilovsky, CVPR 2023.

@@ -46,7 +46,7 @@ STUDIES = (
 )
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 COLUMNS = {
-    "methods": ("method", "does", "source"),
+    "methods": ("method", "title", "does", "source"),
     "recipes": (
         "recipe",
         "architecture",

@@ -290,10 +290,10 @@ def test_nothing_in_common_is_refused(
         ((pair[0], str(tmp_path / "probe")), "against folder-blobs:probe"),
         ((pair[0], "nowhere"), "--board DIR"),
         (("x", "y", "--board", "nowhere"), "there is no board at nowhere"),
-        ((*pair, "-t", "folder:blobs:probe"), "share no task: none against none"),
+        ((*pair, "-t", "folder:blobs:probe"), "episodes and images: none against none"),
         ((*pair, "-t", "eurosatt"), "did you mean 'eurosat'"),
         ((*pair, "--gap", "0"), "a gap of 0 points"),
-        ((pair[0], str(seeded)), "other settings, episodes or images"),
+        ((pair[0], str(seeded)), "share no task with equal settings"),
         ((pair[0], str(several)), "several models: a, b"),
     ]
     for arguments, said in cases:
@@ -305,7 +305,7 @@ def test_nothing_in_common_is_refused(
 
 def test_numbers_as_people_say_them() -> None:
     said = {73: "about 73 would", 1140: "about 1,100 would", 13721: "about 14,000 would"}
-    said |= {100: "about 100 would", 2_000_000: "more than a million would"}
+    said |= {100: "about 100 would", 2_345_678: "about 2,300,000 would"}
     for needed, words in said.items():
         assert describe_needed(needed) == f"{words} be needed"
     assert [format_points(x) for x in (0.012, -0.0004, 0.0)] == ["1.2", "-0.04", "0.0"]

@@ -84,7 +84,7 @@ def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
     assert rows.keys() == protocol_specs().keys()
     assert rows["linear@startup-disjoint"]["pool"] == "labeled_80"
     assert rows["linear@startup-disjoint"]["track"] == "disjoint"
-    names = [name for row in rows.values() for name in (row["protocol"], row["native size"])]
+    names = [name for protocol in rows for name in (protocol, f"{protocol}:64px")]
     specs = [protocol_spec(name) for name in names]
     assert len({spec.digest() for spec in specs}) == len(names)
     columns = {str(ColumnId.of(TaskId.of("x", s), s)) for s in specs}

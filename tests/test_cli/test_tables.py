@@ -104,6 +104,22 @@ def test_listings_at_four_widths(what: str, capsys: pytest.CaptureFixture[str]) 
     assert printed(lambda: call("ls", *filter(None, [what])), capsys)
 
 
+@pytest.mark.parametrize("words", ["ls methods", "ls datasets", "ls heads", "data ls"])
+def test_a_listing_takes_a_line_an_item(
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call(*words.split(), "--json") == 0
+    items = json.loads(capsys.readouterr().out)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert call(*words.split()) == 0
+    shown = capsys.readouterr().out
+    body = [line for line in shown.partition("─\n")[2].splitlines() if line]
+    assert len(body) == len(items)
+    assert max(map(len, body)) <= 100
+    names = [next(iter(item.values())) for item in items]
+    assert all(line.startswith(name) for line, name in zip(body, names, strict=True))
+
+
 def test_boards_of_the_pilot_study_at_four_widths(capsys: pytest.CaptureFixture[str]) -> None:
     ranked = leaderboard(PILOT)
     for tables in (ranked.tables(), ranked.tables(seeds=True)):
