@@ -13,7 +13,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.schema import Name, Text
 from fsbench.core.specs import Frozen
@@ -105,16 +104,4 @@ def select_published(
 def load_published() -> tuple[PublishedEntry, ...]:
     """Return all published entries by name. Raises ValidationFailed naming a wrong file."""
     paths = sorted(PUBLISHED.glob("*.json"), key=lambda path: path.stem)
-    return tuple(map(read_published, paths))
-
-
-def read_published(path: Path) -> PublishedEntry:
-    """Read one file; it must be named like the entry and state every task once."""
-    entry = read_record(path, PublishedEntry)
-    tasks = [cell.task for cell in entry.cells]
-    if entry.name != path.stem or len(set(tasks)) != len(tasks):
-        raise ValidationFailed(
-            f"{path}: name '{entry.name}', {len(tasks) - len(set(tasks))} repeated tasks",
-            fix="name the file after the entry and state every task once",
-        )
-    return entry
+    return tuple(read_record(path, PublishedEntry) for path in paths)

@@ -122,11 +122,6 @@ class BoardTable:
         """What the columns share, e.g. linear ibm 64px; empty for a board without any."""
         return self.track.label if self.track else ""
 
-    @property
-    def full_name(self) -> str:
-        """The name of the board, and the part of its data if there are several."""
-        return f"{self.name} {self.track.data}" if self.track and self.track.data else self.name
-
     @cached_property
     def lines(self) -> dict[str, Row]:
         """The rows and the seeds of rows of several, by name."""

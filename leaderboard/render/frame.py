@@ -2,10 +2,10 @@
 
 The best of a column follow the rule of the board (ranking/tiers.py) on that column alone. Against
 the control: paired over shared outcomes, Student's t with the variance of seeds where rows have
-several, Holm over the column's comparisons.
+several, Holm over all comparisons of all columns, as `fsbench compare` has it for a pair.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
@@ -23,7 +23,7 @@ from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import ALPHA, RankedEntry, compare_with_leader, find_worse
-from leaderboard.render.notes import describe_coverage, list_unranked
+from leaderboard.render.notes import describe_coverage, describe_single_seeds, list_unranked
 from leaderboard.tables import OVERALL, BoardTable, Row, unite
 
 BETTER, WORSE = "†", "‡"
@@ -91,8 +91,8 @@ class FrameScore(NamedTuple):
         return Score(self.mean, self.ci95, self.n)
 
 
-Marks = Mapping[str, Mapping[str, dict[str, Any]]]
-"""Column -> row -> the last fields of its score."""
+Marks = dict[str, dict[str, Any]]
+"""Row -> the last fields of its score in a column."""
 
 
 @dataclass(frozen=True)
@@ -181,14 +181,15 @@ class ScoreFrame:
         return "".join(x for flag, x in self.letters.items() if (row, column) in self.flagged[flag])
 
     def write_caption(self) -> list[str]:
-        """Return the sentences below the table, and any warning."""
+        """Return the sentences below the table: what it shows and what not, and any warning."""
         warning = self.table.warning
-        return [*self.explain_numbers(), *([f"Warning: {warning}"] if warning else [])]
+        sentences = [*self.explain_numbers(), *describe_single_seeds(self.table)]
+        return [*sentences, *([f"Warning: {warning}"] if warning else [])]
 
     def explain_numbers(self) -> list[str]:
         """Return what numbers, marks and letters mean, one sentence each."""
         table = self.table
-        sentences = ["Accuracy in percent.", *describe_coverage(table)]
+        sentences = ["Accuracy in percent.", describe_coverage(table)]
         sentences += [f"Bold (in files): {BEST_RULE}"] if self.compares else []
         if self.control is not None:
             sentences += self._explain_marks(self.control)
@@ -212,7 +213,7 @@ class ScoreFrame:
         single = "; not for a recipe of one seed" * has_runs
         return [
             f"{shown or 'Nothing is significantly better or worse'} than {control} (paired, Holm "
-            f"over the comparisons with it in a column, alpha {ALPHA:g}{single})."
+            f"over all comparisons with it by column, alpha {ALPHA:g}{single})."
         ]
 
 
@@ -225,8 +226,10 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
     control = rows_by_seed.get(control or "", control)
     columns = table.ranking.columns
     marks = {column: mark_column(table, column, control) for column in columns}
+    adjust_marks(table, marks.values())
     if len(columns) > 1:
         marks[OVERALL] = mark_overall(table, control)
+        adjust_marks(table, [marks[OVERALL]])
     entries = {
         line.name: line
         for entry in table.ranking.entries
@@ -249,7 +252,7 @@ def make_frames(
 
 
 def make_scores(
-    table: BoardTable, row: Row, entry: RankedEntry, marks: Marks
+    table: BoardTable, row: Row, entry: RankedEntry, marks: Mapping[str, Marks]
 ) -> dict[str, FrameScore]:
     """Return the scores of a row or a seed by column, with those marks that it has."""
     scores, flags = dict(entry.scores), dict(row.column_flags)
@@ -262,7 +265,7 @@ def make_scores(
     overall = nan if entry.overall is None else entry.overall
     return {
         column: FrameScore(
-            *(table.full_name, table.label, row.name, entry.tier, overall, column, *score),
+            *(table.name, table.label, row.name, entry.tier, overall, column, *score),
             flags=flags.get(column, ()),
             seeds=len(row.networks),
             reason=entry.reason,
@@ -272,38 +275,41 @@ def make_scores(
     }
 
 
-def mark_column(table: BoardTable, column: str, control: str | None) -> dict[str, dict[str, Any]]:
-    """Return the marks of all entries that have this column."""
+def mark_column(table: BoardTable, column: str, control: str | None) -> Marks:
+    """Return the marks of all entries that have this column; p is not adjusted yet."""
     entries = [entry for entry in table.ranking.entries if column in entry.scores]
     order = sorted(entries, key=lambda entry: (-entry.scores[column].mean, entry.name))
     pairs = PairwiseGaps({e.name: [table.contenders[e.name][column]] for e in order})
     eligible = [entry.name for entry in order if entry.missing or not entry.reason]
-    return mark_rows(table, pairs, find_best(pairs, eligible), control)
+    return mark_rows(pairs, find_best(pairs, eligible), control)
 
 
-def mark_overall(table: BoardTable, control: str | None) -> dict[str, dict[str, Any]]:
+def mark_overall(table: BoardTable, control: str | None) -> Marks:
     """Return the marks of the mean over all columns, of entries that have them all.
 
-    Entries of the first tier are the best.
+    Entries of the first tier are the best; p is not adjusted yet.
     """
     best = {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
-    return mark_rows(table, PairwiseGaps(table.seed_errors.outcomes), best, control)
+    return mark_rows(PairwiseGaps(table.seed_errors.outcomes), best, control)
 
 
-def mark_rows(
-    table: BoardTable, pairs: PairwiseGaps, best: set[str], control: str | None
-) -> dict[str, dict[str, Any]]:
-    """Return the marks of the entries of one column; Holm over its comparisons with the control."""
-    gaps = compare_with_control(pairs, control)
-    adjusted = statistics.holm([gap.p for gap in gaps.values()])
-    marks: dict[str, dict[str, Any]] = {name: {"best": name in best} for name in pairs.home}
-    for (name, gap), p in zip(gaps.items(), adjusted, strict=True):
-        is_single = is_run(table, name) or is_run(table, control)
-        is_significant = p < ALPHA and gap.gap and not is_single
-        mark = (BETTER if gap.gap > 0 else WORSE) if is_significant else ""
-        marks[name] |= {"control": control, "gap": gap.gap, "gap_ci95": gap.ci95, "p": p}
-        marks[name]["mark"] = mark
+def mark_rows(pairs: PairwiseGaps, best: set[str], control: str | None) -> Marks:
+    """Return the marks of the entries of one column."""
+    marks: Marks = {name: {"best": name in best} for name in pairs.home}
+    for name, gap in compare_with_control(pairs, control).items():
+        marks[name] |= {"control": control, "gap": gap.gap, "gap_ci95": gap.ci95, "p": gap.p}
     return marks
+
+
+def adjust_marks(table: BoardTable, columns: Iterable[Marks]) -> None:
+    """Adjust p over all comparisons of these columns by Holm, and mark significant gaps."""
+    compared = [(n, mark) for marks in columns for n, mark in marks.items() if "p" in mark]
+    adjusted = statistics.holm([mark["p"] for _, mark in compared])
+    for (name, mark), p in zip(compared, adjusted, strict=True):
+        is_single = is_run(table, name) or is_run(table, mark["control"])
+        is_significant = p < ALPHA and mark["gap"] and not is_single
+        sign = (BETTER if mark["gap"] > 0 else WORSE) if is_significant else ""
+        mark |= {"p": p, "mark": sign}
 
 
 def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:

@@ -50,9 +50,39 @@ def make(frames: Sequence[ScoreFrame]) -> str:
 
 def make_latex_table(frame: ScoreFrame, i: int) -> str:
     """Return one table: a caption of two sentences, the numbers, and the rules as a footnote."""
-    tasks = frame.table.ranking.columns
-    extra = frame.columns[len(tasks) :]
-    columns = [*order_columns(tasks), *extra]
+    bold = "; bold: the best of a column and its ties" if frame.compares else ""
+    tasks = describe_tasks(frame.table.ranking.columns)
+    caption = f"{tasks}. Accuracy in percent with 95 % intervals{bold}."
+    tabular = make_tabular(frame)
+    if len(frame.columns) > FITS:
+        tabular = "\\resizebox{\\linewidth}{!}{%\n" + tabular + "}"
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{escape_latex(caption)}}}",
+        rf"\label{{tab:fsbench-{i}}}",
+        tabular,
+        r"\par\smallskip",
+        rf"\parbox{{\linewidth}}{{\footnotesize {escape_latex(' '.join(frame.write_caption()))}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def make_tabular(frame: ScoreFrame) -> str:
+    """Return the numbers: data sets above their tasks, with a rule below each data set."""
+    from pandas import DataFrame, MultiIndex
+
+    heads, rules = [("", "model")], list[str]()
+    columns = order_columns(frame.table.ranking.columns)
+    for name, labels in group_labels(columns):
+        title = escape_latex(DATASET_TITLES.get(name, name))
+        rules.append(rf"\cmidrule(lr){{{len(heads) + 1}-{len(heads) + len(labels)}}}")
+        heads += [(title, escape_latex(label)) for label in labels]
+    columns += frame.columns[len(columns) :]
+    heads += [("", column) for column in columns[len(heads) - 1 :]]
+    marks = ["", *(raise_letters(frame.mark(column=column)) for column in columns)]
+    heads = [(title, label + mark) for (title, label), mark in zip(heads, marks, strict=True)]
     rows = [
         [
             escape_latex(SEED_MARK * frame.is_seed(name) + name) + raise_letters(frame.mark(name)),
@@ -60,27 +90,11 @@ def make_latex_table(frame: ScoreFrame, i: int) -> str:
         ]
         for name in frame.lines
     ]
-    bold = "; bold: the best of a column and its ties" if frame.compares else ""
-    caption = f"{describe_tasks(tasks)}. Accuracy in percent with 95 % intervals{bold}."
-    is_wide = len(columns) > FITS
-    lines = [
-        r"\begin{table}[t]",
-        r"\centering",
-        rf"\caption{{{escape_latex(caption)}}}",
-        rf"\label{{tab:fsbench-{i}}}",
-        *([r"\resizebox{\linewidth}{!}{%"] if is_wide else []),
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
-        r"\toprule",
-        *make_head(frame, columns[: len(tasks)], extra),
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in rows),
-        r"\bottomrule",
-        r"\end{tabular}" + ("}" if is_wide else ""),
-        r"\par\smallskip",
-        rf"\parbox{{\linewidth}}{{\footnotesize {escape_latex(' '.join(frame.write_caption()))}}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    style = DataFrame(rows, columns=MultiIndex.from_tuples(heads)).style.hide(axis="index")
+    shape = "l" + "r" * len(columns)
+    text = style.to_latex(hrules=True, column_format=shape, multicol_align="c").rstrip()
+    begin, top, titles, *rest = text.splitlines()
+    return "\n".join([begin, top, titles, *rules, *rest])
 
 
 def describe_tasks(columns: Sequence[str]) -> str:
@@ -95,21 +109,6 @@ def describe_tasks(columns: Sequence[str]) -> str:
         [f"on {', '.join(dict.fromkeys(titles))}"] if ids else [],
     )
     return "; ".join(", ".join(dict.fromkeys(parts)) for parts in words if parts)
-
-
-def make_head(frame: ScoreFrame, tasks: Sequence[str], extra: Sequence[str]) -> list[str]:
-    """Return the head of a table: data sets, rules, tasks."""
-    top, rules, labels = [""], [], list[str]()
-    for name, of_dataset in group_labels(tasks):
-        first = len(labels) + 2
-        labels += of_dataset
-        title = escape_latex(DATASET_TITLES.get(name, name))
-        top.append(rf"\multicolumn{{{len(of_dataset)}}}{{c}}{{{title}}}")
-        rules.append(rf"\cmidrule(lr){{{first}-{len(labels) + 1}}}")
-    marks = (raise_letters(frame.mark(column=column)) for column in (*tasks, *extra))
-    heads = [escape_latex(x) + m for x, m in zip([*labels, *extra], marks, strict=True)]
-    above = " & ".join([*top, *("" for _ in extra)])
-    return [rf"{above} \\", *rules, rf"{' & '.join(['model', *heads])} \\"]
 
 
 def format_latex_number(frame: ScoreFrame, name: str, column: str) -> str:

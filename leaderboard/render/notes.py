@@ -13,14 +13,6 @@ SEEDS_NOTE = (
     "A row of several seeds is the mean over them, and its ± covers seeds and episodes (two-way "
     "analysis of variance, Student's t); in tiers its seed variance is at least the pooled one."
 )
-POOLED_NOTE = (
-    "Rows of one seed are ranked apart, among each other, with the pooled seed spread of the other "
-    "rows (overall {spread} points) in ± and tiers: their own may be wider, and no rule sees it."
-)
-SINGLE_NOTE = (
-    "Rows of one seed are ranked apart, among each other; their ± and tiers cover episodes or "
-    "images only, not pretraining seeds (a pooled spread needs three rows of several seeds)."
-)
 TIER_NOTE = (
     "Entries of one tier are not significantly worse than its leader (paired over shared episodes "
     "or test images, p adjusted for all pairs of ranked entries, alpha 0.05)."
@@ -114,26 +106,23 @@ def describe_leader(ranking: Ranking) -> str:
 
 def describe_single_seeds(table: BoardTable) -> list[str]:
     """Return what a row of one seed does not show; nothing where no row has one."""
-    if all(name in table.seeds for name in table.names):
+    if all(row.seeds for row in table.rows.values()):
         return []
     covers = "± and tiers cover the draw of episodes or test images, not another seed."
     if not table.seeds:
         return [f"One pretraining seed per row: {covers}"]
-    if table.pooled_spread is not None:
-        covers = "± and tiers take the seed spread of the rows with several seeds."
-    apart = "ranked apart; " * bool(table.ranking.apart)
+    if (spread := table.pooled_spread) is not None:
+        covers = (
+            f"± and tiers take the pooled seed spread of the other rows (overall "
+            f"{to_percent(spread)} points); their own may be wider, and no rule sees it."
+        )
+    apart = "ranked apart, among each other; " * bool(table.ranking.apart)
     return [f"{ONE_SEED} one pretraining seed: {apart}{covers}"]
 
 
-def describe_coverage(table: BoardTable) -> list[str]:
-    """Return what the intervals of a table cover, in sentences."""
-    if not table.seeds:
-        return [EPISODES_NOTE]
-    if not table.ranking.apart:
-        return [SEEDS_NOTE]
-    spread = table.pooled_spread
-    single = SINGLE_NOTE if spread is None else POOLED_NOTE.format(spread=to_percent(spread))
-    return [SEEDS_NOTE, single]
+def describe_coverage(table: BoardTable) -> str:
+    """Return what the intervals of a table cover, in a sentence."""
+    return SEEDS_NOTE if table.seeds else EPISODES_NOTE
 
 
 def list_unranked(ranking: Ranking) -> list[str]:

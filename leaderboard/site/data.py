@@ -32,6 +32,7 @@ from leaderboard.render.notes import (
     TRUST_NOTE,
     describe_coverage,
     describe_leader,
+    describe_single_seeds,
 )
 from leaderboard.repository import ABOUT
 from leaderboard.site.packing import (
@@ -213,7 +214,11 @@ def build_track(frame: ScoreFrame, methods: Sequence[MethodBoard]) -> JsonObject
         "title": table.label or table.name,
         "finding": describe_finding(table, methods),
         "data": describe_images(content["columns"]),
-        "notes": [*describe_coverage(table), *([f"Bold: {BEST_RULE}"] if frame.compares else [])],
+        "notes": [
+            describe_coverage(table),
+            *describe_single_seeds(table),
+            *([f"Bold: {BEST_RULE}"] if frame.compares else []),
+        ],
         "warning": table.warning or None,
         "ranks": {rank.name: [rank.low, rank.high] for rank in ranks},
         "paired": len(compared),

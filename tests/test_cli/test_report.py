@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from support.cli import call
 from support.forged import edit
 from support.reading import read
 
+import fsbench
 from fsbench.api.submit import submit
 from fsbench.core.schema import Declaration
 from fsbench.core.specs import ImageSpec
@@ -76,6 +78,24 @@ def test_every_format_reaches_its_file(
     if shape not in {"json", "csv"}:
         assert "custom" in written
         assert "†" in written or r"\dagger" in written
+
+
+@pytest.mark.parametrize("gap", [-0.2, -0.06, -0.05, 0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.2])
+def test_daggers_of_two_models_say_what_compare_says(
+    gap: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both after Holm over the tasks, here by Student's t and there by random swaps."""
+    for name, accuracy in (("control", 0.5), ("other", 0.5 + gap)):
+        for shots in (1, 5, 20):
+            fakes.write(tmp_path / name, accuracy, name=name, shots=shots)
+    folders = tmp_path / "other", tmp_path / "control"
+    assert call("report", *folders, "--format", "latex", "--control", "control") == 0
+    (row,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("other & "))
+    signs = {"A": r"\dagger", "B": r"\ddagger", None: None}
+    (comparison,) = fsbench.compare(*folders)
+    gaps = [*comparison.cells, comparison.overall]
+    daggers = [re.search(r"\\d+agger", text) for text in row.split(" & ")[1:5]]
+    assert [sign and sign[0] for sign in daggers] == [signs[gap.better] for gap in gaps]
 
 
 def test_tracks_are_never_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
