@@ -100,7 +100,7 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> Path:
             f"{path} has no place for the tables", fix=f"add the lines {BEGIN} and {END} to it"
         )
     with board.lock():
-        board.settle()
+        board.record_changes()
     views = [view for view in rank_board(folder, report) if view.ranking.entries]
     tables = md.make([make_frame(view) for view in views]).rstrip("\n") or NO_ENTRIES
     write_atomic(path, "\n\n".join([before + BEGIN, tables, END + after]).encode())

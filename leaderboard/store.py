@@ -179,8 +179,12 @@ class Board:
         return History(read_json_lines(self.folder / HISTORY_FILE, Event))
 
     @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        return read_json_lines(self.folder / VERIFICATIONS_FILE, Verdict)
+    def verdicts(self) -> dict[str, list[Verdict]]:
+        """Identity of a network -> what signed badges said of it."""
+        verdicts: dict[str, list[Verdict]] = {}
+        for verdict in read_json_lines(self.folder / VERIFICATIONS_FILE, Verdict):
+            verdicts.setdefault(verdict.weights, []).append(verdict)
+        return verdicts
 
     def names(self) -> list[str]:
         """Return the names of the entries, sorted."""
@@ -216,7 +220,8 @@ class Board:
                 f"{folder / ENTRY_FILE} declares the name '{entry.name}'",
                 fix="name the folder after the entry",
             )
-        verification = read_verification(entry, self.file.signers, self.history, self.verdicts)
+        recorded = [v for m in entry.file.models for v in self.verdicts.get(m.identity, ())]
+        verification = read_verification(entry, self.file.signers, self.history, recorded)
         return BoardEntry(**vars(entry), verification=verification)
 
     def network(self, name: str) -> tuple[BoardEntry, Network]:
@@ -250,17 +255,30 @@ class Board:
     ) -> None:
         """Write checked submissions as entries, signed by an SSH key if there is one.
 
-        Plain training and random networks become controls in board.json: who adds to the folder is
-        its maintainer. A pull request changes entries alone. Raises ValidationFailed if a name is
-        in use, or if another key signed the replaced entry.
+        No submitted file is copied: entries are written from parsed records. Plain training and
+        random networks become controls in board.json, as who adds to the folder is its maintainer;
+        a pull request changes entries alone. Raises ValidationFailed if a name is in use, or if
+        another key signed the replaced entry.
         """
         key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
             for submission in submissions:
                 self.require_writable(submission.name, replace, key)
             for submission in submissions:
-                write_submission(self.folder / submission.name, submission, sign_with)
-            self.settle([submission.name for submission in submissions])
+                write_entry(
+                    self.folder / submission.name,
+                    [(cell.result, cell.records) for cell in submission.cells],
+                    submission.controls,
+                    outcomes.SMALL,
+                    declaration=submission.declaration,
+                    submitted=now(),
+                    fsbench=__version__,
+                    key=key,
+                )
+                if sign_with is not None:  # entry.json names the digest of the outcomes
+                    path = self.folder / submission.name / ENTRY_FILE
+                    signatures.sign_file(path, sign_with, signatures.ENTRY_NAMESPACE)
+            self.record_changes([submission.name for submission in submissions])
 
     def find_name(self, name: str) -> str | None:
         """Return the entry of this name in any letter case, which some file systems ignore."""
@@ -289,7 +307,7 @@ class Board:
         if not reason.strip():
             raise UsageError("no reason", fix='give one: --reason "..."')
         with self.lock():
-            self.settle()
+            self.record_changes()
             if name not in self.names():
                 raise UnknownName("entry", name, self.names())
             event = Board.open(self.folder, new=True).history.current[name]
@@ -297,8 +315,8 @@ class Board:
             append_lines(self.folder / HISTORY_FILE, [gone])
             shutil.rmtree(self.folder / name)
 
-    def settle(self, added: Collection[str] = ()) -> None:
-        """Record what changed: entries, verdicts of signed badges, and what first entries decide.
+    def record_changes(self, added: Collection[str] = ()) -> None:
+        """Record changed entries, verdicts of signed badges, and what the first entries decide.
 
         added: entries that the maintainer has written, the newest. The caller holds the lock.
         """
@@ -343,7 +361,7 @@ class Board:
             for path, badge in read_badges(self.folder / name)
             if signatures.is_signed(path, self.file.signers, signatures.BADGE_NAMESPACE)
             for verdict in badge.verdicts
-            if verdict not in self.verdicts
+            if verdict not in self.verdicts.get(verdict.weights, ())
         ]
 
     @contextmanager
@@ -353,22 +371,3 @@ class Board:
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / ".lock"):
             yield
-
-
-def write_submission(folder: Path, submission: "Submission", sign_with: Path | None) -> None:
-    """Write an entry folder from parsed records; no submitted file is copied.
-
-    sign_with: the SSH key that signs entry.json, which names the digest of the outcomes.
-    """
-    write_entry(
-        folder,
-        [(cell.result, cell.records) for cell in submission.cells],
-        submission.controls,
-        outcomes.SMALL,
-        declaration=submission.declaration,
-        submitted=now(),
-        fsbench=__version__,
-        key=signatures.read_public_key(sign_with) if sign_with else None,
-    )
-    if sign_with is not None:
-        signatures.sign_file(folder / ENTRY_FILE, sign_with, signatures.ENTRY_NAMESPACE)

@@ -359,7 +359,7 @@ def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) ->
         path = badges.write_badge(board / name, badge)
         if sign_with is not None:
             signatures.sign_file(path, sign_with, signatures.BADGE_NAMESPACE)
-        opened.settle()
+        opened.record_changes()
 
 
 def compare_episodes(

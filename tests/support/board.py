@@ -61,7 +61,7 @@ def board(
             submitted="2026-01-01T00:00:00+00:00",
             fsbench="0.1.0",
         )
-    Board.open(folder).settle()
+    Board.open(folder).record_changes()
     return folder
 
 

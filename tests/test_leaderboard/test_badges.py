@@ -209,7 +209,7 @@ def test_a_failed_badge_is_not_washed_off(settled: bool, board: Path, made: Path
     add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
     if settled:
         with Board.open(board).lock():
-            Board.open(board).settle()
+            Board.open(board).record_changes()
         shutil.rmtree(board / "entry" / "badges")
         stated = DECLARATION.model_copy(update={"statement": "Please look again."})
         submit(made / "results", board, stated, replace=True)

@@ -114,11 +114,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trusted = {"controls": ("normal", "random"), "signers": (signer,)}
     write_record(board / "board.json", Board.open(board).file.model_copy(update=trusted))
     with Board.open(board).lock():
-        Board.open(board).settle()
+        Board.open(board).record_changes()
     add_badge(board, "lw", key=judge)
     add_badge(board, "plain", failed(board, "plain"), judge)
     with Board.open(board).lock():
-        Board.open(board).settle()
+        Board.open(board).record_changes()
     (board / ".lock").unlink()
     git(board, "init", "-q", "-b", "main", "--template=")
     commit(board)
