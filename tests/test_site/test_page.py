@@ -14,6 +14,7 @@ from support import methods as fakes_methods
 from support import site as fakes_site
 
 from fsbench.core.schema import DatasetRecord, Result
+from leaderboard.badges import BadgeVerdict
 from leaderboard.methods.board import build_from_table
 from leaderboard.official import find_official_board
 from leaderboard.render.frame import FLAGS
@@ -21,6 +22,7 @@ from leaderboard.render.json import build_columns_json
 from leaderboard.render.notes import to_percent
 from leaderboard.site import data, page
 from leaderboard.tables import rank_tracks
+from leaderboard.trust import Verification
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u2028'
 HOME = Path(page.__file__).parent
@@ -191,6 +193,23 @@ def test_flags_are_explained_where_they_occur_and_no_sentence_names_an_option() 
     assert made["flags"] == {name: FLAGS[name] for name in ("subset", "derived")}
     del made["facts"]  # commands as their submitters gave them
     assert not re.search(r"[\s\"]--[a-z]", json.dumps(made))
+
+
+def test_numbers_are_marked_by_what_their_signed_badge_decides() -> None:
+    """One column of each verdict but `tolerant`, which counts as verified."""
+    file, (entry,), _ = fakes_site.source(["a"])
+    verdicts: tuple[BadgeVerdict, ...] = ("verified", "undecided", "failed", "tolerant")
+    keys = [(c.result.backbone.identity, str(c.result.column)) for c in entry.cells]
+    said = Verification(4, dict(zip(keys, verdicts, strict=True)), "2026-01-02")
+    entry = replace(entry, verification=said)
+    made = data.build_page_data(file, [entry], rank_tracks(file, [entry]))
+    (track,) = made["tracks"]
+    (row,) = track["entries"]
+    columns = [column["name"] for column in track["columns"]]
+    flagged = {flag: [columns[i] for i in at] for flag, at in row["column_flags"].items()}
+    assert flagged == {"self-reported": [keys[1][1]], "failed verification": [keys[2][1]]}
+    assert said.words in row["flags"]
+    assert made["facts"]["a"]["badge"] == {"verdict": "failed", "words": said.words}
 
 
 def subset(result: Result) -> DatasetRecord:

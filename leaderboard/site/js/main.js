@@ -42,7 +42,8 @@ function show({ focus = true } = {}) {
     box.addEventListener("scroll", () => edges(box), { passive: true });
   }
   document.title = `${here || (view === "m" ? "Methods" : track.title)} · ${board.board}`;
-  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  const tab = document.querySelector(".tabs [aria-current]"); // scrollIntoView would move the focus
+  if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft;
   if (focus && rows.length) {
     scrollTo(0, 0);
     root.focus({ preventScroll: true });
