@@ -20,38 +20,25 @@ if TYPE_CHECKING:
 
 
 class BoardStatistics(Frozen):
-    """Statistics of one table of a board, as JSON.
+    """Rank intervals of one table of a board, as JSON; `notes` gives the reason if there are none.
 
-    Values are fractions in [0, 1]. Without rank intervals, `notes` gives the reason.
+    Values are fractions in [0, 1].
     """
 
     board: str
     track: str = Field(description="e.g. linear ibm 224px official; empty for a board without any")
-    columns: tuple[str, ...]
-    alpha: float
-    tiers: tuple[tuple[str, ...], ...] = Field(description="by the leader rule, best first")
-    unranked: tuple[str, ...] = Field(description="or ranked apart, as rows of one seed")
     rank_intervals: tuple[RankInterval, ...] = Field((), description="bootstrap over episodes")
     notes: tuple[str, ...] = ()
 
 
-def summarize_board(view: BoardTable) -> BoardStatistics:
-    """Compute tiers and rank intervals of one table."""
-    ranking, intervals, notes = view.ranking, tuple[RankInterval, ...](), tuple[str, ...]()
+def summarize_board(table: BoardTable) -> BoardStatistics:
+    """Compute the rank intervals of one table."""
     try:
-        intervals = bootstrap_ranks(ranking, view.contenders)
+        intervals = bootstrap_ranks(table.ranking, table.contenders)
     except UsageError as error:
-        notes = (f"Not computed: {error.message} ({error.fix}).",)
-    return BoardStatistics(
-        board=view.name,
-        track=view.label,
-        columns=ranking.columns,
-        alpha=ALPHA,
-        tiers=tuple(tuple(standing.name for standing in tier) for tier in ranking.tiers),
-        unranked=tuple(standing.name for standing in ranking.entries if standing.reason),
-        rank_intervals=intervals,
-        notes=notes,
-    )
+        note = f"Not computed: {error.message} ({error.fix})."
+        return BoardStatistics(board=table.name, track=table.label, notes=(note,))
+    return BoardStatistics(board=table.name, track=table.label, rank_intervals=intervals)
 
 
 def draw_averages(ranking: Ranking, entries: Sequence[RankedEntry]) -> "Figure | None":

@@ -7,7 +7,7 @@ records on disk.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +74,26 @@ class Outcomes:
     def values(self) -> NDArray[np.float64]:
         return self.right / np.float64(self.out_of)
 
+    def select(self, index: NDArray[np.int64]) -> "Outcomes":
+        """Return the outcomes with these numbers. index (n,): increasing, a part of the numbers."""
+        if index is self.index or np.array_equal(index, self.index):
+            return self
+        right, seeds = self.right[np.searchsorted(self.index, index)], self.seeds
+        return replace(self, index=index, right=right, seeds=tuple(o.select(index) for o in seeds))
+
     @property
     def unweighted(self) -> "Outcomes":
         """Right or wrong alone, where images have the weights of balanced accuracy."""
         if self.out_of != FINE:
             return self
         return replace(self, right=(self.right > 0).astype(np.uint8), out_of=1)
+
+
+def align_outcomes(outcomes: Sequence[Outcomes]) -> list[Outcomes]:
+    """Return the outcomes over the episodes or images that all have, which may be none."""
+    indices = {o.numbering: o.index for o in outcomes}  # mostly one
+    shared = reduce(np.intersect1d, indices.values())
+    return [o.select(shared) for o in outcomes]
 
 
 @dataclass(frozen=True, eq=False)

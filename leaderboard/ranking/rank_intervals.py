@@ -8,7 +8,6 @@ a row are averaged, not resampled.
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from pydantic import Field
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import numpy_generator
 from fsbench.core.specs import Frozen
-from leaderboard.ranking.outcomes import SummedCounts
+from leaderboard.ranking.outcomes import SummedCounts, align_outcomes
 from leaderboard.ranking.tiers import Contenders, Ranking
 
 RESAMPLES = 2000
@@ -46,12 +45,12 @@ def bootstrap_ranks(
 
     Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
     """
-    ranked = [standing for tier in ranking.tiers for standing in tier]
-    ranked.sort(key=lambda s: (-(s.overall or 0.0), s.name))  # a tier may skip an entry
+    ranked = [entry for tier in ranking.tiers for entry in tier]
+    ranked.sort(key=lambda entry: (-(entry.overall or 0.0), entry.name))  # a tier may skip an entry
     if len(ranked) < 2:
         number = "one ranked entry" if ranked else "no ranked entry"
         raise UsageError(f"rank intervals of {number}", fix="they need two or more")
-    names = sorted(standing.name for standing in ranked)
+    names = [entry.name for entry in ranked]
     groups: dict[str, list[str]] = {}
     for column in ranking.columns:
         groups.setdefault(contenders[names[0]][column].draws, []).append(column)
@@ -60,18 +59,19 @@ def bootstrap_ranks(
     sampled.sort(axis=1)
     tail = (1 - LEVEL) / 2
     low, high = (sampled[:, math.ceil(level * resamples) - 1] for level in (tail, 1 - tail))
-    observed = rank_means(np.array([s.overall for s in ranked], np.float64))
-    rows = [names.index(standing.name) for standing in ranked]
+    [ranks] = rank_means(np.array([[entry.overall for entry in ranked]], np.float64))
     return tuple(
         RankInterval(
-            name=standing.name,
-            tier=standing.tier or 0,
-            overall=standing.overall or 0.0,
+            name=entry.name,
+            tier=entry.tier or 0,
+            overall=entry.overall or 0.0,
             rank=rank,
-            low=int(min(low[row], rank)),  # widened to contain the observed rank
-            high=int(max(high[row], rank)),
+            low=min(best, rank),  # widened to contain the observed rank
+            high=max(worst, rank),
         )
-        for standing, row, rank in zip(ranked, rows, observed.tolist(), strict=True)
+        for entry, rank, best, worst in zip(
+            ranked, ranks.tolist(), low.tolist(), high.tolist(), strict=True
+        )
     )
 
 
@@ -82,17 +82,16 @@ def join_columns(
 
     Raise UsageError if the entries share fewer than two episodes.
     """
-    by_column = [[contenders[name][column] for name in names] for column in columns]
-    numberings = {o.numbering: o.index for row in by_column for o in row}  # mostly one
-    shared = reduce(np.intersect1d, numberings.values())
-    places = {key: np.searchsorted(index, shared) for key, index in numberings.items()}
-    if shared.size < 2:
+    aligned = align_outcomes([contenders[n][column] for column in columns for n in names])
+    shared = aligned[0].index.size
+    if shared < 2:
         raise UsageError(
-            f"all entries share {shared.size} episodes of {columns[0]}",
+            f"all entries share {shared} episodes of {columns[0]}",
             fix="evaluate every entry on the same episodes",
         )
-    right = [np.stack([o.right[places[o.numbering]] for o in row]) for row in by_column]
-    return SummedCounts.add(right, np.array([[o.out_of for o in row] for row in by_column]))
+    by_column = [aligned[i : i + len(names)] for i in range(0, len(aligned), len(names))]
+    right = [np.stack([o.right for o in column]) for column in by_column]
+    return SummedCounts.add(right, np.array([[o.out_of for o in column] for column in by_column]))
 
 
 def resample_ranks(
@@ -113,17 +112,12 @@ def resample_ranks(
             rows = rng.integers(0, n, (blocks, n)) + n * np.arange(blocks)[:, None]
             drawn = np.bincount(rows.ravel(), minlength=blocks * n).reshape(blocks, n)
             means += drawn.astype(draw.counts.dtype) @ draw.counts.T / (n_columns * n * draw.out_of)
-        ranks.append(rank_means(means).T.astype(np.int32))
+        ranks.append(rank_means(means).T)
     return np.concatenate(ranks, axis=1)
 
 
-def rank_means(means: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the ranks along the last axis, 1 for the highest; ties share the better rank."""
-    rows = -np.round(means, DIGITS)
-    order = np.argsort(rows, axis=-1)
-    in_order = np.take_along_axis(rows, order, axis=-1)
-    is_new = np.diff(in_order, axis=-1, prepend=math.nan) != 0
-    ranks = np.maximum.accumulate(np.where(is_new, np.arange(means.shape[-1]) + 1, 1), axis=-1)
-    places = np.empty_like(ranks)
-    np.put_along_axis(places, order, ranks, axis=-1)
-    return places
+def rank_means(means: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return the ranks in each row (N, entries), 1 for the highest; ties share the better rank."""
+    rows = -means.round(DIGITS)
+    ranks = [np.searchsorted(np.sort(row), row) + 1 for row in rows]
+    return np.array(ranks, np.int32)
