@@ -29,7 +29,7 @@ from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, PAPER, SERIES, clean_text
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
-from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow, MethodScore
+from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,35 +56,33 @@ DIGITS = 12
 class Mark:
     """A named number with the half-width of its interval, at `x` where it is drawn against another.
 
-    significant: coloured by its sign; single: of one pretraining seed, drawn hollow; front: on the
-    line of those that no other beats in both numbers.
+    Numbers of one pretraining seed are hollow, significant ones coloured by their sign.
     """
 
     name: str
+    seeds: int
     value: float
     half: float | None = None
     x: float = 0.0
-    significant: bool = False
-    single: bool = False
-    front: bool = False
+    is_significant: bool = False
 
     @property
     def colour(self) -> str:
-        if not self.significant:
-            return GAIN if self.front else INK
+        if not self.is_significant:
+            return INK
         return GAIN if self.value > 0 else LOSS
+
+    def draw(self, axes: "Axes", x: float, y: float, side: Literal["xerr", "yerr"]) -> None:
+        """Draw the number at a point, with its interval along a row (xerr) or upright (yerr)."""
+        style: dict[str, Any] = {"fmt": "o", "color": self.colour, side: self.half}
+        face = PAPER if self.seeds == 1 else self.colour
+        axes.errorbar(x, y, **style, elinewidth=1, markerfacecolor=face, label=self.name)
 
 
 def mark_gain(row: MethodRow, gain: Gain, x: float = 0.0) -> Mark:
     """Return a gain in points."""
     half = None if gain.ci95 is None else 100 * gain.ci95
-    return Mark(row.name, 100 * gain.gap, half, x, gain.significant, len(gain.seeds) == 1)
-
-
-def mark_accuracy(row: MethodRow, score: MethodScore, x: float, front: bool = False) -> Mark:
-    """Return an accuracy in percent."""
-    half = None if score.ci95 is None else 100 * score.ci95
-    return Mark(row.name, 100 * score.mean, half, x, single=len(row.seeds) == 1, front=front)
+    return Mark(row.name, len(gain.seeds), 100 * gain.gap, half, x, gain.significant)
 
 
 def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
@@ -112,17 +110,17 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dic
     track = f", {board.track}" if board.track else ""
     gains = [(row, row.gain) for row in board.rows if row.gain]
     on_source = [(row, row.source_gain) for row in board.rows if row.source_gain]
-    carried = [mark_gain(r, g, 100 * r.source_gain.gap) for r, g in gains if r.source_gain]
+    carried = [(r, g, 100 * r.source_gain.gap) for r, g in gains if r.source_gain]
+    costs = [(row, gain, row.costs.flops / 1e12) for row, gain in gains]
+    if len({flops for *_, flops in costs}) < 2:
+        costs = []
     accuracies = [
-        mark_accuracy(row, row.overall, 100 * row.source_accuracy)
-        for row in board.rows
-        if row.overall and row.source_accuracy is not None
+        Mark(r.name, len(r.seeds), 100 * o.mean, o.ci95 and 100 * o.ci95, 100 * r.source_accuracy)
+        for r in board.rows
+        if (o := r.overall) and r.source_accuracy is not None
     ]
-    costs = [mark_gain(row, gain, row.costs.flops / 1e12) for row, gain in gains]
-    costs = costs if len({mark.x for mark in costs}) > 1 else []
-    heads = compare_heads(board, (board, *others))
     figures = {
-        "gains": draw_gains(gains, f"Gains on the targets{track}"),
+        "gains": draw_gains([mark_gain(*pair) for pair in gains], f"Gains on the targets{track}"),
         "targets": draw_columns(
             board, [row for row, _ in gains], "normal", f"Gains over {PLAIN} by column{track}"
         ),
@@ -132,29 +130,27 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dic
             "validation accuracy on the source (%)",
             "mean accuracy on the targets (%)",
         ),
-        "in_domain_gains": draw_gains(on_source, f"Gains on the source{track}"),
+        "in_domain_gains": draw_gains(
+            [mark_gain(*p) for p in on_source], f"Gains on the source{track}"
+        ),
         "carry": draw_scatter(
-            carried,
+            [mark_gain(*point) for point in carried],
             f"Gains on the source and on the targets{track}",
             f"source: {OVER_PLAIN}",
             f"targets: {OVER_PLAIN}",
-            level=True,
         ),
         "cost": draw_scatter(
-            costs,
+            [mark_gain(*point) for point in costs],
             f"Gain and cost{track}",
             "operations of a pretraining run (TFLOPs)",
             OVER_PLAIN,
-            level=True,
         ),
         "spread": draw_spread(board, f"Spread over seeds and over episodes{track}"),
         "adaptation": draw_scatter(
-            heads,
+            compare_heads(board, (board, *others)),
             f"Gains of linear heads and of affine tuning{track}",
             f"linear heads: {OVER_PLAIN}",
             f"affine tuning: {OVER_PLAIN}",
-            level=True,
-            diagonal=True,
         ),
     }
     return {name: figure for name, figure in figures.items() if figure}
@@ -169,12 +165,12 @@ def compare_heads(board: MethodBoard, boards: Sequence[MethodBoard]) -> list[Mar
     for other in boards:
         both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
         rows = product(board.rows, other.rows) if both else ()
-        for row, twin in ((r, t) for r, t in rows if r.entry == t.entry):
+        for row, twin in ((r, t) for r, t in rows if r.name == t.name):
             x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
             seeds = sorted(x.keys() & y.keys())
             if seeds:
                 linear, affine = (100 * mean(gains[seed] for seed in seeds) for gains in (x, y))
-                marks.append(Mark(twin.name, affine, x=linear, single=len(seeds) == 1))
+                marks.append(Mark(row.name, len(seeds), affine, x=linear))
     return marks
 
 
@@ -187,7 +183,7 @@ def linear_twin(column: str) -> str | None:
 
 def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
     """Return the mean gain over these columns by seed, {} where a column has no gain."""
-    gains = [row.cells[c].gains.get("normal") if c in row.cells else None for c in columns]
+    gains = [row.scores[c].gains.get("normal") if c in row.scores else None for c in columns]
     by_seed = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in gains if gain]
     if len(by_seed) < len(columns):
         return {}
@@ -195,54 +191,39 @@ def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
     return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
 
 
-def draw_mark(axes: "Axes", mark: Mark, row: float | None = None) -> None:
-    """Draw a point with its interval: along a row, or else upright at its x."""
-    face = PAPER if mark.single else mark.colour
-    style: dict[str, Any] = {"color": mark.colour, "markerfacecolor": face, "label": mark.name}
-    ends = [] if mark.half is None else [mark.value - mark.half, mark.value + mark.half]
-    if row is None:
-        axes.plot([mark.x] * len(ends), ends, color=mark.colour, alpha=0.5, linewidth=1)
-        axes.plot([mark.x], [mark.value], "o", **style)
-    else:
-        axes.plot(ends, [row] * len(ends), color=mark.colour)
-        axes.plot([mark.value], [row], "o", **style)
-
-
 def widen_scale(axes: "Axes", side: Literal["x", "y"], marks: Sequence[Mark]) -> None:
     """Make an axis logarithmic on both sides of 0 where few numbers would hide all others."""
     sizes = [abs(mark.value) + (mark.half or 0.0) for mark in marks]
-    middle = median(sizes) if sizes else 0.0
-    if middle and max(sizes) > WIDE * middle:
-        plotting.set_scale(axes, side, "symlog", linear=middle)
+    if max(sizes) > WIDE * median(sizes) > 0:
+        plotting.set_scale(axes, side, "symlog", linear=median(sizes))
 
 
-def name_rows(axes: "Axes", names: Sequence[str]) -> None:
-    """Write a name left of each row 0, 1, ..., from the top."""
-    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+def create_rows(names: Sequence[str], title: str) -> "tuple[Figure, Axes]":
+    """Return a figure with a row for each name, 0, 1, ..., from the top."""
+    figure = plotting.create_figure(WIDTH, 80 + ROW * len(names), title)
+    axes = figure.add_subplot()
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [clean_text(name, LONGEST) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.spines.left.set_visible(False)
+    return figure, axes
 
 
 @plotting.style()
-def draw_gains(gains: Sequence[tuple[MethodRow, Gain]], title: str) -> "Figure | None":
+def draw_gains(gains: Sequence[Mark], title: str) -> "Figure | None":
     """Return gains by row with intervals and the number of seeds; the title counts them."""
     if not gains:
         return None
-    gains = sorted(gains, key=lambda pair: -pair[1].gap)
-    marks = [mark_gain(row, gain) for row, gain in gains]
-    up, down = (sum(m.significant and m.value * sign > 0 for m in marks) for sign in (1, -1))
+    marks = sorted(gains, key=lambda mark: -mark.value)
+    up, down = (sum(m.is_significant and m.value * sign > 0 for m in marks) for sign in (1, -1))
     finding = f"{title}: of {len(marks)}, {up} significantly above {PLAIN}, {down} below"
-    figure = plotting.create_figure(WIDTH, 70 + ROW * len(marks), finding)
-    axes = figure.add_subplot()
+    names = [f"{mark.name}, {mark.seeds} seed{'s' * (mark.seeds > 1)}" for mark in marks]
+    figure, axes = create_rows(names, finding)
     axes.axvline(0, **GUIDE)
-    for i, mark in enumerate(marks):
-        draw_mark(axes, mark, i)
-        text, beside = f"{mark.value:+.2f}", axes.get_yaxis_transform()
-        axes.text(1.02, i, text, transform=beside, va="center_baseline")
-    seeds = [len(gain.seeds) for _, gain in gains]
-    names = [f"{m.name}, {n} seed{'s' * (n > 1)}" for m, n in zip(marks, seeds, strict=True)]
-    name_rows(axes, names)
+    for row, mark in enumerate(marks):
+        mark.draw(axes, mark.value, row, "xerr")
+        beside = axes.get_yaxis_transform()
+        axes.text(1.02, row, f"{mark.value:+.2f}", transform=beside, va="center_baseline")
     widen_scale(axes, "x", marks)
     key = "blue, orange: significant after Holm's correction; hollow: one seed"
     axes.set_xlabel(f"gain over {PLAIN} in points, 95 % interval\n{key}")
@@ -250,13 +231,11 @@ def draw_gains(gains: Sequence[tuple[MethodRow, Gain]], title: str) -> "Figure |
 
 
 @plotting.style()
-def draw_scatter(
-    marks: Sequence[Mark], title: str, x: str, y: str, level: bool = False, diagonal: bool = False
-) -> "Figure | None":
+def draw_scatter(marks: Sequence[Mark], title: str, x: str, y: str) -> "Figure | None":
     """Return two marks or more over their x, named at the right edge in the order of their values.
 
-    x, y: what the axes show, with units. level: values are gains, so 0 has a line; diagonal: a line
-    where both numbers are equal.
+    x, y: what the axes show, with units. Gains have a line at 0, two kinds of gains one where they
+    are equal.
     """
     if len(marks) < 2:
         return None
@@ -264,11 +243,9 @@ def draw_scatter(
     axes = figure.add_subplot()
     axes.set(xlabel=x, ylabel=y)
     axes.grid(axis="y")
-    front = sorted((mark for mark in marks if mark.front), key=lambda mark: mark.x)
-    axes.step([m.x for m in front], [m.value for m in front], where="post", color=GAIN, lw=1)
     hair: dict[str, Any] = {"arrowstyle": "-", "color": INK, "alpha": 0.25, "relpos": (0, 0.5)}
     for i, mark in enumerate(sorted(marks, key=lambda mark: mark.value)):
-        draw_mark(axes, mark)
+        mark.draw(axes, mark.x, mark.value, "yerr")
         axes.annotate(
             clean_text(mark.name, 30),
             (mark.x, mark.value),
@@ -278,13 +255,13 @@ def draw_scatter(
             color=mark.colour,
             arrowprops=hair | {"shrinkA": 0, "shrinkB": 4},
         )
-    if level:
+    if OVER_PLAIN in y:
         axes.axhline(0, **GUIDE)
         widen_scale(axes, "y", marks)
-    if max(m.x for m in marks) > WIDE * min(m.x for m in marks) > 0:
-        plotting.set_scale(axes, "x", "log")
-    if diagonal:
+    if OVER_PLAIN in x:
         axes.axline((0, 0), (1, 1), **GUIDE)
+    elif max(m.x for m in marks) > WIDE * min(m.x for m in marks) > 0:
+        plotting.set_scale(axes, "x", "log")
     return figure
 
 
@@ -302,7 +279,7 @@ def draw_columns(
         (i, j): score.gains[control]
         for i, row in enumerate(rows)
         for j, column in enumerate(board.columns)
-        if (score := row.cells.get(column)) and control in score.gains
+        if (score := row.scores.get(column)) and control in score.gains
     }
     if not gains:
         return None
@@ -340,15 +317,12 @@ def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
     }
     if not halves:
         return None
-    figure = plotting.create_figure(WIDTH, 102 + 32 * len(halves), title)
-    axes = figure.add_subplot()
-    labels = ("over episodes, for these seeds", "over episodes and seeds")
-    for k, label in enumerate(labels):
-        places = [row + 0.4 * k - 0.2 for row in range(len(halves))]
+    figure, axes = create_rows([*halves], title)
+    for k, label in enumerate(("over episodes, for these seeds", "over episodes and seeds")):
         values = [pair[k] for pair in halves.values()]
-        bars = axes.barh(places, values, 0.36, color=SERIES[k], label=label)
-        axes.bar_label(bars, fmt="{:.2f}", padding=3)
-    name_rows(axes, list(halves))
+        axes.plot(values, range(len(halves)), "o", color=SERIES[k], label=label)
+    axes.grid()
+    axes.set_xlim(left=0)
     axes.set_xlabel("half-width of the 95 % interval (points)")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return figure
@@ -370,12 +344,10 @@ def draw_ranks(names: Sequence[str], means: NDArray[np.float64], alpha: float) -
     values = [ranks[i] for i in order]
     shown = "< .001" if p < 0.001 else f"{p:.2g}"
     title = f"Average ranks over {len(means)} columns (Friedman's p {shown})"
-    figure = plotting.create_figure(WIDTH, 90 + ROW * len(names), title)
-    axes = figure.add_subplot()
+    figure, axes = create_rows([names[i] for i in order], title)
     axes.plot(values, range(len(names)), "o", color=INK)
     for row, value in enumerate(values):
         axes.annotate(f"{value:.2f}", (value, row), (7, 0), textcoords="offset points", va="center")
-    name_rows(axes, [names[i] for i in order])
     span = max(values[-1] - values[0], 1.0)
     for k, rows in enumerate(list_cliques(values, difference)):
         axes.plot([values[-1] + span * (0.15 + 0.03 * k)] * 2, rows, color=SERIES[0], linewidth=4)

@@ -1,43 +1,29 @@
-"""The method board of a track: rows, gains over their controls, costs and Pareto fronts."""
+"""The method board of a track: rows with their scores, costs, and gains over their controls."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
-
-from fsbench.core import statistics
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Training
-from leaderboard.methods.gains import (
-    Controls,
-    compute_gains,
-    compute_in_domain_gains,
-    match_controls,
-    pool_seed_variance,
-)
+from leaderboard.methods.controls import Controls, Match, find_training, match_controls
+from leaderboard.methods.gains import compute_gains, compute_in_domain_gains
 from leaderboard.methods.record import (
     ControlKind,
-    CostAxis,
     Gain,
     MethodBoard,
     MethodCosts,
     MethodRow,
     MethodScore,
 )
-from leaderboard.methods.runs import MethodRun, SeedGroup, align_runs, group_rows, list_draws
-from leaderboard.ranking.seeds import (
-    average_columns,
-    average_seeds,
-    compute_seed_interval,
-    estimate_seed_variance,
-)
+from leaderboard.ranking.seeds import SeedErrors, pool_seed_variances
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.notes import finite_or_none
 from leaderboard.tables import BoardTable, Row, rank_board
 
-OVERALL = ""
-"""The key of the mean over all columns."""
+RANDOM = "random init"
+NO_RUN = "not pretrained by fsbench: its training is unknown"
+NO_RECIPE = "its results have no recipe and cost, which a new evaluation would record"
 
 
 def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodBoard, ...]:
@@ -47,17 +33,8 @@ def read_method_boards(folder: Path, report: Reporter = SILENT) -> tuple[MethodB
 
 def build_from_table(table: BoardTable) -> tuple[MethodBoard, ...]:
     """Build a method board per network and part of a source; at least one."""
-    rows = {name: make_runs(row.networks) for name, row in table.rows.items()}
-    parts = split_conditions({row: runs[0].facts for row, runs in rows.items()})
-    return tuple(
-        build_method_board(table, part, {entry: rows[entry] for entry in entries})
-        for part, entries in parts.items()
-    )
-
-
-def make_runs(networks: Iterable[Row]) -> list[MethodRun]:
-    """Return the networks of a row, or its controls, as runs."""
-    return [MethodRun(network.name, network.facts, network.outcomes) for network in networks]
+    parts = split_conditions({name: row.facts for name, row in table.rows.items()})
+    return tuple(build_method_board(table, part, names) for part, names in parts.items())
 
 
 def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[str]]:
@@ -87,32 +64,30 @@ def split_conditions(backbones: Mapping[str, BackboneFacts]) -> dict[str, list[s
     }
 
 
-def build_method_board(
-    table: BoardTable, part: str, rows: Mapping[str, Sequence[MethodRun]]
-) -> MethodBoard:
-    """Build the record from the runs of some entries of a table. part: what tells them apart."""
-    own_controls = {name: make_runs(table.rows[name].controls) for name in rows}
-    groups, left_out = group_rows(rows, own_controls)
-    by_entry = {group.entry: group for group in groups}
-    named = [by_entry[entry] for entry in table.controls if entry in by_entry]
-    matches = {group.name: match_controls(group, named) for group in groups}
-    spread = [group for group in groups if group.training and group.entry in table.pooled]
+def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> MethodBoard:
+    """Build the record of some rows of a table. part: what tells them from the other rows."""
+    rows, left_out = dict[str, Row](), dict[str, str]()
+    for name in names:
+        facts = table.rows[name].facts
+        if facts.training is None and facts.random_init is None:
+            left_out[name] = NO_RECIPE if facts.source == "run" else NO_RUN
+        else:
+            rows[name] = table.rows[name]
+    named = [rows[name] for name in table.controls if name in rows]
+    controls = {name: match_controls(row, named) for name, row in rows.items()}
     columns = table.ranking.columns
-    parts = {column: [column] for column in columns} | {OVERALL: list(columns)}
-    gains = {
-        key: compute_gains(groups, matches, of, pool_seed_variance(spread, of))
-        for key, of in parts.items()
-    }
-    on_source = compute_in_domain_gains(groups, matches)
+    scores = {column: score_methods(rows, controls, [column], table.pooled) for column in columns}
+    overall = score_methods(rows, controls, columns, table.pooled)
+    source_gains = compute_in_domain_gains(controls)
     built = [
         build_row(
-            group,
-            matches[group.name],
-            {key: score_group(group, of, gains[key]) for key, of in parts.items()},
-            on_source.get(group.name),
-            bool(table.rows[group.entry].self_reported),
+            row,
+            controls[name],
+            {column: scores[column][name] for column in columns if name in scores[column]},
+            overall.get(name),
+            source_gains.get(name),
         )
-        for group in groups
+        for name, row in rows.items()
     ]
     built.sort(key=lambda r: (r.overall is None, -r.overall.mean if r.overall else 0.0, r.name))
     return MethodBoard(
@@ -120,64 +95,72 @@ def build_method_board(
         track=", ".join(filter(None, (table.label, part))),
         columns=columns,
         alpha=ALPHA,
-        rows=tuple(row.model_copy(update={"front": find_front(row, built)}) for row in built),
+        rows=tuple(built),
         left_out=left_out,
     )
 
 
 def build_row(
-    group: SeedGroup,
+    row: Row,
     controls: Controls,
-    scores: Mapping[str, MethodScore | None],
+    scores: Mapping[str, MethodScore],
+    overall: MethodScore | None,
     source_gain: Gain | None,
-    self_reported: bool,
 ) -> MethodRow:
-    """Return the record of a row. scores: by column, and overall."""
-    training, facts = group.training, group.runs[0].facts
-    accuracies = [run.facts.source_accuracy for run in group.runs]
-    measured = [accuracy for accuracy in accuracies if accuracy is not None]
+    """Return the record of a row. scores: by column."""
+    trainings = [run for n in row.networks if (run := find_training(n.facts))]
+    first = trainings[0] if trainings else None
     return MethodRow(
-        name=group.name,
-        entry=group.entry,
-        method=group.method,
-        recipe=training and training.view.name,
-        plan=training and training.plan,
-        schedule=training and training.view.schedule,
-        architecture=facts.architecture,
-        seeds=group.seeds,
-        cells={column: score for column, score in scores.items() if score and column != OVERALL},
-        overall=scores[OVERALL],
-        source_accuracy=float(np.mean(measured)) if len(measured) == len(accuracies) else None,
+        name=row.name,
+        method="+".join(first.methods) if first else RANDOM,
+        plan=first and first.plan,
+        schedule=first and first.view.schedule,
+        architecture=row.facts.architecture,
+        seeds=tuple(network.seed for network in row.networks),
+        scores=dict(scores),
+        overall=overall,
+        source_accuracy=row.source,
         source_gain=source_gain,
-        self_reported=self_reported,
-        controls={k: row.name for k, row in controls.items() if isinstance(row, SeedGroup)},
+        self_reported=bool(row.self_reported),
+        controls={
+            k: match.control.name for k, match in controls.items() if isinstance(match, Match)
+        },
         missing={kind: reason for kind, reason in controls.items() if isinstance(reason, str)},
-        costs=average_costs([run.training for run in group.runs if run.training]),
+        costs=average_costs(trainings),
     )
 
 
-def score_group(
-    group: SeedGroup, columns: Sequence[str], gains: Mapping[ControlKind, Mapping[str, Gain]]
-) -> MethodScore | None:
-    """Return the score in the mean of columns; None if a seed lacks one or none is shared."""
-    if not columns or not group.has_columns(columns):
-        return None
-    runs, draws = align_runs(group.runs, columns), list_draws(group.runs, columns)
-    if not all(column.size for column in runs[0]):
-        return None
-    center = average_seeds(runs)
-    paired = statistics.measure_columns(center, draws)
-    over_seeds = variance = None
-    if len(runs) > 1:
-        over_seeds = compute_seed_interval(paired.gap, [runs], paired.se, draws).ci95
-        variance = estimate_seed_variance(runs, draws)
+def score_methods(
+    rows: Mapping[str, Row],
+    controls: Mapping[str, Controls],
+    columns: Sequence[str],
+    pooled: Sequence[str],
+) -> dict[str, MethodScore]:
+    """Return the scores and gains in the mean of columns, of the rows that have them all.
+
+    pooled: rows whose spread between seeds is pooled.
+    """
+    whole = {n: row for n, row in rows.items() if columns and {*columns} <= row.outcomes.keys()}
+    errors = SeedErrors({n: [row.outcomes[c] for c in columns] for n, row in whole.items()})
+    trained = {name for name in pooled if name in whole and find_training(whole[name].facts)}
+    estimates = (estimate for name, estimate in errors.estimates.items() if name in trained)
+    gains = compute_gains(controls, columns, pool_seed_variances(estimates))
+    return {
+        name: make_score(errors, name, {k: of[name] for k, of in gains.items() if name in of})
+        for name in whole
+    }
+
+
+def make_score(errors: SeedErrors, name: str, gains: Mapping[ControlKind, Gain]) -> MethodScore:
+    """Return the score of a row over its seeds."""
+    mean, seeds = errors.means[name], errors.estimates.get(name)
     return MethodScore(
-        mean=average_columns(center),
-        ci95=finite_or_none(paired.ci95),
-        ci95_seeds=over_seeds and finite_or_none(over_seeds),
-        n=sum(column.size for column in center),
-        variance_seeds=variance and finite_or_none(variance),
-        gains={kind: of[group.name] for kind, of in gains.items() if group.name in of},
+        mean=mean.gap,
+        ci95=finite_or_none(mean.ci95),
+        ci95_seeds=finite_or_none(errors.scores[name].ci95) if seeds else None,
+        n=mean.n,
+        variance_seeds=finite_or_none(seeds.component) if seeds else None,
+        gains=dict(gains),
     )
 
 
@@ -195,25 +178,3 @@ def average_costs(trainings: Sequence[Training]) -> MethodCosts:
         peak_memory_bytes=fmean(memory) if all(memory) else None,
         device=devices.pop() if len(devices) == 1 else None,
     )
-
-
-def find_front(row: MethodRow, rows: Sequence[MethodRow]) -> tuple[CostAxis, ...]:
-    """Return the costs for which no other row is as good for less, or better for as much.
-
-    Floating-point operations are comparable on any machine, hours only on one kind of device; a
-    random initialization costs nothing on any. A row without an overall accuracy is on no front.
-    """
-    on_device = [r for r in rows if r.costs.device == row.costs.device or not r.costs.steps]
-    has_hours = row.costs.device is not None or not row.costs.steps
-    rivals: dict[CostAxis, list[MethodRow]] = {"flops": [*rows]}
-    rivals |= {"hours": on_device} if has_hours else {}
-    return tuple(axis for axis, among in rivals.items() if is_on_front(row, among, axis))
-
-
-def is_on_front(row: MethodRow, rivals: Sequence[MethodRow], axis: CostAxis) -> bool:
-    """Return whether no rival matches a row in one cost and the mean, and beats it in one."""
-    if row.overall is None:
-        return False
-    point = -getattr(row.costs, axis), row.overall.mean
-    others = ((-getattr(r.costs, axis), r.overall.mean) for r in rivals if r.overall)
-    return not any(o[0] >= point[0] and o[1] >= point[1] and o != point for o in others)

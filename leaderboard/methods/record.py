@@ -15,8 +15,6 @@ ControlKind = Literal["normal", "other_schedule", "random_init"]
 learning rate that restarts at every round if the row's does not, and vice versa; random_init: the
 network before any training."""
 
-CostAxis = Literal["flops", "hours"]
-
 
 class Gain(Frozen):
     """Row - control. ci95 is the half-width of the interval of `covers`; by_seed: of each seed.
@@ -69,31 +67,28 @@ class MethodCosts(Frozen):
 
 
 class MethodRow(Frozen):
-    """One method under one recipe: an entry of the board with its seeds.
+    """An entry of the board with its seeds.
 
-    name: unique on the board; method: names of its methods joined by +, or `random init`; overall:
-    null for a row that lacks a column; front: the costs for which it is on the Pareto front.
+    method: names of its methods joined by +, or `random init`; overall: null for a row that lacks a
+    column.
     """
 
     name: str
-    entry: str
     method: str
-    recipe: str | None = Field(description="name of the recipe; null for a random initialization")
-    plan: str | None = Field(description="e.g. '3 rounds x 4 epochs'")
+    plan: str | None = Field(description="e.g. '3 rounds x 4 epochs'; null for random weights")
     schedule: str | None
     architecture: str
     seeds: tuple[int, ...] = Field(min_length=1)
-    cells: dict[str, MethodScore] = Field(
+    scores: dict[str, MethodScore] = Field(
         description="by column; a column that it lacks is missing"
     )
     overall: MethodScore | None
     source_accuracy: float | None = Field(description="in-domain; mean over the seeds")
     source_gain: Gain | None = Field(description="in-domain, over plain training")
-    self_reported: bool = Field(description="no signed badge covers some result of its entry")
+    self_reported: bool = Field(description="no signed badge covers some result of the entry")
     controls: dict[ControlKind, str] = Field(description="names of the rows that gains are over")
     missing: dict[ControlKind, str] = Field(description="why there is no control of this kind")
     costs: MethodCosts
-    front: tuple[CostAxis, ...] = ()
 
     @property
     def gain(self) -> Gain | None:

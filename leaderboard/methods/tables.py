@@ -1,16 +1,15 @@
 """A method board as text tables, Markdown and CSV.
 
-Text shows percent and points; CSV has fractions, empty fields for unknown values, and no text that
-a spreadsheet would run as a formula (render/csv.py).
+Text shows percent and points; CSV has every column and cost, fractions, empty fields for unknown
+values, and no text that a spreadsheet would run as a formula (render/csv.py).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from statistics import mean
 
 from fsbench.core.tables import TextTable
-from fsbench.results.table import shorten_columns
 from leaderboard.badges import SELF_REPORTED
+from leaderboard.methods.controls import IS_PLAIN
 from leaderboard.methods.gains import KINDS
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 from leaderboard.render.csv import guard_formula
@@ -30,116 +29,102 @@ GAIN_NOTE = (
     "interval covers seeds and episodes (s) if both sides have two seeds; below that episodes and "
     "the pooled seed spread of the rows with several seeds (p) if there are three such rows, else "
     "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds. "
-    "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds)."
+    "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds). TFLOPs: "
+    "operations of one pretraining run."
 )
 COVERED = {"seeds and episodes": " s", "pooled seeds and episodes": " p"}
 """Marks of intervals of gains, by what they cover."""
-COST_NOTE = (
-    "Costs of one run, mean over its seeds. front: on the Pareto front of overall accuracy against "
-    "that cost; hours are compared on one kind of device only."
-)
 ONE_SEED_GAIN = f"{ONE_SEED} one pretraining seed: a difference of seeds passes for a gain."
 AVERAGE_NOTE = (
-    "Accuracy (gain over normal), mean over the columns of a data set; --wide prints the columns, "
-    "with the stars of their tests."
+    "Accuracy (gain over normal), mean over the columns of a data set; JSON, CSV and the figures "
+    "have every column, with its interval."
 )
-MOST_NAMED = 4
-"""From so many rows on that lose, a sentence counts them."""
-TARGET_NOTE = "Accuracy (gain over normal) by column."
+MOST_NAMED = 3
+"""More rows are counted in a sentence, not named."""
 NO_ROWS = "No fsbench runs yet: fsbench pretrain, fsbench benchmark -m run:DIR, fsbench submit."
 
 
 def make_tables(board: MethodBoard) -> list[TextTable]:
-    """Return the tables of gains, gains by column, and costs."""
+    """Return the tables of gains, and of gains by data set."""
     if not board.rows:
         note = " ".join([NO_ROWS, *list_left_out(board)])
-        return [TextTable(make_title(board, "methods"), ("method",), (), note)]
-    return [make_gain_table(board), make_target_table(board), make_cost_table(board)]
+        return [TextTable(f"{board.board}: methods", ("entry",), (), note)]
+    return [make_gain_table(board), make_target_table(board)]
 
 
-def make_title(board: MethodBoard, what: str, *shared: str) -> str:
+def make_title(board: MethodBoard, what: str) -> str:
     """Return the title of a table with the marks that all its rows share."""
     title = f"{board.board}: {what}" + (f", {board.track}" if board.track else "")
     reported = [SELF_REPORTED] * all(row.self_reported for row in board.rows)
     single = ["one seed per row"] * all(len(row.seeds) == 1 for row in board.rows)
-    return " · ".join([title, *shared, *((*reported, *single) if board.rows else ())])
+    return " · ".join([title, *reported, *single])
 
 
-def mark_row(board: MethodBoard, row: MethodRow) -> str:
-    """Return the name of a row, marked if it has one seed and others have more."""
-    is_single = len(row.seeds) == 1 and any(len(other.seeds) > 1 for other in board.rows)
-    return f"{ONE_SEED} {row.name}" if is_single else row.name
+def list_names(board: MethodBoard) -> list[str]:
+    """Return the names of the rows, with the marks that not all of them share."""
+    single = [len(row.seeds) == 1 for row in board.rows]
+    reported = [row.self_reported for row in board.rows]
+    return [
+        f"{ONE_SEED} " * (is_single and not all(single))
+        + row.name
+        + SELF_MARK * (is_reported and not all(reported))
+        for row, is_single, is_reported in zip(board.rows, single, reported, strict=True)
+    ]
 
 
-def describe_gains(boards: Sequence[MethodBoard], by_entry: bool = False) -> str:
-    """Return which gains over plain training are significant; empty where there are none.
-
-    by_entry: as the end of a sentence on entries, not as a sentence on methods.
-    """
-    rows = [row for board in boards for row in board.rows if row.gain]
-    gains = [(row.entry if by_entry else row.name, row.gain) for row in rows if row.gain]
-    above, below = (
-        [name for name, gain in gains if gain.significant and gain.gap * sign > 0]
-        for sign in (1, -1)
-    )
-    several = sum(len(gain.seeds) > 1 for _, gain in gains)
-    words = "significantly over plain training of equal compute"
+def describe_gains(boards: Sequence[MethodBoard]) -> str:
+    """Return which gains over plain training are significant; empty where there are none."""
+    gains = {row.name: row.gain for board in boards for row in board.rows if row.gain}
     if not gains:
         return ""
-    if len(gains) == 1:
-        text = f"{gains[0][0]} {'gains' if above else 'does not gain'} {words}"
-        text += "" if several else " (it has one seed, and this needs several)"
-    else:
-        of = f"of {len(gains)} entries" if by_entry else f"Of {len(gains)} methods"
-        text = f"{of}, {join_words(above or ['none'])} {'gain' if above[1:] else 'gains'} {words}"
-        if below:
-            losers = join_words(below) if len(below) < MOST_NAMED else str(len(below))
-            text += f", and {losers} {'lose' if below[1:] else 'loses'} significantly"
-        text += f" ({several or 'none'} with the several seeds that this needs)"
-    return text if by_entry else f"{text}."
+    significant = {name: gain.gap for name, gain in gains.items() if gain.significant}
+    above = name_few([name for name, gap in significant.items() if gap > 0])
+    below = name_few([name for name, gap in significant.items() if gap < 0])
+    several = sum(len(gain.seeds) > 1 for gain in gains.values())
+    return (
+        f"Significantly above plain training of equal compute: {above}; below: {below} (of "
+        f"{len(gains)}, {several} with the several seeds that this needs)."
+    )
 
 
-def join_words(words: Iterable[object]) -> str:
-    """Return e.g. 1, 5 and 20."""
-    *first, last = map(str, words)
-    return f"{', '.join(first)} and {last}" if first else last
+def name_few(names: Sequence[str]) -> str:
+    """Return the names, or their number if they are many."""
+    return ", ".join(names) or "none" if len(names) <= MOST_NAMED else str(len(names))
 
 
 def make_gain_table(board: MethodBoard) -> TextTable:
     """Return the table of overall scores and gains; the note explains missing controls."""
     kinds = list_compared_kinds(board)
+    columns = ("entry", "method", "plan", "seeds", "overall", "sd seeds")
     headings = [HEADINGS[kind] for kind in kinds]
     notes = [GAIN_NOTE.format(alpha=board.alpha)]
     notes += [SELF_NOTE] * any(row.self_reported for row in board.rows)
     finding = describe_gains([board])
     one_seed = any(len(row.seeds) == 1 for row in board.rows)
+    rows = zip(list_names(board), board.rows, strict=True)
     return TextTable(
         make_title(board, "methods"),
-        ("method", "plan", "seeds", "overall", "sd seeds", *headings, "in-domain"),
-        tuple(format_gain_row(board, row, kinds) for row in board.rows),
+        (*columns, *headings, "in-domain", "TFLOPs"),
+        tuple((name, *format_gains(row, kinds)) for name, row in rows),
         "\n".join([*notes, *list_missing_controls(board), *list_left_out(board)]),
         (*[finding] * bool(finding), *[ONE_SEED_GAIN] * one_seed),
-        optional=("in-domain", "plan", "sd seeds", *reversed(headings[1:])),
+        optional=("TFLOPs", "in-domain", "plan", "method", "sd seeds", *reversed(headings[1:])),
     )
 
 
-def format_gain_row(
-    board: MethodBoard, row: MethodRow, kinds: Sequence[ControlKind]
-) -> tuple[str, ...]:
-    """Return the line of a row in the table of gains."""
+def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...]:
+    """Return the line of a row in the table of gains, without its name."""
     score = row.overall
-    overall, sd = "-", "-"
-    if score:
-        overall = to_percent(score.mean) + format_half(score.ci95)
-        sd = to_percent(score.variance_seeds**0.5) if score.variance_seeds is not None else "-"
+    variance = score.variance_seeds if score else None
     return (
-        mark_row(board, row),
-        row.plan or "-",
+        row.method,
+        f"{row.plan}, {row.schedule}" if row.plan else "-",
         str(len(row.seeds)),
-        mark_self_reported(board, row, overall),
-        sd,
+        to_percent(score.mean) + format_half(score.ci95) if score else "-",
+        "-" if variance is None else to_percent(variance**0.5),
         *(format_gain(score.gains.get(kind) if score else None) for kind in kinds),
-        mark_self_reported(board, row, format_in_domain(row)),
+        format_in_domain(row),
+        f"{row.costs.flops / 1e12:.4g}",
     )
 
 
@@ -149,48 +134,13 @@ def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
 
 
 def make_target_table(board: MethodBoard) -> TextTable:
-    """Return the table of methods by data set; `complete` has every column."""
-    short, common = shorten_columns(board.columns)
-    title = make_title(board, "targets", *([common] if common else []))
-    by_dataset = group_by_dataset(board.columns)
-
-    def make_table(parts: Mapping[str, Sequence[str]], note: str) -> TextTable:
-        rows = [
-            [mark_self_reported(board, row, format_targets(row, part)) for part in parts.values()]
-            for row in board.rows
-        ]
-        names = [mark_row(board, row) for row in board.rows]
-        lines = tuple((name, *row) for name, row in zip(names, rows, strict=True))
-        return TextTable(title, ("method", *parts), lines, note)
-
-    columns = {label: [column] for label, column in zip(short, board.columns, strict=True)}
-    table = make_table(columns, TARGET_NOTE)
-    if len(by_dataset) == len(board.columns):
-        return table
-    return replace(make_table(by_dataset, AVERAGE_NOTE), complete=table)
-
-
-def make_cost_table(board: MethodBoard) -> TextTable:
-    """Return the table of costs and Pareto fronts."""
-    head = ("method", "steps", "images", "TFLOPs", "hours", "memory (GB)", "device", "front")
-    rows = [
-        (
-            *(mark_row(board, row), f"{row.costs.steps:.0f}", f"{row.costs.samples:.0f}"),
-            *(f"{row.costs.flops / 1e12:.4g}", f"{row.costs.hours:.3g}"),
-            "-" if (size := row.costs.peak_memory_bytes) is None else f"{size / 1e9:.2f}",
-            row.costs.device or "-",
-            ", ".join(row.front) or "-",
-        )
-        for row in board.rows
-    ]
-    optional = ("memory (GB)", "device", "images", "steps")
-    return TextTable(make_title(board, "costs"), head, tuple(rows), COST_NOTE, optional=optional)
-
-
-def mark_self_reported(board: MethodBoard, row: MethodRow, text: str) -> str:
-    """Mark a number of a row without signed badges, unless no row has them."""
-    some = row.self_reported and not all(other.self_reported for other in board.rows)
-    return text + SELF_MARK if some and text != "-" else text
+    """Return the table of accuracies and gains by data set."""
+    datasets = group_by_dataset(board.columns)
+    rows = tuple(
+        (name, *(format_targets(row, columns) for columns in datasets.values()))
+        for name, row in zip(list_names(board), board.rows, strict=True)
+    )
+    return TextTable(make_title(board, "targets"), ("entry", *datasets), rows, AVERAGE_NOTE)
 
 
 def format_half(half: float | None) -> str:
@@ -214,26 +164,21 @@ def format_in_domain(row: MethodRow) -> str:
 
 
 def format_targets(row: MethodRow, columns: Sequence[str]) -> str:
-    """Return e.g. 57.75 (+1.20*); the mean of several columns, which has no test of its own."""
-    scores = [row.cells[column] for column in columns if column in row.cells]
+    """Return e.g. 57.75 (+1.20), the mean over columns; - if the row lacks one."""
+    scores = [row.scores[column] for column in columns if column in row.scores]
     if len(scores) < len(columns):
         return "-"
-    gains = [score.gains["normal"] for score in scores if "normal" in score.gains]
-    star = "*" if len(columns) == 1 and gains and gains[0].significant else ""
-    gap = f" ({to_percent(mean(g.gap for g in gains), '+')}{star})" if gains else ""
-    return to_percent(mean(score.mean for score in scores)) + gap
+    gains = [score.gains["normal"].gap for score in scores if "normal" in score.gains]
+    gain = f" ({to_percent(mean(gains), '+')})" if gains else ""
+    return to_percent(mean(score.mean for score in scores)) + gain
 
 
 def list_missing_controls(board: MethodBoard) -> Iterator[str]:
     """Yield why rows have no control, one sentence per reason; plain training needs none."""
-    rows_by_reason: dict[tuple[ControlKind, str], list[str]] = {}
-    compared = list_compared_kinds(board)
-    for row in board.rows:
-        for kind, reason in row.missing.items():
-            if kind in compared and not (kind == "normal" and row.method == "normal"):
-                rows_by_reason.setdefault((kind, reason), []).append(row.name)
-    for (kind, reason), names in rows_by_reason.items():
-        yield f"{HEADINGS[kind].capitalize()}, {', '.join(names)}: {reason}."
+    for kind in list_compared_kinds(board):
+        reasons = {row.name: row.missing[kind] for row in board.rows if kind in row.missing}
+        needed = {name: reason for name, reason in reasons.items() if reason != IS_PLAIN}
+        yield from list_reasons(HEADINGS[kind].capitalize(), needed)
 
 
 def list_left_out(board: MethodBoard) -> list[str]:
@@ -242,8 +187,7 @@ def list_left_out(board: MethodBoard) -> list[str]:
 
 def render_markdown(board: MethodBoard) -> str:
     """Return GitHub Markdown; every text is escaped."""
-    tables = [table.complete or table for table in make_tables(board)]
-    return "\n\n".join(map(render_table, tables)) + "\n"
+    return "\n\n".join(map(render_table, make_tables(board))) + "\n"
 
 
 def render_csv(boards: Sequence[MethodBoard]) -> str:
@@ -253,15 +197,15 @@ def render_csv(boards: Sequence[MethodBoard]) -> str:
     """
     import pandas as pd
 
-    of_row = {"seeds", "front", "cells", "overall", "missing", "source_gain"}
+    of_row = {"seeds", "scores", "overall", "missing", "source_gain"}
     of_score = {"gains": {"__all__": {"seeds", "by_seed"}}}
     lines = [
-        {"track": board.track, "seeds": len(row.seeds), "front": " ".join(row.front)}
+        {"track": board.track, "seeds": len(row.seeds)}
         | row.model_dump(exclude=of_row)
         | {"column": column, **score.model_dump(exclude=of_score)}
         for board in boards
         for row in board.rows
-        for column, score in {**row.cells, "overall": row.overall}.items()
+        for column, score in {**row.scores, "overall": row.overall}.items()
         if score
     ]
     frame = pd.json_normalize(lines, sep="_").convert_dtypes()

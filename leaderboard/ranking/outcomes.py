@@ -47,13 +47,14 @@ class Outcomes:
 
     @classmethod
     def average(cls, seeds: "Sequence[Outcomes]", is_pooled: bool = True) -> "Outcomes":
-        """Return the mean over seeds, which have the same episodes; a single one as it is."""
-        first, *others = seeds
-        if not others:
+        """Return the mean over seeds on the episodes that all have; a single one as it is."""
+        aligned = tuple(align_outcomes(seeds))
+        first = aligned[0]
+        if len(aligned) == 1:
             return first
-        right = np.sum([outcomes.right for outcomes in seeds], axis=0)
-        out_of = first.out_of * len(seeds)
-        return cls(first.index, right, first.draws, out_of, tuple(seeds), is_pooled)
+        right = np.sum([outcomes.right for outcomes in aligned], axis=0)
+        out_of = first.out_of * len(aligned)
+        return cls(first.index, right, first.draws, out_of, aligned, is_pooled)
 
     @property
     def numbering(self) -> int | bytes:

@@ -15,7 +15,6 @@ from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import MethodBoard
 from leaderboard.methods.tables import (
     describe_gains,
-    join_words,
     list_compared_kinds,
     list_left_out,
     list_missing_controls,
@@ -45,7 +44,6 @@ from leaderboard.site.packing import (
 from leaderboard.site.panels import (
     KINDS,
     draw_average_ranks,
-    draw_costs,
     draw_heat_maps,
     draw_shots,
 )
@@ -90,7 +88,7 @@ def build_page_data(
             build_methods(i, track["data"], board)
             for i, (track, boards) in enumerate(zip(tracks, methods, strict=True))
             for board in boards
-            if any(row.recipe for row in board.rows)
+            if any(row.plan for row in board.rows)
         ],
         "tracks": tracks,
     }
@@ -135,14 +133,13 @@ def describe_images(columns: Sequence[JsonObject]) -> str:
         part = f"{count:,} of {official:,} images, a subset"
         part = part if count < official else f"{count:,} images"
         parts.append(f"{DATASET_TITLES.get(name, name)} ({part})" if count else name)
-    return f"Frozen features of {join_words(parts)}." if parts else ""
+    return f"Frozen features of {', '.join(parts)}." if parts else ""
 
 
 def describe_finding(table: BoardTable, methods: Sequence[MethodBoard]) -> str:
-    """Return who is first, and which entries gain over plain training, in one sentence."""
+    """Return who is first, and which entries gain over plain training."""
     leader = describe_leader(table.ranking) or "No row is ranked" * bool(table.names)
-    gains = describe_gains(methods, by_entry=True)
-    return "; ".join(filter(None, (leader, gains))) + "." if leader else ""
+    return f"{leader}. {describe_gains(methods)}".rstrip() if leader else ""
 
 
 def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
@@ -155,11 +152,11 @@ def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
         "data": data,
         "kinds": [[kind, KINDS[kind]] for kind in list_compared_kinds(board)],
         "rows": [
-            row.model_dump(mode="json", exclude={"cells"}) | {"baseline": row.name in baselines}
+            row.model_dump(mode="json", exclude={"scores"}) | {"baseline": row.name in baselines}
             for row in board.rows
         ],
         "notes": [*list_missing_controls(board), *list_left_out(board)],
-        "panels": pack_json([*draw_heat_maps(board), *draw_costs(board)]),
+        "panels": pack_json([*draw_heat_maps(board)]),
     }
 
 

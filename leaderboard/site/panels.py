@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fsbench.core.panels import Curve, Panel, draw_panels
 from fsbench.core.plotting import render_figure
 from fsbench.core.tasks import ColumnId
-from leaderboard.figures import draw_columns, draw_scatter, mark_accuracy
+from leaderboard.figures import draw_columns
 from leaderboard.methods.record import ControlKind, MethodBoard
 from leaderboard.ranking.outcomes import measure_mean
 from leaderboard.summary import draw_averages
@@ -43,7 +43,7 @@ def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
     Gains over random initializations have one where there is no other.
     """
     rows_by_kind = {
-        kind: [row for row in board.rows if any(kind in c.gains for c in row.cells.values())]
+        kind: [row for row in board.rows if any(kind in c.gains for c in row.scores.values())]
         for kind in KINDS
     }
     if rows_by_kind["normal"] or rows_by_kind["other_schedule"]:
@@ -53,22 +53,6 @@ def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
             note = f"Methods by columns, in points over {KINDS[kind]}."
             note += f" The best {MOST} of {len(rows)}." if len(rows) > MOST else ""
             yield make_panel(f"Gain over {KINDS[kind]}", note, figure, whole=True)
-
-
-def draw_costs(board: MethodBoard) -> Iterator[PanelRecord]:
-    """Yield accuracy against the cost of pretraining."""
-    marks = [
-        mark_accuracy(row, row.overall, row.costs.flops, "flops" in row.front)
-        for row in board.rows
-        if row.overall and row.costs.flops > 0
-    ]
-    marks = marks if len({mark.x for mark in marks}) > 1 else []
-    if figure := draw_scatter(marks, "", "FLOPs of pretraining", "accuracy (%)"):
-        note = (
-            "Overall accuracy in percent; the line is the Pareto front (best for its cost). "
-            "Hollow: one pretraining seed."
-        )
-        yield make_panel("Accuracy against cost", note, figure, whole=True)
 
 
 def draw_shots(table: BoardTable) -> Iterator[PanelRecord]:

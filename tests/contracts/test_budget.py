@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 25_610,
     "pretrain": 6_985,
     "protocols": 3_896,
-    "leaderboard": 8_206,
+    "leaderboard": 7_923,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -28,7 +28,7 @@ def test_the_command_shows_the_tiers_of_the_snapshot() -> None:
 def test_a_row_has_the_mean_and_interval_of_its_method() -> None:
     for table in rank_board(BOARDS["pilot"]):
         rows = {row.name: row for row in table.ranking.entries}
-        methods = {row.entry: row for b in build_from_table(table) for row in b.rows}
+        methods = {row.name: row for b in build_from_table(table) for row in b.rows}
         assert set(table.seeds) <= set(methods)
         for name, seeds in table.seeds.items():
             assert [*seeds] == [*methods[name].seeds] != []

@@ -43,12 +43,12 @@ def lines(boards: list[dict[str, Any]], entries: Path, findings: Path) -> Iterat
     yield line(
         "accuracy on the source",
         [
-            (r["source_accuracy"], r["overall"]["mean"], is_apart(r["entry"], r["schedule"]))
+            (r["source_accuracy"], r["overall"]["mean"], is_apart(r["name"], r["schedule"]))
             for r in rows
         ],
         pearsonr,
     )
-    schedules = {row["entry"]: row["schedule"] for row in rows}
+    schedules = {row["name"]: row["schedule"] for row in rows}
     transfer = dict(read_transfer(entries))
     with gzip.open(findings, "rt", encoding="utf8") as file:
         records = [json.loads(text) for text in file]

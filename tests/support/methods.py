@@ -1,6 +1,8 @@
 """Runs of our own as a method board sees them: recipes and costs without training."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,14 @@ from support import fakes
 from fsbench.core.io import write_record
 from fsbench.core.schema import BackboneFacts, Training
 from leaderboard.intake.submission import Submission
-from leaderboard.methods.board import build_method_board
+from leaderboard.methods.board import RANDOM, build_method_board
+from leaderboard.methods.controls import find_shape
 from leaderboard.methods.record import MethodBoard
-from leaderboard.methods.runs import MethodRun, SeedGroup, group_rows
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import Ranking
-from leaderboard.store import Board
-from leaderboard.tables import BoardTable, Row
+from leaderboard.store import Board, seed_of
+from leaderboard.tables import BoardTable, Row, average_rows
 
 COSTS: dict[str, Any] = {
     "source_fingerprint": "f" * 64,
@@ -76,41 +78,72 @@ def outcomes(values: ArrayLike, draws: str = "a", index: Sequence[int] | None = 
     return Outcomes(np.arange(array.size) if index is None else np.array(index), array, draws)
 
 
-def run(entry: str, facts: BackboneFacts, **columns: ArrayLike) -> MethodRun:
-    """Outcomes by column; the episodes of every column are its own."""
-    return MethodRun(entry, facts, {c: outcomes(values, draws=c) for c, values in columns.items()})
+def run(name: str, facts: BackboneFacts, **columns: ArrayLike) -> Row:
+    """A network with its outcomes by column; the episodes of every column are its own."""
+    return network(name, facts, {c: outcomes(v, draws=c) for c, v in columns.items()})
 
 
-def groups(*entries: BackboneFacts | Sequence[BackboneFacts]) -> tuple[SeedGroup, ...]:
-    """Rows of entries 0, 1, ... with two outcomes each; several facts are the seeds of one."""
-    rows = {}
-    for i, entry in enumerate(entries):
-        seeds = [entry] if isinstance(entry, BackboneFacts) else entry
-        rows[str(i)] = [run(f"{i} seed {n}", made, a=[0.25, 0.5]) for n, made in enumerate(seeds)]
-    return group_rows(rows, {})[0]
+def network(name: str, facts: BackboneFacts, outcomes: Mapping[str, Outcomes]) -> Row:
+    """A row of one network."""
+    nothing: dict[str, Any] = dict.fromkeys(outcomes, ())
+    source, seed = facts.source_accuracy, seed_of(facts)
+    return Row(name, facts, outcomes, nothing, nothing, source=source, seed=seed)
 
 
-def build_board(columns: Sequence[str], runs: Sequence[MethodRun]) -> MethodBoard:
-    """The board of these runs, the seeds of each recipe as an entry; it names all as controls."""
-    by_recipe: dict[str, list[MethodRun]] = {}
+def average(name: str, runs: Sequence[Row]) -> Row:
+    """The row of an entry with these runs."""
+    return replace(average_rows(sorted(runs, key=lambda one: one.seed), True), name=name)
+
+
+def make_rows(*entries: BackboneFacts | Sequence[BackboneFacts]) -> tuple[Row, ...]:
+    """Rows 0, 1, ... with two outcomes each; several facts are the seeds of one."""
+    return tuple(
+        average(str(i), [run("", one, a=[0.25, 0.5]) for one in seeds])
+        for i, entry in enumerate(entries)
+        for seeds in [[entry] if isinstance(entry, BackboneFacts) else entry]
+    )
+
+
+def build_board(columns: Sequence[str], runs: Sequence[Row]) -> MethodBoard:
+    """The board of these runs, the seeds of each recipe as an entry; it names all as controls.
+
+    An entry is called by its method if it is the only one of it, else by its first run.
+    """
+    by_recipe: dict[str, list[Row]] = {}
     for one in runs:
-        by_recipe.setdefault(one.row, []).append(one)
-    rows = {seeds[0].entry: seeds for seeds in by_recipe.values()}
+        training = one.facts.training
+        recipe = training.composition if training else find_shape(one.facts)
+        by_recipe.setdefault(recipe, []).append(one)
+    methods = Counter(name_method(seeds[0]) for seeds in by_recipe.values())
+    names = [
+        name if methods[name := name_method(seeds[0])] == 1 else seeds[0].name
+        for seeds in by_recipe.values()
+    ]
+    rows = {
+        name: average(name, seeds) for name, seeds in zip(names, by_recipe.values(), strict=True)
+    }
     table = BoardTable(
         name="b",
         ranking=Ranking(tuple(columns)),
-        rows={name: Row(name, seeds[0].facts, seeds[0].outcomes) for name, seeds in rows.items()},
+        rows=rows,
         controls=tuple(rows),
         pooled=tuple(rows),
     )
     return build_method_board(table, "", rows)
 
 
+def name_method(row: Row) -> str:
+    training = row.facts.training
+    if training is None:
+        return row.name if row.facts.random_init is None else RANDOM
+    return "+".join(training.methods)
+
+
 def runs_of(
     entries: Mapping[str, Mapping[str, Outcomes]], facts: Mapping[str, BackboneFacts]
-) -> list[MethodRun]:
+) -> list[Row]:
     """Networks of these names."""
-    return [MethodRun(name, facts[name], columns) for name, columns in entries.items()]
+    return [network(name, facts[name], columns) for name, columns in entries.items()]
 
 
 def name_controls(board: Path, submissions: Sequence[Submission]) -> None:

@@ -288,26 +288,56 @@ def collect_ranked_row(row: RankedEntry, table: BoardTable) -> Numbers:
     }
 
 
+PILOT_RESNET = "-architecture=pilot_resnet-width=16"
+PLAIN = {
+    "pilot-normal": "schedule=cosine, batch_size=64",
+    "pilot-normal-as-anil": "schedule=cosine, batch_size=200",
+    "pilot-normal-as-anil-schedule=single_cycle": "schedule=single_cycle, batch_size=200",
+    "pilot-normal-as-full_reset": "schedule=constant",
+    "pilot-normal-schedule=single_cycle": "schedule=single_cycle, batch_size=64",
+    "pilot-normal-schedule=step": "schedule=step",
+    "regime-normal": "schedule=constant, opt_reset=all",
+    "regime-normal-as-full_reset": "opt_reset=none",
+    "regime-normal-schedule=single_cycle": "schedule=single_cycle",
+    "regime-normal-schedule=step": "schedule=step",
+    f"regime-normal{PILOT_RESNET}": "schedule=constant, opt_reset=all",
+    f"regime-normal-as-full_reset{PILOT_RESNET}": "opt_reset=none",
+    f"regime-normal-as-swr_reanchor{PILOT_RESNET}": "schedule=step",
+    "regime-normal-fields-01d672": "schedule=single_cycle",
+}
+"""Entry -> what distinguishes plain training in the file where a table has it several times."""
+
+
 def collect_methods() -> Numbers:
-    """Return board -> conditions -> plan -> row of the method board -> its gains."""
+    """Return board -> conditions -> plan -> method, as the file calls it -> its gains."""
     numbers: Numbers = {}
     for board in BOARDS:
         tracks = numbers[board] = {}
         for methods in (methods for table in rank(board) for methods in build_from_table(table)):
+            several = sum(row.method == "normal" for row in methods.rows) > 1
+            names = {
+                row.name: f"normal ({PLAIN[row.name]})"
+                if several and row.method == "normal"
+                else row.method
+                for row in methods.rows
+            }
             plans: dict[str, Numbers] = defaultdict(dict)
             for row in methods.rows:
-                plans[row.plan or "no training"][row.name] = collect_method_row(row)
+                collected = collect_method_row(row, names)
+                plans[row.plan or "no training"][names[row.name]] = collected
             tracks[methods.track] = dict(plans)
     return numbers
 
 
-def collect_method_row(row: MethodRow) -> Numbers:
+def collect_method_row(row: MethodRow, names: Mapping[str, str]) -> Numbers:
+    """names: of the rows of the board in the file."""
     source = row.source_gain
+    controls = {kind: names[control] for kind, control in row.controls.items()}
     return {
         "seeds": len(row.seeds),
         "overall": row.overall and collect_method_score(row.overall),
-        "columns": {column: collect_method_score(score) for column, score in row.cells.items()},
-        "controls": {**row.controls, **row.missing},
+        "columns": {column: collect_method_score(score) for column, score in row.scores.items()},
+        "controls": {**controls, **row.missing},
         "in domain": source and [source.gap, source.ci95, source.p, source.p_holm],
     }
 

@@ -49,7 +49,6 @@ MEASURED_METHODS = ("normal", "dsd", "l2", "lw", "seal", "wels", "welsr")
 ROUND_METHODS = ("normal", "fc", "llf", "lw", "seal")
 """Methods of the regime study whose rounds its page discusses."""
 ROUNDS = 7
-USUAL_PLAN = " (schedule=constant, opt_reset=all)"
 HEADS = ("linear", "centroid", "logistic")
 SUBSET = 25
 """Images per class of the study, beside which others are compared."""
@@ -85,7 +84,7 @@ def read_regime() -> dict[tuple[str, int], MethodBoard]:
     """Return the method boards of the regime study by network and images per class."""
     boards = {}
     for board in read_method_boards(REGIME / "entries"):
-        architecture = next((row.architecture for row in board.rows if row.recipe), "")
+        architecture = next((row.architecture for row in board.rows if row.plan), "")
         network = architecture.removeprefix("fsbench/").partition("@")[0]
         count = re.search(r"x (\d+) images", board.track)
         boards[network, int(count[1]) if count else SUBSET] = board
@@ -112,18 +111,18 @@ def regime_gains() -> Table:
 
 
 def describe_method(row: MethodRow) -> str:
-    """Return e.g. normal (single_cycle): the method, with what differs from the study's plan."""
-    if row.recipe is None:
-        return row.name
-    return row.name.removesuffix(USUAL_PLAN).replace("schedule=", "")
+    """Return the method; of plain training also what differs from most: normal (step)."""
+    others = [str(row.schedule)] * (row.schedule != "constant")
+    others += ["2 stages"] * str(row.plan).startswith("2 stages")
+    return f"normal ({', '.join(others)})" if row.method == "normal" and others else row.method
 
 
 def format_head_gain(row: MethodRow, head: str) -> str:
     """Return the mean gain over normal in the columns of a head, which has no test of its own."""
     gains = [
-        cell.gains["normal"].gap
-        for column, cell in row.cells.items()
-        if ColumnId.parse(column).task.head == head and "normal" in cell.gains
+        score.gains["normal"].gap
+        for column, score in row.scores.items()
+        if ColumnId.parse(column).task.head == head and "normal" in score.gains
     ]
     return to_percent(mean(gains), "+") if gains else "-"
 
@@ -131,10 +130,10 @@ def format_head_gain(row: MethodRow, head: str) -> str:
 def regime_images() -> Table:
     """Return gains of the methods that were trained on several numbers of images per class."""
     boards = {images: board for (name, images), board in read_regime().items() if name == "scnn"}
-    methods = [describe_method(row) for row in boards[min(boards)].rows if row.recipe]
+    methods = [describe_method(row) for row in boards[min(boards)].rows if row.plan]
     lines: list[Row] = []
     for images, board in sorted(boards.items()):
-        rows = {describe_method(row): row for row in board.rows if row.recipe}
+        rows = {describe_method(row): row for row in board.rows if row.plan}
         lines += [
             {
                 "images per class": images,

@@ -15,6 +15,7 @@ from scipy.stats import chi2
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, render_figure
 from fsbench.results.table import shorten_columns
 from leaderboard.figures import (
+    OVER_PLAIN,
     Mark,
     compute_ranks,
     draw_columns,
@@ -70,12 +71,12 @@ def make_row(name: str, gains: Sequence[Gain | None] = (), **halves: float | Non
         "n": 9,
         **halves,
     }
-    cells = {
+    scores = {
         column: MethodScore(**score, gains={"normal": gain})
         for column, gain in zip(COLUMNS, gains, strict=False)
         if gain
     }
-    return MethodRow.model_construct(name=name, cells=cells, overall=MethodScore(**score))
+    return MethodRow.model_construct(name=name, scores=scores, overall=MethodScore(**score))
 
 
 def make_board(*rows: MethodRow) -> MethodBoard:
@@ -83,11 +84,7 @@ def make_board(*rows: MethodRow) -> MethodBoard:
 
 
 def some_marks() -> list[Mark]:
-    return [Mark(n, i - 3.0, 1.0, i + 1, i % 2 == 0) for i, n in enumerate(NAMES)]
-
-
-def some_gains() -> list[tuple[MethodRow, Gain]]:
-    return [(make_row(n), make_gain(i - 3.0, 1.0, sure=i % 2 == 0)) for i, n in enumerate(NAMES)]
+    return [Mark(n, 2, i - 3.0, 1.0, i + 1, i % 2 == 0) for i, n in enumerate(NAMES)]
 
 
 def draw(figure: Figure | None) -> Figure:
@@ -105,8 +102,8 @@ def draw_some_columns(names: Sequence[str]) -> Figure:
 
 
 DRAWN: dict[str, Callable[[], Figure]] = {
-    "gains": lambda: draw(draw_gains(some_gains(), "<b>")),
-    "scatter": lambda: draw(draw_scatter(some_marks(), "<b>", "x <i>", "y", True, True)),
+    "gains": lambda: draw(draw_gains(some_marks(), "<b>")),
+    "scatter": lambda: draw(draw_scatter(some_marks(), "<b>", "x <i>", OVER_PLAIN)),
     "columns": lambda: draw_some_columns(NAMES),
     "spread": lambda: draw(draw_spread(make_board(*map(make_row, NAMES)), "<b>")),
     "ranks": some_ranks,
@@ -121,8 +118,7 @@ def axes_of(figure: Figure) -> Axes:
 
 def points(figure: Figure) -> dict[str, Any]:
     """The drawn points by the name of their mark."""
-    lines = axes_of(figure).get_lines()
-    return {str(line.get_label()): line for line in lines if line.get_marker() == "o"}
+    return {str(bar.get_label()): bar[0] for bar in axes_of(figure).containers}
 
 
 def row_names(figure: Figure) -> list[str]:
@@ -161,13 +157,13 @@ def test_hostile_names_are_text_and_nothing_else(draw: Callable[[], Figure]) -> 
 
 
 def test_gains_stand_in_order_with_interval_value_and_colour() -> None:
-    gains = {
-        "even": make_gain(0.0, 1.0),
-        "down": make_gain(-2.0, 1.0, sure=True),
-        "up": make_gain(2.0, 1.0, sure=True),
-        "one": make_gain(1.0, seeds=1),
-    }
-    figure = draw(draw_gains([(make_row(name), gain) for name, gain in gains.items()], "gains"))
+    marks = [
+        Mark("even", 2, 0.0, 1.0),
+        Mark("down", 2, -2.0, 1.0, is_significant=True),
+        Mark("up", 2, 2.0, 1.0, is_significant=True),
+        Mark("one", 1, 1.0),
+    ]
+    figure = draw(draw_gains(marks, "gains"))
     assert row_names(figure) == ["up, 2 seeds", "one, 1 seed", "even, 2 seeds", "down, 2 seeds"]
     assert texts(figure) == ["+2.00", "+1.00", "+0.00", "-2.00"]
     drawn = points(figure)
@@ -177,41 +173,37 @@ def test_gains_stand_in_order_with_interval_value_and_colour() -> None:
     assert [line.get_color() for line in drawn.values()] == [GAIN, INK, INK, LOSS]
     faces = {name: line.get_markerfacecolor() for name, line in drawn.items()}
     assert (faces["one"], faces["even"]) == (PAPER, INK)
-    intervals = [line for line in axes_of(figure).get_lines() if line.get_marker() == "None"][1:]
-    ends = [[*line.get_xdata()] for line in intervals if len(line.get_xdata())]
-    assert ends == [[1, 3], [-1, 1], [-3, -1]]
+    intervals = [bar for _, _, bars in axes_of(figure).containers for bar in bars]
+    assert [[*bar.get_segments()[0][:, 0]] for bar in intervals] == [[1, 3], [-1, 1], [-3, -1]]
     assert figure.get_suptitle() == ("gains: of 4, 1 significantly above plain training, 1 below")
     assert axes_of(figure).get_xscale() == "linear"
 
 
 def test_a_value_far_beyond_all_others_makes_the_axis_logarithmic() -> None:
-    marks = [Mark(f"m{i}", float(i % 3 - 1)) for i in range(9)]
-    far = [*marks, Mark("far", -900.0)]
-    gains = [(make_row(mark.name), make_gain(mark.value)) for mark in far]
-    assert axes_of(draw(draw_gains(gains, "g"))).get_xscale() == "symlog"
-    assert axes_of(draw(draw_scatter(far, "g", "x", "y", level=True))).get_yscale() == "symlog"
-    dear = [Mark(f"m{i}", 1.0, x=10.0**i) for i in range(3)]
+    marks = [Mark(f"m{i}", 2, float(i % 3 - 1)) for i in range(9)]
+    far = [*marks, Mark("far", 2, -900.0)]
+    assert axes_of(draw(draw_gains(far, "g"))).get_xscale() == "symlog"
+    assert axes_of(draw(draw_scatter(far, "g", "x", OVER_PLAIN))).get_yscale() == "symlog"
+    assert axes_of(draw(draw_scatter(far, "g", OVER_PLAIN, "y"))).get_yscale() == "linear"
+    dear = [Mark(f"m{i}", 2, 1.0, x=10.0**i) for i in range(3)]
     assert axes_of(draw(draw_scatter(dear, "g", "x", "y"))).get_xscale() == "log"
     assert axes_of(draw(draw_scatter(dear[:2], "g", "x", "y"))).get_xscale() == "linear"
 
 
 def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
     marks = [
-        Mark("cheap", 40.0, x=100, front=True),
-        Mark("beaten", 39.0, x=1000),
-        Mark("best", 60.0, 5.0, x=10_000, front=True),
+        Mark("cheap", 2, 40.0, x=100),
+        Mark("beaten", 1, 39.0, x=1000),
+        Mark("best", 2, 60.0, 5.0, x=10_000),
     ]
-    figure = draw(draw_scatter(marks, "cost", "steps", "%", level=True, diagonal=True))
+    figure = draw(draw_scatter(marks, "cost", "steps", "%"))
     assert texts(figure) == ["beaten", "cheap", "best"]
     heights = [text.xyann[1] for text in axes_of(figure).texts]  # type: ignore[attr-defined]
     assert heights == sorted(heights)
     assert {name: at(line) for name, line in points(figure).items()} == {
         "cheap": (100, 40), "beaten": (1000, 39), "best": (10_000, 60)
     }  # fmt: skip
-    assert points(figure)["best"].get_color() == GAIN
-    assert points(figure)["beaten"].get_color() == INK
-    stair, *_ = axes_of(figure).get_lines()
-    assert ([*stair.get_xdata()], [*stair.get_ydata()]) == ([100, 10_000], [40, 60])
+    assert points(figure)["beaten"].get_markerfacecolor() == PAPER
     assert (axes_of(figure).get_xlabel(), axes_of(figure).get_ylabel()) == ("steps", "%")
 
 
@@ -239,12 +231,12 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
     assert min(none) > 0.99
 
 
-def test_bars_are_as_long_as_their_numbers() -> None:
+def test_half_widths_lie_on_the_row_of_their_name() -> None:
     rows = [make_row("x", ci95=0.01, ci95_seeds=0.02), make_row("y", ci95=0.04, ci95_seeds=0.03)]
-    axes = axes_of(draw(draw_spread(make_board(*rows, make_row("z", ci95_seeds=None)), "t")))
-    assert [patch.get_width() for patch in axes.patches] == [1, 4, 2, 3]
-    assert [text.get_text() for text in axes.texts] == ["1.00", "4.00", "2.00", "3.00"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
+    figure = draw(draw_spread(make_board(*rows, make_row("z", ci95_seeds=None)), "t"))
+    drawn = [([*line.get_xdata()], [*line.get_ydata()]) for line in axes_of(figure).get_lines()]
+    assert drawn == [([1, 4], [0, 1]), ([2, 3], [0, 1])]
+    assert row_names(figure) == ["x", "y"]
 
 
 @pytest.mark.filterwarnings("error")
@@ -252,8 +244,8 @@ def test_long_names_leave_room_for_one_row() -> None:
     name = NAMES[4] * 2
     for figure in (
         draw_some_columns([name]),
-        draw(draw_gains([(make_row(name), make_gain(1.0))], name)),
-        draw(draw_scatter([Mark(name, 1.0), Mark(name, 2.0)], name, "x", "y")),
+        draw(draw_gains([Mark(name, 2, 1.0)], name)),
+        draw(draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y")),
         draw(draw_spread(make_board(make_row(name)), name)),
     ):
         render_figure(figure, "svg")
@@ -262,7 +254,7 @@ def test_long_names_leave_room_for_one_row() -> None:
 
 def test_nothing_to_show_has_no_figure() -> None:
     assert draw_gains([], "t") is None
-    assert draw_scatter([Mark("a", 1.0)], "t", "x", "y") is None
+    assert draw_scatter([Mark("a", 2, 1.0)], "t", "x", "y") is None
     assert draw_columns(make_board(), [], "normal", "t") is None
     assert draw_spread(make_board(), "t") is None
 

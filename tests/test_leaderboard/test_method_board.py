@@ -17,11 +17,7 @@ from support.methods import build_board, facts, name_controls, outcomes, random_
 from fsbench.api.submit import submit
 from fsbench.core import statistics
 from fsbench.results.verification import read_cells
-from leaderboard.methods.board import (
-    find_front,
-    read_method_boards,
-    split_conditions,
-)
+from leaderboard.methods.board import read_method_boards, split_conditions
 from leaderboard.methods.record import MethodBoard, MethodRow
 from leaderboard.methods.tables import make_tables, render_csv, render_markdown
 
@@ -63,7 +59,8 @@ def call(board: Path, capsys: pytest.CaptureFixture[str]) -> Call:
 
 
 def rows(method_board: MethodBoard) -> dict[str, MethodRow]:
-    return {row.name: row for row in method_board.rows}
+    """The rows by method."""
+    return {row.method: row for row in method_board.rows}
 
 
 def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, call: Call) -> None:
@@ -71,7 +68,9 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
     method_board = MethodBoard.model_validate(data)
     row_of = rows(method_board)
     assert method_board.columns == (COLUMN,)
-    assert [row.name for row in method_board.rows][:3] == ["llf", "swr+weight_compander", "normal"]
+    assert [row.method for row in method_board.rows][:3] == [
+        "llf", "swr+weight_compander", "normal",
+    ]  # fmt: skip
     values: dict[str, list[Any]] = {}
     for cell in read_cells(board):
         values.setdefault(cell.result.backbone.recipe or "", []).append(cell.records)
@@ -82,10 +81,11 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
     assert row.seeds == (0, 1)
     assert row.overall is not None
     assert row.overall.mean == pytest.approx(llf.mean())
-    gain = row.cells[COLUMN].gains["normal"]
+    gain = row.scores[COLUMN].gains["normal"]
     assert gain.gap == pytest.approx(llf.mean() - plain.mean())
     assert gain.covers == "seeds and episodes"
-    assert row.controls["normal"] == "normal"
+    assert row.name.startswith("entry-llf")
+    assert row.controls["normal"] == row_of["normal"].name
     one = row_of["swr+weight_compander"]
     assert one.overall is not None
     assert one.overall.gains["normal"].covers == "episodes"
@@ -96,7 +96,7 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_records(board: Path, cal
     assert list(method_board.left_out) == ["entry-old"]
 
 
-def test_costs_and_fronts(board: Path) -> None:
+def test_costs_are_means_over_the_seeds(board: Path) -> None:
     (method_board,) = read_method_boards(board)
     row_of = rows(method_board)
     costs = row_of["llf"].costs
@@ -104,8 +104,6 @@ def test_costs_and_fronts(board: Path) -> None:
     assert costs.hours == pytest.approx(0.01)
     assert costs.device == "cpu"
     assert row_of["random init"].costs.hours == 0
-    assert row_of["llf"].front == row_of["random init"].front == ("flops", "hours")
-    assert row_of["normal"].front == row_of["swr+weight_compander"].front == ()
 
 
 def test_tables_say_why_there_is_no_control(call: Call) -> None:
@@ -118,19 +116,19 @@ def test_tables_say_why_there_is_no_control(call: Call) -> None:
     assert "folder-blobs" in shown
     text = call()
     assert "TFLOPs" in text
-    assert text.count("llf") == 3, "in three tables; two seeds are too few for a star"
-    assert "Of 2 methods, none gains significantly" in text
+    assert text.count("entry-llf") == 2, "in two tables"
+    assert "equal compute: none; below: none (of 2, 1 with" in text, "two seeds are too few"
 
 
 def test_csv_has_a_line_a_row_and_column(call: Call) -> None:
     lines = list(csv.DictReader(io.StringIO(call("--format", "csv"))))
     assert len(lines) == 8
-    cells = {(line["name"], line["column"]): line for line in lines}
+    cells = {(line["method"], line["column"]): line for line in lines}
     line = cells["llf", "overall"]
     assert float(line["gains_normal_gap"]) > 0.2
-    assert line["controls_normal"] == "normal"
+    assert line["controls_normal"].startswith("entry-normal")
     assert line["gains_normal_covers"] == "seeds and episodes"
-    assert line["front"] == "flops hours"
+    assert float(line["costs_flops"]) == 1e12
     assert cells["random init", COLUMN]["gains_normal_gap"] == ""
 
 
@@ -142,7 +140,7 @@ def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
     one = build_board(["x:5w1s"], runs_of(entries, names))
     back = build_board(["x:5w1s"], runs_of(dict(reversed(entries.items())), names))
     assert one == back
-    gain = rows(one)["lw"].cells["x:5w1s"].gains["normal"]
+    gain = rows(one)["lw"].scores["x:5w1s"].gains["normal"]
     assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
 
 
@@ -152,8 +150,8 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     high = {"x": outcomes([0.9, 0.8, 1.0], "x")}
     method_board = build_board(["x", "y"], runs_of({"a": full, "b": high, "c": full}, names))
     row = method_board.rows[-1]
-    assert (row.name, row.overall, row.front, list(row.cells)) == ("llf", None, (), ["x"])
-    assert row.cells["x"].gains["normal"].gap == pytest.approx(0.7)
+    assert (row.name, row.overall, list(row.scores)) == ("llf", None, ["x"])
+    assert row.scores["x"].gains["normal"].gap == pytest.approx(0.7)
     overall = rows(method_board)["lw"].overall
     assert overall is not None
     assert overall.mean == pytest.approx(0.2)
@@ -172,35 +170,18 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     entries = {name: {PROBE: outcomes(method_board, "x")} for name, method_board in values.items()}
     method_board = build_board([PROBE], runs_of(entries, names))
     gaps = {
-        row.name: {kind: gain.gap for kind, gain in row.cells[PROBE].gains.items()}
+        row.name: {kind: gain.gap for kind, gain in row.scores[PROBE].gains.items()}
         for row in method_board.rows
     }
     assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
-    assert gaps["normal (schedule=cosine)"] == pytest.approx({"other_schedule": 0.2})
-    assert gaps["normal (schedule=single_cycle)"] == pytest.approx({"other_schedule": -0.2})
+    assert gaps["a"] == pytest.approx({"other_schedule": 0.2})
+    assert gaps["b"] == pytest.approx({"other_schedule": -0.2})
     table = make_tables(method_board)[0]
-    assert table.columns[5:7] == ("over normal", "over normal, other schedule")
-    assert [row[0] for row in table.rows if row[5] == "-"] == [
-        "normal (schedule=cosine)", "normal (schedule=single_cycle)",
-    ]  # fmt: skip
-
-
-def test_hours_are_compared_on_one_device_only() -> None:
-    def row(name: str, mean: float, seconds: float, device: str) -> MethodRow:
-        run = facts(name, seconds=seconds, device=device)
-        columns = {"x": outcomes([mean, mean], "x")}
-        return build_board(["x"], runs_of({name: {"x": columns["x"]}}, {name: run})).rows[0]
-
-    made = [
-        row("llf", 0.5, 100, "cpu"),
-        row("lw", 0.4, 200, "cpu"),
-        row("swr", 0.4, 300, "H100"),
+    assert table.columns[6:8] == ("over normal", "over normal, other schedule")
+    assert [row[:3] for row in table.rows if row[6] == "-"] == [
+        ("a", "normal", "3 rounds x 4 epochs, cosine"),
+        ("b", "normal", "3 rounds x 4 epochs, single_cycle"),
     ]
-    on = {row.name: find_front(row, made) for row in made}
-    assert "hours" in on["llf"]
-    assert "hours" not in on["lw"]
-    assert "hours" in on["swr"]
-    assert [name for name, axes in on.items() if "flops" in axes] == ["llf"]
 
 
 def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
@@ -215,11 +196,9 @@ def test_a_board_without_runs_of_our_own_says_how_to_get_some() -> None:
 
 
 def test_text_of_strangers_is_neither_markup_nor_formula() -> None:
-    hostile = {"device": "=cmd()", "lam": "<script>|x", "architecture": "toy"}
-    names = {"a": facts("swr", **hostile), "b": facts("swr", lam="y")}
+    names = {"<script>|x": facts("swr", lam=0.1, device="=cmd()"), "b": facts("swr")}
     entries = {name: {PROBE: outcomes([0.5, 0.25], "x")} for name in names}
     method_board = build_board([PROBE], runs_of(entries, names))
-    assert "swr.lam=<script>|x" in method_board.rows[0].name + method_board.rows[1].name
     shown = render_markdown(method_board)
     assert "<script>" not in shown
     assert "&lt;script&gt;\\|x" in shown
@@ -288,7 +267,7 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
     assert (swr.p_holm, l2.p_holm) == (pytest.approx(2 * swr.p), pytest.approx(l2.p))
     assert (lw.gap, lw.ci95, lw.p_holm) == (pytest.approx(0.3), None, 1.0)
     table = make_tables(build_board([PROBE], runs_of(entries, runs)))[0]
-    cells = {row[0].split()[-1]: row[-1] for row in table.rows}
+    cells = {row[1]: row[-2] for row in table.rows}
     assert cells["swr"] == "24.00 (+3.00 ± 2.48)"
     assert cells["lw"] == "50.00 (+30.00)"
     assert cells["normal"] == "21.00"

@@ -57,8 +57,7 @@ def board() -> MethodBoard:
 
 def points(figure: Figure) -> dict[str, Any]:
     """The drawn points by the name of their mark."""
-    lines = figure.axes[0].get_lines()
-    return {str(line.get_label()): line for line in lines if line.get_marker() == "o"}
+    return {str(bar.get_label()): bar[0] for bar in figure.axes[0].containers}
 
 
 def at(line: Any) -> tuple[float, float]:
@@ -122,7 +121,7 @@ def test_gains_are_ordered_and_coloured_by_holm(board: MethodBoard) -> None:
 def test_targets_have_the_gain_of_each_column(board: MethodBoard) -> None:
     figure = draw_figures(board)["targets"]
     rows = [row(board, name) for name in row_names(figure)]
-    gains = [r.cells[column].gains["normal"] for r in rows for column in board.columns]
+    gains = [r.scores[column].gains["normal"] for r in rows for column in board.columns]
     assert [r.name for r in rows] == ["llf", "swr", "lw"]
     assert texts(figure) == [f"{100 * gain.gap:+.1f}" for gain in gains]
 
@@ -148,7 +147,7 @@ def test_linear_stands_against_affine(board: MethodBoard) -> None:
     drawn = points(draw_figures(board)["adaptation"])
     assert drawn.keys() == {"llf", "swr", "lw"}
     for name, line in drawn.items():
-        gains = [row(board, name).cells[c].gains["normal"] for c in (LINEAR, AFFINE)]
+        gains = [row(board, name).scores[c].gains["normal"] for c in (LINEAR, AFFINE)]
         assert at(line) == pytest.approx([100 * gain.gap for gain in gains])
 
 
@@ -183,8 +182,10 @@ def test_only_rows_with_several_seeds_tell_their_spread(board: MethodBoard) -> N
     figure = draw_figures(board)["spread"]
     names = row_names(figure)
     assert sorted(names) == ["llf", "normal"]
-    halves = [getattr(overall(board, n), k) for k in ("ci95", "ci95_seeds") for n in names]
-    assert texts(figure) == [f"{100 * half:.2f}" for half in halves]
+    lines = figure.axes[0].get_lines()
+    for line, kind in zip(lines, ("ci95", "ci95_seeds"), strict=True):
+        halves = [100 * getattr(overall(board, name), kind) for name in names]
+        assert line.get_xdata() == pytest.approx(halves)
 
 
 def test_several_tracks_have_files_of_their_own(board: MethodBoard, tmp_path: Path) -> None:

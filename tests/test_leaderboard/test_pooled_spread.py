@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from benchmarks.gains import Setting, judge, judge_before
 from benchmarks.gains import simulate as simulate_gains
-from support.methods import build_board, facts, run
+from support.methods import average, build_board, facts, run
 
-from leaderboard.methods.gains import pool_seed_variance
 from leaderboard.methods.record import MethodBoard
-from leaderboard.methods.runs import MethodRun, group_rows
 from leaderboard.methods.tables import format_gain
+from leaderboard.ranking.seeds import SeedErrors
+from leaderboard.tables import Row
 
 SPREAD = 0.004
 """Standard deviation between seeds."""
@@ -21,7 +21,7 @@ def simulate(
     rows: dict[str, int] = ROWS,
     spread: dict[str, float] | float = SPREAD,
     shared: float = 0.0,
-) -> list[MethodRun]:
+) -> list[Row]:
     """Runs of equal skill over 600 episodes, apart by their seeds alone.
 
     shared: standard deviation of an episode for all seeds of a row.
@@ -43,7 +43,7 @@ def simulate(
     ]
 
 
-def build(runs: list[MethodRun]) -> MethodBoard:
+def build(runs: list[Row]) -> MethodBoard:
     return build_board(["a"], runs)
 
 
@@ -51,14 +51,14 @@ def test_the_pooled_spread_is_that_of_the_runs() -> None:
     variances = []
     for seed in range(100):
         runs = simulate(seed)
-        sides = {name: [r for r in runs if r.entry.startswith(name)] for name in ROWS}
-        rows, _ = group_rows(sides, {})
-        pooled = pool_seed_variance(rows, ["a"])
+        sides = {name: [r for r in runs if r.name.startswith(name)] for name in ROWS}
+        rows = {name: [average(name, side).outcomes["a"]] for name, side in sides.items()}
+        pooled = SeedErrors(rows).pooled
         assert pooled is not None
         assert 1 < pooled.freedom < 8
         assert pooled.variance > pooled.least, "what one seed hides may be wider than the mean"
         variances.append(pooled.least)
-        assert pool_seed_variance(rows[:2], ["a"]) is None
+        assert SeedErrors({name: rows[name] for name in ("normal", "llf")}).pooled is None
     assert np.sqrt(np.mean(variances)) == pytest.approx(SPREAD, rel=0.1)
 
 

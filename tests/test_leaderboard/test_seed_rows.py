@@ -228,7 +228,7 @@ def test_the_method_board_has_the_intervals_of_the_table() -> None:
     (board,) = build_from_table(table)
     (swr,) = (row for row in board.rows if row.name == "swr")
     assert swr.overall is not None
-    assert (swr.entry, swr.seeds) == ("swr", (0, 1, 2))
+    assert (swr.method, swr.seeds) == ("swr", (0, 1, 2))
     assert swr.controls["normal"] == "normal"
     measured = table.seed_errors.scores["swr"]
     assert measured.mean == pytest.approx(swr.overall.mean)

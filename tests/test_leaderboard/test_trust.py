@@ -176,9 +176,8 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
     badges = {entry.name: entry.verification.words for entry in opened.entries()}
     standings = {}
     rows = {
-        (made.columns, row.entry): row for made in read_method_boards(board) for row in made.rows
+        (made.columns, row.name): row for made in read_method_boards(board) for row in made.rows
     }
-    names = {(columns, row.name): entry for (columns, entry), row in rows.items()}
     for table in rank_board(board):
         if table.track is not None and table.track.extra:
             continue
@@ -186,7 +185,7 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
         for entry in table.ranking.entries:
             row = rows.get((columns, entry.name))
             gains: dict[tuple[str, str], Gain] = {}
-            for column, score in row.cells.items() if row else ():
+            for column, score in row.scores.items() if row else ():
                 gains |= {(column, kind): gain for kind, gain in score.gains.items()}
             if row and row.overall:
                 gains |= {("", kind): gain for kind, gain in row.overall.gains.items()}
@@ -195,10 +194,7 @@ def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
                 entry.overall,
                 len(table.rows[entry.name].networks),
                 badges[entry.name],
-                {
-                    kind: names.get((columns, control), control)
-                    for kind, control in (row.controls.items() if row else ())
-                },
+                {**row.controls} if row else {},
                 {key: (g.gap, g.ci95, g.covers) for key, g in gains.items()},
             )
     return standings

@@ -119,7 +119,7 @@ def test_an_official_board_says_what_it_measures_before_any_entry() -> None:
     assert made["tracks"][0]["finding"] == ""
     assert made["tracks"][0]["data"] == (
         "Frozen features of ChestX (25,848 images), CropDisease (43,456 images), EuroSAT "
-        "(27,000 images) and ISIC (10,015 images)."
+        "(27,000 images), ISIC (10,015 images)."
     )
 
 
@@ -129,14 +129,16 @@ def test_the_template_of_about_asks_nothing_of_a_reader() -> None:
     assert "board.json" not in data.build_page_data(*fakes_site.source(["a"]))["about"]
 
 
-def test_the_finding_names_the_entry_and_its_page_of_methods_the_method() -> None:
+def test_the_finding_states_which_entries_gain() -> None:
     runs = {"mine": fakes_methods.facts("seal"), "plain": fakes_methods.facts("normal")}
     board = fakes_site.source(list(runs), backbones=runs, controls=["plain"])
     made = data.build_page_data(*board)
-    gain = "does not gain significantly over plain training of equal compute"
-    few = "(it has one seed, and this needs several)"
-    assert made["tracks"][0]["finding"].endswith(f"; mine {gain} {few}.")
-    assert made["methods"][0]["finding"] == f"seal {gain} {few}."
+    finding = made["methods"][0]["finding"]
+    assert finding == (
+        "Significantly above plain training of equal compute: none; below: none (of 1, 0 with the "
+        "several seeds that this needs)."
+    )
+    assert made["tracks"][0]["finding"].endswith(f". {finding}")
 
 
 def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
@@ -153,7 +155,7 @@ def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
     assert any(name in made["tracks"][0]["finding"] for name in runs)
     assert len(made["methods"]) == 2
     for methods in made["methods"]:
-        others = set(runs) - {row["entry"] for row in methods["rows"]}
+        others = set(runs) - {row["name"] for row in methods["rows"]}
         assert others
         assert not [name for name in others if name in methods["finding"]]
 
@@ -168,7 +170,7 @@ def test_a_subset_and_the_finding_are_said_in_words() -> None:
     row = replace(table.rows["a"], results=results)
     columns = build_columns_json(replace(table, rows={"a": row}))
     text = data.describe_images(columns)
-    assert "EuroSAT (20 of 27,000 images, a subset) and ISIC (14 of 10,015 images, a sub" in text
+    assert "EuroSAT (20 of 27,000 images, a subset), ISIC (14 of 10,015 images, a sub" in text
     text = data.describe_finding(table, build_from_table(table))
     leader = f"a ({to_percent(table.ranking.tiers[0][0].overall or 0)} %)"
     assert text == (

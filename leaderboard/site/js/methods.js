@@ -23,7 +23,7 @@ function methodsPage() {
 function methodTable(page) {
   const on = actions(page.track);
   const ranges = new Map(page.kinds.map(([kind]) => [kind, gainRange(page.rows.map((row) => row.overall?.gains[kind]).filter(Boolean))]));
-  const heads = ["method", el("span", { class: "wide-only" }, "seeds"), "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
+  const heads = ["entry", el("span", { class: "wide-only" }, "seeds"), "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
   const table = el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, heads.map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, page.rows.map((row) => methodRows(page, row, ranges, on))));
@@ -52,20 +52,21 @@ function methodRows(page, row, ranges, on) {
   const dots = several ? "●".repeat(row.seeds.length) : "○";
   const line = el("tr", { class: several ? null : "single" },
     el("th", { scope: "row" },
-      el("a", { href: on.address(row.entry), class: "name" }, breakable(row.name)),
+      el("a", { href: on.address(row.name), class: "name" }, breakable(row.name)),
+      el("span", { class: "small", title: row.plan }, ` ${row.method} `),
       el("span", { class: "dots narrow-only" }, ` ${dots}`),
       row.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null,
       several ? el("button", {
         type: "button", class: "expander", "aria-expanded": String(open), "data-expand": key,
         "aria-label": `${row.seeds.length} seeds of ${row.name}`,
       }, open ? "▾ seeds" : "▸ seeds") : null,
-      shortLinks(factsOf(row.entry).link)),
+      shortLinks(factsOf(row.name).link)),
     el("td", { class: "dots", title: plural(row.seeds.length, "seed", "seeds") }, el("span", { class: "wide-only" }, dots)),
     el("td", {}, score ? `${percent(score.mean)}${plusMinus(score.ci95_seeds ?? score.ci95)}` : "–", score && row.self_reported ? selfSign() : null),
     page.kinds.map(([kind]) => gainCell(score?.gains[kind], ranges.get(kind))),
     el("td", {}, percent(row.source_accuracy)),
     el("td", {}, row.costs.flops ? shortNumber(Number((row.costs.flops / 1e12).toPrecision(3))) : "–"));
-  const entry = board.tracks[page.track].entries.find((other) => other.name === row.entry);
+  const entry = board.tracks[page.track].entries.find((other) => other.name === row.name);
   const seeds = open ? (entry?.seeds ?? []).map((one) => el("tr", { class: "seed single" },
     el("th", { scope: "row" }, el("a", { href: on.address(one.name), class: "name" }, `seed ${one.seed}`)),
     el("td", { class: "dots" }, el("span", { class: "wide-only" }, "○")),

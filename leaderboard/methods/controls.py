@@ -1,0 +1,121 @@
+"""Matched-compute controls of a row.
+
+A row and its control share everything but their methods (`Training.conditions`), have common seeds,
+and took the same number of steps and images. No other rows are compared. Controls are named by the
+board (`controls` in board.json) or part of the entry itself: what other entries claim has no part.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from fsbench.core.schema import BackboneFacts, Training
+from fsbench.core.specs import digest
+from leaderboard.methods.record import ControlKind
+from leaderboard.tables import Row, average_rows
+
+OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
+SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
+"""Facts, beside the architecture, that a network shares with its random initialization."""
+IS_PLAIN = "it is plain training itself"
+
+
+class Match(NamedTuple):
+    """A row and its control, with the seeds that count; is_paired: the seeds are the same."""
+
+    row: Row
+    control: Row
+    is_paired: bool = True
+
+
+Controls = Mapping[ControlKind, Match | str]
+"""Kind -> the match, or the reason why there is none."""
+
+
+def match_controls(row: Row, named: Sequence[Row]) -> Controls:
+    """Return the controls of a row by kind; a random initialization has none.
+
+    named: the rows that the board names as controls; those of the entry itself come first.
+    """
+    training = find_training(row.facts)
+    if training is None:
+        return {}
+    candidates = [*list_inner_controls(row), *named]
+    by_use = {find_use(control.facts): control for control in reversed(candidates)}
+    normal: Match | str = IS_PLAIN
+    if not training.plain:
+        normal = match_plain(row, by_use.get(training.conditions()))
+    schedule = training.view.schedule
+    if schedule not in OTHER:
+        other: Match | str = f"schedule {schedule} has no counterpart"
+    elif training.rounds < 2:
+        other = "one round: nothing restarts"
+    else:
+        other = match_plain(row, by_use.get(training.conditions(OTHER[schedule])))
+    none = f"the board names no random init of {row.facts.architecture} as a control"
+    untrained = by_use.get(find_shape(row.facts))
+    random_init = Match(row, untrained, is_paired=False) if untrained else none
+    return {"normal": normal, "other_schedule": other, "random_init": random_init}
+
+
+def match_plain(row: Row, control: Row | None) -> Match | str:
+    """Return the match with plain training, over the seeds of equal steps and images."""
+    if control is None:
+        return "the board names no normal under the same plan and settings as a control"
+    ours, theirs = count_steps(row), count_steps(control)
+    both = sorted(ours.keys() & theirs.keys())
+    if not both:
+        return f"{control.name} has other seeds only: {', '.join(map(str, theirs))}"
+    equal = [seed for seed in both if ours[seed] == theirs[seed]]
+    if not equal:
+        (steps, images), (our_steps, our_images) = theirs[both[0]], ours[both[0]]
+        return (
+            f"{control.name} took {steps} steps over {images} images, not {our_steps} over "
+            f"{our_images}"
+        )
+    return Match(select_seeds(row, equal), select_seeds(control, equal))
+
+
+def count_steps(row: Row) -> dict[int, tuple[int, int]]:
+    """Return steps and images of the run of each seed."""
+    trainings = {network.seed: find_training(network.facts) for network in row.networks}
+    return {seed: (run.steps, run.samples) for seed, run in trainings.items() if run}
+
+
+def select_seeds(row: Row, seeds: Iterable[int]) -> Row:
+    """Return the mean over these seeds of a row."""
+    networks = {network.seed: network for network in row.networks}
+    return replace(average_rows([networks[seed] for seed in seeds], True), name=row.name)
+
+
+def list_inner_controls(row: Row) -> list[Row]:
+    """Return the controls that an entry takes along, the mean over the seeds of each recipe."""
+    by_recipe: dict[str, list[Row]] = {}
+    for network in row.controls:
+        training = find_training(network.facts)
+        recipe = training.composition if training else find_shape(network.facts)
+        by_recipe.setdefault(recipe, []).append(network)
+    name = f"control of {row.name}"
+    return [replace(average_rows(seeds, True), name=name) for seeds in by_recipe.values()]
+
+
+def find_training(facts: BackboneFacts) -> Training | None:
+    """Return the training of a network; None for random weights."""
+    return None if facts.random_init is not None else facts.training
+
+
+def find_use(facts: BackboneFacts) -> str:
+    """Return what the rows share whose control a network may be; empty for a method.
+
+    It is the conditions of plain training, or the shape of a random initialization.
+    """
+    training = find_training(facts)
+    if training is None:
+        return find_shape(facts)
+    return training.conditions() if training.plain else ""
+
+
+def find_shape(facts: BackboneFacts) -> str:
+    """Return the digest of what a network shares with its random initialization."""
+    name = facts.architecture.partition("@")[0]  # the width is not always part of it
+    return digest({"name": name, **facts.model_dump(mode="json", include=set(SHAPE))})
