@@ -62,9 +62,7 @@ def check(
     base: str | None = Option(
         None, help="Commit before a pull request: only new entries may come."
     ),
-    base_folder: Path | None = Option(
-        None, help="The same, as a folder with the board as it was, where there is no git."
-    ),
+    base_folder: Path | None = Option(None, help="The same, as a folder with the board as it was."),
     allow_maintainer: bool = Option(
         False, "--allow-maintainer", help="Accept all other changes too, and list them."
     ),
