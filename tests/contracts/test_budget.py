@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 25_608,
     "pretrain": 6_985,
     "protocols": 3_896,
-    "leaderboard": 7_923,
+    "leaderboard": 7_903,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
