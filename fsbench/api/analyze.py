@@ -14,8 +14,14 @@ from pathlib import Path
 from fsbench import backbones
 from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import RunContext
-from fsbench.api.options import Machine
-from fsbench.api.request import Models, group_settings, read_settings
+from fsbench.api.options import AnalysisSelection, Machine, ModelOptions
+from fsbench.api.request import (
+    check_models,
+    group_settings,
+    load_named_backbone,
+    name_backbones,
+    read_settings,
+)
 from fsbench.backbones.base import weights_hash
 from fsbench.backbones.loading import Classifier, parse_reference
 from fsbench.backbones.preprocessing import NEEDED
@@ -33,7 +39,7 @@ from protocols.analyses import ANALYSES, AnalysisFile, NotApplicable
 from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
 ALL = "all"
-SMALLER = "choose another --device, a smaller --limit or fewer of --what"
+SMALLER = "choose another --device, fewer --images or fewer of --what"
 NEEDS_HEAD, NEEDS_IMAGES = "classifier of a source", "source images"
 HINTS = {
     NEEDS_HEAD: "pass a run as run:DIR, without --random-init; meta-learners and other backbones"
@@ -46,7 +52,7 @@ AnalysisChoice = dict[str, AnalysisSettings]
 
 
 def analyze(
-    models: Models,
+    models: ModelOptions,
     choice: AnalysisChoice,
     *,
     source: str | None = None,
@@ -63,39 +69,38 @@ def analyze(
     the backbone was trained at. lenient: skip inapplicable analyses and log why. Raises UsageError,
     DataError, CheckpointError; without `yes` also if the work would take over an hour.
     """
+    check_models(models)
     device = RunContext.start(machine).device
     choice = applicable_analyses(models, choice, source, lenient, report)
     needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
     loader = InputLoader(models, source, machine, device, report)
     analyses: list[Analysis | None] = []
-    for i in range(len(models.refs)):
-        inputs = loader.load(i, head="head" in needs, images="images" in needs)
+    for ref in name_backbones(models):
+        inputs = loader.load(ref, head="head" in needs, images="images" in needs)
         model = ModelAnalysis(inputs, output, overwrite, lenient, report)
         model.check_cost(choice, yes)
         analyses += [model.run(name, settings) for name, settings in choice.items()]
     return [analysis for analysis in analyses if analysis is not None]
 
 
-def choose_analyses(
-    names: Sequence[str], assignments: Sequence[str] = (), limit: int | None = None
-) -> AnalysisChoice:
+def choose_analyses(selection: AnalysisSelection) -> AnalysisChoice:
     """Return analyses with their settings.
 
-    assignments: e.g. `hessian.top=10`; limit: most images. Raises UnknownName for an analysis or a
-    field, UsageError for a value that does not fit.
+    Raises UnknownName for an analysis or a field, UsageError for a value that does not fit.
     """
-    named = dict.fromkeys(name.replace("-", "_") for name in names)
+    named = dict.fromkeys(name.replace("-", "_") for name in selection.what)
     chosen = ANALYSES.names() if ALL in named else tuple(named)
-    pairs = (text.partition("=") for text in assignments)
+    pairs = (text.partition("=") for text in selection.set)
     texts = group_settings((n.replace("-", "_") + eq + v for n, eq, v in pairs), "hessian.top=10")
     for name in texts.keys() - set(chosen):
         setting = f"{name}.{next(iter(texts[name]))}"
         raise UnknownName("setting", setting, (f"{name}.FIELD" for name in chosen))
-    return {name: analysis_settings(name, texts.get(name, {}), limit) for name in chosen}
+    images = selection.images
+    return {name: analysis_settings(name, texts.get(name, {}), images) for name in chosen}
 
 
 def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> AnalysisSettings:
-    """Return the settings of one analysis, from the text of its fields."""
+    """Return the settings of one analysis, from the text of its fields; limit: most images."""
     values: dict[str, object] = dict(texts)
     for field_name, text in texts.items():
         with suppress(json.JSONDecodeError):  # any other text stays as it is
@@ -108,11 +113,15 @@ def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) ->
 
 
 def applicable_analyses(
-    models: Models, choice: AnalysisChoice, source: str | None, lenient: bool, report: Reporter
+    models: ModelOptions,
+    choice: AnalysisChoice,
+    source: str | None,
+    lenient: bool,
+    report: Reporter,
 ) -> AnalysisChoice:
     """Return the analyses whose needs every model meets. Raise UsageError unless `lenient`."""
     applicable = dict(choice)
-    for name, ref in product(choice, models.refs):
+    for name, ref in product(choice, name_backbones(models)):
         part = missing_part(ref, models, source, ANALYSES.load(name))
         if part and not lenient:
             raise UsageError(f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part])
@@ -122,7 +131,7 @@ def applicable_analyses(
     return applicable
 
 
-def missing_part(ref: str, models: Models, source: str | None, file: AnalysisFile) -> str:
+def missing_part(ref: str, models: ModelOptions, source: str | None, file: AnalysisFile) -> str:
     """Return what an analysis needs and a model lacks; empty if it lacks nothing."""
     kind, name = parse_reference(ref)
     trained = kind == "run" and models.random_init is None
@@ -138,18 +147,17 @@ class InputLoader:
     source: a reference that replaces the source of the runs.
     """
 
-    models: Models
+    models: ModelOptions
     source: str | None
     machine: Machine
     device: str
     report: Reporter
     sources: "dict[tuple[str, int, TrainingImages], SourceDataset]" = field(default_factory=dict)
 
-    def load(self, index: int, *, head: bool, images: bool) -> AnalysisInput:
+    def load(self, ref: str, *, head: bool, images: bool) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed."""
-        ref = self.models.refs[index]
         needs = NEEDED if images else ()
-        backbone = self.models.load(index, self.device, self.report, needs)
+        backbone = load_named_backbone(self.models, ref, self.device, self.report, needs)
         network = backbones.load_classifier(ref, device=self.device) if head else None
         size = backbone.facts.input_size
         source = self.images(ref, size) if images and size else None

@@ -13,10 +13,10 @@ rank 0 reads all results, and alone reports.
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,14 @@ from numpy.typing import NDArray
 
 from fsbench import data as datasets
 from fsbench.api.machine import RunContext, progress_reporter
-from fsbench.api.options import EvaluationOptions, Machine
+from fsbench.api.options import EvaluationOptions, Machine, ModelOptions
 from fsbench.api.request import (
     AUTO,
     EvaluationRequest,
-    Models,
     build_request,
+    check_models,
+    load_named_backbone,
+    name_backbones,
     parse_shard,
     pool_of,
     request_of_specs,
@@ -47,7 +49,7 @@ from fsbench.backbones.features import (
 from fsbench.backbones.precision import exact_float32
 from fsbench.core import process
 from fsbench.core.errors import UsageError
-from fsbench.core.options import split_values, takes_options
+from fsbench.core.options import takes_options
 from fsbench.core.progress import (
     SILENT,
     Numbered,
@@ -75,6 +77,7 @@ from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.data.splits import Indices, split_dataset
+from fsbench.results.names import model_name
 from fsbench.results.store import ResultStore
 from protocols import EPISODIC, episodes_per_block, needs_features
 from protocols.base import Inputs
@@ -118,6 +121,11 @@ def evaluate(options: EvaluationOptions) -> Results:
     spec_files = [*map(Path, options.spec)]
     codes = {head: FITTED.add(head) for head in options.heads or () if head.startswith(CODE)}
     named = [codes.get(h, h) for h in options.heads or () if not (spec_files and h in codes)]
+    if len(set(codes.values())) < len(codes):
+        raise UsageError(
+            f"two heads are called {', '.join(sorted(set(codes.values())))}",
+            fix="give each function a name of its own: results tell heads apart by it",
+        )
     options = replace(options, heads=named or None)
     if spec_files and options.states_specs:
         raise UsageError(
@@ -125,7 +133,7 @@ def evaluate(options: EvaluationOptions) -> Results:
             fix="leave out everything but the model, data sets, machine and output",
         )
     if spec_files:
-        request = request_of_specs(spec_files, [*map(str, split_values(options.tasks or ()))])
+        request = request_of_specs(spec_files, options.task_names)
     else:
         request = build_request(options)
     if options.output and Path(options.output).is_file():
@@ -133,18 +141,20 @@ def evaluate(options: EvaluationOptions) -> Results:
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = None if options.output else tempfile.TemporaryDirectory(prefix="fsbench-")
     results = run_request(
-        Models.of(options),
+        options,
         replace(request, shard=parse_shard(options.shard), overwrite=options.overwrite),
         output=Path(temporary.name if temporary else options.output or ""),
         machine=options,
         yes=options.yes,
         report=progress_reporter(options.progress),
     )
+    if options.shard and options.output:  # a part without episodes is a folder without results
+        Path(options.output).mkdir(parents=True, exist_ok=True)
     return Results(results, results.paths, temporary)
 
 
 def run_request(
-    models: Models,
+    models: ModelOptions,
     request: EvaluationRequest,
     *,
     output: Path = Path("results"),
@@ -158,44 +168,68 @@ def run_request(
     CheckpointError, UsageError; without `yes` also when the work would take over an hour. Under
     torchrun the processes share the work, and all but the first return no results.
     """
-    from fsbench.core.distributed import device_of_rank, is_first_process, is_one_of_several
+    from fsbench.core.distributed import is_first_process, is_one_of_several, open_ranks
 
-    if is_one_of_several():
-        gpu = device_of_rank(torch.device(process.resolve_device(machine.device)))
+    if is_one_of_several() and request.shard != (0, 1):
+        raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
+    check_models(models)
+    report = Numbered(report, len(name_backbones(models)) * len(request.tasks))
+    with open_ranks(process.resolve_device(machine.device), "gloo", RANKS_TIMEOUT) as (ranks, gpu):
         machine = replace(machine, device=str(gpu))
         start = partial(start_evaluations, models, output=output, machine=machine, report=report)
-        run_share(start, request, yes)
-        if not is_first_process():
-            return Results((), ())
-        request = replace(request, overwrite=False)
+        if ranks.size > 1:
+            if request.overwrite and ranks.first:
+                clear_results(start(request), yes)
+            ranks.wait()
+            request = replace(request, overwrite=False)
+            run_tasks(start(replace(request, shard=(ranks.rank, ranks.size))), yes)
+            ranks.wait()
+    return run_tasks(start(request), yes) if is_first_process() else Results((), ())
+
+
+def run_tasks(evaluations: "Iterable[Evaluation]", yes: bool) -> Results:
+    """Return the results of the tasks of evaluations, those of which they have a share."""
     results: list[Result] = []
     paths: list[Path] = []
-    report = Numbered(report, len(models.refs) * len(request.tasks))
-    for evaluation in start_evaluations(models, request, output, machine, report):
+    for evaluation in evaluations:
         evaluation.check_cost(yes)
-        for task in request.tasks:
-            report.number = len(results) + 1
+        for task in evaluation.share:
             results.append(evaluation.run(task))
             paths.append(evaluation.cell(task).folder)
-            log_detail(report, f"{results[-1].column} of {evaluation.backbone.facts}: {paths[-1]}")
+            log_detail(evaluation.report, f"{results[-1].column}: {paths[-1]}")
     return Results(results, paths)
 
 
+def clear_results(evaluations: "Iterable[Evaluation]", yes: bool) -> None:
+    """Delete the results of all tasks, which are to be computed again."""
+    for evaluation in evaluations:
+        evaluation.check_cost(yes)
+        for task in evaluation.request.tasks:
+            evaluation.cell(task).clear()
+
+
 def start_evaluations(
-    models: Models, request: EvaluationRequest, output: Path, machine: Machine, report: Reporter
+    models: ModelOptions,
+    request: EvaluationRequest,
+    output: Path,
+    machine: Machine,
+    report: Numbered,
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
     context = RunContext.start(machine)
-    load = partial(models.load, needs=request.needs, test_size=request.test_size)
-    for i in range(1, len(models.refs)):  # damaged files are errors before hours are spent
-        load(i, "cpu", SILENT)
-    first = load(0, context.device, report)
+    load = partial(load_named_backbone, models, needs=request.needs, test_size=request.test_size)
+    first, *others = name_backbones(models)
+    for ref in others:  # damaged files are errors before hours are spent
+        load(ref, "cpu")
+    loaded = load(first, context.device, report)
     targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     features = feature_store(machine, context.device, report)
-    for i in range(len(models.refs)):
-        backbone = first if i == 0 else load(i, context.device, report)
-        name = models.name
-        evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
+    for ref in (first, *others):
+        backbone = loaded if ref == first else load(ref, context.device, report)
+        report.name = models.name or (model_name(backbone.facts) if others else "")
+        evaluation = Evaluation(
+            backbone, models.name, request, targets, features, output, context, report
+        )
         evaluation.introduce()
         yield evaluation
 
@@ -252,10 +286,11 @@ class Evaluation:
     features: FeatureStore
     output: Path
     context: RunContext
-    report: Reporter
+    report: Numbered
 
     def run(self, task: TaskId) -> Result:
         """Return the result of a task: read if it is complete, else computed and written."""
+        self.report.number += 1
         cell, spec = self.cell(task), self.spec(task)
         if self.request.overwrite:
             cell.clear()
@@ -338,12 +373,24 @@ class Evaluation:
         facts = self.backbone.facts
         return self.request.spec(task, facts.input_size, facts.evaluation_size)
 
+    @cached_property
+    def share(self) -> list[TaskId]:
+        """The tasks of which this shard has a part: blocks of episodes, or every nth probe."""
+        index, parts = self.request.shard
+        probes = [task for task in self.request.tasks if task.probe][index::parts]
+        specs = {task: self.spec(task) for task in self.request.tasks}
+        return [
+            task
+            for task, spec in specs.items()
+            if task in probes or (isinstance(spec, EpisodicSpec) and self.block_episodes(spec))
+        ]
+
     def introduce(self) -> None:
         """Log how features are taken, and a warning where the resolution is far from training's."""
-        facts, log = self.backbone.facts, self.report.log
+        facts, log, name = self.backbone.facts, self.report.log, self.report.name
         auto = self.request.options.input_size == AUTO and not self.request.specs
         for image in dict.fromkeys(self.spec(task).image for task in self.request.tasks):
-            log(f"{facts}; images{' (auto)' if auto else ''} {image}")
+            log(f"{name and f'{name}, '}{facts}; images{' (auto)' if auto else ''} {image}")
             size, native = image.input_size, facts.input_size
             if native is None or auto or facts.random_init is not None:
                 continue
@@ -371,18 +418,19 @@ class Evaluation:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
         extraction = estimate_extraction(self.extractions(), self.features)
         tuning = estimate_tuning(self.blocks_left(), self.backbone, self.context.device)
-        require_consent(self.backbone.facts.ref, extraction + tuning, yes, self.report.log, SMALLER)
+        model = self.report.name or self.backbone.facts.ref
+        require_consent(model, extraction + tuning, yes, self.report.log, SMALLER)
 
     def extractions(self) -> "list[Extraction]":
-        """Return what is to be extracted: features that are not in the cache, random views last."""
+        """Return features that are not in the cache, random views last."""
         missing = []
-        first = {(t.dataset, pool_of(t)): t for t in self.request.tasks if on_features(t)}
+        first = {(t.dataset, pool_of(t)): t for t in self.share if on_features(t)}
         for task in first.values():
             dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
             wanted = FeatureRequest(self.backbone, dataset, self.spec(task).image, fingerprint)
             if not self.features.holds(wanted):
-                missing.append(Extraction(len(dataset), wanted))
-        for task in self.request.tasks:
+                missing.append((len(dataset), wanted))
+        for task in self.share:
             spec = self.spec(task)
             if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).earlier():
                 dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
@@ -391,13 +439,13 @@ class Evaluation:
                 view = RandomView(spec.seed, 0) if stored else None
                 fingerprint = fingerprint if stored else ""
                 first_view = FeatureRequest(self.backbone, part, spec.image, fingerprint, view)
-                missing.append(Extraction(len(part) * spec.n_views, first_view))
+                missing.append((len(part) * spec.n_views, first_view))
         return missing
 
     def blocks_left(self) -> Counter[EpisodicSpec]:
         """Return spec -> blocks left to compute, of heads that can estimate their time."""
         left = Counter[EpisodicSpec]()
-        for task in self.request.tasks:
+        for task in self.share:
             spec = self.spec(task)
             if isinstance(spec, EpisodicSpec) and block_timer(spec):
                 blocks = self.block_episodes(spec)
@@ -406,15 +454,8 @@ class Evaluation:
         return left
 
 
-@dataclass(frozen=True, eq=False)
-class Extraction:
-    """Features that are missing; n: images, with those of all views of which this is the first.
-
-    Of features that are not stored black images are timed.
-    """
-
-    n: int
-    request: FeatureRequest
+Extraction = tuple[int, FeatureRequest]
+"""Images whose features are missing, with those of all views of which the request is the first."""
 
 
 def on_features(task: TaskId) -> bool:
@@ -440,47 +481,6 @@ def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureSto
     return FeatureStore(cache, batch_size, machine.workers, device, report)
 
 
-def run_share(
-    start: "Callable[[EvaluationRequest], Iterator[Evaluation]]",
-    request: EvaluationRequest,
-    yes: bool,
-) -> None:
-    """Compute what this rank of torchrun's processes is to compute, and wait for the others.
-
-    The records are those of one process with the same `machine.threads`. Raises UsageError for a
-    shard besides those of the ranks, FsbenchError when another rank has failed. After an error the
-    process group is left open: the process ends then.
-    """
-    from torch import distributed
-
-    from fsbench.core.distributed import current_ranks, watched_peers
-
-    if request.shard != (0, 1):
-        raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
-    with watched_peers():
-        distributed.init_process_group("gloo", timeout=RANKS_TIMEOUT)
-    ranks = current_ranks()
-    if request.overwrite and ranks.first:
-        for evaluation in start(request):
-            evaluation.check_cost(yes)
-            for task in request.tasks:
-                evaluation.cell(task).clear()
-    ranks.wait()
-    share = replace(request, overwrite=False, shard=(ranks.rank, ranks.size))
-    for evaluation in start(share):
-        evaluation.check_cost(yes)
-        probes = [task for task in request.tasks if task.probe][ranks.rank :: ranks.size]
-        for task in request.tasks:
-            spec = evaluation.spec(task)
-            is_mine = task in probes
-            if isinstance(spec, EpisodicSpec):
-                is_mine = bool(evaluation.block_episodes(spec))
-            if is_mine:
-                evaluation.run(task)
-    ranks.wait()
-    distributed.destroy_process_group()
-
-
 def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:
     """Return the time of the forward pass alone, over a few black blocks after one to warm up."""
     size = feature_block_size(backbone.facts.feature_dim, input_size)
@@ -498,21 +498,20 @@ def estimate_extraction(
 ) -> list[WorkEstimate]:
     """Return the cost of extracting features; nothing for a few images.
 
-    The first blocks of every input size are extracted and timed, and stay in the cache.
+    The first blocks of every input size are extracted and timed, and stay in the cache; where
+    features are not stored, black images are timed.
     """
-    n_images, seconds = sum(part.n for part in missing), dict[int, float]()
+    n_images, seconds = sum(n for n, _ in missing), dict[int, float]()
     if n_images < WORTH_TIMING:
         return []
-    backbone = missing[0].request.backbone
-    for part in missing:
-        size = part.request.image.input_size
-        if seconds.get(size):
-            continue
-        if part.request.fingerprint:
-            seconds[size] = features.seconds_per_image(part.request)
-        else:
-            seconds[size] = seconds_per_image(backbone, size, features.device)
-    total = sum(seconds[part.request.image.input_size] * part.n for part in missing)
+    backbone = missing[0][1].backbone
+    for _, request in missing:
+        size = request.image.input_size
+        if not seconds.get(size):
+            is_stored = bool(request.fingerprint)
+            black = partial(seconds_per_image, backbone, size, features.device)
+            seconds[size] = features.seconds_per_image(request) if is_stored else black()
+    total = sum(seconds[request.image.input_size] * n for n, request in missing)
     disk = n_images * backbone.facts.feature_dim * 4
     return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]
 

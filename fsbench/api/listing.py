@@ -64,20 +64,6 @@ def models(text: str = "") -> list[Row]:
     return [{"model": f"timm/{name}", "weights": tags.get(name, [])} for name in names]
 
 
-def recipe_fields(name: str) -> Row:
-    """Return all fields of a recipe under dotted names, and where a paper states it.
-
-    Raises UnknownName.
-    """
-    from pretrain.recipes.registry import find_paper_row, load_recipe
-
-    recipe = load_recipe(name)
-    methods = {method.name: method.model_dump(mode="json") for method in recipe.methods}
-    fields = recipe.model_dump(mode="json", exclude={"methods"})
-    paper = {k: v for k, v in published(find_paper_row(name)).items() if v and k != "figures"}
-    return {"methods": list(methods)} | flatten_mapping(methods | fields) | paper
-
-
 def list_methods() -> list[str]:
     """Return the names of all pretraining methods.
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from annotated_types import Interval
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     Models = str | Backbone | Sequence[str | Backbone]
     Tasks = str | TaskId | Sequence[str | TaskId] | None
     Folders = str | Path | Sequence[str | Path]
+    Statistics = str | float | Sequence[float] | None
     Progress = bool | Reporter
 else:  # how they are read
     Models = Tasks = Folders = Sequence[Any]
+    Statistics = str | float | tuple[float, ...] | None
     Progress = Any
 
-Statistics = str | float | Sequence[float] | None
 Size = Annotated[int, Interval(ge=1, le=1000)]
 
 IS_NAME = re.compile(r"(timm|torchvision|fsbench)/")
@@ -167,6 +168,10 @@ class TaskOptions(OptionModel):
     )
 
     @property
+    def task_names(self) -> list[str]:
+        return [str(task) for task in split_values(self.tasks or ())]
+
+    @property
     def states_specs(self) -> bool:
         """Return whether anything but tasks and kinds is stated, as spec files do."""
         stated = [f for f in fields(TaskOptions) if f.name not in {"tasks", "kinds"}]
@@ -196,7 +201,7 @@ class Machine(OptionModel):
         None, "Machine", "Images of a forward pass.", "-b"
     )
     workers: Annotated[int, Interval(ge=0, le=1024)] = option(
-        2, "Machine", "Threads for decoding images.", "-j"
+        2, "Machine", "Threads for decoding images."
     )
 
     @property
@@ -208,16 +213,16 @@ class Machine(OptionModel):
 
     @property
     def cache_folder(self) -> Path:
-        from fsbench.core.io import cache_folder
+        """Return a folder that can be written: a temporary one where the chosen one cannot."""
+        from fsbench.core.io import cache_folder, open_cache
 
-        return cache_folder(self.cache)
+        return open_cache(cache_folder(self.cache))
 
 
-@dataclass(frozen=True)
-class EvaluationOptions(Machine, TaskOptions, ModelOptions):
-    """Everything that `fsbench.evaluate` takes."""
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions(OptionModel):
+    """Where results go, and what is computed again."""
 
-    _: KW_ONLY
     output: str | Path | None = option(
         None,
         "Output",
@@ -227,6 +232,13 @@ class EvaluationOptions(Machine, TaskOptions, ModelOptions):
     )
     overwrite: bool = option(False, "Output", "Recompute and replace existing results.")
     yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
+
+
+@dataclass(frozen=True)
+class EvaluationOptions(ResultOptions, Machine, TaskOptions, ModelOptions):
+    """Everything that `fsbench.evaluate` takes."""
+
+    _: KW_ONLY
     spec: Sequence[str | Path] = option(
         (),
         "Advanced",
@@ -238,3 +250,136 @@ class EvaluationOptions(Machine, TaskOptions, ModelOptions):
         None, "Advanced", "i/n: evaluate this part of the episodes alone; merge the parts later."
     )
     progress: Progress = option(True, "", "Whether to write progress to stderr.")
+
+
+@dataclass(frozen=True)
+class AnalysisSelection(OptionModel):
+    """Which analyses, and their settings."""
+
+    what: Sequence[str] = option(MISSING, "Task", "Analyses (`fsbench ls analyses`), or all.")
+    _: KW_ONLY
+    set: Sequence[str] = option(
+        (),
+        "Task",
+        "Setting of an analysis (hessian.top=10); repeatable.",
+        metavar="NAME=VALUE",
+        separates=None,
+    )
+    images: Annotated[int, Interval(ge=1)] | None = option(
+        None, "Images", "Use at most N images; the number is recorded."
+    )
+
+
+@dataclass(frozen=True)
+class AnalysisOptions(ResultOptions, Machine, AnalysisSelection, ModelOptions):
+    """Everything that `fsbench analyze` takes."""
+
+    _: KW_ONLY
+    source: str | None = option(
+        None, "Images", "Source images (default: those that a run was trained on)."
+    )
+
+
+@dataclass(frozen=True)
+class PretrainOptions(Machine):
+    """Everything that `fsbench.pretrain` takes."""
+
+    recipe: Any = option(
+        MISSING,
+        "Argument",
+        "Recipe of `fsbench ls recipes` (toy/seal), or a recipe file (.json), as every run has it.",
+        metavar="RECIPE",
+    )
+    _: KW_ONLY
+    source: str | None = option(
+        None,
+        "Task",
+        "Source data set: tinyimagenet, pets, caltech101, toy_source, folder:DIR or "
+        "hf-hub:ORG/NAME.",
+    )
+    set: Sequence[str] = option(
+        (),
+        "Task",
+        "Recipe field (plan.rounds=3); repeatable.",
+        metavar="FIELD=VALUE",
+        separates=None,
+    )
+    scenario: str | None = option(
+        None,
+        "Task",
+        "How data arrive: stationary, warm-start, continual-full or continual-limited.",
+    )
+    method: str | None = option(
+        None,
+        "Model",
+        "Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS, your own, whose "
+        "sha-256 the run records.",
+    )
+    seed: Annotated[int, Interval(ge=0)] | None = option(None, "Task", "Seed of the recipe.")
+    output: Path = option(Path("runs"), "Output", "Folder of the runs.", "-o")
+    name: str | None = option(
+        None,
+        "Output",
+        "Name of the run's folder (default: SCALE-METHODS-sSEED, with what differs from the "
+        "scale's recipe).",
+    )
+    yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
+    progress: Progress = option(True, "", "Whether to write progress to stderr.")
+    overrides: Any = option(
+        None,
+        "",
+        "Fields of the recipe: as a mapping, or as further keywords, e.g. lr=0.05, "
+        'plan={"rounds": 3} or **{"plan.rounds": 3}.',
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(Machine):
+    """Folders and machine of a sweep; runs/, results/ and jobs/ lie in `output`."""
+
+    output: Path = option(
+        Path("sweep"), "Output", "Folder of runs, results and the state of jobs.", "-o"
+    )
+    board: Path | None = option(
+        None, "Output", "Folder of the board that `submit` adds to; its entries count as done."
+    )
+    findings: Path | None = option(
+        None, "Output", "Folder of analyses; existing records count as done."
+    )
+    method: Sequence[str] = option(
+        (),
+        "Model",
+        "Methods beside those of the file, in every block of `pretrain`: names, or your own as "
+        "py:FILE:CLASS; repeatable.",
+        separates=separates,
+    )
+    jobs: Annotated[int, Interval(ge=1, le=1024)] = option(
+        1, "Machine", "Parallel processes; they share the GPUs evenly.", "-j"
+    )
+    yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
+
+    @property
+    def results(self) -> Path:
+        return self.output / "results"
+
+    @property
+    def analyses(self) -> Path:
+        """Return the folder of analyses, whose records count as done where the run is gone."""
+        return self.findings or self.results
+
+    def resolve(self, threads: int) -> Self:
+        """Return the options with absolute paths, so that jobs may run anywhere that sees them.
+
+        threads: of torch where the options state none. Raises as `DataRoots.parse`.
+        """
+        roots = self.roots
+        named = (f"{name}={folder.absolute()}" for name, folder in roots.named.items())
+        return replace(
+            self,
+            data=(*(str(root.absolute()) for root in roots.roots), *named),
+            cache=self.cache_folder.absolute(),
+            output=self.output.absolute(),
+            board=self.board and self.board.absolute(),
+            findings=self.findings and self.findings.absolute(),
+            threads=self.threads or threads,
+        )

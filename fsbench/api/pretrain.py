@@ -11,13 +11,13 @@ from typing import Any
 
 from fsbench import backbones
 from fsbench.api.machine import RunContext, progress_reporter
-from fsbench.api.options import Machine
+from fsbench.api.options import PretrainOptions
 from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.distributed import is_first_process
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import flatten_mapping, read_mapping, refuse_invalid, split_assignments
-from fsbench.core.options import expand_path
+from fsbench.core.options import expand_path, takes_options
 from fsbench.core.progress import Reporter, require_consent
 from fsbench.core.schema import find_code
 from fsbench.data import SourceDataset, load_source
@@ -107,55 +107,13 @@ class Run:
         return backbones.load_backbone(self.ref, device=process.resolve_device(device))
 
 
-def pretrain(
-    recipe: str | Path | Recipe,
-    *,
-    data: str | Path | Sequence[str | Path] = (),
-    settings: Sequence[str] = (),
-    method: str | None = None,
-    scenario: str | None = None,
-    output: str | Path = "runs",
-    name: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    cache: str | Path | None = None,
-    yes: bool = False,
-    progress: bool | Reporter = True,
-    **overrides: object,
-) -> Run:
+@takes_options(PretrainOptions, others="overrides")
+def pretrain(options: PretrainOptions) -> Run:
     """Pretrain a backbone, or resume a run that was stopped.
 
     Parameters
     ----------
-    recipe : str, Path or Recipe
-        The name of a recipe (``"pilot/seal"``; ``fsbench ls recipes`` lists them), or a recipe file
-        as every run folder holds it (recipe.json).
-    data : str, Path or sequence of them
-        Folder with the data sets, or ``NAME=DIR`` for one of them; FSBENCH_DATA if empty.
-    settings : sequence of str
-        Fields of the recipe as the command line takes them, e.g. ``["plan.rounds=3"]``.
-    method : str, optional
-        Methods in place of the recipe's, e.g. ``"swr+weight_compander"``; ``"py:FILE:CLASS"`` is a
-        method of your own, whose file's sha-256 the run records.
-    scenario : str, optional
-        How the source data arrive: stationary, warm-start, continual-full or continual-limited.
-    output : str or Path
-        Folder of the runs; the run gets a folder of its own inside.
-    name : str, optional
-        Name of the run's folder; by default <scale>-<methods>-s<seed>[-<scenario>].
-    device : str
-        auto, cpu, cuda, cuda:N or mps.
-    threads : int, optional
-        CPU threads of torch; torch's choice by default.
-    cache : str or Path, optional
-        Folder for decoded source data; FSBENCH_CACHE by default.
-    yes : bool
-        Start a run that is estimated to take over an hour.
-    progress : bool or Reporter
-        Show progress on stderr.
-    **overrides
-        Fields of the recipe, e.g. ``seed=1``, ``lr=0.05``, ``plan={"rounds": 3}``,
-        ``seal={"ascent_factor": 0.02}`` or ``**{"plan.rounds": 3}``.
+    {options}
 
     ``run.backbone()`` of the run is its backbone, ``run.ref`` its reference. UsageError: a field or
     value does not fit the recipe, the folder holds another run, or the run would take over an hour
@@ -169,19 +127,30 @@ def pretrain(
     >>> run.steps, 0 <= run.accuracy <= 1
     (8, True)
     """
-    chosen = resolve_recipe(recipe, overrides, settings=settings, method=method, scenario=scenario)
-    machine = Machine(data=data, device=device, threads=threads, cache=cache)
-    place = RunContext.start(machine).device
-    report = progress_reporter(progress)
-    size, subset, cache = chosen.decoded_size, chosen.source_subset, machine.cache_folder
-    source = load_source(chosen.source, machine.roots, cache, size, report, subset)
-    folder = expand_path(output) / (
-        name or (f"{chosen.label}-{scenario}" if scenario else chosen.label)
-    )
+    recipe, scenario = choose_recipe(options), options.scenario
+    device, report = RunContext.start(options).device, progress_reporter(options.progress)
+    size, subset, cache = recipe.decoded_size, recipe.source_subset, options.cache_folder
+    source = load_source(recipe.source, options.roots, cache, size, report, subset)
+    name = options.name or (f"{recipe.label}-{scenario}" if scenario else recipe.label)
+    folder = options.output / name
     if is_first_process():
-        announce(chosen, source, folder, place, yes, report)
-    loop.train_recipe(chosen, source, folder, device=place, report=report)
+        announce(recipe, source, folder, device, options.yes, report)
+    loop.train_recipe(recipe, source, folder, device=device, report=report)
     return Run.load(folder)
+
+
+def choose_recipe(options: PretrainOptions) -> Recipe:
+    """Return the recipe of a run. Raises as `resolve_recipe`."""
+    flags = {"source": options.source, "seed": options.seed}
+    fields = {name: value for name, value in flags.items() if value is not None}
+    method, scenario, overrides = options.method, options.scenario, options.overrides or {}
+    return resolve_recipe(
+        options.recipe,
+        fields | overrides,
+        settings=options.set,
+        method=method,
+        scenario=scenario,
+    )
 
 
 def resolve_recipe(

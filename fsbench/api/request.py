@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from fsbench.backbones.preprocessing import NEEDED
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import parse_record, read_json, refuse_invalid, split_assignments
 from fsbench.core.options import split_values
-from fsbench.core.progress import Reporter
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import (
     FITTED,
     NATIVE_FEATURES,
@@ -42,80 +42,71 @@ from fsbench.results.verification import read_cell
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
-class Models:
-    """The backbones to evaluate: references and how to read them.
+def name_backbones(options: ModelOptions) -> dict[str, Backbone | None]:
+    """Return the reference of each model, with its backbone if that is in memory already.
 
-    name: of one model, by default what follows from its reference; in_memory: backbones made by
-    `Backbone.from_module`, by their reference; features: how those of the others are taken. Raises
-    the error of a reference that cannot be loaded, before anything else is read.
+    Raises UsageError for two backbones of one name.
     """
+    models = options.model
+    backbones: dict[str, Backbone | None] = {}
+    for model in [models] if isinstance(models, str | Backbone) else models:
+        ref, backbone = (model, None) if isinstance(model, str) else (model.facts.ref, model)
+        if backbones.setdefault(ref, backbone) is not backbone:
+            raise UsageError(f"two models are called {ref}", fix="give each its own name")
+    return backbones
 
-    refs: tuple[str, ...]
-    arch: str | None = None
-    random_init: int | None = None
-    name: str | None = None
-    in_memory: Mapping[str, Backbone] = field(default_factory=dict)
-    features: FeatureSpec = NATIVE_FEATURES
 
-    @classmethod
-    def of(cls, options: ModelOptions) -> "Models":
-        """Return the models that options name.
+def check_models(options: ModelOptions) -> None:
+    """Raise UsageError for models that cannot be loaded, before anything else is read.
 
-        Raises UsageError if they share a name, and for choices about the features of a module in
-        memory, which `Backbone.from_module` takes.
-        """
-        model, name = options.model, options.name
-        several = [model] if isinstance(model, str | Backbone) else list(model)
-        if name is not None and len(several) > 1:
-            raise UsageError(
-                f"--name {name} for {len(several)} models", fix="name one model at a time"
-            )
-        features = feature_spec(
-            options.pool, options.layers, options.features, options.mean, options.std
+    The choices about features are those of references: `Backbone.from_module` takes its own.
+    """
+    backbones, name, features = name_backbones(options), options.name, make_feature_spec(options)
+    if name is not None and len(backbones) > 1:
+        raise UsageError(
+            f"--name {name} for {len(backbones)} models", fix="name one model at a time"
         )
-        refs = tuple(model if isinstance(model, str) else model.facts.ref for model in several)
-        in_memory = {model.facts.ref: model for model in several if isinstance(model, Backbone)}
-        repeated = [ref for ref in in_memory if refs.count(ref) > 1]
-        if repeated:
-            raise UsageError(f"two models are called {repeated[0]}", fix="give each its own name")
-        if in_memory and features != NATIVE_FEATURES:
+    for ref, in_memory in backbones.items():
+        if in_memory is None:
+            make_request(ref, options.arch, options.random_init).check()
+        elif features != NATIVE_FEATURES:
             raise UsageError(
-                f"{' '.join(features.words)} for {next(iter(in_memory))}, a backbone in memory",
+                f"{' '.join(features.words)} for {ref}, a backbone in memory",
                 fix="pass pool, layers, mean, std and features to Backbone.from_module",
             )
-        return cls(refs, options.arch, options.random_init, name, in_memory, features)
 
-    def __post_init__(self) -> None:
-        for ref in self.refs:
-            if ref not in self.in_memory:
-                make_request(ref, self.arch, self.random_init).check()
 
-    def load(
-        self,
-        index: int,
-        device: str,
-        report: Reporter,
-        needs: Iterable[str] = (),
-        test_size: int | None = None,
-    ) -> Backbone:
-        """Return a backbone on a device, loaded unless it is in memory.
+def make_feature_spec(options: ModelOptions) -> FeatureSpec:
+    """Return how features are taken. Raises UnknownName, UsageError."""
+    return feature_spec(options.pool, options.layers, options.features, options.mean, options.std)
 
-        needs, test_size: as in `load_backbone`. Raises UsageError, CheckpointError.
-        """
-        ref = self.refs[index]
-        if ref in self.in_memory:
-            return self.in_memory[ref].on(device)
-        return backbones.load_backbone(
-            ref,
-            arch=self.arch,
-            random_init=self.random_init,
-            device=device,
-            report=report,
-            features=self.features,
-            needs=needs,
-            test_size=test_size,
-        )
+
+def load_named_backbone(
+    options: ModelOptions,
+    ref: str,
+    device: str,
+    report: Reporter = SILENT,
+    needs: Iterable[str] = (),
+    test_size: int | None = None,
+    features: FeatureSpec | None = None,
+) -> Backbone:
+    """Return one of the models on a device, loaded unless it is in memory.
+
+    needs, test_size: as in `load_backbone`; features: in place of those that the options choose.
+    Raises UsageError, CheckpointError.
+    """
+    if in_memory := name_backbones(options)[ref]:
+        return in_memory.on(device)
+    return backbones.load_backbone(
+        ref,
+        arch=options.arch,
+        random_init=options.random_init,
+        device=device,
+        report=report,
+        features=features or make_feature_spec(options),
+        needs=needs,
+        test_size=test_size,
+    )
 
 
 PROBE_PREFIX = "probe"
@@ -145,11 +136,6 @@ class ProbeSettings:
                 raise UnknownName(f"setting of {PROBE_PREFIX}", name, names_of_all)
         for probe in PROBE_FIELDS:
             self.fields(probe)
-
-    def of_tasks(self, tasks: tuple[TaskId, ...]) -> "ProbeSettings":
-        """Return the settings of the probes that are tasks."""
-        used = {name for task in tasks if task.probe for name in PROBE_FIELDS[task.probe]}
-        return ProbeSettings({name: v for name, v in self.values.items() if name in used})
 
     def fields(self, probe: Probe) -> dict[str, Any]:
         """Return the settings of one probe as its spec holds them."""
@@ -186,7 +172,7 @@ class EvaluationRequest:
 
     options: as given, apart from the tasks that they name; settings: of fitted heads, by head;
     probing: of probes; shard (i, n): only blocks i, i + n, ... of every task; specs: complete specs
-    of tasks, in place of options and settings. Raises UsageError for what no task uses.
+    of tasks, in place of options and settings.
     """
 
     tasks: tuple[TaskId, ...]
@@ -197,8 +183,11 @@ class EvaluationRequest:
     overwrite: bool = False
     specs: Mapping[TaskId, Spec] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for unused in self.probing.values.keys() - self.probing.of_tasks(self.tasks).values.keys():
+    def require_use(self) -> None:
+        """Raise UsageError for settings that no task uses."""
+        probes = {task.probe for task in self.tasks if task.probe}
+        used = {name for probe in probes for name in PROBE_FIELDS[probe]}
+        for unused in self.probing.values.keys() - used:
             probe = next(probe for probe, names in PROBE_FIELDS.items() if unused in names)
             raise UsageError(
                 f"{PROBE_PREFIX}.{unused} is set, and no task is a {probe}",
@@ -230,19 +219,6 @@ class EvaluationRequest:
     def n_episodes(self) -> int:
         """Episodes per task."""
         return min(self.options.episodes, self.options.limit or self.options.episodes)
-
-    def of_tasks(self, tasks: Iterable[TaskId]) -> "EvaluationRequest":
-        """Return the same request of other tasks, without the settings that none of them uses."""
-        chosen = tuple(tasks)
-        heads = {task.head for task in chosen}
-        bn_mode = self.options.bn_mode if "affine" in heads else "eval"
-        return replace(
-            self,
-            tasks=chosen,
-            options=replace(self.options, bn_mode=bn_mode),
-            settings={name: values for name, values in self.settings.items() if name in heads},
-            probing=self.probing.of_tasks(chosen),
-        )
 
     def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.
@@ -299,7 +275,10 @@ def build_request(options: TaskOptions) -> EvaluationRequest:
     """Return the request of all tasks that options name. Raise UsageError, UnknownName."""
     settings = group_settings(options.set)
     probing = ProbeSettings(settings.pop(PROBE_PREFIX, {}))
-    return EvaluationRequest(parse_tasks(options), options, parse_head_settings(settings), probing)
+    heads = parse_head_settings(settings)
+    request = EvaluationRequest(parse_tasks(options), options, heads, probing)
+    request.require_use()
+    return request
 
 
 def parse_tasks(options: TaskOptions) -> tuple[TaskId, ...]:

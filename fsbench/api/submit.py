@@ -9,6 +9,7 @@ from typing import Any
 from fsbench.api.results import Results
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.options import expand_path
+from fsbench.core.progress import format_count
 from fsbench.core.schema import Declaration
 from leaderboard.intake.archive import open_submission
 from leaderboard.intake.submission import (
@@ -115,7 +116,7 @@ def submit(
         checked = (check_submission(submission, target, replace) for submission in submissions)
         if problems := list(dict.fromkeys(chain.from_iterable(checked))):
             listed = "\n  ".join(map(str, problems))
-            count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
+            count = format_count(len(problems), "problem")
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not dry_run:
             key = None if sign_with is None else expand_path(sign_with)

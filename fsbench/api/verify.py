@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from fsbench.api.compare import covers
 from fsbench.api.evaluate import (
     SMALLER,
-    Extraction,
     TargetSets,
     estimate_extraction,
     estimate_tuning,
@@ -29,8 +28,8 @@ from fsbench.api.evaluate import (
     on_features,
 )
 from fsbench.api.machine import RunContext
-from fsbench.api.options import Machine
-from fsbench.api.request import EvaluationRequest, Models
+from fsbench.api.options import Machine, ModelOptions
+from fsbench.api.request import EvaluationRequest, load_named_backbone, name_backbones
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore, check_input_size
 from fsbench.backbones.precision import exact_float32
@@ -76,7 +75,7 @@ class Sample:
 def verify(
     board: Path,
     name: str,
-    models: Models,
+    models: ModelOptions,
     *,
     episodes: int | None = FEWEST,
     tasks: Sequence[str] = (),
@@ -104,7 +103,10 @@ def verify(
     machine = match_machine(machine or Machine(), entry)
     context = RunContext.start(machine)
     stated = entry.cells[0].result.backbone.feature_spec
-    backbone = replace(models, features=stated).load(0, context.device, report)
+    ref, *others = name_backbones(models)
+    if others:
+        raise UsageError(f"{name} with {ref} and {others[0]}", fix="verify one model at a time")
+    backbone = load_named_backbone(models, ref, context.device, report, features=stated)
     network = match_network(entry, backbone.facts)
     samples = draw(find_samples(network.cells, tasks), episodes, seed, entry.digest)
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
@@ -308,7 +310,7 @@ def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:
 
 def estimate(groups: Sequence[SampleGroup], features: FeatureStore) -> list[WorkEstimate]:
     backbone = groups[0].request.backbone
-    missing = [Extraction(len(g.images), g.needed) for g in groups if len(g.images)]
+    missing = [(len(g.images), g.needed) for g in groups if len(g.images)]
     blocks = Counter[EpisodicSpec]()
     for group in groups:
         for sample in group.samples:

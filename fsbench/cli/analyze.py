@@ -1,56 +1,36 @@
 """`fsbench analyze`: measure networks and compare them side by side."""
 
 from pathlib import Path
+from typing import Annotated
 
-from typer import Option
-
+from fsbench.api.options import AnalysisOptions
 from fsbench.cli import console, options
 
+FEATURES = ("name", "pool", "layers", "features", "mean", "std", "batch_size", "workers")
+"""Options of an evaluation that no analysis has: each measures the network as it was trained."""
 
+
+@options.takes(AnalysisOptions, without=FEATURES)
 def analyze(
-    model: options.Model,
-    what: list[str] = Option(..., help="Analyses (fsbench ls analyses) or all; by commas."),
-    source: str | None = Option(
-        None, help="Source images (default: those that a run was trained on)."
-    ),
-    data: options.Data = None,
-    assignments: list[str] | None = Option(
-        None, "--set", help="Setting of an analysis, e.g. hessian.top=10; repeatable."
-    ),
-    limit: int | None = Option(
-        None, "--limit", "-L", min=1, help="Use at most N images; the number is recorded."
-    ),
-    arch: options.Arch = None,
-    random_init: options.RandomInit = None,
-    output: options.Output = Path("results"),
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    cache: options.Cache = None,
-    overwrite: options.Overwrite = False,
-    yes: options.Yes = False,
+    chosen: AnalysisOptions,
     as_json: options.Json = False,
-    config: options.Config = None,
+    config: Annotated[Path | None, options.config_option(AnalysisOptions)] = None,
 ) -> None:
     """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api
-    from fsbench.api.options import Machine
-    from fsbench.api.request import Models
     from fsbench.core.panels import draw_panels
     from fsbench.core.plotting import write_figure
 
-    names = options.split(what)
-    choice = api.choose_analyses(names, assignments or (), limit)
+    output = Path(chosen.output or "results")
     analyses = api.analyze(
-        Models(tuple(dict.fromkeys(options.split(model, "model"))), arch, random_init),
-        choice,
-        source=source,
+        chosen,
+        api.choose_analyses(chosen),
+        source=chosen.source,
         output=output,
-        machine=Machine(
-            data=options.split(data, "data"), device=device, threads=threads, cache=cache
-        ),
-        lenient=api.ALL in names,
-        overwrite=overwrite,
-        yes=yes,
+        machine=chosen,
+        lenient=api.ALL in chosen.what,
+        overwrite=chosen.overwrite,
+        yes=chosen.yes,
         report=console.reporter(),
     )
     for name in dict.fromkeys(analysis.question.what for analysis in analyses):

@@ -1,33 +1,25 @@
 """`fsbench cache`: list and clear the cache folder."""
 
-import json
 import shutil
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
+from fsbench.api.options import Machine
 from fsbench.cli import console, options
 from fsbench.core.errors import UnknownName
+from fsbench.core.progress import format_count
 
 KINDS = {
-    "features": "features of a backbone on a data set",
+    "features": "features of backbones on data sets",
     "sources": "decoded source data sets",
     "datasets": "tables of the Hugging Face library",
     "hashes": "content hashes of image files",
 }
 
 Kinds = Annotated[list[str] | None, Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")]
-
-
-class CachedFile(NamedTuple):
-    """One file or folder of the cache; size in bytes."""
-
-    kind: str
-    path: Path
-    what: str
-    size: int
 
 
 def register(app: typer.Typer) -> None:
@@ -37,62 +29,55 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="cache")
 
 
-def ls(kinds: Kinds = None, cache: options.Cache = None, as_json: options.Json = False) -> None:
-    """List the entries of the cache folder with their sizes."""
+@options.takes(Machine, "cache")
+def ls(machine: Machine, as_json: options.Json = False) -> None:
+    """List what the cache folder holds, with its size."""
     from fsbench.core.io import cache_folder
 
-    folder = cache_folder(cache)
-    cached = entries(folder, kinds)
-    records = [{**e._asdict(), "path": str(e.path)} for e in cached]
-    rows = [[e.kind, e.path.name[:40], e.what, f"{e.size / 1e6:.1f} MB"] for e in cached]
-    title = f"{folder}: {sum(e.size for e in cached) / 1e6:.1f} MB"
-    console.emit(as_json, records, title, ["kind", "entry", "of", "size"], rows)
-    if not cached and not as_json:
-        console.log("nothing cached")
+    folder = cache_folder(machine.cache)
+    paths = {kind: list_entries(folder, [kind]) for kind in KINDS}
+    sizes = {kind: sum(map(measure, paths[kind])) for kind in KINDS}
+    records = [{"kind": k, "entries": len(paths[k]), "bytes": sizes[k]} for k in KINDS]
+    rows = [[k, KINDS[k], str(len(paths[k])), f"{sizes[k] / 1e6:.1f} MB"] for k in KINDS]
+    console.emit(as_json, records, str(folder), ["kind", "of", "entries", "size"], rows)
 
 
+@options.takes(Machine, "cache")
 def clear(
+    machine: Machine,
     kinds: Kinds = None,
-    cache: options.Cache = None,
     yes: bool = Option(False, "--yes", help="Delete without asking."),
 ) -> None:
     """Delete entries of the cache folder; fsbench recomputes them when needed."""
     from fsbench.core.io import cache_folder
 
-    folder = cache_folder(cache)
-    cached = entries(folder, kinds)
-    what = f"{len(cached)} entries, {sum(e.size for e in cached) / 1e6:.1f} MB, in {folder}"
-    if not cached:
+    folder = cache_folder(machine.cache)
+    paths = list_entries(folder, kinds or list(KINDS))
+    size = sum(map(measure, paths)) / 1e6
+    what = f"{format_count(len(paths), 'entry')}, {size:.1f} MB, in {folder}"
+    if not paths:
         console.log(f"nothing to clear in {folder}")
         return
     if not yes:
         typer.confirm(f"Delete {what}?", abort=True, err=True)
-    in_use = [entry for entry in cached if not delete(entry.path)]
-    for entry in in_use:
-        console.log(f"kept {entry.path}: another process uses it")
+    in_use = [path for path in paths if not delete(path)]
+    for path in in_use:
+        console.log(f"kept {path}: another process uses it")
     console.log(f"cleared {what}" + (f", but {len(in_use)}" if in_use else ""))
 
 
-def entries(folder: Path, kinds: list[str] | None) -> list[CachedFile]:
-    """Return the entries of these kinds, sorted. Raise UnknownName for an unknown kind."""
-    for kind in kinds or []:
+def list_entries(folder: Path, kinds: list[str]) -> list[Path]:
+    """Return the entries of these kinds. Raise UnknownName for an unknown kind."""
+    for kind in kinds:
         if kind not in KINDS:
             raise UnknownName("kind of cache", kind, KINDS)
-    cached = []
-    for kind in kinds or KINDS:
-        for path in (p for p in folder.glob(f"{kind}/*") if p.suffix != ".lock"):
-            size = sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())
-            cached.append(CachedFile(kind, path, describe(kind, path), size))
-    return sorted(cached, key=lambda e: (e.kind, e.what, e.path.name))
+    found = (path for kind in kinds for path in folder.glob(f"{kind}/*"))
+    return sorted(path for path in found if path.suffix != ".lock")
 
 
-def describe(kind: str, path: Path) -> str:
-    """Return the model and data set of cached features, or what such entries are."""
-    try:
-        meta = json.loads((path / "meta.json").read_text(encoding="utf8"))
-        return f"{meta['model']} on {meta['dataset']}, {meta['image']['input_size']} px"
-    except (OSError, ValueError, LookupError, TypeError):
-        return "unfinished" if path.name.endswith(".partial") else KINDS[kind]
+def measure(path: Path) -> int:
+    """Return the bytes of a file, or of all files of a folder."""
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
 
 
 def delete(path: Path) -> bool:

@@ -1,35 +1,42 @@
 """`fsbench claims`: test claims of the papers on a small scale."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from typer import Argument, Option
 
+from fsbench.api.options import Machine
 from fsbench.cli import console, options
 from fsbench.core.errors import UsageError
+from fsbench.core.options import option
 
 if TYPE_CHECKING:
     from fsbench.claims.engine import ClaimOutcome, ClaimSettings, StatementOutcome
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(Machine):
+    device: str = option("cpu", "Machine", "auto, cpu, cuda, cuda:N or mps.")
+
+
+@options.takes(ClaimOptions, "data", "device")
 def claims(
+    machine: ClaimOptions,
     name: str | None = Argument(None, help="Claim to test; without it, list all claims."),
-    seeds: int | None = Option(None, min=2, help="Seeds per figure."),
-    data: options.Data = None,
+    seeds: int | None = Option(None, "--n-seeds", min=2, help="Seeds per figure."),
     output: Path | None = Option(
         None, "-o", "--output", help="Folder for the outcomes (JSON), curves (JSON) and plots."
     ),
     everything: bool = Option(False, "--all", help="Test every claim and print the verdicts."),
     full: bool = Option(False, "--full", help="Run more seeds or on a GPU: minutes to hours."),
     jobs: int = Option(2, "-j", "--jobs", min=1, max=64, help="Processes of one thread each."),
-    device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Test claims of the papers and compare with the published figures; or list the claims."""
     from fsbench.claims import CLAIMS, list_statements
     from fsbench.claims.engine import ClaimSettings
-    from fsbench.data.catalog import DataRoots
 
     if name is not None and everything:
         raise UsageError(f"both {name} and --all were given", fix="use one of them")
@@ -40,7 +47,7 @@ def claims(
         texts = [list(row.values()) for row in rows]
         console.emit(as_json, rows, "claims", tuple(rows[0]), texts)
         return
-    settings = ClaimSettings(seeds, full, DataRoots.parse(data or ()), jobs, device)
+    settings = ClaimSettings(seeds, full, machine.roots, jobs, machine.device)
     names = CLAIMS.names() if name is None else (name,)
     outcomes = {claim: run_claim(claim, settings, output) for claim in names}
     if as_json:
@@ -70,7 +77,7 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
 
     started = RunContext(process.resolve_device(settings.device))
     outcome = CLAIMS.load(name).run(settings, console.reporter())
-    number = f" --seeds {outcome.seeds}" if outcome.seeds else ""
+    number = f" --n-seeds {outcome.seeds}" if outcome.seeds else ""
     command = f"fsbench claims {name}{number}{' --full' if settings.full else ''}"
     provenance = started.provenance().model_copy(update={"command": command})
     outcome = outcome.model_copy(update={"provenance": provenance})

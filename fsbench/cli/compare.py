@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from fsbench.api.options import TaskOptions
 from fsbench.cli import console, options
 
 Board = Annotated[Path | None, typer.Option("--board", help="Folder of the leaderboard.")]
@@ -15,10 +16,11 @@ def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
 
 
+@options.takes(TaskOptions, "tasks")
 def compare(
+    chosen: TaskOptions,
     a: str = Argument(..., metavar="A", help="Results folder, or name of an entry on --board."),
     b: str = Argument(..., metavar="B", help="Results folder or entry to compare with."),
-    tasks: options.Tasks = None,
     board: Board = None,
     gap: float | None = Option(
         None, help="Count the episodes that detect this gap (percent points), not the observed one."
@@ -29,11 +31,11 @@ def compare(
     from fsbench.api.compare import LEGEND
     from fsbench.api.compare import compare as compare_entries
 
-    goal = None if gap is None else gap / 100
-    chosen = options.split(tasks, "tasks")
-    comparisons = compare_entries(a, b, tasks=chosen, board=board, gap=goal)
+    comparisons = compare_entries(
+        a, b, tasks=chosen.task_names, board=board, gap=None if gap is None else gap / 100
+    )
     if as_json:
         console.emit_json([comparison.model_dump(mode="json") for comparison in comparisons])
         return
-    console.show_tables(comparisons.tables())
+    console.show_tables([comparison.table() for comparison in comparisons])
     console.log(LEGEND)

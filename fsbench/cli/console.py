@@ -4,11 +4,11 @@ Options of all commands live here: -q and -v, and for tables --wide, --columns a
 """
 
 import csv
-import gc
 import inspect
 import io
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -46,8 +46,6 @@ def output_options(
     """Declare the options of the output of every command; those of tables come last."""
 
 
-READERS = ("leaderboard show", "ls", "show")
-"""Commands that run without the garbage collector, which finds little to free (`main.run`)."""
 AT_SPACES: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 OUTPUT: ContextVar[dict[str, Any]] = ContextVar("settings")
 """Output options of the running command; empty outside of one."""
@@ -78,8 +76,6 @@ def with_output_options(path: str, command: Callable[..., None]) -> Callable[...
         OUTPUT.set(settings)
         VERBOSITY.set(settings["verbose"] - settings["quiet"])
         log(f"fsbench {path}: starting")
-        if path not in READERS:
-            gc.enable()
         command(**{name: expand_paths(value) for name, value in values.items()})
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -97,6 +93,11 @@ def log(text: str) -> None:
     """Print a line on stderr, unless --quiet."""
     if VERBOSITY.get() >= 0:
         typer.echo(text, err=True)
+
+
+def suggest(*words: object) -> str:
+    """Return the command to call next, so that it runs as it is printed."""
+    return f"next: {shlex.join(['fsbench', *map(str, words)])}"
 
 
 def terminal_width() -> int | None:

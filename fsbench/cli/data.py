@@ -1,21 +1,27 @@
 """`fsbench data` and `fsbench episodes`: data sets, and the episodes drawn from them."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
+from fsbench.api.options import Machine, TaskOptions
 from fsbench.cli import console, options
 from fsbench.core.errors import DataError, UnknownName
+from fsbench.core.options import split_values
+from fsbench.core.progress import format_count
 
 Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
 TaskText = Annotated[str, Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
 SHOWN_OTHERWISE = {"classes", "pre_resize", "counts", "archives", "startup"}
 """Facts that `data show` gives in another form, or leaves out."""
-Episodes = Annotated[
-    int, Option("--episodes", "--n-tasks", min=1, help="Episodes per number of shots.")
-]
+
+
+@dataclass(frozen=True)
+class DrawOptions(Machine, TaskOptions):
+    """Options of the commands that draw episodes."""
 
 
 def register(app: typer.Typer) -> None:
@@ -29,20 +35,19 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="episodes")
 
 
+@options.takes(Machine, "data", "cache")
 def ls(
+    machine: Machine,
     names: list[str] | None = Argument(None, help="Data set names or aliases; all by default."),
-    data: options.Data = None,
-    cache: options.Cache = None,
     as_json: options.Json = False,
 ) -> None:
     """List data sets, a line each: images found of the official ones, state, how to get it."""
-    from fsbench.core.io import cache_folder
-    from fsbench.data import DataRoots, resolve_alias
+    from fsbench.data import resolve_alias
     from fsbench.data.catalog import all_facts
 
-    roots, facts = DataRoots.parse(data or []), all_facts()
+    facts = all_facts()
     chosen = [resolve_alias(name) for name in options.split(names)] or list(facts)
-    rows = [describe_dataset(facts[name], roots, cache_folder(cache)) for name in chosen]
+    rows = [describe_dataset(facts[name], machine) for name in chosen]
     columns = ("name", "classes", "images found", "state", "get it")
     table = [
         (r["name"], str(r["classes"]), f"{r['present']:,} of {r['images']:,}", r["state"], r["get"])
@@ -51,17 +56,18 @@ def ls(
     console.emit(as_json, rows, "data sets", columns, table)
 
 
-def describe_dataset(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
+def describe_dataset(facts: Any, machine: Machine) -> dict[str, Any]:
     """Return one data set as `data ls` lists it; images are counted and not opened."""
     from fsbench.data.verification import verify_dataset
 
+    roots = machine.roots
     folder = None if facts.domain == "toy" else roots.find(facts)
     present, state, get = 0, "missing", f"fsbench data download {facts.name}"
     if facts.domain == "toy":
         present, state, get = facts.n_images, "generated", "nothing to fetch"
     elif folder:
         try:
-            check = verify_dataset(facts.name, roots, cache, decode=False)
+            check = verify_dataset(facts.name, roots, machine.cache_folder, decode=False)
             state = "complete" if check.complete else "subset"
             present = facts.n_images if check.complete else sum(n for n, _ in check.counts)
         except DataError:
@@ -71,13 +77,14 @@ def describe_dataset(facts: Any, roots: Any, cache: Path) -> dict[str, Any]:
     return row | {"found": str(folder or ""), "get": get}
 
 
-def show(name: Name, data: options.Data = None, as_json: options.Json = False) -> None:
+@options.takes(Machine, "data")
+def show(machine: Machine, name: Name, as_json: options.Json = False) -> None:
     """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
-    from fsbench.data import DataRoots, resolve_alias
+    from fsbench.data import resolve_alias
     from fsbench.data.catalog import all_facts
 
     facts = all_facts()[resolve_alias(name)]
-    folder = None if facts.domain == "toy" else DataRoots.parse(data or []).find(facts)
+    folder = None if facts.domain == "toy" else machine.roots.find(facts)
     row = {
         **facts.model_dump(mode="json", exclude=SHOWN_OTHERWISE),
         "classes": len(facts.classes),
@@ -103,20 +110,12 @@ def format_fact(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def verify(
-    name: Name,
-    data: options.Data = None,
-    cache: options.Cache = None,
-    as_json: options.Json = False,
-) -> None:
+@options.takes(Machine, "data", "cache")
+def verify(machine: Machine, name: Name, as_json: options.Json = False) -> None:
     """Check the counts and open every image; exit 3 and list corrupt files or wrong counts."""
-    from fsbench.core.io import cache_folder
-    from fsbench.data import DataRoots
     from fsbench.data.verification import verify_dataset
 
-    check = verify_dataset(
-        name, DataRoots.parse(data or []), cache_folder(cache), console.reporter()
-    )
+    check = verify_dataset(name, machine.roots, machine.cache_folder, console.reporter())
     counted = zip(check.facts.classes, check.counts, strict=True)
     rows = [[c, class_name, *counts] for c, (class_name, counts) in enumerate(counted)]
     columns = ("id", "class", "images", "official")
@@ -131,13 +130,11 @@ def verify(
     typer.echo(f"{check.facts.name}: every image opens, {counts}", err=True)
 
 
+@options.takes(DrawOptions, "data", "shots", "seed", "episodes")
 def audit(
+    chosen: DrawOptions,
     name: Name,
-    shots: options.Shots = None,
-    episodes: Episodes = 600,
     protocol: str = Option("ibm", help="Protocol: ibm (all images) or startup (labeled_80)."),
-    data: options.Data = None,
-    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Count query images that show the same lesion, patient or photo as the support set.
@@ -147,14 +144,14 @@ def audit(
     """
     from fsbench.core.specs import SAMPLING
     from fsbench.core.tasks import DEFAULT_SHOTS
-    from fsbench.data import DataRoots
     from fsbench.data.loading import load_target
     from fsbench.data.verification import audit_groups as count
 
     if protocol not in SAMPLING:
         raise UnknownName("protocol", protocol, SAMPLING)
-    dataset = load_target(name, DataRoots.parse(data or []), SAMPLING[protocol].pool)
-    audited = count(dataset, options.split(shots, "shots") or DEFAULT_SHOTS, episodes, seed)
+    dataset = load_target(name, chosen.roots, SAMPLING[protocol].pool)
+    episodes = chosen.episodes
+    audited = count(dataset, chosen.shots or DEFAULT_SHOTS, episodes, chosen.seed)
     head = f"{audited.images} images, {audited.groups} groups, {audited.repeats} repeats"
     columns = ("shots", "queries leaked %", "by any class %", "episodes affected %")
     rows = [
@@ -167,22 +164,21 @@ def audit(
     console.log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
 
 
+@options.takes(Machine, "data", "cache")
 def download(
+    machine: Machine,
     name: str = Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer."),
-    data: options.Data = None,
-    cache: options.Cache = None,
 ) -> None:
     """Download, unpack and verify a data set, or print the steps that are to be done by hand.
 
     Run again to resume a broken transfer; complete data sets are left alone.
     """
-    from fsbench.core.io import cache_folder
     from fsbench.data import DataRoots
     from fsbench.data.download import acquire_datasets
 
-    roots = DataRoots.parse(data or [], must_exist=False)
+    roots = DataRoots.parse([*map(str, split_values(machine.data))], must_exist=False)
     missing = []
-    for outcome in acquire_datasets(name, roots, cache_folder(cache), console.reporter()):
+    for outcome in acquire_datasets(name, roots, machine.cache_folder, console.reporter()):
         if outcome.folder is not None:
             state = outcome.note or "the official images"
             console.log(f"{outcome.facts.name} is in {outcome.folder}, verified: {state}")
@@ -197,30 +193,27 @@ def download(
         )
 
 
+@options.takes(DrawOptions, "data", "seed", "episodes")
 def export(
+    chosen: DrawOptions,
     task: TaskText,
     output: Path = Option(..., "-o", "--output", help="JSON Lines file to write."),
-    data: options.Data = None,
-    episodes: Episodes = 600,
-    seed: options.Seed = 0,
 ) -> None:
     """Write one JSON object per episode: class ids, image paths relative to the data set."""
-    from fsbench.data import DataRoots
     from fsbench.data.episodes import load_episodes, parse_episodic_task, write_episodes
 
-    dataset, sampler = load_episodes(parse_episodic_task(task), DataRoots.parse(data or []), seed)
-    write_episodes(output, sampler, dataset, episodes)
-    console.log(
-        f"wrote {episodes} episodes to {output}; manifest {sampler.manifest_hash(range(episodes))}"
-    )
+    dataset, sampler = load_episodes(parse_episodic_task(task), chosen.roots, chosen.seed)
+    write_episodes(output, sampler, dataset, chosen.episodes)
+    digest = sampler.manifest_hash(range(chosen.episodes))
+    written = format_count(chosen.episodes, "episode")
+    console.log(f"wrote {written} to {output}; manifest {digest}")
 
 
-def print_hash(
-    task: TaskText, data: options.Data = None, episodes: Episodes = 600, seed: options.Seed = 0
-) -> None:
+@options.takes(DrawOptions, "data", "seed", "episodes")
+def print_hash(chosen: DrawOptions, task: TaskText) -> None:
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
-    from fsbench.data import DataRoots
     from fsbench.data.episodes import make_sampler, parse_episodic_task
 
-    sampler = make_sampler(parse_episodic_task(task), DataRoots.parse(data) if data else None, seed)
-    typer.echo(sampler.manifest_hash(range(episodes)))
+    roots = chosen.roots if chosen.data else None
+    sampler = make_sampler(parse_episodic_task(task), roots, chosen.seed)
+    typer.echo(sampler.manifest_hash(range(chosen.episodes)))

@@ -1,28 +1,40 @@
 """`fsbench demo`: pretrain, evaluate and rank on generated images, without a download."""
 
+import shutil
+import sys
 from pathlib import Path
 
+import typer
 from typer import Option
 
-from fsbench.cli import options
+from fsbench.api.options import Machine
+from fsbench.cli import console, options
 
 
+@options.takes(Machine, "threads")
 def demo(
+    machine: Machine,
     output: Path = Option(
         Path("demo"), "-o", "--output", help="Folder for runs, results and the board."
     ),
     methods: list[str] | None = Option(
         None, help="Methods, comma-separated, or all (about 15 minutes); normal,lw by default."
     ),
-    threads: options.Threads = None,
 ) -> None:
     """Pretrain methods on generated images, evaluate, submit and rank them, in a few minutes.
 
     A stopped demo resumes; further methods join the board.
     """
-    from fsbench.api.demo import DEFAULT, run_demo
-    from fsbench.cli.console import reporter
-    from fsbench.cli.leaderboard import show
+    from fsbench.api.demo import DEFAULT, SITE, describe_demo, run_demo
+    from fsbench.api.leaderboard import leaderboard
 
-    board = run_demo(output, threads, reporter(), options.split(methods) or DEFAULT)
-    show(board, seeds=False)
+    chosen = options.split(methods) or DEFAULT
+    board = run_demo(output, machine.threads, console.reporter(), chosen)
+    ranked = leaderboard(board)
+    console.show_tables(ranked.tables()[:1])
+    console.print_lines(describe_demo(ranked))
+    typer.echo(f"board: {board}; its page: {output / SITE / 'index.html'}")
+    if shutil.which("fsbench") is None and sys.prefix != sys.base_prefix:
+        typer.echo(f"to call fsbench: source {Path(sys.prefix, 'bin', 'activate')}")
+    own = console.suggest("benchmark", "-m", "FILE.pth@ARCH", "-t", "toy", "--shots", "1,5")
+    typer.echo(f"a checkpoint of yours, {own}")

@@ -2,14 +2,11 @@
 
 import os
 import shutil
-from typing import TYPE_CHECKING
 
 import typer
 
+from fsbench.api.options import Machine
 from fsbench.cli import console, options
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CORE = (
     *("torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub"),
@@ -22,15 +19,20 @@ LOW_DISK = 5.0
 """GB of free disk below which features of all targets may not fit."""
 
 
-def doctor(
-    data: options.Data = None, cache: options.Cache = None, as_json: options.Json = False
-) -> None:
+@options.takes(Machine, "data", "cache")
+def doctor(machine: Machine, as_json: options.Json = False) -> None:
     """Check packages, devices, data sets and disk; exit 1 if a required package is missing.
 
     FSBENCH_DATA (like --data, separated like PATH) and FSBENCH_CACHE (like --cache) set the folders
     of all commands.
     """
-    rows = [*package_rows(), *device_rows(), *variable_rows(), *data_rows(data), *disk_rows(cache)]
+    rows = [
+        *package_rows(),
+        *device_rows(),
+        *variable_rows(),
+        *data_rows(machine),
+        *disk_rows(machine),
+    ]
     records = [dict(zip(("what", "state", "found"), row, strict=True)) for row in rows]
     console.emit(as_json, records, "fsbench doctor", ("part", "state", "details"), rows)
     if any(state == "missing" for _, state, _ in rows):
@@ -77,20 +79,19 @@ def variable_rows() -> list[tuple[str, str, str]]:
     return [(n, "set" if v else "unset", v or f"as {names[n]}") for n, v in values.items()]
 
 
-def data_rows(data: list[str] | None) -> list[tuple[str, str, str]]:
+def data_rows(machine: Machine) -> list[tuple[str, str, str]]:
     """Return the folders of the CD-FSL data sets, or how to get them."""
-    from fsbench.data import TARGETS, DataRoots, dataset_groups
+    from fsbench.data import TARGETS, dataset_groups
 
-    roots = DataRoots.parse(data or [])
-    folders = {n: roots.find(TARGETS.load(n).FACTS) for n in dataset_groups()["cdfsl"]}
+    folders = {n: machine.roots.find(TARGETS.load(n).FACTS) for n in dataset_groups()["cdfsl"]}
     hint = "fsbench data download {} --data ROOT"
     return [(n, "ok" if f else "absent", str(f or hint.format(n))) for n, f in folders.items()]
 
 
-def disk_rows(cache: "Path | None") -> list[tuple[str, str, str]]:
+def disk_rows(machine: Machine) -> list[tuple[str, str, str]]:
     from fsbench.core.io import cache_folder
 
-    folder = cache_folder(cache)
+    folder = cache_folder(machine.cache)
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(nearest).free / 1e9
     return [("cache", "ok" if free > LOW_DISK else "low", f"{folder} ({free:.0f} GB free)")]

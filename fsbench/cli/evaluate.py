@@ -1,9 +1,8 @@
 """`fsbench benchmark`, `episodic` and `probe`: evaluate frozen backbones."""
 
 from collections.abc import Callable, Collection
-from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -37,25 +36,26 @@ def register(app: typer.Typer) -> None:
 def evaluation_command(kinds: "tuple[Kind, ...]", without: Collection[str]) -> Callable[..., None]:
     """Return a command that evaluates these kinds of tasks, with all options but `without`."""
 
-    def command(**values: Any) -> None:
+    @options.takes(EvaluationOptions, without=without)
+    def command(
+        chosen: EvaluationOptions,
+        as_json: options.Json = False,
+        config: Annotated[Path | None, options.config_option(EvaluationOptions)] = None,
+    ) -> None:
         import fsbench
         from fsbench.cli import console
         from fsbench.cli.show import print_results
         from fsbench.core.distributed import is_first_process
+        from fsbench.core.progress import format_count
 
-        as_json, _ = values.pop("as_json"), values.pop("config")
-        stated = {name: value for name, value in values.items() if value not in (None, [], False)}
-        folder = stated.setdefault("output", "results")
-        results = fsbench.evaluate(kinds=kinds, **stated)
+        folder = chosen.output or "results"
+        results = fsbench.evaluate(**{**vars(chosen), "kinds": kinds, "output": folder})
         if is_first_process():  # under torchrun the first process alone
             print_results(results, as_json=as_json, models=results.models)
-            console.log(f"saved to {folder}/; next: fsbench show {folder}")
+            then = console.suggest("show", folder)
+            if chosen.shard:
+                n = format_count(len(results), "result")
+                then = f"part {chosen.shard} has {n}; fsbench results merge joins all parts"
+            console.log(f"saved to {folder}/; {then}")
 
-    config = Annotated[Path | None, options.config_option(EvaluationOptions)]
-    parameters = [
-        *options.declare_all(EvaluationOptions, without),
-        Parameter("as_json", Parameter.KEYWORD_ONLY, annotation=options.Json, default=False),
-        Parameter("config", Parameter.KEYWORD_ONLY, annotation=config, default=None),
-    ]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from fsbench.api.options import EvaluationOptions
 from fsbench.cli import console, options
 from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.progress import format_count
 
 if TYPE_CHECKING:
     from fsbench.core.tables import TextTable
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
 FORMAT = Option("--format", help="Format.")
+RECOMPUTING = (
+    *("model", "arch", "random_init", "tasks", "data", "cache", "device", "threads"),
+    *("batch_size", "workers", "yes"),
+)
+"""Options of an evaluation that `verify` has too."""
 
 
 def register(app: typer.Typer) -> None:
@@ -93,9 +100,8 @@ def check(
         console.log(f"{network}: {', '.join(texts)}")
     if inspection.problems:
         listed = "\n  ".join(map(str, inspection.problems))
-        raise ValidationFailed(
-            f"{len(inspection.problems)} problems in {inspection.counts}\n  {listed}"
-        )
+        count = format_count(len(inspection.problems), "problem")
+        raise ValidationFailed(f"{count} in {inspection.counts}\n  {listed}")
     typer.echo(f"ok: {inspection.counts}")
 
 
@@ -165,8 +171,8 @@ def freeze(
 
 
 def print_board(folder: Path, file: "BoardFile") -> None:
-    n = len(file.columns or ())
-    kind = "free" if file.version is None else f"{n} column{'s' * (n > 1)}, {file.date}"
+    columns = format_count(len(file.columns or ()), "column")
+    kind = "free" if file.version is None else f"{columns}, {file.date}"
     typer.echo(f"{folder}: {file.title} ({kind})")
 
 
@@ -236,47 +242,31 @@ def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTab
     return TextTable(f"{title}: ranks", ("entry", "tier", "overall", "rank", "95 %"), rows, below)
 
 
+@options.takes(EvaluationOptions, *RECOMPUTING)
 def verify(
+    chosen: EvaluationOptions,
     entry: Entry,
-    model: Annotated[
-        str, Option("-m", "--model", help="Backbone of the entry: timm/NAME, run:DIR, FILE, ...")
-    ],
     board: options.Board,
-    episodes: str = Option("30", help="Episodes to draw in each column: 30 or more, or all."),
-    tasks: list[str] | None = Option(
-        None,
-        "-t",
-        "--tasks",
-        "--task",
-        help="Only tasks that match these ids; folder:DIR for your own.",
+    draws: str = Option(
+        "30", "--episodes", help="Episodes to draw in each column: 30 or more, or all."
     ),
     seed: int | None = Option(
         None, min=0, help="Seed of the draws, random by default; give one to repeat a check."
     ),
-    arch: options.Arch = None,
-    random_init: options.RandomInit = None,
-    data: options.Data = None,
-    cache: options.Cache = None,
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    batch_size: options.BatchSize = None,
-    workers: options.Workers = 2,
     sign_with: Path | None = Option(
         None, help="SSH key that signs the badge; it counts if board.json lists it in 'signers'."
     ),
-    yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
     """Recompute random episodes of every column of an entry; exit 5 if outcomes differ.
 
-    An entry of several seeds is verified one network at a time: the weights say which.
+    An entry of several seeds is verified one network at a time: the weights say which. -t names
+    columns of the entry, by default all.
 
     The outcome is stored in the entry as a badge; the board shows it as unsigned claim unless a key
     of the board signs it. Threads default to those of the entry, so that on the same kind of
     machine every bit is equal; another environment gives the verdict tolerant at most.
     """
-    from fsbench.api.options import Machine
-    from fsbench.api.request import Models
     from fsbench.api.verify import parse_episodes
     from fsbench.api.verify import verify as verify_entry
     from leaderboard.store import Board
@@ -284,19 +274,12 @@ def verify(
     badge = verify_entry(
         board,
         entry,
-        Models((model,), arch, random_init),
-        episodes=parse_episodes(episodes),
-        tasks=options.split(tasks, "tasks"),
+        chosen,
+        episodes=parse_episodes(draws),
+        tasks=chosen.task_names,
         seed=seed,
-        machine=Machine(
-            data=options.split(data, "data"),
-            cache=cache,
-            device=device,
-            threads=threads,
-            batch_size=batch_size,
-            workers=workers,
-        ),
-        yes=yes,
+        machine=chosen,
+        yes=chosen.yes,
         sign_with=sign_with,
         report=console.reporter(),
     )

@@ -5,7 +5,6 @@ heavy modules (torch, pydantic, scipy) are imported inside commands, so that the
 command comes at once.
 """
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typer import Option
 
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
-from fsbench.core.process import Stopped, raise_on_signals
+from fsbench.core.process import Stopped, open_output, raise_on_signals
 
 PANELS = {
     "Evaluate": {
@@ -152,13 +151,11 @@ def root(
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number.
 
-    arguments: those of the process by default, in which garbage is collected from the start of a
-    command on (with_output_options) and not at the end; with torch it is, since extension modules
-    report what they still hold then. Threads of the process wait passively (PASSIVE_THREADS).
+    arguments: those of the process by default, whose threads wait passively (PASSIVE_THREADS).
     """
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
-        gc.disable()
+        open_output()
         for name, value in PASSIVE_THREADS.items():
             os.environ.setdefault(name, value)
     try:
@@ -174,9 +171,15 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     except OSError as error:
         typer.echo(f"error: {error}\n  fix: check the path, its rights and the disk", err=True)
         sys.exit(1)
-    finally:
-        if arguments is None and "torch" not in sys.modules:
-            gc.freeze()
+    except Exception as error:
+        from fsbench.core.progress import VERBOSITY
+        from fsbench.core.registry import user_error
+
+        explained = user_error(error)
+        if explained is None or VERBOSITY.get() > 0:
+            raise
+        typer.echo(f"error: {printable(str(explained))}\n  -v shows the calls", err=True)
+        sys.exit(explained.exit_code)
     sys.exit(0)
 
 

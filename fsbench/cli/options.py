@@ -1,17 +1,18 @@
 """Options of the commands, made from the declared options of the Python API."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import MISSING, fields
-from inspect import Parameter
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
-from annotated_types import Interval
-from typer import Option
+from typer import Argument, Option
 
 from fsbench.api.options import EvaluationOptions
+from fsbench.core.options import Option as DeclaredOption
 from fsbench.core.options import OptionModel
 
 PANELS = ("Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
@@ -19,48 +20,68 @@ PANELS = ("Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
 METAVARS: dict[Any, str] = {int: "N", float: "X", str | Path: "PATH", bool: "", str: "TEXT"}
 
 
-def declare(name: str, model: type[OptionModel] = EvaluationOptions) -> Any:
-    """Return a declared option as an option of a command: its flags, help, panel and limits."""
-    declared, kind = model.declared()[name], model.types()[name]
-    limits: Any = next((p for p in get_args(kind)[1:] if isinstance(p, Interval)), Interval())
-    words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
-    return Option(
-        *(flag for flag in declared.flags if not flag.startswith("--")),
-        f"--{name.replace('_', '-')}",
-        *(flag for flag in declared.flags if flag.startswith("--")),
-        help=declared.help,
-        metavar=declared.metavar or words or METAVARS.get(get_args(kind)[:1] or kind) or None,
-        rich_help_panel=declared.panel,
-        min=limits.ge,
-        max=limits.le,
-    )
-
-
-def declare_all(model: type[OptionModel], without: Collection[str] = ()) -> Iterator[Parameter]:
-    """Yield the declared options as parameters of a command, by panel.
+def declare_all(model: type[OptionModel], names: Collection[str]) -> Iterator[Parameter]:
+    """Yield declared options as parameters of a command, by panel.
 
     They take texts, which `OptionModel.read` reads like the values of Python.
     """
+    order = ("Argument", *PANELS)
     declared = model.declared()
-    shown = [f for f in fields(model) if f.name not in without and declared[f.name].panel]
-    for field in sorted(shown, key=lambda field: PANELS.index(declared[field.name].panel)):
-        kind = model.types()[field.name]
-        info, is_required = declare(field.name, model), field.default is MISSING
-        info.min = info.max = None
-        if field.default not in (None, False, (), MISSING):
-            info.help += f" (default: {field.default})"
+    shown = [f for f in fields(model) if f.name in names and declared[f.name].panel]
+    for field in sorted(shown, key=lambda field: order.index(declared[field.name].panel)):
+        kind, is_required = model.types()[field.name], field.default is MISSING
         text: Any = list[str] if get_origin(kind) is Sequence else str
-        yield Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if is_required else False if kind is bool else None,
-            annotation=Annotated[
-                bool if kind is bool else text if is_required else text | None, info
-            ],
-        )
+        hint: Any = bool if kind is bool else text if is_required else text | None
+        default = Parameter.empty if is_required else False if kind is bool else None
+        info = declare(field.name, declared[field.name], kind, field.default)
+        annotation = Annotated[hint, info]
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def config_option(model: type[OptionModel] | None = None) -> Any:
+def declare(name: str, option: DeclaredOption, kind: Any, default: Any) -> Any:
+    """Return a declared option as an option or argument of a command: flags, help and panel."""
+    if option.panel == "Argument":
+        return Argument(metavar=option.metavar, help=option.help)
+    words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    states_default = default not in (None, False, (), MISSING)
+    return Option(
+        *(flag for flag in option.flags if not flag.startswith("--")),
+        f"--{name.replace('_', '-')}",
+        *(flag for flag in option.flags if flag.startswith("--")),
+        help=option.help + (f" (default: {default})" if states_default else ""),
+        metavar=option.metavar or words or METAVARS.get(get_args(kind)[:1] or kind) or None,
+        rich_help_panel=option.panel,
+    )
+
+
+def takes(
+    model: type[OptionModel], *only: str, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator: the declared options of a model become parameters of a command.
+
+    The command receives them as one instance, its first argument; its other parameters are options
+    as well. only, without: those that the command has, or lacks.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        _, *others = signature(function).parameters.values()
+        more = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name]) for p in others]
+        names = [n for n in model.declared() if n not in without and (not only or n in only)]
+
+        @wraps(function)
+        def command(**values: Any) -> None:
+            options = {name: values.pop(name) for name in names if name in values}
+            stated = {n: v for n, v in options.items() if v not in (None, [], False)}
+            function(model.read(stated), **values)
+
+        command.__signature__ = Signature([*declare_all(model, names), *more])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def config_option(model: type[OptionModel]) -> Any:
     """Return the option --config of a command whose declared options are of `model`."""
 
     def read(context: typer.Context, path: Path | None) -> Path | None:
@@ -79,17 +100,18 @@ def config_option(model: type[OptionModel] | None = None) -> Any:
     )
 
 
-def read_config(
-    context: typer.Context, path: Path, model: type[OptionModel] | None
-) -> dict[str, Any]:
+def read_config(context: typer.Context, path: Path, model: type[OptionModel]) -> dict[str, Any]:
     """Return option -> its text or texts in a file.
 
-    Raise UsageError for a file that cannot be read, UnknownName for a key that is no option.
+    Raise UsageError for a file that cannot be read, a value that does not fit, and code to run: a
+    file may come from others, so py: references are allowed on the command line only. Raise
+    UnknownName for a key that is no option.
     """
     from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
     from fsbench.core.io import read_mapping
+    from fsbench.core.schema import find_code
 
-    parameters = {
+    parameters: dict[str, Any] = {
         flag.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for flag in (*parameter.opts, parameter.name or "")
@@ -107,42 +129,20 @@ def read_config(
             raise UnknownName(f"option in {path}", str(key), names)
         if option.name in defaults:
             raise UsageError(f"{path} sets {key} twice", fix="set every option once")
-        defaults[str(option.name)] = check_value(context, option, str(key), value, path)
-    if model is not None:
-        options = defaults.keys() & model.declared()
-        try:
-            model.read_values({name: defaults[name] for name in options})
-        except UsageError as error:
-            raise error.within(path) from None
-    return defaults
-
-
-def check_value(context: typer.Context, option: Any, key: str, value: Any, path: Path) -> Any:
-    """Return the value of an option as text, or a list of texts, as on the command line.
-
-    Raise UsageError for a value that the option does not take, and for code to run: a file may come
-    from others, so py: references are allowed on the command line only.
-    """
-    from fsbench.core.errors import UsageError
-    from fsbench.core.schema import find_code
-
-    repeats = getattr(option, "multiple", False)
-    values = value if repeats and isinstance(value, list) else [value]
-    texts = [as_text(part) for part in values]
-    parts = [part.strip() for text in texts for part in re.split("[,+]", text or "")]
-    if code := find_code(parts):
-        raise UsageError(
-            f"{path} names code to run: {code}", fix="pass py: references on the command line"
-        )
-    try:
+        repeats = getattr(option, "multiple", False) and isinstance(value, list)
+        texts = [as_text(part) for part in (value if repeats else [value])]
         if None in texts:
-            raise typer.BadParameter("use a text, a number, true or false")
-        option.process_value(context, texts if repeats else texts[0])
-    except typer.BadParameter as error:
-        raise UsageError(
-            f"{path}: {key}: {error.message}", fix=f"see fsbench {context.info_name} --help"
-        ) from error
-    return texts if repeats else texts[0]
+            raise UsageError(f"{path}: {key}", fix="write a text, a number, true or false")
+        if code := find_code([p.strip() for t in texts for p in re.split("[,+]", t or "")]):
+            raise UsageError(
+                f"{path} names code to run: {code}", fix="pass py: references on the command line"
+            )
+        defaults[option.name] = texts if getattr(option, "multiple", False) else texts[0]
+    try:
+        model.read_values({name: defaults[name] for name in defaults.keys() & model.declared()})
+    except UsageError as error:
+        raise error.within(path) from None
+    return defaults
 
 
 def as_text(value: Any) -> str | None:
@@ -155,26 +155,11 @@ def as_text(value: Any) -> str | None:
     return None if has_surrogates else str(value)
 
 
-Model = Annotated[list[str], declare("model")]
-Arch = Annotated[str | None, declare("arch")]
-RandomInit = Annotated[int | None, declare("random_init")]
-Tasks = Annotated[list[str] | None, declare("tasks")]
-Shots = Annotated[list[str] | None, declare("shots")]
-Data = Annotated[list[str] | None, declare("data")]
-Cache = Annotated[Path | None, declare("cache")]
 Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
-Device = Annotated[str, declare("device")]
-Threads = Annotated[int | None, declare("threads")]
-BatchSize = Annotated[int | None, declare("batch_size")]
-Workers = Annotated[int, declare("workers")]
-Seed = Annotated[int, declare("seed")]
 Json = Annotated[
     bool,
     Option("--json", help="Print JSON on stdout instead of a table.", rich_help_panel="Output"),
 ]
-Yes = Annotated[bool, declare("yes")]
-Overwrite = Annotated[bool, declare("overwrite")]
-Config = Annotated[Path | None, config_option()]
 Board = Annotated[Path, Option(help="Folder of the leaderboard.")]
 
 

@@ -1,76 +1,39 @@
 """`fsbench pretrain`: pretrain a backbone by a recipe."""
 
 from pathlib import Path
+from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
+from fsbench.api.options import Machine, PretrainOptions
 from fsbench.cli import console, options
+from fsbench.core.options import split_values
 
 
+@options.takes(PretrainOptions, without=("batch_size", "workers"))
 def pretrain(
-    recipe: str = Argument(
-        ...,
-        metavar="RECIPE",
-        help="Recipe of `fsbench ls recipes` (toy/seal), or a recipe file (.json).",
-    ),
-    source: str | None = Option(
-        None,
-        help="Source data set: tinyimagenet, pets, caltech101, toy_source, folder:DIR or "
-        "hf-hub:ORG/NAME.",
-    ),
-    data: options.Data = None,
-    assignments: list[str] | None = Option(
-        None, "--set", help="Recipe field as FIELD=VALUE (plan.rounds=3); repeatable."
-    ),
-    scenario: str | None = Option(
-        None, help="How data arrive: stationary, warm-start, continual-full or continual-limited."
-    ),
-    method: str | None = Option(
-        None,
-        help="Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS (your own).",
-    ),
-    seed: int | None = Option(None, min=0, help="Seed of the recipe."),
-    output: Path = Option(
-        Path("runs"), "-o", "--output", help="Folder of the runs; each gets its own inside."
-    ),
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    cache: options.Cache = None,
+    chosen: PretrainOptions,
     export_recipe: Path | None = Option(
-        None, help="Write the recipe to this file (.json) and do not train."
+        None,
+        help="Write the recipe to this file (.json) and do not train.",
+        rich_help_panel="Output",
     ),
-    yes: options.Yes = False,
     as_json: options.Json = False,
-    config: options.Config = None,
+    config: Annotated[Path | None, options.config_option(PretrainOptions)] = None,
 ) -> None:
     """Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its reference.
 
     With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
     """
+    from fsbench.api.pretrain import choose_recipe, write_recipe
     from fsbench.api.pretrain import pretrain as run_pretraining
-    from fsbench.api.pretrain import resolve_recipe, write_recipe
     from fsbench.core.distributed import is_first_process
 
-    flags = [f"source={source}"] if source else []
-    flags += [f"seed={seed}"] if seed is not None else []
-    settings = [*(assignments or []), *flags]
     if export_recipe is not None:
-        built = resolve_recipe(recipe, settings=settings, method=method, scenario=scenario)
-        write_recipe(built, export_recipe)
+        write_recipe(choose_recipe(chosen), export_recipe)
         console.log(f"wrote {export_recipe}")
         return
-    run = run_pretraining(
-        recipe,
-        data=options.split(data, "data"),
-        settings=settings,
-        method=method,
-        scenario=scenario,
-        output=output,
-        device=device,
-        threads=threads,
-        cache=cache,
-        yes=yes,
-    )
+    run = run_pretraining(**vars(chosen))
     if not is_first_process():
         return
     if as_json:
@@ -92,4 +55,17 @@ def pretrain(
     if len(run.stage_accuracies) > 1 and run.record["source_accuracy"] is not None:
         row["by stage %"] = " ".join(f"{100 * a:.1f}" for a in run.stage_accuracies)
     console.table("pretrained", list(row), [list(row.values())])
-    console.log(f"saved to {run.folder}/; next: fsbench benchmark -m {run.ref}")
+    follow = console.suggest("benchmark", "-m", run.ref, *benchmark_options(row["source"], chosen))
+    console.log(f"saved to {run.folder}/; {follow}")
+
+
+def benchmark_options(source: str, machine: Machine) -> list[str]:
+    """Return the data sets of a benchmark that are on this machine, generated ones if none is."""
+    from fsbench.data import TARGETS, dataset_groups
+
+    official = dataset_groups()["cdfsl"]
+    present = [name for name in official if machine.roots.find(TARGETS.load(name).FACTS)]
+    if source.startswith("toy_") or not present:
+        return ["-t", "toy", "--shots", "1,5"]
+    tasks = [] if len(present) == len(official) else ["-t", ",".join(present)]
+    return [*tasks, *(f"--data={folder}" for folder in split_values(machine.data))]

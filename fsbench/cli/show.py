@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsbench.cli import console, options
-from fsbench.core.errors import UsageError
+from fsbench.core.progress import format_count
 from fsbench.core.tables import TextTable
 
 if TYPE_CHECKING:
     from fsbench.core.schema import Result
 
 Results = Annotated[list[Path], typer.Argument(help="Results folders or files.")]
-RECIPE = Path("recipe")
-"""The word before names of recipes, in place of results."""
 Parts = Annotated[list[Path], typer.Argument(help="Results folders of the parts.")]
 FORM = "HEAD@PROTOCOL, probe or knn; append :64px for another input size"
 What = Annotated[str, typer.Argument(help="What to list; without it, what can be listed.")]
@@ -69,7 +67,7 @@ def diff(a: First, b: Second, as_json: options.Json = False) -> None:
         rows = [[n, text_of(x) or "-", text_of(y) or "-"] for n, (x, y) in differences.items()]
         console.emit(as_json, records, "protocols", ["field", a, b], rows)
     equal = protocol_fields(protocol_spec(a)).keys() - differences.keys()
-    console.log(f"{len(differences)} fields differ, {len(equal)} are equal")
+    console.log(f"{format_count(len(differences), 'field')} differ, {len(equal)} are equal")
 
 
 def text_of(value: Any) -> str:
@@ -81,35 +79,13 @@ def text_of(value: Any) -> str:
 
 
 def show(results: Results, as_json: options.Json = False) -> None:
-    """Verify results against their records and print them; several models become columns.
-
-    `fsbench show recipe NAME` prints a recipe field by field.
-    """
+    """Verify results against their records and print them; several models become columns."""
     from fsbench.results.verification import read_cells
 
-    if results[0] == RECIPE and not RECIPE.exists():
-        show_recipes([path.as_posix() for path in results[1:]], as_json)
-        return
     loaded = [cell for path in results for cell in read_cells(path)]
     print_results(
         [cell.result for cell in loaded], as_json=as_json, models=[cell.model for cell in loaded]
     )
-
-
-def show_recipes(names: Sequence[str], as_json: bool) -> None:
-    """Print the fields of recipes, or each as a JSON record. Raise UsageError without a name."""
-    from fsbench.api.listing import recipe_fields
-
-    if not names:
-        raise UsageError("show recipe without a name", fix="fsbench ls recipes lists the names")
-    fields_by_name = {name: recipe_fields(name) for name in names}
-    if as_json:
-        console.emit_json(fields_by_name)
-        return
-    for name, fields in fields_by_name.items():
-        rows = [[field, text_of(value) or "-"] for field, value in fields.items()]
-        console.table(name, ["field", "value"], rows)
-    console.log(f"next: fsbench pretrain {names[0]}")
 
 
 def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -> None:
@@ -117,7 +93,7 @@ def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -
     from fsbench.results.assembly import merge as merge_results
 
     print_results(merge_results(parts, output), as_json=as_json)
-    console.log(f"merged {len(parts)} parts into {output}")
+    console.log(f"merged {format_count(len(parts), 'part')} into {output}")
 
 
 def print_results(

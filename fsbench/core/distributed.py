@@ -116,18 +116,22 @@ def watched_peers() -> Iterator[None]:
 
 
 @contextmanager
-def open_ranks(device: str) -> Iterator[tuple[Ranks, torch.device]]:
+def open_ranks(
+    device: str, backend: str = "", patience: timedelta = PATIENCE
+) -> Iterator[tuple[Ranks, torch.device]]:
     """Yield the ranks and the device of this process: of torchrun or of an open process group.
 
-    Under torchrun a GPU is that of the local rank. Raises UsageError where there are too few.
+    Under torchrun a GPU is that of the local rank. backend: by default the one of the device;
+    patience: the time that a rank waits for the others. Raises UsageError where there are too few
+    GPUs.
     """
     if distributed.is_available() and distributed.is_initialized():
         yield current_ranks(), torch.device(device)
     elif is_one_of_several():
         place = device_of_rank(torch.device(device))
-        backend = "nccl" if place.type == "cuda" else "gloo"
+        backend = backend or ("nccl" if place.type == "cuda" else "gloo")
         with watched_peers():
-            distributed.init_process_group(backend, timeout=PATIENCE)
+            distributed.init_process_group(backend, timeout=patience)
         yield current_ranks(), place
         distributed.destroy_process_group()  # after an error the process ends: others may hang
     else:

@@ -4,6 +4,7 @@ The command line turns them into one message on stderr and an exit code: 1 run f
 3 data missing or wrong, 4 checkpoint mismatch, 5 validation failed. Nothing else is caught there.
 """
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Self
@@ -56,6 +57,13 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
     return list(dict.fromkeys(near))[:n]
 
 
+def plural(noun: str) -> str:
+    """Return the plural of a noun, e.g. entries of `entry`, keys in FILE of `key in FILE`."""
+    word, *rest = re.split("(?= (?:in|of) )", noun, maxsplit=1)
+    ending = re.sub("([^aeiou])y$", r"\1ie", word)
+    return "".join([ending, "es" if re.search("(s|x|tch)$", word) else "s", *rest])
+
+
 class UnknownName(UsageError):
     """A name that nothing knows; the message holds the nearest names, and all if they are few."""
 
@@ -64,7 +72,7 @@ class UnknownName(UsageError):
         few = len(names) <= LISTED
         near = nearest_names(name, names, 1 if few else 3)
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        listed = f"known {kind}s: {', '.join(names) or 'none'}"
+        listed = f"known {plural(kind)}: {', '.join(names) or 'none'}"
         listed = listed if few else f"{len(names)} names are known"
         super().__init__(f"unknown {kind} '{name}'", fix=f"{hint}{listed}")
 

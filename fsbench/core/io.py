@@ -3,22 +3,30 @@
 JSON, TOML and YAML become plain values: nothing in them is built or run.
 """
 
+import atexit
 import json
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed, nearest_names
 from fsbench.core.options import expand_path
+from fsbench.core.progress import console_reporter
 from fsbench.core.specs import Frozen
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike
 
 MAX_JSON = 4 * 2**20
 """Bytes of a JSON file; a Result takes about 4 kB, one with a thousand classes 60 kB."""
@@ -47,6 +55,30 @@ def cache_folder(folder: str | Path | None = None) -> Path:
     return platformdirs.user_cache_path("fsbench")
 
 
+@cache
+def open_cache(folder: Path) -> Path:
+    """Return a cache folder that can be written: this one, or a temporary one in its place.
+
+    The temporary one is deleted when the process ends; what the other one holds is read from it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        temporary = Path(tempfile.mkdtemp(prefix="fsbench-cache-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        for entry in folder.glob("*/*"):
+            if entry.suffix not in {".lock", ".partial"}:
+                (temporary / entry.parent.name).mkdir(exist_ok=True)
+                (temporary / entry.parent.name / entry.name).symlink_to(entry.absolute())
+        console_reporter().log(
+            f"{folder} cannot be written ({error.strerror}): works without keeping features and "
+            "images; --cache DIR or FSBENCH_CACHE chooses another folder"
+        )
+        return temporary
+    return folder
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside `path` that replaces it if the block ends without an error.
@@ -72,6 +104,21 @@ def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file; a reader sees the old content or the new one, never a part."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def create_array(path: Path, dtype: "DTypeLike", shape: tuple[int, ...]) -> "np.memmap":
+    """Return a new .npy file of zeros, mapped into memory; raise OSError if the disk is too full.
+
+    Its blocks are allocated at once: writing to a mapped file without blocks on a full disk would
+    end the process with SIGBUS.
+    """
+    import numpy as np
+
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
 
 
 def read_table(path: Path) -> Any:

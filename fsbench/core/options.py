@@ -150,7 +150,7 @@ def split_values(value: Any, separates: Callable[[str, str], bool] | None = None
 
 def read_item(kind: Any, value: Any, name: str, fix: str) -> Any:
     """Return one value of a type: paths are expanded. Raise UsageError, or UnknownName."""
-    if kind == str | Path:
+    if kind in (Path, str | Path):
         return expand_path(value)
     if isinstance(value, str) and kind in (Any, str):
         return expand_reference(value)
@@ -167,11 +167,13 @@ def read_item(kind: Any, value: Any, name: str, fix: str) -> Any:
         raise UsageError(f"{label} '{text}'", fix=fix or error.errors()[0]["msg"]) from error
 
 
-def takes_options(model: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
+def takes_options(
+    model: Callable[P, T], others: str = ""
+) -> Callable[[Callable[[T], R]], Callable[P, R]]:
     """Return a decorator: a function of a model's instance becomes one of the model's keywords.
 
     Editors and type checkers see the options as its signature, and its docstring lists them in
-    place of the line `{options}`.
+    place of the line `{options}`. others: the option that takes all other keywords as a mapping.
     """
     options: Any = model
     signature = inspect.signature(options)
@@ -181,8 +183,12 @@ def takes_options(model: Callable[P, T]) -> Callable[[Callable[[T], R]], Callabl
     def decorate(function: Callable[[T], R]) -> Callable[P, R]:
         @wraps(function)
         def call(*positional: P.args, **keywords: P.kwargs) -> R:
-            values = signature.bind_partial(*positional).arguments
-            return function(options.read(keywords | values))
+            values = keywords | signature.bind_partial(*positional).arguments
+            if others:
+                more = {name: values.pop(name) for name in keywords.keys() - options.names().keys()}
+                stated: Any = values.get(others) or {}
+                values[others] = {**stated, **more}
+            return function(options.read(values))
 
         returned = function.__annotations__["return"]
         call.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]

@@ -7,7 +7,10 @@ training loop) holds the first signal back until the loop has written a checkpoi
 stops at once.
 """
 
+import codecs
 import gc
+import io
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fsbench.core.errors import UsageError
 
@@ -35,6 +38,41 @@ def peak_resident_memory() -> int:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+PLAIN = {"─": "-", "±": "+-", "·": "-", "…": "...", "≤": "<=", "≥": ">=", "×": "x"}
+"""Characters of tables in an encoding that lacks them; any other becomes a question mark."""
+
+
+class OpenOutput(io.FileIO):
+    """A standard stream whose reader may leave, as `head` does: the rest is dropped."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)
+
+
+def open_output() -> None:
+    """Let standard output and error take any text, whatever their encoding and their reader."""
+    codecs.register_error("fsbench", spell_plainly)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started this process
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf8"))  # noqa: SIM115
+            continue
+        raw = io.BufferedWriter(OpenOutput(stream.fileno(), "w", closefd=False))
+        lines = name == "stderr" or stream.isatty()
+        text = io.TextIOWrapper(raw, stream.encoding, "fsbench", line_buffering=lines)
+        setattr(sys, name, text)
+
+
+def spell_plainly(error: UnicodeError) -> tuple[str, int]:
+    """Return what is written in place of characters that the encoding of the output lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
 
 
 @contextmanager

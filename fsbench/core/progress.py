@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import UsageError, plural
 
 Advance = Callable[[int], None]
 VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
@@ -49,17 +49,18 @@ def log_detail(report: Reporter, text: str) -> None:
 
 
 class Numbered:
-    """A Reporter that puts the place of the current work before its tasks, e.g. [3/12]."""
+    """A Reporter that puts number and name of the current work before its tasks: [3/12] NAME."""
 
     def __init__(self, report: Reporter, total: int) -> None:
-        self.report, self.total, self.number = report, total, 0
+        self.report, self.total, self.number, self.name = report, total, 0, ""
         self.log = report.log
 
     def task(
         self, what: str, total: int, unit: str, done: int = 0
     ) -> AbstractContextManager[Advance]:
-        place = f"[{self.number}/{self.total}] " if self.number else ""
-        return self.report.task(place + what, total, unit, done)
+        number = f"[{self.number}/{self.total}]" if self.number else ""
+        title = " ".join(part for part in (number, self.name, what) if part)
+        return self.report.task(title, total, unit, done)
 
 
 class Lines:
@@ -76,7 +77,7 @@ class Lines:
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
         started = shown = self.clock()
-        count, pause = done, 1.0 if VERBOSITY.get() > 0 else 10.0
+        count, pause = done, 1.0 if VERBOSITY.get() > 0 else 30.0
 
         def advance(n: int) -> None:
             nonlocal count, shown
@@ -146,17 +147,13 @@ HOUR = 3600.0
 class WorkEstimate:
     """Estimated cost of a piece of work for one process.
 
-    what: the work in words; steps: optimizer steps; disk: bytes; flops: of training steps.
+    what: the work in words; steps: optimizer steps; disk: bytes.
     """
 
     what: str = ""
     seconds: float = 0.0
     steps: int = 0
     disk: float = 0
-    flops: float = 0.0
-
-    def times(self, factor: float) -> "WorkEstimate":
-        return replace(self, seconds=self.seconds * factor, flops=self.flops * factor)
 
     def __str__(self) -> str:
         steps = f"{self.steps} steps, " if self.steps else ""
@@ -179,6 +176,11 @@ def require_consent(
         raise UsageError(text + total, fix=f"add --yes (yes=True) to start it, or {fix}")
     if estimates:
         log(text)
+
+
+def format_count(n: int, noun: str) -> str:
+    """Return a number with its noun, e.g. 1 entry or 2 entries."""
+    return f"{n} {noun if n == 1 else plural(noun)}"
 
 
 def format_duration(seconds: float) -> str:

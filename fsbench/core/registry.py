@@ -13,6 +13,7 @@ references from the command line or Python only. Whatever it computes records th
 
 import hashlib
 import importlib
+import logging
 import pkgutil
 import re
 import sys
@@ -24,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fsbench.core.errors import FsbenchError, UnknownName, UsageError
+from fsbench.core.errors import LISTED, FsbenchError, UnknownName, UsageError, nearest_names
 from fsbench.core.options import expand_path
 
 if TYPE_CHECKING:
@@ -259,11 +260,39 @@ def explain_failure(error: Exception) -> str:
     text = next(iter(str(error).strip().splitlines()), "")
     if isinstance(error, ImportError):
         return text
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = [*frames[:1], *(frame for frame in frames if is_user_file(frame.filename))][-1]
     file, line = last.filename, last.lineno
     if isinstance(error, SyntaxError):
         file, line = error.filename or file, error.lineno
+    if isinstance(error, AttributeError) and error.obj is not None:
+        text = describe_attributes(error.obj, error.name)
     return f"{type(error).__name__}: {text} ({Path(file).name}, line {line})"
+
+
+def describe_attributes(owner: Any, missing: str | None) -> str:
+    """Return that an object lacks an attribute, and those that it has or those of similar names."""
+    kind = owner if isinstance(owner, type | ModuleType) else type(owner)
+    names = [*getattr(kind, "__members__", ()), *getattr(kind, "model_fields", ())] or dir(owner)
+    shown = names if len(names) <= LISTED else nearest_names(str(missing), names, 3)
+    has = f"it has {', '.join(shown)}" if shown else "see its documentation"
+    return f"{kind.__name__} has no {missing}; {has}"
+
+
+def is_user_file(file: str) -> bool:
+    """Return whether a file belongs neither to Python, an installed package nor the suite."""
+    library, suite = Path(logging.__file__).parents[1], Path(__file__).parents[2]
+    packages = [suite / name for name in ("fsbench", "pretrain", "protocols", "leaderboard")]
+    installed = {library, Path(sys.prefix), Path(sys.base_prefix), *packages}
+    return file[:1] != "<" and not any(Path(file).is_relative_to(folder) for folder in installed)
+
+
+def user_error(error: Exception) -> FsbenchError | None:
+    """Return the error of a user's method, head or backbone in one line; None for any other."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not any(is_user_file(frame.filename) for frame in frames):
+        return None
+    return FsbenchError(explain_failure(error), fix="repair the file")
 
 
 def module_with(*names: str) -> Callable[[ModuleType], Any]:

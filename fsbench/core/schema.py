@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
+from fsbench.core.progress import format_count
 from fsbench.core.specs import (
     NATIVE_FEATURES,
     SHA256,
@@ -121,7 +122,7 @@ class Training(Frozen):
         """In words, e.g. `3 rounds x 4 epochs`."""
         plan = self.view.plan
         parts = ((len(plan.stages), "stage"), (plan.rounds, "round"), (plan.epochs, "epoch"))
-        shown = [f"{n} {unit}{'s' * (n > 1)}" for n, unit in parts if n > 1 or unit != "stage"]
+        shown = [format_count(n, unit) for n, unit in parts if n > 1 or unit != "stage"]
         return " x ".join(shown)
 
     @property

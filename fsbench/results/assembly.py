@@ -207,12 +207,15 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     """Merge all results of the parts into `out`, task by task, and return what was written.
 
     Parts of a result must share weights, images, spec and environment; episodes held twice must be
-    equal; no episode between the first and the last may be missing. Everything is checked before
+    equal; no episode between the first and the last may be missing. A part of so many that it has
+    no episodes is an empty folder. Everything is checked before
     anything is written. Raises UsageError, or ValidationFailed naming files and fields.
     """
     if len(parts) < 2:
         raise UsageError("a merge needs at least two parts", fix="fsbench results merge A B -o OUT")
     groups: dict[tuple[str, str], dict[Key, list[Loaded]]] = defaultdict(lambda: defaultdict(list))
+    empty = [part for part in parts if part.is_dir() and not any(part.iterdir())]
+    parts = [part for part in parts if part not in empty] or empty
     for folder in (folder for part in parts for folder in find_entries(part)):
         for cell in read_verified(folder).cells:
             groups[folder.resolve().parts[-2:]][key_of(cell.result)].append(cell)  # type: ignore[index]

@@ -75,7 +75,7 @@ def build_table(
         " · ".join([title, *shared]),
         ("task", *header, DIFFERENCE, "flags"),
         tuple(body),
-        "\n".join([*table_notes(results), *([DIFFERENCE_NOTE] if len(header) > 1 else [])]),
+        "\n".join([*table_notes(results, labels), *([DIFFERENCE_NOTE] if len(header) > 1 else [])]),
         optional=(LARGEST, SOURCE_ROW, "flags", DIFFERENCE),
     )
     if all(row[-1] == "-" for row in body):
@@ -142,7 +142,8 @@ def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[st
     ]
 
 
-def table_notes(results: Sequence[Result]) -> list[str]:
+def table_notes(results: Sequence[Result], labels: Sequence[str]) -> list[str]:
+    """Return the notes below a table; labels: the model of each result."""
     notes = ["percent; ± is the 95 % interval over episodes or test images"]
     if any(result.dense is not None for result in results):
         notes.append(
@@ -157,17 +158,22 @@ def table_notes(results: Sequence[Result]) -> list[str]:
     notes += rule_notes(results)
     if any(result.spec.transductive for result in results):
         notes.append("transductive: sees all queries at once; not comparable with the other rows")
-    tuned = (result.backbone for result in results if result.task.head == "affine")
-    for name, n in dict.fromkeys((model_name(facts), facts.n_affine) for facts in tuned):
+    tuned = [
+        (m, r.backbone) for m, r in zip(labels, results, strict=True) if r.task.head == "affine"
+    ]
+    for name, n in dict.fromkeys((model, facts.n_affine) for model, facts in tuned):
         count = "the" if n is None else f"{n:,}"  # an older record lacks it
         notes.append(f"{name}: affine tunes {count} scales and shifts of normalization layers")
-    return notes + collapse_notes(results)
+    return notes + collapse_notes(results, labels)
 
 
-def collapse_notes(results: Sequence[Result]) -> list[str]:
-    """Return a note on every result with collapsed or non-finite episodes."""
-    lines = []
-    for result in results:
+def collapse_notes(results: Sequence[Result], labels: Sequence[str] = ()) -> list[str]:
+    """Return a note on every result with collapsed or non-finite episodes.
+
+    labels: the model of each result; by default the name that its reference gives.
+    """
+    labels, lines = labels or [model_name(result.backbone) for result in results], []
+    for model, result in zip(labels, results, strict=True):
         counts = {
             "predicted one class for every query": result.collapsed,
             "had non-finite outputs": result.non_finite,
@@ -175,8 +181,7 @@ def collapse_notes(results: Sequence[Result]) -> list[str]:
         parts = [f"{n} of {result.score.n} episodes {what}" for what, n in counts.items() if n]
         parts += ["one class is predicted for every test image"] * one_class(result)
         if parts:
-            name = f"{model_name(result.backbone)} {result.column}"
-            lines.append(f"{name}: {', '.join(parts)} (kept in the mean)")
+            lines.append(f"{model} {result.column}: {', '.join(parts)} (kept in the mean)")
     return lines
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from fsbench.api.analyze import HINTS, AnalysisChoice, analyze, choose_analyses
+from fsbench.api.options import SweepOptions
 from fsbench.core.errors import UsageError
 from fsbench.core.io import read_record
 from fsbench.core.progress import Reporter
@@ -11,7 +12,7 @@ from fsbench.core.schema import Analysis
 from fsbench.results.names import ANALYSES
 from fsbench.sweep.backbones import SweepBackbone
 from fsbench.sweep.file import AnalysesBlock, JobKind
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.job import Job
 from protocols.analyses import ANALYSES as REGISTRY
 
 
@@ -36,7 +37,7 @@ class AnalysisJob(Job):
             name: REGISTRY.load(name).SETTINGS(**values) for name, values in self.analyses.items()
         }
 
-    def done(self, place: Workplace) -> bool:
+    def done(self, place: SweepOptions) -> bool:
         """Return whether all records exist; the run itself may be deleted."""
         stored = {
             record.question.what
@@ -46,31 +47,31 @@ class AnalysisJob(Job):
         }
         return stored == self.analyses.keys()
 
-    def records(self, place: Workplace) -> Iterator[Analysis]:
+    def records(self, place: SweepOptions) -> Iterator[Analysis]:
         """Yield the stored records of these analyses of the backbone. Raise ValidationFailed."""
         for what in self.analyses:
             files = f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json"
             for path in sorted(place.analyses.glob(files)):
                 yield read_record(path, Analysis)
 
-    def run(self, place: Workplace) -> None:
+    def run(self, place: SweepOptions) -> None:
         analyze(
             self.backbone.models(place),
             self.plan,
             output=place.analyses,
-            machine=place.machine,
+            machine=place,
             yes=True,
         )
 
 
 def analysis_jobs(
-    block: AnalysesBlock, backbones: Iterable[SweepBackbone], place: Workplace, report: Reporter
+    block: AnalysesBlock, backbones: Iterable[SweepBackbone], place: SweepOptions, report: Reporter
 ) -> dict[str, AnalysisJob]:
     """Return backbone label -> its job; skip inapplicable analyses and log why.
 
     Raise UsageError if nothing remains, UnknownName.
     """
-    chosen = choose_analyses(block.what, block.set, block.limit)
+    chosen = choose_analyses(block)
     settings = {name: values.model_dump(mode="json") for name, values in chosen.items()}
     jobs, refused = {}, []
     for backbone in backbones:

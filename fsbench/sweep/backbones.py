@@ -2,31 +2,27 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from filelock import FileLock, Timeout
+from pydantic import InstanceOf
 
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
+from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import label
-from fsbench.api.request import Models
+from fsbench.api.request import load_named_backbone, name_backbones
 from fsbench.core import process
-from fsbench.core.progress import SILENT
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
-from fsbench.sweep.file import BackboneBlock, JobKind
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.file import JobKind
+from fsbench.sweep.job import Job, read_source
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training import run_folder
 from pretrain.training.loop import train_recipe
 from protocols.analyses import AnalysisFile
-
-PATIENCE = 60.0
-"""Seconds that a job waits for the lock of its folder."""
 
 
 class TrainingJob(Job):
@@ -67,10 +63,10 @@ class TrainingJob(Job):
         method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
         return {"scale": scale, "method": method, "seed": seed}
 
-    def folder(self, place: Workplace) -> Path:
+    def folder(self, place: SweepOptions) -> Path:
         return place.output / "runs" / self.label
 
-    def done(self, place: Workplace) -> bool:
+    def done(self, place: SweepOptions) -> bool:
         """Return whether the folder holds this run; `run` refuses a folder with another one."""
         folder = self.folder(place)
         if not run_folder.is_finished(folder):
@@ -79,25 +75,24 @@ class TrainingJob(Job):
         expected = (self.recipe.digest(), self.source_fingerprint)
         return (record.get("recipe_digest"), record.get("source_fingerprint")) == expected
 
-    def run(self, place: Workplace) -> None:
-        source, folder = place.source(self.recipe), self.folder(place)
-        wait_for_folder(folder)
+    def run(self, place: SweepOptions) -> None:
+        source, folder = read_source(self.recipe, place), self.folder(place)
         train_recipe(self.recipe, source, folder, device=process.resolve_device(place.device))
 
-    def models(self, place: Workplace) -> Models:
-        """Return the run as models to evaluate; below the working directory its path is relative,
+    def models(self, place: SweepOptions) -> ModelOptions:
+        """Return the run as a model to evaluate; below the working directory its path is relative,
         since results record it."""
         folder, here = self.folder(place), Path.cwd()
         folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
-        return Models((f"run:{folder}",), name=self.label)
+        return ModelOptions((f"run:{folder}",), name=self.label)
 
-    def facts(self, place: Workplace) -> BackboneFacts | None:
+    def facts(self, place: SweepOptions) -> BackboneFacts | None:
         """Return the facts of the backbone; None before it is trained."""
         if not self.done(place):
             return None
-        return load_facts(BackboneBlock(model=self.models(place).refs[0]))
+        return load_facts(self.models(place))
 
-    def missing_part(self, analysis: AnalysisFile, place: Workplace) -> str:
+    def missing_part(self, analysis: AnalysisFile, place: SweepOptions) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
         classifies = self.recipe.loader != "episodes"
         return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
@@ -108,18 +103,10 @@ class TrainingJob(Job):
         return trained and facts.training.source_fingerprint == self.source_fingerprint  # type: ignore[union-attr]
 
 
-def wait_for_folder(folder: Path) -> None:
-    """Wait until no worker trains in the folder; a worker whose node died may take a moment.
-
-    Returns in any case; `pretrain` refuses a folder that is still taken.
-    """
-    if folder.is_dir():
-        with suppress(Timeout), FileLock(folder / ".lock", timeout=PATIENCE):
-            pass
-
-
 class GivenBackbone(Frozen):
-    block: BackboneBlock
+    """A backbone that exists already; options: of one model."""
+
+    options: InstanceOf[ModelOptions]
     label: str
     loaded: BackboneFacts
 
@@ -138,16 +125,17 @@ class GivenBackbone(Frozen):
     @property
     def name_fields(self) -> dict[str, str]:
         """Fields of entry name patterns; the label replaces the method."""
-        return {"scale": "given", "method": self.label, "seed": str(self.block.random_init or 0)}
+        return {"scale": "given", "method": self.label, "seed": str(self.options.random_init or 0)}
 
-    def models(self, place: Workplace) -> Models:
-        return replace(models_of(self.block), name=self.label)
+    def models(self, place: SweepOptions) -> ModelOptions:
+        return replace(self.options, name=self.label)
 
-    def facts(self, place: Workplace) -> BackboneFacts | None:
+    def facts(self, place: SweepOptions) -> BackboneFacts | None:
         return self.loaded
 
-    def missing_part(self, analysis: AnalysisFile, place: Workplace) -> str:
-        return missing_part(self.block.model, self.models(place), None, analysis)
+    def missing_part(self, analysis: AnalysisFile, place: SweepOptions) -> str:
+        (ref,) = name_backbones(self.options)
+        return missing_part(ref, self.options, None, analysis)
 
     def has_facts(self, facts: BackboneFacts) -> bool:
         return facts.identity == self.identity
@@ -157,10 +145,7 @@ SweepBackbone = TrainingJob | GivenBackbone
 
 
 @cache
-def load_facts(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> BackboneFacts:
-    """Load the facts of a backbone, once per process. Raise UsageError if one of `needs` lacks."""
-    return models_of(block).load(0, "cpu", SILENT, needs).facts
-
-
-def models_of(block: BackboneBlock) -> Models:
-    return Models((block.model,), block.arch, block.random_init, features=block.features)
+def load_facts(options: ModelOptions, needs: frozenset[str] = frozenset()) -> BackboneFacts:
+    """Load the facts of one model, once per process. Raise UsageError if one of `needs` lacks."""
+    (ref,) = name_backbones(options)
+    return load_named_backbone(options, ref, "cpu", needs=needs).facts

@@ -1,59 +1,46 @@
-"""Estimate FLOPs and seconds of the missing jobs of a plan from a few timed steps.
+"""Estimate the seconds of the missing jobs of a plan from a few timed steps.
 
-A training step is timed and counted once for all recipes of equal compute; a forward pass is a
-third of it. An affine episode is its support images, three passes each an epoch, and its queries.
-Not counted: what a method adds to plain training (the search of NIO and GradInit), decoding images,
-linear heads, probes, analyses, entries. Several jobs at once take less time.
+A training step is timed once for all recipes of equal compute; a forward pass is a third of it. An
+affine episode is its support images, three passes each an epoch, and its queries. Not counted: what
+a method adds to plain training (the search of NIO and GradInit), decoding images, linear heads,
+probes, analyses, entries. Several jobs at once take less time.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-
-import torch
 
 from fsbench.api.evaluate import seconds_per_image
+from fsbench.api.options import SweepOptions
+from fsbench.api.request import load_named_backbone, name_backbones
 from fsbench.core import process
-from fsbench.core.progress import SILENT, WorkEstimate, format_duration, require_consent
+from fsbench.core.progress import WorkEstimate
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.sweep.backbones import SweepBackbone, TrainingJob, models_of
+from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.job import Job, read_source
 from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.cost import FlopCounter, estimate_training
+from pretrain.training.cost import estimate_training
 
 PASSES = 3
 """Cost of a training step in forward passes."""
-
-
-class JobCost(NamedTuple):
-    """Estimated cost of a job, zero if it is done. key: first 16 digits."""
-
-    key: str
-    kind: JobKind
-    title: str
-    state: str
-    flops: float
-    seconds: float
 
 
 @dataclass
 class CostModel:
     """Estimates on this machine, each computed once."""
 
-    place: Workplace
+    place: SweepOptions
     runs: dict[str, WorkEstimate] = field(default_factory=dict)
-    passes: dict[str, WorkEstimate] = field(default_factory=dict)
+    passes: dict[str, float] = field(default_factory=dict)
     extracted: set[tuple[str, str, int]] = field(default_factory=set)
 
-    def estimate(self, job: Job) -> WorkEstimate:
+    def estimate(self, job: Job) -> float:
+        """Return the seconds of a job."""
         if isinstance(job, TrainingJob):
-            return self.training(job.recipe)
-        return self.evaluating(job) if isinstance(job, EvaluationJob) else WorkEstimate()
+            return self.training(job.recipe).seconds
+        return self.evaluating(job) if isinstance(job, EvaluationJob) else 0.0
 
     def training(self, recipe: Recipe) -> WorkEstimate:
         """Estimate a whole run; recipes that differ in seed and methods cost the same."""
@@ -61,35 +48,30 @@ class CostModel:
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
             device = process.resolve_device(self.place.device)
-            self.runs[key] = estimate_training(plain, self.place.source(recipe), device)
+            self.runs[key] = estimate_training(plain, read_source(recipe, self.place), device)
         return self.runs[key]
 
-    def forward(self, backbone: SweepBackbone) -> WorkEstimate:
-        """Estimate one image at the backbone's training resolution."""
+    def forward(self, backbone: SweepBackbone) -> float:
+        """Return the seconds of one image at the backbone's training resolution."""
         if backbone.identity not in self.passes:
             self.passes[backbone.identity] = self._forward(backbone)
         return self.passes[backbone.identity]
 
-    def _forward(self, backbone: SweepBackbone) -> WorkEstimate:
+    def _forward(self, backbone: SweepBackbone) -> float:
         if isinstance(backbone, TrainingJob):
             run = self.training(backbone.recipe)
-            images = run.steps * backbone.recipe.batch_size * PASSES
-            return WorkEstimate(seconds=run.seconds / images, flops=run.flops / images)
-        block, device = backbone.block, process.resolve_device(self.place.device)
-        loaded = models_of(block).load(0, device, SILENT)
-        side = backbone.native or PROTOCOL_SIZE
-        pixels = torch.zeros((2, 3, side, side), dtype=torch.uint8)
-        with torch.no_grad(), FlopCounter() as counter:
-            loaded.features(pixels.to(device))
-        seconds = seconds_per_image(loaded, side, device)
-        return WorkEstimate(seconds=seconds, flops=counter.flops / 2)
+            return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
+        device = process.resolve_device(self.place.device)
+        (ref,) = name_backbones(backbone.options)
+        loaded = load_named_backbone(backbone.options, ref, device)
+        return seconds_per_image(loaded, backbone.native or PROTOCOL_SIZE, device)
 
-    def evaluating(self, job: EvaluationJob) -> WorkEstimate:
+    def evaluating(self, job: EvaluationJob) -> float:
         """Estimate features that no earlier job extracts, and affine tuning."""
         images = sum(self.images(job, task) for task in job.parsed)
         size = job.spec(job.parsed[0]).image.input_size
         native = job.backbone.native or PROTOCOL_SIZE
-        return self.forward(job.backbone).times(images * (size / native) ** 2)
+        return self.forward(job.backbone) * images * (size / native) ** 2
 
     def images(self, job: EvaluationJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""
@@ -105,36 +87,7 @@ class CostModel:
         return float(sum(record.class_counts))
 
 
-def estimate_jobs(plan: SweepPlan, place: Workplace) -> list[JobCost]:
+def estimate_costs(plan: SweepPlan, place: SweepOptions) -> SweepPlan:
+    """Return the plan with the seconds of its missing jobs."""
     costs = CostModel(place)
-    rows = []
-    for key, job in plan.graph.jobs.items():
-        cost = WorkEstimate() if key in plan.done else costs.estimate(job)
-        state = plan.done.get(key, "missing")
-        rows.append(JobCost(key[:16], job.KIND, job.title, state, cost.flops, cost.seconds))
-    return rows
-
-
-def announce_cost(
-    plan: SweepPlan, place: Workplace, jobs: int, yes: bool, log: Callable[[str], None]
-) -> SweepPlan:
-    """Log what a sweep costs and return the plan with it; refuse over an hour unless `yes`."""
-    rows = estimate_jobs(plan, place)
-    work = WorkEstimate(f"{jobs} at once", sum(row.seconds for row in rows) / jobs)
-    require_consent(summarize_costs(rows), [work], yes, log, "use --dry-run to see every job")
-    expected = zip(plan.graph.jobs, rows, strict=True)
-    return replace(plan, seconds={key: round(row.seconds) for key, row in expected})
-
-
-def summarize_costs(rows: list[JobCost]) -> str:
-    """Return e.g. '8 of 20 jobs are done; 12 to do: 3.1e+12 FLOPs, about 40 s'."""
-    todo = [row for row in rows if row.state == "missing"]
-    total = sum(row.seconds for row in todo)
-    done = f"{len(rows) - len(todo)} of {len(rows)} jobs are done"
-    flops = format_flops(sum(row.flops for row in todo)) or 0
-    cost = f"{flops} FLOPs, about {format_duration(total)}"
-    return f"{done}; {len(todo)} to do: {cost} one after the other"
-
-
-def format_flops(value: float) -> str:
-    return f"{value:.2g}" if value else ""
+    return replace(plan, seconds={job.key: round(costs.estimate(job)) for job in plan.missing})

@@ -1,6 +1,7 @@
 """Job that evaluates one backbone on one data set with one head, at all requested shots."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ import numpy as np
 from pydantic import InstanceOf
 
 from fsbench.api.evaluate import run_request
+from fsbench.api.options import SweepOptions
 from fsbench.api.request import EvaluationRequest, build_request
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import DatasetRecord, Result
@@ -17,7 +19,7 @@ from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results.store import ResultStore
 from fsbench.sweep.backbones import SweepBackbone
 from fsbench.sweep.file import EvaluationBlock, JobKind
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.job import Job
 from leaderboard.store import Board
 
 
@@ -78,7 +80,8 @@ class EvaluationJob(Job):
 
     @cached_property
     def request(self) -> EvaluationRequest:
-        return build_request(self.block).of_tasks(map(TaskId.parse, self.tasks))
+        tasks = tuple(map(TaskId.parse, self.tasks))
+        return replace(build_request(self.block), tasks=tasks)
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
@@ -86,7 +89,7 @@ class EvaluationJob(Job):
     def column(self, task: TaskId) -> ColumnId:
         return ColumnId.of(task, self.spec(task))
 
-    def find_entry(self, task: TaskId, place: Workplace) -> str | None:
+    def find_entry(self, task: TaskId, place: SweepOptions) -> str | None:
         """Return the entry with a complete result of a task."""
         if place.board is None:
             return None
@@ -100,7 +103,7 @@ class EvaluationJob(Job):
                 return entry
         return None
 
-    def done(self, place: Workplace) -> bool:
+    def done(self, place: SweepOptions) -> bool:
         facts = self.backbone.facts(place)
         if facts is None:
             return False
@@ -115,19 +118,19 @@ class EvaluationJob(Job):
                 return False
         return True
 
-    def run(self, place: Workplace) -> None:
+    def run(self, place: SweepOptions) -> None:
         if self.entry:
             is_entry_of(self.entry, self.backbone, place)  # before hours of work, not after
         run_request(
             self.backbone.models(place),
             self.request,
             output=place.results,
-            machine=place.machine,
+            machine=place,
             yes=True,
         )
 
 
-def is_entry_of(entry: str, backbone: SweepBackbone, place: Workplace) -> bool:
+def is_entry_of(entry: str, backbone: SweepBackbone, place: SweepOptions) -> bool:
     """Return whether the board has this entry, and it is of this backbone.
 
     Raises ValidationFailed where its results are of other weights than those of this sweep, which a

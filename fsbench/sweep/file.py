@@ -1,18 +1,25 @@
 """Schema of a sweep file: recipes, given backbones, evaluations, analyses and entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from pydantic import Field, InstanceOf, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    InstanceOf,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from fsbench.api.options import TaskOptions
+from fsbench.api.options import AnalysisSelection, ModelOptions, TaskOptions
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.options import option
-from fsbench.core.schema import Text, names_code
-from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec, Frozen
+from fsbench.core.schema import Text, find_code
+from fsbench.core.specs import Frozen
 
 JobKind = Literal["pretrain", "evaluate", "analyze", "submit"]
 """evaluate: one backbone on one data set with one head."""
@@ -31,25 +38,6 @@ class RunsBlock(Frozen):
     )
 
 
-class BackboneBlock(Frozen):
-    """Existing backbone, or its random-init control."""
-
-    model: str = Field(min_length=1, description="a reference; never py:, which is code")
-    name: str | None = Field(None, pattern=r"^[\w.+@=-]{1,100}$", description="in results")
-    arch: str | None = None
-    random_init: int | None = Field(None, ge=0)
-    features: FeatureSpec = Field(
-        NATIVE_FEATURES, description="how features are taken, e.g. {pool: avg, layers: last4}"
-    )
-
-    @field_validator("model", "arch")
-    @classmethod
-    def _no_code(cls, ref: str | None) -> str | None:
-        if names_code(ref or ""):
-            raise ValueError(f"'{ref}' names code to run, which no file may")
-        return ref
-
-
 @dataclass(frozen=True)
 class EvaluationBlock(TaskOptions):
     """Evaluations: tasks x shots x heads of the backbones whose names match one of `only`."""
@@ -58,16 +46,15 @@ class EvaluationBlock(TaskOptions):
     only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
 
 
-class AnalysesBlock(Frozen):
+@dataclass(frozen=True)
+class AnalysesBlock(AnalysisSelection):
     """Analyses (`fsbench analyze`) of the backbones whose names match one of `only`.
 
     Inapplicable analyses are skipped and logged.
     """
 
-    what: tuple[str, ...] = Field(min_length=1)
-    limit: int | None = Field(None, ge=1)
-    set: tuple[str, ...] = Field((), description="ANALYSIS.SETTING=VALUE, as --set")
-    only: tuple[str, ...] = Field(("*",), min_length=1, description="patterns: pilot-seal-*")
+    _: KW_ONLY
+    only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
 
 
 class EntriesBlock(Frozen):
@@ -86,16 +73,28 @@ class SweepFile(Frozen):
     """A sweep. threads: torch threads per job (bits depend on it)."""
 
     pretrain: tuple[RunsBlock, ...] = ()
-    backbones: tuple[BackboneBlock, ...] = ()
+    backbones: tuple[InstanceOf[ModelOptions], ...] = Field((), description="existing backbones")
     evaluate: tuple[InstanceOf[EvaluationBlock], ...] = ()
-    analyze: tuple[AnalysesBlock, ...] = ()
+    analyze: tuple[InstanceOf[AnalysesBlock], ...] = ()
     submit: EntriesBlock | None = None
     threads: int = Field(1, ge=1, le=1024)
 
-    @field_validator("evaluate", mode="before")
+    @field_validator("evaluate", "analyze", mode="before")
     @classmethod
-    def _read_options(cls, blocks: Any) -> Any:
-        return tuple(map(EvaluationBlock.read, blocks)) if isinstance(blocks, list) else blocks
+    def _read_options(cls, blocks: Any, field: ValidationInfo) -> Any:
+        model = EvaluationBlock if field.field_name == "evaluate" else AnalysesBlock
+        return tuple(map(model.read, blocks)) if isinstance(blocks, list) else blocks
+
+    @field_validator("backbones", mode="before")
+    @classmethod
+    def _read_backbones(cls, blocks: Any) -> Any:
+        """Read the options of each backbone. Raise ValueError for code to run."""
+        if not isinstance(blocks, list):
+            return blocks
+        if code := find_code(blocks):
+            raise ValueError(f"'{code}' names code to run, which no file may")
+        read: list[Any] = [ModelOptions.read(block) for block in blocks]
+        return tuple(replace(options, model=(ref,)) for options in read for ref in options.model)
 
     @model_validator(mode="after")
     def _asks_for_something(self) -> Self:

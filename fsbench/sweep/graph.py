@@ -1,24 +1,24 @@
 """Build the jobs of a sweep file and their dependencies, backbone by backbone."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import get_args
 
-from fsbench import data
 from fsbench.api.evaluate import TargetSets
+from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.request import build_request
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import RESTARTING, DatasetRecord
-from fsbench.results.names import model_name
+from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, load_facts
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.file import BackboneBlock, EvaluationBlock, RunsBlock, SweepFile
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.file import EvaluationBlock, RunsBlock, SweepFile
+from fsbench.sweep.job import Job, read_source
 from fsbench.sweep.submission import SubmissionJob, format_entry_name
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
@@ -28,11 +28,15 @@ ALL = "all"
 SCALES: tuple[str, ...] = get_args(Scale)
 
 
-def expand_recipes(runs: RunsBlock) -> Iterator[Recipe]:
-    """Yield the recipes of one block. Raise UsageError, UnknownName."""
+def expand_recipes(runs: RunsBlock, more_methods: Sequence[str] = ()) -> Iterator[Recipe]:
+    """Yield the recipes of one block. Raise UsageError, UnknownName.
+
+    more_methods: those of the command line, which may name code.
+    """
     if "seed" in runs.set:
         raise UsageError("`set` has a seed", fix="write it as seeds: [0]")
-    names = METHODS.names() if ALL in runs.methods else runs.methods or (None,)
+    of_file = METHODS.names() if ALL in runs.methods else runs.methods or (None,)
+    names = [*of_file, *map(registry.load_code, more_methods)]
     fields = {**(plan.scenario_fields(runs.scenario) if runs.scenario else {}), **runs.set}
     for seed, base, methods in product(runs.seeds, runs.recipes, names):
         recipe = derive_recipe(base, methods, fields | {"seed": seed})
@@ -47,7 +51,7 @@ def derive_recipe(base: str, methods: str | None, fields: dict[str, object]) -> 
     if methods is None:
         raise UsageError(f"'{base}' is a scale", fix=f"give `methods`, or a recipe: {base}/normal")
     name = f"{base}/{methods}"
-    if "+" not in methods:
+    if name in registry.recipe_names():
         return registry.load_recipe(name).replace(fields)
     return registry.compose_methods(registry.load_recipe(f"{base}/normal"), methods, fields)
 
@@ -76,14 +80,14 @@ class JobGraph:
             self.needs[job.key] = tuple(need.key for need in needs)
 
 
-def build_graph(file: SweepFile, place: Workplace, report: Reporter = SILENT) -> JobGraph:
+def build_graph(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -> JobGraph:
     """Build all jobs of the sweep; data sets and given backbones are read and checked.
 
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
     graph, runs = JobGraph(), expand_runs(file, place)
     needs = {need for block in file.evaluate for need in build_request(block).needs}
-    existing = [load_given(block, frozenset(needs)) for block in file.backbones]
+    existing = [load_given(options, frozenset(needs)) for options in file.backbones]
     all_backbones: list[SweepBackbone] = [*existing, *runs]
     require_distinct_labels(all_backbones)
     blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
@@ -129,21 +133,24 @@ def select_backbones(
     return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
 
 
-def expand_runs(file: SweepFile, place: Workplace) -> list[TrainingJob]:
+def expand_runs(file: SweepFile, place: SweepOptions) -> list[TrainingJob]:
     """Return the runs of the file, each once."""
     runs: dict[str, TrainingJob] = {}
-    for recipe in (recipe for block in file.pretrain for recipe in expand_recipes(block)):
-        source = place.source(recipe)
+    for recipe in (
+        recipe for block in file.pretrain for recipe in expand_recipes(block, place.method)
+    ):
+        source = read_source(recipe, place)
         fitted = fit_round_steps(recipe, source)
         run = TrainingJob(recipe=fitted, source_fingerprint=source.fingerprint)
         runs.setdefault(run.key, run)
     return list(runs.values())
 
 
-def load_given(block: BackboneBlock, needs: frozenset[str] = frozenset()) -> GivenBackbone:
+def load_given(options: ModelOptions, needs: frozenset[str] = frozenset()) -> GivenBackbone:
     """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
-    facts = load_facts(block, needs)
-    return GivenBackbone(block=block, label=block.name or model_name(facts), loaded=facts)
+    facts = load_facts(options, needs)
+    label = safe_name(options.name) if options.name else model_name(facts)
+    return GivenBackbone(options=options, label=label, loaded=facts)
 
 
 def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
@@ -158,11 +165,11 @@ def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
 
 
 def evaluation_parts(
-    block: EvaluationBlock, place: Workplace, report: Reporter
+    block: EvaluationBlock, place: SweepOptions, report: Reporter
 ) -> list[dict[str, DatasetRecord]]:
     """Return the tasks of a block, grouped by data set and head: complete id -> image record."""
     request = build_request(block)
-    targets = TargetSets(request, data.DataRoots.parse(place.roots), place.cache, report)
+    targets = TargetSets(request, place.roots, place.cache_folder, report)
     parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
     for task in request.tasks:
         parts.setdefault((task.dataset, task.head), {})[str(task)] = targets.record(task)
@@ -184,7 +191,7 @@ class SweepPlan:
         return [job for key, job in self.graph.jobs.items() if key not in self.done]
 
 
-def plan_jobs(graph: JobGraph, place: Workplace) -> SweepPlan:
+def plan_jobs(graph: JobGraph, place: SweepOptions) -> SweepPlan:
     """Compute which jobs are done from folders and board, from the last job to the first."""
     done: dict[str, str] = {}
     for key, job in reversed(graph.jobs.items()):

@@ -1,17 +1,17 @@
 """State of every job of a sweep: one JSON file a job, written by the scheduler, and its summary."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import fmean
+from typing import Any
 
+from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.io import read_record, write_record
 from fsbench.core.progress import format_duration
-from fsbench.sweep.file import JobKind
 from fsbench.sweep.graph import SweepPlan
-from fsbench.sweep.job import JobState, Workplace
+from fsbench.sweep.job import JobState
 
 
 class StateFiles:
@@ -39,7 +39,7 @@ class StateFiles:
         except Timeout as error:
             raise FsbenchError(
                 f"another sweep is running in {self.folder.parent}",
-                fix="wait for it (fsbench sweep status FILE), or give another -o",
+                fix="wait for it (fsbench sweep FILE --status), or give another -o",
             ) from error
         with acquired:
             yield
@@ -60,13 +60,18 @@ LIVE, BROKEN = "running", "stopped"
 UNFINISHED = ("missing", LIVE, BROKEN, "failed")
 
 
-def list_status(plan: SweepPlan, place: Workplace) -> list[JobState]:
-    """Return the states of all jobs; folders and board take precedence over state files."""
+def list_status(plan: SweepPlan, place: SweepOptions) -> list[JobState]:
+    """Return the states of all jobs; folders and board take precedence over state files.
+
+    seconds of a missing job: its estimate, if the plan has one.
+    """
     states = StateFiles(place.output)
     is_running, rows = states.is_locked(), []
     for key, job in plan.graph.jobs.items():
         row = states.read(key) or JobState(key=key, kind=job.KIND, title=job.title)
-        changes = {"title": job.title}
+        changes: dict[str, Any] = {"title": job.title}
+        if key not in plan.done and key in plan.seconds:
+            changes |= {"seconds": plan.seconds[key]}
         if key in plan.done:
             changes |= {"state": plan.done[key], "reason": ""}
         elif row.state == "done":  # its folder was deleted
@@ -78,17 +83,8 @@ def list_status(plan: SweepPlan, place: Workplace) -> list[JobState]:
 
 
 def summarize_status(rows: list[JobState]) -> str:
-    """Return counts, the rate of one process and its time left, by the mean of each kind."""
+    """Return e.g. '8 done, 12 missing; about 40 s one after the other'."""
     counts = Counter(row.state for row in rows)
     text = ", ".join(f"{n} {state}" for state, n in counts.items())
-    took: dict[JobKind, list[float]] = defaultdict(list)
-    for row in rows:
-        if row.seconds is not None and row.state not in UNFINISHED:
-            took[row.kind].append(row.seconds)
-    left = [row.kind for row in rows if row.state in UNFINISHED]
-    if not took:
-        return text
-    every = [seconds for kind in took.values() for seconds in kind]
-    rate = f"{3600 / max(fmean(every), 1e-9):.3g} jobs an hour and process"
-    seconds = sum(fmean(took.get(kind, every)) for kind in left)
-    return f"{text}; {rate}" + (f", about {format_duration(seconds)} left on one" if left else "")
+    left = sum(row.seconds or 0 for row in rows if row.state in UNFINISHED)
+    return text + (f"; about {format_duration(left)} one after the other" if left else "")

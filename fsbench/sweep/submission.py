@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from fsbench.api.options import SweepOptions
 from fsbench.api.submit import submit
 from fsbench.core.errors import UsageError
 from fsbench.core.schema import Declaration
@@ -17,7 +18,7 @@ from fsbench.sweep import evaluation
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob, is_entry_of
 from fsbench.sweep.file import EntriesBlock, JobKind
-from fsbench.sweep.job import Job, Workplace
+from fsbench.sweep.job import Job
 
 
 class SubmissionJob(Job):
@@ -53,7 +54,7 @@ class SubmissionJob(Job):
             fields["pretraining_data"] = (first.recipe.source,)
         return Declaration.model_validate(fields)
 
-    def done(self, place: Workplace) -> bool:
+    def done(self, place: SweepOptions) -> bool:
         """Return whether the board holds all results that it has a column for."""
         if place.board is None:
             return False
@@ -65,7 +66,7 @@ class SubmissionJob(Job):
             if columns is None or job.column(task) in columns
         )
 
-    def run(self, place: Workplace) -> None:
+    def run(self, place: SweepOptions) -> None:
         if place.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
         evaluation.clear_cache()

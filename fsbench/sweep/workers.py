@@ -11,21 +11,25 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from fsbench.core.registry import CODE
+
 
 class Workers(ThreadPoolExecutor):
     """Executor of `count` spawned processes, each a pool of its own with a thread that waits.
 
     A process that dies therefore fails its own job alone, and every process ends when the sweep
-    that started it is gone. gpus: GPUs that the processes share evenly; each sees one.
+    that started it is gone. gpus: GPUs that the processes share evenly; each sees one; methods:
+    references to code of the user, which every process loads first.
     """
 
-    def __init__(self, count: int, gpus: Sequence[str] = ()) -> None:
+    def __init__(self, count: int, gpus: Sequence[str] = (), methods: Sequence[str] = ()) -> None:
         super().__init__(count)
+        self.methods = [reference for reference in methods if reference.startswith(CODE)]
         self.other_children = set(multiprocessing.active_children())
         self.pools: SimpleQueue[tuple[ProcessPoolExecutor, str | None]] = SimpleQueue()
         for slot in range(count):
             gpu = gpus[slot % len(gpus)] if gpus else None
-            self.pools.put((start_pool(gpu), gpu))
+            self.pools.put((start_pool(gpu, self.methods), gpu))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call the function in an idle process. BrokenProcessPool: the process died."""
@@ -36,7 +40,7 @@ class Workers(ThreadPoolExecutor):
         try:
             return pool.submit(fn, *args, **kwargs).result()
         except BrokenProcessPool:
-            pool = start_pool(gpu)
+            pool = start_pool(gpu, self.methods)
             raise
         finally:
             self.pools.put((pool, gpu))
@@ -56,14 +60,18 @@ class Workers(ThreadPoolExecutor):
             self.pools.put((pool, gpu))  # so that a call which begins now fails, not waits
 
 
-def start_pool(gpu: str | None) -> ProcessPoolExecutor:
+def start_pool(gpu: str | None, methods: Sequence[str]) -> ProcessPoolExecutor:
     """Return a pool of one process, which starts with its first job."""
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, spawn, initializer=start_worker, initargs=(gpu,))
+    return ProcessPoolExecutor(1, spawn, initializer=start_worker, initargs=(gpu, methods))
 
 
-def start_worker(gpu: str | None) -> None:
+def start_worker(gpu: str | None, methods: Sequence[str]) -> None:
     """Set up a worker: ignore Ctrl-C, which the sweep handles; exit when the sweep is killed."""
+    from pretrain import METHODS
+
+    for reference in methods:  # jobs refer to its class
+        METHODS.add(reference)
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.io import MAX_JSON
+from fsbench.core.progress import format_count
 from fsbench.results.entry import ENTRY_FILE, EntryFile, read_entry
 from fsbench.results.names import BADGES
 from fsbench.results.verification import AGAIN, Problem
@@ -52,13 +53,12 @@ class Inspection:
 
     @property
     def counts(self) -> str:
-        """e.g. '2 entries, 8 results, 4800 episodes, 1 badges'"""
+        """e.g. '2 entries, 8 results, 4800 episodes, 1 badge'"""
         results = [result for entry in self.entries for result in entry.results]
         episodes = sum(r.score.n for r in results if r.spec.kind == "episodic")
-        return (
-            f"{len(self.entries)} entries, {len(results)} results, {episodes} episodes, "
-            f"{self.badges} badges"
-        )
+        counts = (len(self.entries), len(results), episodes, self.badges)
+        nouns = ("entry", "result", "episode", "badge")
+        return ", ".join(map(format_count, counts, nouns))
 
 
 def find_image_problems(entries: Iterable[BoardEntry]) -> Iterator[Problem]:

@@ -180,9 +180,8 @@ def method_of_code(code: CustomCode) -> type[MethodSettings]:
             f"{code.path}: {method.__name__} is no method",
             fix=f"derive {method.__name__} from Method (from pretrain.method import Method)",
         )
-    require_contract(method, code.path)
-    facts = {"NAME": code.name, "CODE": code.digest, "__module__": method.__module__}
-    return type(method.__name__, (method,), {**facts, "__doc__": method.__doc__})
+    method.NAME, method.CODE = code.name, code.digest
+    return require_contract(method, code.path)
 
 
 METHODS: Registry[type[MethodSettings]] = Registry(

@@ -124,7 +124,7 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
             ctx.call_method(method, "setup")
     ctx.rebuild_optimizer("all")
     with seeding.stream(*recipe.stream("estimate")):  # of dropout
-        seconds, flops = measure_step(ctx)
+        seconds = measure_step(ctx)
     images = float(len(source.val))
     if recipe.loader == "episodes":  # adapting to a task costs as much as training on it
         learner = meta_learner_of(recipe)
@@ -137,14 +137,13 @@ def estimate_training(recipe: Recipe, source: SourceDataset, device: str) -> Wor
     buffers = 2 if recipe.optimizer == "adam" else 1
     disk = size * (2 * (1 + buffers) + 1)
     duration = steps * seconds + validation
-    return WorkEstimate(seconds=duration, steps=steps, disk=disk, flops=steps * flops)
+    return WorkEstimate(seconds=duration, steps=steps, disk=disk)
 
 
-def measure_step(ctx: Context) -> tuple[float, int]:
-    """Return seconds (the fastest of a few, after a warm-up) and FLOPs of one training step."""
-    with FlopCounter() as counter:
-        _time_step(ctx)
-    return min(_time_step(ctx) for _ in range(TIMED_STEPS)), counter.flops
+def measure_step(ctx: Context) -> float:
+    """Return the seconds of one training step: the fastest of a few, after a warm-up."""
+    _time_step(ctx)
+    return min(_time_step(ctx) for _ in range(TIMED_STEPS))
 
 
 def _time_step(ctx: Context) -> float:

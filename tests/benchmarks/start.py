@@ -33,10 +33,7 @@ FIRST_LINE = 0.5
 """Bound in seconds on the time to the first line."""
 COMMANDS = (
     *("--version", "ls", "ls methods", "ls recipes", "ls models resnet18", "ls nothing", "nothing"),
-    *(
-        "show recipe pilot/seal",
-        f"show {ROOT / 'leaderboard/studies/pilot/entries/pilot-normal-s0'}",
-    ),
+    *(f"show {ROOT / 'leaderboard/studies/pilot/entries/pilot-normal-s0'}",),
     *("report nothing", "results merge nothing -o merged", "protocols diff linear@ibm affine@ibm"),
     *("episodes hash toy_tiles:5w1s", "episodes export toy_tiles:5w1s -o episodes.jsonl"),
     *(f"episodic {TOY}", f"episodic {TOY} --json", f"benchmark {TOY}", f"probe {TOY}"),

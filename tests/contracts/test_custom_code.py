@@ -84,10 +84,10 @@ def test_the_method_of_the_readme_trains_resumes_and_is_recorded(folder: Path) -
         {"name": "centralize", "code": sha256_of_file(file), "strength": 0.5}
     ]
     assert sha256_of_file(file) == method.CODE
-    plain = fsbench.pretrain("toy/normal", settings=SHORT, progress=False)
+    plain = fsbench.pretrain("toy/normal", set=SHORT, progress=False)
     assert made.weights_hash != plain.weights_hash
     neutral = fsbench.pretrain(
-        "toy/normal", settings=[*SHORT, "centralize.strength=0"], output="neutral",
+        "toy/normal", set=[*SHORT, "centralize.strength=0"], output="neutral",
         method="py:centralize.py:Centralize", progress=False,
     )  # fmt: skip
     assert neutral.weights_hash == plain.weights_hash  # the method acts through its hook alone
@@ -106,11 +106,11 @@ def test_the_other_methods_of_the_readme_act_where_it_says(
     write_example("pretrain/README.md", f"{name}.py", folder)
     pretrain = partial(fsbench.pretrain, "toy/normal", progress=False)
     plan = ["plan.rounds=2", *SHORT[1:]]
-    run = pretrain(settings=plan, method=f"py:{name}.py:{reference}")
-    assert run.weights_hash != pretrain(settings=plan).weights_hash
+    run = pretrain(set=plan, method=f"py:{name}.py:{reference}")
+    assert run.weights_hash != pretrain(set=plan).weights_hash
     if neutral:
-        still = pretrain(settings=[*plan, neutral], method=f"py:{name}.py:{reference}", output="n")
-        assert still.weights_hash == pretrain(settings=plan).weights_hash
+        still = pretrain(set=[*plan, neutral], method=f"py:{name}.py:{reference}", output="n")
+        assert still.weights_hash == pretrain(set=plan).weights_hash
 
 
 def test_the_table_of_hooks_names_all_in_order() -> None:
@@ -122,13 +122,13 @@ def test_the_table_of_hooks_names_all_in_order() -> None:
 def test_a_changed_file_is_named_where_a_run_does_not_resume(folder: Path) -> None:
     file = folder / "still.py"
     file.write_text("\n".join(METHOD_LINES))
-    fsbench.pretrain("toy/normal", settings=SHORT, method="py:still.py:Still", progress=False)
+    fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
     recipe = folder / "runs" / "toy-still-s0" / "recipe.json"
     again = fsbench.pretrain(recipe, method="py:still.py:Still", progress=False)
     assert again.folder == recipe.parent.relative_to(folder)
     file.write_text("\n".join(METHOD_LINES) + "  # x\n")
     with pytest.raises(UsageError, match=r"differing: recipe.methods.still.code \w+ -> \w+"):
-        fsbench.pretrain("toy/normal", settings=SHORT, method="py:still.py:Still", progress=False)
+        fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
     with pytest.raises(UsageError, match=r"custom code of a file with sha-256 .*differs from it"):
         fsbench.pretrain(recipe, progress=False)
 
@@ -222,9 +222,7 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
 def test_official_boards_refuse_the_head_and_others_show_custom_code(folder: Path) -> None:
     Path("still.py").write_text("\n".join(METHOD_LINES))
     Path("mine.py").write_text(HEAD_TEXT)
-    made = fsbench.pretrain(
-        "toy/normal", settings=SHORT, method="py:still.py:Still", progress=False
-    )
+    made = fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
     fsbench.evaluate(made.ref, "toy_tiles:2w1s", heads=["py:mine.py:mine"], output="out", **QUICK)
     assert call("submit", "out", "--board", "board", *DECLARED) == 0
     shown = call_elsewhere("leaderboard", "show", "--board", "board")
@@ -251,3 +249,40 @@ def test_hooks_of_a_class_in_a_file_are_those_it_overrides(folder: Path) -> None
     method = METHODS.load(METHODS.add("py:mine.py:Still"))()
     assert isinstance(method, Method)
     assert (method.name, method.hooks) == ("still", ("after_step",))
+
+
+BROKEN = {
+    "method": (
+        ("from pretrain.recipes.recipe import ActingOrder", "RANK = ActingOrder.LAST"),
+        "ActingOrder has no LAST; it has INIT, REPARAMETRIZATION, ROUND, STEP (broken.py, line 2)",
+    ),
+    "head": (
+        ("def fit(settings, support):", "    return settings.lam"),
+        "Settings_fit has no lam; ",
+    ),
+    "backbone": (
+        ("import torch", "def net():", "    return torch.nn.Lineer(3, 2)"),
+        "torch.nn has no Lineer; it has Linear",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_an_attribute_that_is_missing_is_named_with_file_and_line(
+    kind: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, expected = BROKEN[kind]
+    (folder / "broken.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(folder)
+    model = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
+    task = ["-t", "toy_tiles:5w1s", "--episodes", "2"]
+    commands = {
+        "method": ["pretrain", "toy/normal", "--method", "py:broken.py:Broken"],
+        "head": ["episodic", *model, *task, "--heads", "py:broken.py:fit"],
+        "backbone": ["episodic", "-m", "py:broken:net", *task],
+    }
+    assert call(*commands[kind]) == 1
+    errors = capfd.readouterr().err
+    assert expected in errors
+    assert f"(broken.py, line {len(lines)})" in errors
+    assert "Traceback" not in errors

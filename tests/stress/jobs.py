@@ -89,7 +89,7 @@ def without_clocks(value: Any) -> Any:
 def evaluation(folder: Path, task: str, episodes: int, cache: str = "cache") -> list[str]:
     """An evaluation of the control; its cache lies in the folder as well."""
     places = ["-o", str(folder / "results"), "--cache", str(folder / cache)]
-    size = ["--episodes", str(episodes), "--threads", "1", "-b", "8", "-j", "0"]
+    size = ["--episodes", str(episodes), "--threads", "1", "-b", "8", "--workers", "0"]
     return ["episodic", *MODEL, "-t", task, *size, *places]
 
 

@@ -8,7 +8,7 @@ import pyarrow  # noqa: F401
 import torch
 
 import pretrain.training.loop  # noqa: F401
-from fsbench.core import arrays
+from fsbench.backbones import features
 
 torch.set_num_threads(1)
-arrays.MARK_SECONDS = 0.0  # a toy run is over before the first second
+features.MARK_SECONDS = 0.0  # a toy run is over before the first second

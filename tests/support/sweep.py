@@ -9,11 +9,11 @@ import numpy as np
 import yaml
 from PIL import Image
 
+from fsbench.api.options import SweepOptions
 from fsbench.core.seeding import words
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.job import Workplace
 
 SIDE = 8
 TINY = {
@@ -60,8 +60,8 @@ def write(path: Path, data: Mapping[str, Any]) -> Path:
     return path
 
 
-def place(root: Path, output: str = "out", **more: Any) -> Workplace:
-    return Workplace(root / output, root / "cache", **more)
+def place(root: Path, output: str = "out", **more: Any) -> SweepOptions:
+    return SweepOptions(output=root / output, cache=root / "cache", **more)
 
 
 def hashes(output: Path) -> dict[str, str]:

@@ -246,10 +246,10 @@ def test_functions_of_python_expand_the_same_paths(
         ("sweep", "-j", "jobs"),
         ("claims", "-j", "jobs"),
         ("sweep", "--threads", "threads"),
-        ("episodic", "-j", "workers"),
+        ("episodic", "--limit", "limit"),
     ],
 )
-def test_j_is_what_runs_in_parallel(command: str, flag: str, name: str) -> None:
+def test_a_flag_means_one_thing_in_all_commands(command: str, flag: str, name: str) -> None:
     program: Any = typer.main.get_command(build([command]))
     chosen = program.commands[command] if hasattr(program, "commands") else program
     assert [p.name for p in chosen.params if flag in p.opts] == [name]

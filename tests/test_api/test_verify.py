@@ -13,9 +13,9 @@ from support.fakes import DECLARATION
 from support.forged import flipped, forge
 
 from fsbench.api.evaluate import TargetSets, run_request
-from fsbench.api.options import Machine, TaskOptions
+from fsbench.api.options import Machine, ModelOptions, TaskOptions
 from fsbench.api.recompute import recompute
-from fsbench.api.request import Models, build_request
+from fsbench.api.request import build_request
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.base import Backbone
@@ -30,7 +30,8 @@ from leaderboard.badges import Badge, read_badges
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
 
-MODEL = Models(("fsbench/toy_resnet",), random_init=0)
+MODEL = ModelOptions(("fsbench/toy_resnet",), random_init=0)
+WORDS = ("-m", "fsbench/toy_resnet", "--random-init", "0")
 TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")
 CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "linear"))
 
@@ -51,7 +52,7 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / "board", tmp_path / "board"))
 
 
-def check(board: Path, made: Path, models: Models = MODEL, **options: object) -> Badge:
+def check(board: Path, made: Path, models: ModelOptions = MODEL, **options: object) -> Badge:
     machine = Machine(cache=made / "cache")
     return verify(board, "entry", models, **{"seed": 1, "machine": machine, **options})  # type: ignore[arg-type]
 
@@ -202,7 +203,7 @@ def test_other_weights_or_images_say_nothing_of_the_entry(
     board: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CheckpointError, match="weights_hash"):
-        check(board, made, Models(MODEL.refs, random_init=1))
+        check(board, made, replace(MODEL, random_init=1))
     record = TargetSets.record
     other = {"fingerprint": "0" * 64}
     monkeypatch.setattr(TargetSets, "record", lambda *a: record(*a).model_copy(update=other))
@@ -219,7 +220,7 @@ def test_the_command_prints_stores_and_exits(
             run([str(a) for a in ("leaderboard", *arguments, "--board", board)])
         return int(stop.value.code or 0)
 
-    options = ("verify", "entry", "-m", *MODEL.refs, "--random-init", 0, "--cache", made / "cache")
+    options = ("verify", "entry", *WORDS, "--cache", made / "cache")
     assert call(*options, "--episodes", 29) == 2
     assert "give 30 or more, or all" in capsys.readouterr().err
     assert call(*options, "--episodes", "all", "-t", "toy_tiles/linear") == 0
@@ -245,7 +246,7 @@ def test_a_signed_verification_is_shown_as_verified(
     board: Path, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = make_key(tmp_path)
-    words = ["verify", "entry", "-m", *MODEL.refs, "--random-init", "0", "--sign-with", str(key)]
+    words = ["verify", "entry", *WORDS, "--sign-with", str(key)]
     for trusted, shown in ((False, "unsigned claim"), (True, "verified 2 of 2 results")):
         if trusted:
             allow_signer(board, key)

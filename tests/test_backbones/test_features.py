@@ -19,7 +19,6 @@ from torch import nn
 from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
-from fsbench.core import arrays
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
@@ -126,7 +125,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The disk as it was while the third of five blocks was in the network."""
-    monkeypatch.setattr(arrays, "MARK_SECONDS", seconds)
+    monkeypatch.setattr(feature_files, "MARK_SECONDS", seconds)
     dataset, cache, killed = pictures(18), tmp_path / "whole", tmp_path / "killed"
     calls: list[int] = []
 
@@ -140,7 +139,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     whole = FeatureStore(cache, 4).get(request_of(native, dataset))
     hook.remove()
     assert not any(
-        path.name == "array.npy" and ".partial" not in path.parent.name
+        path.name == "features.npy" and ".partial" not in path.parent.name
         for path in killed.rglob("*")
     )
     sizes = count_blocks(backbone)
@@ -211,11 +210,11 @@ def test_a_damaged_journal_starts_over_and_says_so(
     whole = store.get(request_of(backbone, dataset)).tobytes()
     (folder,) = [p for p in (tmp_path / "cache" / "features").iterdir() if p.is_dir()]
     partial = folder.rename(folder.with_name(folder.name + ".partial"))
-    array = partial / "array.npy"
+    array = partial / "features.npy"
     rows = np.load(array)[:4]
     digest = hashlib.sha256(rows.tobytes()).hexdigest()
     mark = json.dumps({"rows": 4, "sha256": digest})
-    (partial / "meta.json").write_text("{" if damage == "count" else mark)
+    (partial / "done.json").write_text("{" if damage == "count" else mark)
     if damage == "array":
         array.write_bytes(b"\x93NUMPY")
     if damage == "bit":
@@ -233,7 +232,7 @@ def test_a_damaged_cache_is_built_again_and_said(
     dataset = pictures(6)
     before = store.get(request_of(backbone, dataset)).tobytes()
     assert not report.lines
-    (array,) = store.folder.rglob("array.npy")
+    (array,) = store.folder.rglob("features.npy")
     meta = array.with_name("meta.json")
     if damage == "bit":
         content = bytearray(array.read_bytes())

@@ -99,7 +99,7 @@ def test_what_is_there_is_not_made_again(
 def test_settings_and_the_limit_are_in_the_record(
     runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ("--limit", "9", "--set", "sharpness.sigmas=[0.1]", "--set", "sharpness.draws=1")
+    arguments = ("--images", "9", "--set", "sharpness.sigmas=[0.1]", "--set", "sharpness.draws=1")
     command = ("-m", runs["plain"], "--what", "sharpness,margins", *arguments)
     assert call(*command, "-o", str(tmp_path), "--json") == 0
     sharp, marg = json.loads(capsys.readouterr().out)
@@ -116,7 +116,7 @@ def test_settings_and_the_limit_are_in_the_record(
 def test_all_takes_what_every_network_has(
     runs: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    few = ("--limit", "8", "--set", "hessian.top=1", "--set", "sharpness.draws=1")
+    few = ("--images", "8", "--set", "hessian.top=1", "--set", "sharpness.draws=1")
     both = ("-m", f"{runs['plain']},{runs['chain']}")
     assert call(*both, "--what", "all", *few, "-o", str(tmp_path)) == 0
     shown = capfd.readouterr()
@@ -217,7 +217,7 @@ def test_long_work_wants_yes(
     assert call(*command) == 2
     shown = capfd.readouterr().err
     assert "margins: about" in shown
-    assert "--limit" in shown
+    assert "--images" in shown
     assert not records(tmp_path)
     assert call(*command, "--yes") == 0
     assert call(*command) == 0, "nothing is left to do"

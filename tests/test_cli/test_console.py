@@ -18,12 +18,12 @@ def test_a_progress_line_has_count_rate_and_time_left() -> None:
 def test_plain_progress_is_sparse_and_counts_only_new_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    now = iter([0.0, 1.0, 11.0, 12.0])
+    now = iter([0.0, 1.0, 31.0, 32.0])
     with Lines(clock=lambda: next(now)).task("episodes", 40, "episodes", done=10) as advance:
         advance(10)
         advance(10)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "episodes: 30/40, 1.82 episodes/s, 6 s left"
+    assert lines[0] == "episodes: 30/40, 0.645 episodes/s, 16 s left"
     assert len(lines) == 2
 
 

@@ -41,6 +41,12 @@ def test_methods_join_the_board_with_the_control_that_fits(
     first = {"demo-toy-normal-warm-start-s0", "demo-toy-head_reset-warm-start-s0"}
     random = "demo-fsbench-toy_resnet-random0"
     assert all(name in shown.out for name in (*first, random))
+    assert len(shown.out.splitlines() + shown.err.splitlines()) <= 40
+    assert "3 backbones, one of them with random weights" in " ".join(shown.out.split())
+    page = tmp_path / "site" / "index.html"
+    assert f"board: {tmp_path / 'board'}; its page: {page}" in " ".join(shown.out.split())
+    assert page.is_file()
+    assert "next: fsbench benchmark -m" in shown.out.splitlines()[-1]
     assert call("-o", str(tmp_path), "--methods", "head_reset,welsr") == 0
     shown = capfd.readouterr()
     assert "pretrain toy/head_reset" not in shown.err

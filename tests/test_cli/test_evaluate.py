@@ -71,17 +71,34 @@ def test_more_episodes_extend_a_cell_and_a_complete_cell_is_not_run_again(
     assert "episodes/s" not in capfd.readouterr().err
 
 
-def test_shards_merge_to_the_records_of_one_process(tmp_path: Path) -> None:
-    cell = (*CONTROL, "-t", "toy_scan:5w1s", "--episodes", "700")
-    parts = [str(tmp_path / f"part{i}") for i in range(2)]
+def test_shards_merge_to_the_records_of_one_process(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Three blocks of episodes and a probe for eight shards: a part without work is a result."""
+    tasks = ("-t", "toy_scan:5w1s,toy_tiles:5w5s/ridge,toy_tiles:knn")
+    command = ("benchmark", *CONTROL, *tasks, "--cache", tmp_path / "cache")
+    parts = [tmp_path / f"part{i}" for i in range(8)]
     for i, part in enumerate(parts):
-        assert call("episodic", *cell, "--shard", f"{i}/2", "-o", part) == 0
-        (result,) = read(Path(part))
-        assert "shard" in result.flags
+        assert call(*command, "--shard", f"{i}/8", "-o", part) == 0
+    assert not list(parts[7].iterdir())
+    assert "part 7/8 has 0 results; fsbench results merge" in capfd.readouterr().err
+    assert {flag for result in read(parts[1]) for flag in result.flags} >= {"shard"}
     merged, whole = tmp_path / "merged", tmp_path / "whole"
-    assert call("results", "merge", *parts, "-o", str(merged)) == 0
-    assert call("episodic", *cell, "-o", str(whole)) == 0
+    assert call("results", "merge", *parts, "-o", merged) == 0
+    assert call(*command, "-o", whole) == 0
     assert digests(merged) == digests(whole)
+    assert [result.score for result in read(merged)] == [result.score for result in read(whole)]
+
+
+@pytest.mark.parametrize("empty", [0, 3, 7])
+def test_parts_that_are_all_empty_are_no_result(
+    empty: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parts = [tmp_path / f"part{i}" for i in range(empty + 2)]
+    for part in parts:
+        part.mkdir()
+    assert call("results", "merge", *parts, "-o", tmp_path / "merged") == 2
+    assert "holds no results" in capfd.readouterr().err
 
 
 def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(tmp_path: Path) -> None:

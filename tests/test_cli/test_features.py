@@ -13,9 +13,8 @@ from support.fakes import DECLARATION
 from support.reading import read
 
 import fsbench
-from fsbench.api.options import Machine
+from fsbench.api.options import Machine, ModelOptions
 from fsbench.api.recompute import recompute
-from fsbench.api.request import Models
 from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.networks import load_architecture
@@ -129,7 +128,7 @@ def test_choices_are_repeated_by_recompute_and_verify_and_shown_on_the_page(
     arguments = shlex.split(again.script().replace("# note:", ""))
     for option in ("--pool=max", "--layers=layer3", "--mean=0.5,0.4,0.3", "--std=0.25,0.25,0.25"):
         assert option in arguments
-    models = Models(("fsbench/toy_resnet",), random_init=0)
+    models = ModelOptions(("fsbench/toy_resnet",), random_init=0)
     machine = Machine(cache=tmp_path / "cache")
     badge = verify(tmp_path / "board", "entry", models, seed=0, machine=machine)
     assert badge.verdict == "verified"

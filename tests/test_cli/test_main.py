@@ -8,14 +8,17 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
 from support import cli
 
+from fsbench.api.options import EvaluationOptions
 from fsbench.cli import options
 from fsbench.cli.main import FILES, PANELS, SETTINGS, build
+from fsbench.core.errors import UnknownName
+from fsbench.core.progress import format_count
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "leaderboard", "pretrain", "protocols")
@@ -55,6 +58,7 @@ def test_help_of_every_command_shows_all_of_its_options(
 ) -> None:
     assert cli.call(*words, "--help") == 0
     shown = capsys.readouterr().out
+    assert "…" not in shown
     for parameter in COMMANDS[words].params:
         assert parameter.hidden or max(parameter.opts, key=len)[:20].lower() in shown.lower()
 
@@ -77,12 +81,12 @@ def small_app() -> typer.Typer:
     app = typer.Typer(context_settings=SETTINGS)
 
     @app.command()
+    @options.takes(EvaluationOptions, "model", "tasks", "batch_size")
     def echo(
-        tasks: options.Tasks = None,
-        batch_size: options.BatchSize = None,
-        config: options.Config = None,
+        chosen: EvaluationOptions,
+        config: Annotated[Path | None, options.config_option(EvaluationOptions)] = None,
     ) -> None:
-        typer.echo(f"{options.split(tasks, 'tasks')} {batch_size}")
+        typer.echo(f"{chosen.task_names} {chosen.batch_size}")
 
     return app
 
@@ -91,7 +95,7 @@ def small_app() -> typer.Typer:
 def test_underscore_and_dash_are_the_same_option(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small_app()(["-t", "a,b", "-t", "folder:x,y", flag, "8"], standalone_mode=False)
+    small_app()(["-m", "x", "-t", "a,b", "-t", "folder:x,y", flag, "8"], standalone_mode=False)
     assert capsys.readouterr().out.strip() == "['a', 'b', 'folder:x,y'] 8"
 
 
@@ -100,8 +104,8 @@ def test_config_gives_defaults_and_the_command_line_wins(
 ) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("tasks: eurosat,isic\nbatch_size: 4\n")
-    small_app()(["--config", str(config)], standalone_mode=False)
-    small_app()(["--config", str(config), "-b", "16"], standalone_mode=False)
+    small_app()(["-m", "x", "--config", str(config)], standalone_mode=False)
+    small_app()(["-m", "x", "--config", str(config), "-b", "16"], standalone_mode=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["['eurosat', 'isic'] 4", "['eurosat', 'isic'] 16"]
 
@@ -197,13 +201,6 @@ def test_drawing_episodes_imports_no_torch() -> None:
     assert not {"pandas", "scipy", "torch"} & modules
 
 
-@pytest.mark.parametrize(("words", "collects"), [("cache ls", True), ("ls", False)])
-def test_garbage_is_collected_in_commands_that_may_make_much(words: str, collects: bool) -> None:
-    code = "import gc; from fsbench.cli.main import run\ntry: run()\nfinally: print(gc.isenabled())"
-    command = [sys.executable, "-c", code, *words.split()]
-    assert subprocess.check_output(command, cwd=ROOT, text=True).split()[-1] == str(collects)
-
-
 @pytest.mark.parametrize("policy", [None, "ACTIVE"])
 def test_threads_of_torch_wait_passively_unless_the_user_says_else(policy: str | None) -> None:
     code = (
@@ -248,3 +245,28 @@ def test_hints_of_errors_name_only_options_that_exist() -> None:
         if option not in options
     ]
     assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("n", "noun", "expected"),
+    [
+        (1, "entry", "1 entry"),
+        (0, "entry", "0 entries"),
+        (2, "class", "2 classes"),
+        (2, "day", "2 days"),
+    ],
+)
+def test_a_count_has_its_noun(n: int, noun: str, expected: str) -> None:
+    assert format_count(n, noun) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed"),
+    [
+        ("key in a.yaml", "known keys in a.yaml: "),
+        ("kind of cache", "known kinds of cache: "),
+        ("setting", "known settings: "),
+    ],
+)
+def test_names_that_may_be_meant_have_their_plural(kind: str, listed: str) -> None:
+    assert listed in str(UnknownName(kind, "x", ["a"]))

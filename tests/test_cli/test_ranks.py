@@ -48,7 +48,7 @@ def test_two_processes_give_the_records_of_one_and_of_shards(tmp_path: Path) -> 
     """torchrun sets OMP_NUM_THREADS=1, which --threads beats."""
     ranks, whole, merged = tmp_path / "ranks", tmp_path / "whole", tmp_path / "merged"
     cells = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", str(EPISODES)]
-    call = ["benchmark", *CONTROL, *cells, "--threads", "2", "-j", "0"]
+    call = ["benchmark", *CONTROL, *cells, "--threads", "2", "--workers", "0"]
     cache = ["--cache", str(tmp_path / "cache")]
     done = torchrun(*call, "--cache", str(tmp_path / "theirs"), "-o", str(ranks), "--json")
     assert done.returncode == 0, done.stderr

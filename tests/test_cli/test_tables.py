@@ -45,7 +45,7 @@ def make_comparison(folder: Path) -> list[TextTable]:
     pairs.write(folder / "b", [8, 11] * 20, "b", dense=[13, 17] * 20)
     pairs.write(folder / "a", [15, 12] * 20, "a", shots=5)
     pairs.write(folder / "b", [16, 11] * 20, "b", shots=5)
-    return compare("a", "b").tables()
+    return [comparison.table() for comparison in compare("a", "b")]
 
 
 def make_board(folder: Path) -> Path:
@@ -217,19 +217,6 @@ def test_the_first_line_comes_before_torch_is_imported() -> None:
     started = lines.index("fsbench ls: starting")
     imported = [i for i, line in enumerate(lines) if re.search(r"\| +(torch|scipy)$", line)]
     assert all(i > started for i in imported)
-
-
-def test_a_recipe_is_shown_field_by_field(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("show", "recipe", "pilot/seal") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "pilot/seal"
-    assert ["plan.rounds", "3"] in [line.split() for line in lines]
-    assert call("show", "recipe", "pilot/normal", "--json") == 0
-    (fields,) = json.loads(capsys.readouterr().out).values()
-    assert fields["architecture"] == "pilot_resnet"
-    assert call("show", "recipe", "pilot/sael") == 2
-    assert "did you mean 'pilot/seal'" in capsys.readouterr().err
-    assert call("show", "recipe") == 2
 
 
 def test_models_of_timm_are_searched(capsys: pytest.CaptureFixture[str]) -> None:

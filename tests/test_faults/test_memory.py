@@ -15,7 +15,7 @@ from protocols.affine.tuning import AffineTuning
 from protocols.episodic import affine
 
 CELL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1"]
-CELL += ["-t", "toy_scan:5w1s/affine", "-j", "0"]
+CELL += ["-t", "toy_scan:5w1s/affine", "--workers", "0"]
 
 
 @pytest.fixture(autouse=True)

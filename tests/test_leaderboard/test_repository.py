@@ -82,7 +82,7 @@ def test_from_template_to_merged_entry(
     base, proposed = tmp_path / "base", tmp_path / "proposed"
     for compared in (("--base-folder", base), ("--base", "origin/main")):
         assert call("leaderboard", "check", "--board", proposed, *compared) == 0
-        assert capsys.readouterr().out.startswith("ok: 1 entries, 1 results")
+        assert capsys.readouterr().out.startswith("ok: 1 entry, 1 result")
     git(base, "merge", "-q", "--no-ff", "origin/submit-seal")
     assert call("leaderboard", "check", "--board", base, "--base", "HEAD^1") == 0
     assert "No entries yet." in (base / "README.md").read_text()

@@ -91,7 +91,7 @@ def test_a_folder_of_another_recipe_is_refused(
 def test_a_run_of_over_an_hour_wants_yes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "measure_step", lambda ctx: (1000.0, 0))
+    monkeypatch.setattr(cost, "measure_step", lambda ctx: 1000.0)
     assert command("toy/normal", *SMALL, "-o", str(tmp_path)) == 2
     text = capsys.readouterr().err
     assert "16 steps, about 18.3 h" in text

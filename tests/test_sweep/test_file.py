@@ -75,7 +75,7 @@ def test_resolution_and_features_of_backbones(tmp_path: Path) -> None:
     text = """
 backbones:
   - {model: fsbench/toy_resnet, random_init: 0}
-  - {model: fsbench/toy_resnet, random_init: 0, features: {pool: max, layers: layer2}}
+  - {model: fsbench/toy_resnet, random_init: 0, pool: max, layers: layer2}
 evaluate: [{tasks: [toy_tiles], shots: [1]}]
 """
     file = read_sweep_file(write_file(tmp_path, text))
@@ -89,5 +89,6 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     trained = TrainingJob(recipe=recipe, source_fingerprint="0" * 64)
     assert (trained.native, trained.evaluation_size) == (64, 224)
     assert request.spec(task, trained.native, trained.evaluation_size).image.input_size == 224
+    file = read_sweep_file(write_file(tmp_path, text.replace("pool: max", "pool: middle")))
     with pytest.raises(UsageError, match="pool"):
-        read_sweep_file(write_file(tmp_path, text.replace("pool: max", "pool: middle")))
+        load_given(file.backbones[1])

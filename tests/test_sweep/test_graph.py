@@ -108,7 +108,7 @@ def test_an_analysis_of_what_has_no_head_is_refused_before_any_job(tmp_path: Pat
 
 def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path: Path) -> None:
     heard = Recorder()
-    looks = [{"what": ["knn_depth", "dormant"], "limit": 8}, {"what": ["sharpness"], "limit": 8}]
+    looks = [{"what": ["knn_depth", "dormant"], "images": 8}, {"what": ["sharpness"], "images": 8}]
     data = sweep(tmp_path, methods=("normal",), analyze=looks)
     (plain,) = data["pretrain"]
     meta = {**plain, "methods": ["protonet"], "set": {**plain["set"], **TASKS}}
@@ -145,7 +145,7 @@ def test_a_backbone_whose_preprocessing_is_unknown_is_refused_with_the_plan(
 ) -> None:
     weights = tmp_path / "net.safetensors"
     save_file(load_architecture("toy_resnet").build(0).state_dict(), weights)
-    backbone = {"model": f"{weights}@fsbench/toy_resnet", "features": features}
+    backbone = {"model": f"{weights}@fsbench/toy_resnet", **features}
     with pytest.raises(UsageError, match=f"states the {missing} of its training"):
         graph(tmp_path, backbones=[backbone])
     stated = {"input_size": 32, "mean": "half", "std": "half"}

@@ -1,4 +1,4 @@
-"""What runs when, what is tried again and what a failure leaves alone."""
+"""What runs when, and what a failure leaves alone."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -21,7 +21,7 @@ from fsbench.sweep.status import StateFiles
 class Script(Executor):
     """An executor that ends jobs at once, failing as told."""
 
-    def __init__(self, failures: dict[str, int]) -> None:
+    def __init__(self, failures: str = "") -> None:
         self.failures = failures
         self.started: list[str] = []
         self.closed = False
@@ -29,12 +29,10 @@ class Script(Executor):
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         job: Job = args[0]
         self.started.append(job.title)
-        left = self.failures.get(job.title, 0)
-        self.failures[job.title] = left - 1
         future: Future[JobState] = Future()
-        ended, reason = ("failed", "it broke") if left > 0 else ("done", "")
+        ended, reason = ("failed", "it broke") if job.title in self.failures else ("done", "")
         facts = {"reason": reason, "seconds": 1.5, "host": "here", "pid": 7}
-        future.set_result(JobState.make(job, ended, args[2], **facts))
+        future.set_result(JobState.make(job, ended, **facts))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -55,13 +53,13 @@ def schedule(
 ) -> tuple[Scheduler, dict[str, str]]:
     graph, jobs = diamond()
     plan = SweepPlan(graph, {jobs[name].key: "done" for name in done})
-    made = Scheduler(plan, place(tmp_path), script, size, StateFiles(tmp_path))
+    made = Scheduler(plan, place(tmp_path, jobs=size), script, StateFiles(tmp_path))
     failed = made.run()
     return made, {graph.jobs[key].title: reason for key, reason in failed.items()}
 
 
 def test_nothing_starts_before_what_it_needs(tmp_path: Path) -> None:
-    engine = Script({})
+    engine = Script()
     _, failed = schedule(tmp_path, engine)
     assert failed == {}
     assert engine.started == ["a", "e", "b", "c", "d"]
@@ -69,37 +67,27 @@ def test_nothing_starts_before_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_what_is_done_is_not_run(tmp_path: Path) -> None:
-    engine = Script({})
+    engine = Script()
     schedule(tmp_path, engine, done="abe")
     assert engine.started == ["c", "d"]
 
 
-def test_a_failure_is_tried_once_more(tmp_path: Path) -> None:
-    engine = Script({"a": 1})
-    made, failed = schedule(tmp_path, engine, size=1)
-    assert failed == {}
-    assert engine.started.count("a") == 2
-    state = made.states.read(Fake(name="a").key)
-    assert state is not None
-    assert (state.state, state.attempt, state.seconds, state.host) == ("done", 2, 1.5, "here")
-
-
 def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
-    engine = Script({"b": 9})
+    engine = Script("b")
     made, failed = schedule(tmp_path, engine)
     assert failed == {"b": "it broke", "d": "a job that it needs failed"}
-    assert engine.started.count("b") == 2
-    assert set(engine.started) == {"a", "b", "c", "e"}
+    assert sorted(engine.started) == ["a", "b", "c", "e"]
     state = made.states.read(Fake(name="b").key)
     assert state is not None
     assert (state.state, state.reason) == ("failed", "it broke")
+    assert (state.seconds, state.host) == (1.5, "here")
     assert made.states.read(Fake(name="d").key) is None
 
 
 def test_any_executor_of_the_standard_library_does(tmp_path: Path) -> None:
     graph, jobs = diamond()
-    here = place(tmp_path)
-    assert run_sweep(SweepPlan(graph, {}), here, 2, executor=ThreadPoolExecutor(2)) == {}
+    here = place(tmp_path, jobs=2)
+    assert run_sweep(SweepPlan(graph, {}), here, executor=ThreadPoolExecutor(2)) == {}
     assert all(job.done(here) for job in jobs.values())
 
 
@@ -125,7 +113,7 @@ def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> No
     ):
         bar, folder = Bar(), tmp_path / str(len(durations))
         plan, states = SweepPlan(graph, {}, durations), StateFiles(folder)
-        Scheduler(plan, place(folder), Script({}), 1, states, bar).run()
+        Scheduler(plan, place(folder), Script(), states, bar).run()
         assert bar.opened == opened
         assert sorted(bar.moved) == moved
 

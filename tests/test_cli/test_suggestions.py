@@ -1,0 +1,35 @@
+"""Commands that an output suggests: each runs as it is printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from support.cli import call
+
+CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
+SMALL = ("--set", "width=2", "--set", "plan.epoch_images=64")
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("pretrain", "toy/normal", *SMALL), "benchmark"),
+        (("episodic", *CONTROL, "-t", "toy_tiles:5w1s/ridge", "--episodes", "2"), "show"),
+        (("probe", *CONTROL, "-t", "toy_tiles:knn"), "show"),
+    ],
+)
+def test_a_suggested_command_runs_as_it_is_printed(
+    words: tuple[str, ...],
+    command: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
+    assert call(*words, "-o", "a folder") == 0
+    (suggested,) = re.findall(r"next: fsbench (.*)", capfd.readouterr().err)
+    assert suggested.startswith(command)
+    quick = ("--limit", "2") if command == "benchmark" else ()
+    assert call(*shlex.split(suggested), *quick) == 0
