@@ -37,6 +37,12 @@ class TrackColumns:
         """Return whether the columns are outside of the ranking."""
         return self.track is not None and self.track.extra
 
+    def find(self, result: Result) -> Column | None:
+        """Return the column that a result is in; None if it is in none."""
+        column, data = identify_column(result), self.track and self.track.data
+        is_part = data in {None, classify_data(result)}
+        return column if is_part and column in self.labels else None
+
 
 def assign_track(file: BoardFile, column: ColumnId, data: Data = "official") -> Track:
     """Return the track of a column on this board. data: the part, on a board with a version."""
@@ -145,12 +151,3 @@ def match_column(file: BoardFile, result: Result) -> Column | None:
 def classify_data(result: Result) -> Data:
     """Return the part of a board with a version: a result with any flag is not official."""
     return "subset" if result.flags else "official"
-
-
-def find_ranked_column(file: BoardFile, table: TrackColumns, result: Result) -> Column | None:
-    """Return the column of a table that a result is in; None if it is in none."""
-    data = table.track and table.track.data
-    if data not in {None, classify_data(result)}:
-        return None
-    column = find_column(file, result)
-    return column if column in table.labels else None

@@ -35,13 +35,13 @@ def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
 
 def group_by_model(loaded: Sequence[Loaded]) -> Models:
     """Group results. Raises ValidationFailed for two results of one task that differ."""
-    names = distinct_labels([c.result for c in loaded], [c.model for c in loaded])
+    names = distinct_labels([one.result for one in loaded], [one.model for one in loaded])
     models: dict[str, dict[Column, Loaded]] = {}
-    for name, cell in zip(names, loaded, strict=True):
-        first = models.setdefault(name, {}).setdefault(identify_column(cell.result), cell)
-        if first is not cell and digest_records(first.records) != digest_records(cell.records):
+    for name, one in zip(names, loaded, strict=True):
+        first = models.setdefault(name, {}).setdefault(identify_column(one.result), one)
+        if first is not one and digest_records(first.records) != digest_records(one.records):
             raise ValidationFailed(
-                f"{first.where} and {cell.where} have different outcomes",
+                f"{first.where} and {one.where} have different outcomes",
                 fix="pass only one of them",
             )
     return models
@@ -60,9 +60,9 @@ def join_recipes(models: Models) -> list[NetworkGroup]:
     for names in names_by_recipe.values():
         row = common_name(names)
         row = names[0] if row in groups or row in models.keys() - {*names} else row
-        cells = [tuple(models[name].values()) for name in names]
-        seeds = number_seeds([results[0].result.backbone for results in cells])
-        groups[row] = NetworkGroup(row, tuple(map(Network, names, cells, seeds)))
+        results = [tuple(models[name].values()) for name in names]
+        seeds = number_seeds([of_model[0].result.backbone for of_model in results])
+        groups[row] = NetworkGroup(row, tuple(map(Network, names, results, seeds)))
     return list(groups.values())
 
 

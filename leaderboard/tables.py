@@ -16,10 +16,11 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
+from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId, Track
 from fsbench.results.table import warn_of_scale
 from leaderboard.badges import FAILED, SELF_REPORTED
-from leaderboard.columns import TrackColumns, find_ranked_column, split_by_track
+from leaderboard.columns import TrackColumns, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
 from leaderboard.near_copies import find_suspicions, list_results
 from leaderboard.published import PublishedEntry, select_published
@@ -136,11 +137,13 @@ class BoardTable:
     def seeds(self) -> dict[str, dict[int, RankedEntry]]:
         """Row -> seed -> its scores over episodes, for rows of several."""
         columns = self.ranking.columns
-        groups = {**group_by_dataset(columns), OVERALL: columns}
+        groups = {c: [c] for c in columns} | group_by_dataset(columns) | {OVERALL: columns}
         rows = [row for row in self.rows.values() if row.seeds]
         networks = {s.name: {c: s.outcomes[c] for c in r.outcomes} for r in rows for s in r.seeds}
-        scored = score_networks(networks, columns, groups)
-        return {row.name: {seed.seed: scored[seed.name] for seed in row.seeds} for row in rows}
+        scored = score_groups(networks, groups)
+        return {
+            row.name: {s.seed: rank_seed(row, s, scored[s.name]) for s in row.seeds} for row in rows
+        }
 
     @cached_property
     def published(self) -> tuple[PublishedEntry, ...]:
@@ -247,23 +250,23 @@ def make_network_row(
     file: BoardFile, group: NetworkGroup, network: Network, table: TrackColumns
 ) -> Row:
     """Return what a network has in a table. Entries are ranked by the held-out rule of probes."""
-    found = {find_ranked_column(file, table, loaded.result): loaded for loaded in network.cells}
+    found = {table.find(loaded.result): loaded for loaded in network.cells}
     by_column = {label: found[c] for c, label in table.labels.items() if c in found}
     results = {column: loaded.result for column, loaded in by_column.items()}
+    badge = group.verification.words if group.verification else ""
+    notes = *filter(None, [badge]), *describe_failures(results)
     excluded = EXTRA
     if not table.is_extra:
         measured = (loaded.result for loaded in network.cells)
         excluded = explain_exclusion(measured, results, table.labels, file.episodes)
         excluded += f" ({network.name})" if excluded and network.name != group.name else ""
-    badge = group.verification.words if group.verification else ""
-    suspicions = group.suspicions.get(network.name, ())
     return Row(
         name=network.name,
         facts=network.facts,
         outcomes={c: extract_outcomes(of, bool(group.declaration)) for c, of in by_column.items()},
         results={column: (result,) for column, result in results.items()},
         column_flags={column: list_flags(group, result) for column, result in results.items()},
-        notes=(*filter(None, [badge]), *describe_failures(results), *suspicions),
+        notes=(*notes, *group.suspicions.get(network.name, ())),
         source=network.facts.source_accuracy,
         excluded=excluded,
         seed=network.seed,
@@ -309,17 +312,11 @@ def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
     return datasets
 
 
-def score_networks(
-    networks: Mapping[str, Mapping[str, Outcomes]],
-    columns: Sequence[str],
-    groups: Mapping[str, Sequence[str]],
-) -> dict[str, RankedEntry]:
-    """Return networks with their scores over episodes. groups: name -> columns."""
-    averages, entries = score_groups(networks, groups), {}
-    for name, scores in score_groups(networks, {column: [column] for column in columns}).items():
-        overall = float(np.mean([score.mean for score in scores.values()])) if scores else None
-        entries[name] = RankedEntry(name, scores, overall=overall, averages=averages[name])
-    return entries
+def rank_seed(row: Row, seed: Row, scored: Mapping[str, Score]) -> RankedEntry:
+    """Return a seed of a row without a tier. scored: means over columns and groups of columns."""
+    scores = {column: scored[column] for column in row.outcomes}
+    overall = float(np.mean([score.mean for score in scores.values()])) if scores else None
+    return RankedEntry(seed.name, scores, overall=overall, averages=scored)
 
 
 def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from leaderboard.columns import (
     TrackColumns,
     classify_data,
     complete_columns,
-    find_ranked_column,
     match_column,
     split_by_track,
 )
@@ -135,7 +134,7 @@ def facts(result: Result) -> tuple[object, ...]:
 def test_no_table_mixes_two_tracks(name: str, entries: list[list[Result]]) -> None:
     file = board(name, entries)
     for table in split(name, entries):
-        standing = [r for of in entries for r in of if find_ranked_column(file, table, r)]
+        standing = [r for of in entries for r in of if table.find(r)]
         episodes = {facts(result) for result in standing if isinstance(result.spec, EpisodicSpec)}
         assert len(episodes) <= 1
         assert len({result.spec.image.input_size for result in standing}) <= 1
@@ -160,7 +159,7 @@ def test_every_result_of_a_column_stands_in_one_table(
 ) -> None:
     file, tables = board(name, entries), split(name, entries)
     for result in (result for of_entry in entries for result in of_entry):
-        places = [table for table in tables if find_ranked_column(file, table, result)]
+        places = [table for table in tables if table.find(result)]
         assert len(places) == (file.version is None or match_column(file, result) is not None)
 
 
