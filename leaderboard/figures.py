@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,7 +43,7 @@ ROW = 19.0
 LONGEST = 44
 """Characters of a name that a figure shows."""
 WIDE = 12.0
-"""Ratio of the largest number to a usual one from which on an axis is logarithmic."""
+"""Ratio of the largest x to the smallest from which on its axis is logarithmic."""
 PALE_GAIN, PALE_LOSS = "#61a8cf", "#d89161"
 """The ends of the scale of a heat map, pale enough to read numbers on them."""
 FEWEST = (3, 2)
@@ -191,13 +191,6 @@ def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
     return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
 
 
-def widen_scale(axes: "Axes", side: Literal["x", "y"], marks: Sequence[Mark]) -> None:
-    """Make an axis logarithmic on both sides of 0 where few numbers would hide all others."""
-    sizes = [abs(mark.value) + (mark.half or 0.0) for mark in marks]
-    if max(sizes) > WIDE * median(sizes) > 0:
-        plotting.set_scale(axes, side, "symlog", linear=median(sizes))
-
-
 def create_rows(names: Sequence[str], title: str) -> "tuple[Figure, Axes]":
     """Return a figure with a row for each name, 0, 1, ..., from the top."""
     figure = plotting.create_figure(WIDTH, 80 + ROW * len(names), title)
@@ -224,7 +217,6 @@ def draw_gains(gains: Sequence[Mark], title: str) -> "Figure | None":
         mark.draw(axes, mark.value, row, "xerr")
         beside = axes.get_yaxis_transform()
         axes.text(1.02, row, f"{mark.value:+.2f}", transform=beside, va="center_baseline")
-    widen_scale(axes, "x", marks)
     key = "blue, orange: significant after Holm's correction; hollow: one seed"
     axes.set_xlabel(f"gain over {PLAIN} in points, 95 % interval\n{key}")
     return figure
@@ -257,7 +249,6 @@ def draw_scatter(marks: Sequence[Mark], title: str, x: str, y: str) -> "Figure |
         )
     if OVER_PLAIN in y:
         axes.axhline(0, **GUIDE)
-        widen_scale(axes, "y", marks)
     if OVER_PLAIN in x:
         axes.axline((0, 0), (1, 1), **GUIDE)
     elif max(m.x for m in marks) > WIDE * min(m.x for m in marks) > 0:

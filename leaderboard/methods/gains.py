@@ -7,7 +7,6 @@ paired by seed; gains over random initializations are not.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from fsbench.core import statistics
 from leaderboard.methods.controls import Controls, Match
@@ -25,7 +24,6 @@ from leaderboard.ranking.seeds import (
 from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.notes import finite_or_none
 
-KINDS: tuple[ControlKind, ...] = get_args(ControlKind)
 TESTED = ("seeds", "seeds and episodes")
 """What the interval of a gain covers that may be significant: seeds of both sides."""
 
@@ -34,11 +32,11 @@ def compute_gains(
     controls: Mapping[str, Controls], columns: Sequence[str], pooled: PooledSpread | None
 ) -> dict[ControlKind, dict[str, Gain]]:
     """Return kind -> row -> gain in the mean of columns, with Holm's correction over the rows."""
-    gains: dict[ControlKind, dict[str, Gain]] = {kind: {} for kind in KINDS}
+    gains: dict[ControlKind, dict[str, Gain]] = {}
     for name, matches in controls.items():
         for kind, match in matches.items():
             if isinstance(match, Match) and (gain := compute_gain(match, columns, pooled)):
-                gains[kind][name] = gain
+                gains.setdefault(kind, {})[name] = gain
     return {kind: adjust_gains(of_kind) for kind, of_kind in gains.items()}
 
 

@@ -10,7 +10,6 @@ from statistics import mean
 from fsbench.core.tables import TextTable
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.methods.controls import IS_PLAIN
-from leaderboard.methods.gains import KINDS
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 from leaderboard.render.csv import guard_formula
 from leaderboard.render.md import render_table
@@ -130,7 +129,7 @@ def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...
 
 def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
     """Return the kinds of control on the board; plain training in any case."""
-    return [k for k in KINDS if k == "normal" or any(k in row.controls for row in board.rows)]
+    return [k for k in HEADINGS if k == "normal" or any(k in row.controls for row in board.rows)]
 
 
 def make_target_table(board: MethodBoard) -> TextTable:

@@ -148,11 +148,6 @@ def estimate_sides(
     return estimates
 
 
-def estimate_seed_variance(side: Sequence[Columns], draws: Sequence[str]) -> float:
-    """Return the variance component of two or more seeds in the mean over columns."""
-    return estimate_sides([side], [draws])[0].component
-
-
 def pool_seed_variances(estimates: Iterable[SeedEstimate]) -> PooledSpread | None:
     """Return the pooled spread in the mean over columns; None for fewer than three rows with it."""
     rows = [estimate for estimate in estimates if estimate.fewest > 1]

@@ -14,6 +14,7 @@ from leaderboard.badges import SELF_REPORTED
 from leaderboard.methods.board import build_from_table
 from leaderboard.methods.record import MethodBoard
 from leaderboard.methods.tables import (
+    HEADINGS,
     describe_gains,
     list_compared_kinds,
     list_left_out,
@@ -42,10 +43,9 @@ from leaderboard.site.packing import (
     pack_json,
 )
 from leaderboard.site.panels import (
-    KINDS,
     draw_average_ranks,
     draw_heat_maps,
-    draw_shots,
+    list_shot_panels,
 )
 from leaderboard.store import BoardEntry, Network
 from leaderboard.summary import summarize_board
@@ -150,7 +150,7 @@ def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
         "track": track,
         "finding": describe_gains([board]),
         "data": data,
-        "kinds": [[kind, KINDS[kind]] for kind in list_compared_kinds(board)],
+        "kinds": [[kind, HEADINGS[kind]] for kind in list_compared_kinds(board)],
         "rows": [
             row.model_dump(mode="json", exclude={"scores"}) | {"baseline": row.name in baselines}
             for row in board.rows
@@ -221,7 +221,7 @@ def build_track(frame: ScoreFrame, methods: Sequence[MethodBoard]) -> JsonObject
         "paired": len(compared),
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(table.contenders, names, columns)),
-        "panels": pack_json([*draw_shots(table), *draw_average_ranks(table)]),
+        "panels": pack_json([*list_shot_panels(table), *draw_average_ranks(table)]),
         "downloads": pack_json(
             {end: FORMATS.load(name)([frame]) for name, end in DOWNLOADS.items()}
         ),

@@ -1,16 +1,16 @@
 """Figures of a whole track, drawn when the site is built."""
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from fsbench.core.panels import Curve, Panel, draw_panels
-from fsbench.core.plotting import render_figure
+from fsbench.core import plotting
+from fsbench.core.plotting import SERIES, clean_text
 from fsbench.core.tasks import ColumnId
 from leaderboard.figures import draw_columns
-from leaderboard.methods.record import ControlKind, MethodBoard
+from leaderboard.methods.record import MethodBoard
+from leaderboard.methods.tables import HEADINGS, list_compared_kinds
 from leaderboard.ranking.outcomes import measure_mean
 from leaderboard.summary import draw_averages
 from leaderboard.tables import BoardTable
@@ -22,40 +22,27 @@ MOST = 24
 """Entries of a figure of average ranks, and methods of a heat map."""
 MOST_CURVES = 6
 """Lines that a reader can distinguish."""
-KINDS: dict[ControlKind, str] = {
-    "normal": "plain training of matched compute",
-    "other_schedule": "plain training under the other schedule",
-    "random_init": "the network before training",
-}
 PanelRecord = dict[str, Any]
 """Title, note and figure of a panel, as the page stores them."""
 
 
 def make_panel(title: str, note: str, figure: "Figure", whole: bool = False) -> PanelRecord:
     """Return a figure with the text around it. whole: it takes the width of a desk."""
-    svg = render_figure(figure, "svg").decode()
+    svg = plotting.render_figure(figure, "svg").decode()
     return {"title": title, "note": note, "whole": whole, "svg": svg}
 
 
 def draw_heat_maps(board: MethodBoard) -> Iterator[PanelRecord]:
-    """Yield gains of each method over its controls, by column: a map for each kind of control.
-
-    Gains over random initializations have one where there is no other.
-    """
-    rows_by_kind = {
-        kind: [row for row in board.rows if any(kind in c.gains for c in row.scores.values())]
-        for kind in KINDS
-    }
-    if rows_by_kind["normal"] or rows_by_kind["other_schedule"]:
-        del rows_by_kind["random_init"]
-    for kind, rows in rows_by_kind.items():
+    """Yield gains of the best methods by column: a map for each kind of control."""
+    for kind in list_compared_kinds(board):
+        rows = [row for row in board.rows if kind in row.controls]
         if figure := draw_columns(board, rows[:MOST], kind, ""):
-            note = f"Methods by columns, in points over {KINDS[kind]}."
+            note = f"Points {HEADINGS[kind]} by column."
             note += f" The best {MOST} of {len(rows)}." if len(rows) > MOST else ""
-            yield make_panel(f"Gain over {KINDS[kind]}", note, figure, whole=True)
+            yield make_panel(f"Gains {HEADINGS[kind]}", note, figure, whole=True)
 
 
-def draw_shots(table: BoardTable) -> Iterator[PanelRecord]:
+def list_shot_panels(table: BoardTable) -> Iterator[PanelRecord]:
     """Yield the mean over the data sets at each number of shots, for leaders of tiers.
 
     Rows of one tier would hide each other, so a table of one tier has no such figure.
@@ -64,59 +51,48 @@ def draw_shots(table: BoardTable) -> Iterator[PanelRecord]:
     if tiers < 2:
         return
     drawn = min(tiers, MOST_CURVES)
-    places = [round(i * (tiers - 1) / (drawn - 1)) for i in range(drawn)]
-    leaders = {place + 1: table.ranking.tiers[place][0].name for place in places}
-    for adaptation, columns_by_shots in group_by_shots(table).items():
-        panel = Panel(
-            title="",
-            x="shots (images per class)",
-            y="accuracy (%)",
-            curves=tuple(
-                build_curve(table, name, columns_by_shots, f"tier {tier}: {name}")
-                for tier, name in leaders.items()
-            ),
-            log_x=True,
-        )
-        note = (
-            f"Mean over the data sets; the leaders of {drawn} of {tiers} tiers, with 95 % "
-            "intervals over episodes."
-        )
-        yield make_panel(f"Accuracy by shots, {adaptation}", note, draw_panels([panel]))
+    chosen = [round(i * (tiers - 1) / (drawn - 1)) for i in range(drawn)]
+    leaders = {f"tier {i + 1}": table.ranking.tiers[i][0].name for i in chosen}
+    note = (
+        f"Mean over the data sets; the leaders of {drawn} of {tiers} tiers, with 95 % intervals "
+        "over episodes."
+    )
+    for adaptation, columns_by_shots in group_by_shots(table.ranking.columns).items():
+        figure = draw_shots(table, leaders, columns_by_shots)
+        yield make_panel(f"Accuracy by shots, {adaptation}", note, figure)
 
 
-def group_by_shots(table: BoardTable) -> dict[str, dict[int, list[str]]]:
-    """Return columns by adaptation and shots, of data sets with every number of shots.
-
-    An adaptation with one number of shots is left out.
-    """
-    columns: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
-    for column in table.ranking.columns:
+def group_by_shots(columns: Sequence[str]) -> dict[str, dict[int, list[str]]]:
+    """Return columns by adaptation and shots, where all numbers of shots have as many columns."""
+    groups: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for column in sorted(columns, key=lambda column: ColumnId.parse(column).task.n_shot or 0):
         identity = ColumnId.parse(column)
         if shots := identity.task.n_shot:
-            columns[identity.adaptation][identity.task.dataset][shots] = column
-    groups = {}
-    for adaptation, datasets in columns.items():
-        numbers = sorted({k for by_shots in datasets.values() for k in by_shots})
-        complete = [by_shots for by_shots in datasets.values() if len(by_shots) == len(numbers)]
-        if len(numbers) > 1 and complete:
-            groups[adaptation] = {k: [by_shots[k] for by_shots in complete] for k in numbers}
-    return groups
+            groups[identity.adaptation][shots].append(column)
+    return {
+        adaptation: by_shots
+        for adaptation, by_shots in groups.items()
+        if len(by_shots) > 1 and len({len(part) for part in by_shots.values()}) == 1
+    }
 
 
-def build_curve(
-    table: BoardTable, name: str, columns_by_shots: dict[int, list[str]], label: str
-) -> Curve:
-    """Return means and 95 % intervals of an entry by shots, in percent."""
-    outcomes, groups = table.contenders[name], columns_by_shots.values()
-    means = [measure_mean(outcomes, columns) for columns in groups]
-    ranged = [] if any(math.isnan(mean.ci95) for mean in means) else means
-    return Curve(
-        label=label,
-        x=tuple(columns_by_shots),
-        y=tuple(100 * mean.gap for mean in means),
-        low=tuple(100 * (mean.gap - mean.ci95) for mean in ranged),
-        high=tuple(100 * (mean.gap + mean.ci95) for mean in ranged),
-    )
+@plotting.style()
+def draw_shots(
+    table: BoardTable, leaders: Mapping[str, str], columns_by_shots: Mapping[int, Sequence[str]]
+) -> "Figure":
+    """Return accuracies in percent by shots, with 95 % intervals. leaders: tier -> row."""
+    figure = plotting.create_figure(380, 230 + plotting.LINE * len(leaders), "")
+    axes = figure.add_subplot(xlabel="shots (images per class)", ylabel="accuracy (%)")
+    axes.grid(axis="y")
+    for (tier, name), colour in zip(leaders.items(), SERIES, strict=False):
+        outcomes = table.contenders[name]
+        means = [measure_mean(outcomes, columns) for columns in columns_by_shots.values()]
+        values, halves = ([100 * m.gap for m in means], [100 * m.ci95 for m in means])
+        label = clean_text(f"{tier}: {name}", 44)
+        axes.errorbar([*columns_by_shots], values, halves, color=colour, marker="o", label=label)
+    plotting.set_scale(axes, "x", "log")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
 
 
 def draw_average_ranks(table: BoardTable) -> Iterator[PanelRecord]:

@@ -147,4 +147,4 @@ def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
         assert [(n, g.p_holm) for n, g in gains["random_init"].items()] == [
             ("swr", gains["random_init"]["swr"].p)
         ]
-        assert not gains["other_schedule"]
+        assert "other_schedule" not in gains

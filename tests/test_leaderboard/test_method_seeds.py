@@ -15,7 +15,7 @@ from leaderboard.ranking.seeds import (
     average_columns,
     average_seeds,
     compute_seed_interval,
-    estimate_seed_variance,
+    estimate_sides,
 )
 
 
@@ -32,18 +32,18 @@ def test_the_component_of_the_seeds_by_hand() -> None:
     """Rows 1 2 6 and 3 6 12, in hundredths: means 3 and 7, grand mean 5. Left over: ±(1, 0, -1)
     in both rows, MS_r = 4 / 2; seeds 8 - 2/3."""
     rows = [[row] for row in np.array([[1, 2, 6], [3, 6, 12]]) / 100]
-    assert estimate_seed_variance(rows, ["a"]) == pytest.approx((8 - 2 / 3) * 1e-4)
+    assert estimate_sides([rows], [["a"]])[0].component == pytest.approx((8 - 2 / 3) * 1e-4)
 
 
 def test_negative_estimates_are_zero() -> None:
     rows = [[np.array([0.0, 1.0])], [np.array([1.0, 0.0])]]
-    assert estimate_seed_variance(rows, ["a"]) == 0.0
+    assert estimate_sides([rows], [["a"]])[0].component == 0.0
 
 
 def test_a_known_variance_is_recovered() -> None:
     """Means of 400 tables of 5 seeds and 60 episodes."""
     tables = (table(5, 60, (0.02, 0.05, 0.1), number) for number in range(400))
-    estimates = [estimate_seed_variance([[row] for row in rows], ["a"]) for rows in tables]
+    estimates = [estimate_sides([[[row] for row in rows]], [["a"]])[0].component for rows in tables]
     assert np.mean(estimates) == pytest.approx(0.02**2, rel=0.12)
 
 
@@ -53,7 +53,7 @@ def test_over_columns_the_seed_variance_is_that_of_their_mean() -> None:
     effects = draw.normal(0, 0.03, (3000, 1))
     parts = [effects + draw.normal(0, 0.1, (3000, 20)) for _ in range(2)]
     sides = [list(columns) for columns in zip(*parts, strict=True)]
-    assert estimate_seed_variance(sides, ["a", "b"]) == pytest.approx(0.03**2, rel=0.1)
+    assert estimate_sides([sides], [["a", "b"]])[0].component == pytest.approx(0.03**2, rel=0.1)
 
 
 def test_the_interval_is_that_of_the_textbook() -> None:

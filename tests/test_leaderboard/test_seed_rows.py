@@ -20,7 +20,7 @@ from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.seeds import (
     SeedErrors,
     compute_seed_interval,
-    estimate_seed_variance,
+    estimate_sides,
 )
 from leaderboard.ranking.tiers import APART, RankedEntry, rank_entries
 from leaderboard.record import BoardFile
@@ -152,7 +152,7 @@ def test_pooled_rows_have_the_larger_variance_and_the_pooled_freedom() -> None:
     errors = SeedErrors(rows)
     assert errors.pooled is not None
     variances = np.array(
-        [estimate_seed_variance(errors.list_seeds(name), ["d"]) for name in spreads]
+        [estimate_sides([errors.list_seeds(name)], [["d"]])[0].component for name in spreads]
     )
     total, squares = 2 * variances.sum(), 2 * (variances**2).sum()
     assert errors.pooled == pytest.approx((squares / total, total**2 / squares, total / 8))

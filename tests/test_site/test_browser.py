@@ -293,8 +293,8 @@ def test_charts_of_the_track_are_drawn(opened: Any) -> None:
     charts = {
         "#/t/0": ["Accuracy by shots, linear", "Critical difference"],
         "#/m": [
-            "Gain over plain training of matched compute",
-            "Gain over plain training under the other schedule",
+            "Gains over normal",
+            "Gains over normal, other schedule",
         ],
     }
     for view, titles in charts.items():

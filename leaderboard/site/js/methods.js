@@ -23,7 +23,7 @@ function methodsPage() {
 function methodTable(page) {
   const on = actions(page.track);
   const ranges = new Map(page.kinds.map(([kind]) => [kind, gainRange(page.rows.map((row) => row.overall?.gains[kind]).filter(Boolean))]));
-  const heads = ["entry", el("span", { class: "wide-only" }, "seeds"), "overall", ...page.kinds.map(([, words]) => `gain over ${words}`), "in-domain", "TFLOPs"];
+  const heads = ["entry", el("span", { class: "wide-only" }, "seeds"), "overall", ...page.kinds.map(([, words]) => `gain ${words}`), "in-domain", "TFLOPs"];
   const table = el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, heads.map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, page.rows.map((row) => methodRows(page, row, ranges, on))));
