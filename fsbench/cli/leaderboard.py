@@ -182,15 +182,13 @@ def methods(
     figures: Path | None = Option(None, help="Folder for figures of the gains (SVG)."),
 ) -> None:
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
+    from leaderboard.figures import write_figures
     from leaderboard.methods import tables
     from leaderboard.methods.board import read_method_boards
 
     tracks = read_method_boards(board, console.reporter())
-    if figures is not None:
-        from leaderboard.figures import write_figures
-
-        for path in write_figures(tracks, figures):
-            console.log(f"wrote {path}")
+    for path in write_figures(tracks, figures) if figures else ():
+        console.log(f"wrote {path}")
     if shape == "json":
         console.emit_json([track.model_dump(mode="json") for track in tracks])
     elif shape == "csv":

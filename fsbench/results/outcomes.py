@@ -138,8 +138,10 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
         return None
     if array.null_count:
         raise ValueError("some of the values of a result are empty")
+    if kind == pa.bool_():
+        return np.from_dlpack(array.cast(pa.uint8())).view(np.bool_)  # to_numpy imports pandas
     if kind != pa.binary() and not pa.types.is_list(kind):
-        return np.asarray(array.to_numpy(zero_copy_only=False))
+        return np.from_dlpack(array)
     starts = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]
     if (np.diff(starts) != starts[1] - starts[0]).any():
         raise ValueError("the rows of a result are of unequal width")
@@ -147,7 +149,7 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
     if kind != pa.binary():
         if array.values.null_count:
             raise ValueError("a list holds empty values")
-        values = array.values.to_numpy()
+        values = np.from_dlpack(array.values)
     return values[starts[0] : starts[-1]].reshape(rows, -1)
 
 
@@ -222,7 +224,7 @@ class OutcomeTable:
                     is_bits = types[name] == types["correct"]
                     arrays[name] = unpack_bits(values, shape) if is_bits else values
         if kind is EpisodeRecords:
-            arrays["index"] = part.column("row").to_numpy().astype(np.int64)
+            arrays["index"] = np.from_dlpack(part.column("row")).astype(np.int64)
         required = {field.name for field in fields(kind) if field.default is MISSING}
         if missing := sorted(required - arrays.keys()):
             raise ValueError(f"a result has no {', '.join(missing)}")
