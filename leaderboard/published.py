@@ -6,7 +6,7 @@ others the in-domain accuracy is listed if they trained on a source data set of 
 appendix of the NIO paper reports no accuracy, so it has no entry.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
@@ -65,26 +65,11 @@ class PublishedEntry(Frozen):
     protocol: Text
     cells: tuple[PublishedCell, ...]
 
-    def about(
-        self, datasets: Collection[str], sources: Collection[str], adaptation: str | None = None
-    ) -> "PublishedEntry":
-        """Return the entry with the numbers on these data sets, by this adaptation if not None.
-
-        Of in-domain accuracies, those on `sources` remain.
-        """
-        cells = [
-            cell
-            for cell in self.cells
-            if (cell.dataset in sources if cell.in_domain else cell.dataset in datasets)
-            and (cell.in_domain or adaptation in {None, cell.adaptation})
-        ]
-        return self.model_copy(update={"cells": tuple(cells)})
-
 
 def select_published(
     track: Track | None, columns: Iterable[ColumnId], sources: Iterable[str]
 ) -> tuple[PublishedEntry, ...]:
-    """Return the published entries to show beside a table.
+    """Return the published entries to show beside a table, with the numbers on its data sets.
 
     Papers state no more than classic, inductive episodes on official data; other tracks have none.
     sources: pretraining data of the entries, on which in-domain accuracies are shown.
@@ -96,8 +81,17 @@ def select_published(
     head = None if is_mixed or not tasks else tasks[0].head or tasks[0].shape
     datasets = {task.dataset for task in tasks}
     domains = {*sources} | ({SOURCE} if track and track.data else set())
-    published = (entry.about(datasets, domains, head) for entry in load_published())
-    return tuple(entry for entry in published if entry.cells)
+
+    def is_shown(cell: PublishedCell) -> bool:
+        if cell.in_domain:
+            return cell.dataset in domains
+        return cell.dataset in datasets and head in {None, cell.adaptation}
+
+    cut = (
+        entry.model_copy(update={"cells": tuple(filter(is_shown, entry.cells))})
+        for entry in load_published()
+    )
+    return tuple(entry for entry in cut if entry.cells)
 
 
 @cache

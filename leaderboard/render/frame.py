@@ -5,10 +5,10 @@ the control: paired over shared outcomes, Student's t with the variance of seeds
 several, Holm over all comparisons of all columns, as `fsbench compare` has it for a pair.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain
 from math import isnan, nan
 from typing import Any, NamedTuple
 
@@ -17,14 +17,13 @@ import numpy as np
 from fsbench.core import statistics
 from fsbench.core.errors import UnknownName
 from fsbench.core.statistics import Paired, Score
-from fsbench.core.tasks import ColumnId
-from fsbench.results.table import shorten_columns, split_labels
+from fsbench.results.table import shorten_columns
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import ALPHA, RankedEntry, compare_with_leader, find_worse
 from leaderboard.render.notes import describe_coverage, describe_single_seeds, list_unranked
-from leaderboard.tables import OVERALL, BoardTable, Row, unite
+from leaderboard.tables import OVERALL, BoardTable, unite
 
 BETTER, WORSE = "†", "‡"
 SOURCE = "source"
@@ -89,10 +88,6 @@ class FrameScore(NamedTuple):
     @property
     def score(self) -> Score:
         return Score(self.mean, self.ci95, self.n)
-
-
-Marks = dict[str, dict[str, Any]]
-"""Row -> the last fields of its score in a column."""
 
 
 @dataclass(frozen=True)
@@ -224,19 +219,21 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
     """
     rows_by_seed = {seed.name: name for name, row in table.rows.items() for seed in row.seeds}
     control = rows_by_seed.get(control or "", control)
-    columns = table.ranking.columns
-    marks = {column: mark_column(table, column, control) for column in columns}
-    adjust_marks(table, marks.values())
-    if len(columns) > 1:
-        marks[OVERALL] = mark_overall(table, control)
-        adjust_marks(table, [marks[OVERALL]])
+    best, gaps = compare_rows(table, control)
     entries = {
         line.name: line
         for entry in table.ranking.entries
         for line in (entry, *table.seeds.get(entry.name, {}).values())
     }
     scores = {
-        name: make_scores(table, table.lines[name], entry, marks) for name, entry in entries.items()
+        name: {
+            column: score._replace(
+                best=name in best.get(column, ()),
+                **describe_gap(table, name, control, gaps.get(column, {}).get(name)),
+            )
+            for column, score in make_scores(table, entry).items()
+        }
+        for name, entry in entries.items()
     }
     return ScoreFrame(table, scores, entries, control, seeds)
 
@@ -251,14 +248,12 @@ def make_frames(
     return [make_frame(table, control, seeds) for table in tables]
 
 
-def make_scores(
-    table: BoardTable, row: Row, entry: RankedEntry, marks: Mapping[str, Marks]
-) -> dict[str, FrameScore]:
-    """Return the scores of a row or a seed by column, with those marks that it has."""
-    scores, flags = dict(entry.scores), dict(row.column_flags)
-    flags[OVERALL] = unite(flags.values())
+def make_scores(table: BoardTable, entry: RankedEntry) -> dict[str, FrameScore]:
+    """Return the scores of a row or a seed by column, compared with nothing yet."""
+    row, scores = table.lines[entry.name], dict(entry.scores)
+    flags = {**row.column_flags, OVERALL: unite(row.column_flags.values())}
     mean = table.seed_errors.scores.get(row.name) or entry.averages.get(OVERALL)
-    if mean is not None and OVERALL in marks:
+    if mean is not None and len(table.ranking.columns) > 1:
         scores[OVERALL] = mean
     if row.source is not None:
         scores[SOURCE] = Score(row.source, nan, 0)
@@ -269,47 +264,46 @@ def make_scores(
             flags=flags.get(column, ()),
             seeds=len(row.networks),
             reason=entry.reason,
-            **marks.get(column, {}).get(row.name, {}),
         )
         for column, score in scores.items()
     }
 
 
-def mark_column(table: BoardTable, column: str, control: str | None) -> Marks:
-    """Return the marks of all entries that have this column; p is not adjusted yet."""
-    entries = [entry for entry in table.ranking.entries if column in entry.scores]
-    order = sorted(entries, key=lambda entry: (-entry.scores[column].mean, entry.name))
-    pairs = PairwiseGaps({e.name: [table.contenders[e.name][column]] for e in order})
-    eligible = [entry.name for entry in order if entry.missing or not entry.reason]
-    return mark_rows(pairs, find_best(pairs, eligible), control)
+def compare_rows(
+    table: BoardTable, control: str | None
+) -> tuple[dict[str, set[str]], dict[str, dict[str, Paired]]]:
+    """Return the best rows of each column, and column -> row -> its gap over the control.
 
-
-def mark_overall(table: BoardTable, control: str | None) -> Marks:
-    """Return the marks of the mean over all columns, of entries that have them all.
-
-    Entries of the first tier are the best; p is not adjusted yet.
+    p is adjusted over all gaps of the tasks, and over those of the mean over them, whose best rows
+    are the first tier.
     """
-    best = {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
-    return mark_rows(PairwiseGaps(table.seed_errors.outcomes), best, control)
+    best, gaps = dict[str, set[str]](), dict[str, dict[str, Paired]]()
+    for column in table.ranking.columns:
+        entries = [entry for entry in table.ranking.entries if column in entry.scores]
+        entries.sort(key=lambda entry: (-entry.scores[column].mean, entry.name))
+        pairs = PairwiseGaps({e.name: [table.contenders[e.name][column]] for e in entries})
+        best[column] = find_best(pairs, [e.name for e in entries if e.missing or not e.reason])
+        gaps[column] = compare_with_control(pairs, control)
+    best[OVERALL] = {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
+    gaps[OVERALL] = compare_with_control(PairwiseGaps(table.seed_errors.outcomes), control)
+    for family in (table.ranking.columns, [OVERALL]):
+        compared = [(column, name) for column in family for name in gaps[column]]
+        adjusted = statistics.holm([gaps[column][name].p for column, name in compared])
+        for (column, name), p in zip(compared, adjusted, strict=True):
+            gaps[column][name] = gaps[column][name]._replace(p=p)
+    return best, gaps
 
 
-def mark_rows(pairs: PairwiseGaps, best: set[str], control: str | None) -> Marks:
-    """Return the marks of the entries of one column."""
-    marks: Marks = {name: {"best": name in best} for name in pairs.home}
-    for name, gap in compare_with_control(pairs, control).items():
-        marks[name] |= {"control": control, "gap": gap.gap, "gap_ci95": gap.ci95, "p": gap.p}
-    return marks
-
-
-def adjust_marks(table: BoardTable, columns: Iterable[Marks]) -> None:
-    """Adjust p over all comparisons of these columns by Holm, and mark significant gaps."""
-    compared = [(n, mark) for marks in columns for n, mark in marks.items() if "p" in mark]
-    adjusted = statistics.holm([mark["p"] for _, mark in compared])
-    for (name, mark), p in zip(compared, adjusted, strict=True):
-        is_single = is_run(table, name) or is_run(table, mark["control"])
-        is_significant = p < ALPHA and mark["gap"] and not is_single
-        sign = (BETTER if mark["gap"] > 0 else WORSE) if is_significant else ""
-        mark |= {"p": p, "mark": sign}
+def describe_gap(
+    table: BoardTable, name: str, control: str | None, gap: Paired | None
+) -> dict[str, Any]:
+    """Return the last fields of the score of a row: its gap over the control, if there is one."""
+    if gap is None:
+        return {}
+    is_significant = gap.p < ALPHA and not (is_run(table, name) or is_run(table, control))
+    sign = BETTER if gap.gap > 0 else WORSE if gap.gap < 0 else ""
+    mark = sign if is_significant else ""
+    return {"control": control, "gap": gap.gap, "gap_ci95": gap.ci95, "p": gap.p, "mark": mark}
 
 
 def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
@@ -343,15 +337,3 @@ def is_run(table: BoardTable, name: str | None) -> bool:
     if row is None or row.seeds:
         return False
     return row.facts.training is not None or row.facts.random_init is not None
-
-
-def order_columns(columns: Sequence[str]) -> list[str]:
-    """Return columns with data sets in the papers' order, other data sets last."""
-    order = {name: i for i, name in enumerate(DATASET_TITLES)}
-    return sorted(columns, key=lambda c: order.get(ColumnId.parse(c).task.dataset, len(order)))
-
-
-def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
-    parts = split_labels(columns)[0]
-    return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from importlib.resources import files
 
-from leaderboard.render.frame import ScoreFrame, group_labels
-from leaderboard.render.notes import SEED_MARK, format_mean_interval, to_percent
+from leaderboard.render.frame import ScoreFrame
+from leaderboard.render.notes import Best
+from leaderboard.render.terminal import make_score_table
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
@@ -15,10 +16,6 @@ def make(frames: Sequence[ScoreFrame]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(source).render(
-        frames=frames,
-        group=group_labels,
-        interval=format_mean_interval,
-        percent=to_percent,
-        seed_mark=SEED_MARK,
-    )
+    environment.tests["best"] = lambda text: isinstance(text, Best)
+    tables = map(make_score_table, frames)
+    return environment.from_string(source).render(tables=[t.complete or t for t in tables])

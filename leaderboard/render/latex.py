@@ -2,17 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from math import isnan
 
 from fsbench.core.tasks import ColumnId
-from leaderboard.render.frame import (
-    BETTER,
-    DATASET_TITLES,
-    WORSE,
-    ScoreFrame,
-    group_labels,
-    order_columns,
-)
+from fsbench.results.table import split_labels
+from leaderboard.render.frame import BETTER, DATASET_TITLES, WORSE, ScoreFrame
 from leaderboard.render.notes import SEED_MARK, to_percent
 
 SPECIAL = str.maketrans(
@@ -109,6 +104,18 @@ def describe_tasks(columns: Sequence[str]) -> str:
         [f"on {', '.join(dict.fromkeys(titles))}"] if ids else [],
     )
     return "; ".join(", ".join(dict.fromkeys(parts)) for parts in words if parts)
+
+
+def order_columns(columns: Sequence[str]) -> list[str]:
+    """Return columns with data sets in the papers' order, other data sets last."""
+    order = {name: i for i, name in enumerate(DATASET_TITLES)}
+    return sorted(columns, key=lambda c: order.get(ColumnId.parse(c).task.dataset, len(order)))
+
+
+def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
+    parts = split_labels(columns)[0]
+    return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 
 def format_latex_number(frame: ScoreFrame, name: str, column: str) -> str:

@@ -10,7 +10,13 @@ from fsbench.core.tasks import ColumnId
 from fsbench.data import dataset_groups
 from fsbench.data.catalog import SOURCES, TARGETS
 from fsbench.results.entry import ENTRY_FILE, EntryFile
-from leaderboard.published import PUBLISHED, PublishedCell, PublishedEntry, load_published
+from leaderboard.published import (
+    PUBLISHED,
+    PublishedCell,
+    PublishedEntry,
+    load_published,
+    select_published,
+)
 from leaderboard.rules.board import inspect_board
 
 STUDIES = PUBLISHED.parent / "studies"
@@ -203,10 +209,13 @@ def test_every_method_of_the_study_stands_on_every_architecture() -> None:
 
 
 def test_a_row_is_cut_to_what_a_table_shows() -> None:
-    entry = seal("seal")
-    assert {c.task for c in entry.about({"isic"}, (), "affine").cells} == {
-        f"isic:5w{k}s/affine" for k in (1, 5, 20, 50)
-    }
-    parts = entry.about({"flowers102"}, {"tinyimagenet"})
-    assert [c.task for c in parts.cells] == ["tinyimagenet:in-domain", "flowers102:probe"]
-    assert not entry.about({"tinyimagenet"}, {"isic"}).cells
+    def cut(column: str, *sources: str) -> list[str]:
+        rows = select_published(None, [ColumnId.parse(column)], sources)
+        return [c.task for row in rows if row.name == "seal-paper-seal" for c in row.cells]
+
+    assert cut("flowers102:probe 64px", "tinyimagenet") == [
+        "tinyimagenet:in-domain",
+        "flowers102:probe",
+    ]
+    assert cut("flowers102:probe 64px", "isic") == ["flowers102:probe"]
+    assert cut("tinyimagenet:probe 64px") == []

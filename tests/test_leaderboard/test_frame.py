@@ -8,7 +8,8 @@ from support.sheets import COLUMNS, ERROR, constant, swinging, view
 
 from fsbench.core.errors import UnknownName
 from leaderboard.ranking.outcomes import Outcomes
-from leaderboard.render.frame import OVERALL, ScoreFrame, group_labels, make_frame, make_frames
+from leaderboard.render.frame import OVERALL, ScoreFrame, make_frame, make_frames
+from leaderboard.render.latex import group_labels
 
 ONE, FIVE = COLUMNS
 

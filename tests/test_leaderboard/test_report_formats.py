@@ -171,4 +171,4 @@ def test_html_shows_names_as_they_are_and_loads_nothing() -> None:
     best = next(cell for cell in shown if cell.startswith("70.00"))
     assert best.split() == ["70.00", "±", f"{1.96 * 100 * ERROR:.2f}†"]
     assert reader.tags.count("b") == 1
-    assert f"{HOSTILE[-1]}a" in shown, "a letter stands at the row whose numbers all have the flag"
+    assert f"{HOSTILE[-1]}ᵃ" in shown, "a letter stands at the row whose numbers all have the flag"

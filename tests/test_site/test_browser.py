@@ -13,7 +13,8 @@ from support import site as fakes_site
 from support.colours import compute_contrast
 
 from fsbench.core import statistics
-from leaderboard.published import PublishedEntry, load_published
+from fsbench.core.tasks import ColumnId
+from leaderboard.published import PublishedEntry, select_published
 from leaderboard.site import data, page
 from leaderboard.tables import EXTRA, BoardTable, rank_tracks
 from leaderboard.trust import Verification
@@ -52,9 +53,9 @@ def show_published(table: BoardTable, entries: tuple[PublishedEntry, ...]) -> Bo
 
 def printed_entries(*names: str) -> tuple[PublishedEntry, ...]:
     """Entries with names that begin so, on the data sets of the board."""
-    entries = (entry for entry in load_published() if entry.name.startswith(names))
-    of_board = (entry.about({"isic", "eurosat"}, {"tinyimagenet"}) for entry in entries)
-    return tuple(entry for entry in of_board if entry.cells)
+    columns = [ColumnId.parse(f"{name}:5w1s/linear@ibm 224px") for name in ("isic", "eurosat")]
+    entries = select_published(None, columns, ["tinyimagenet"])
+    return tuple(entry for entry in entries if entry.name.startswith(names))
 
 
 @pytest.fixture(scope="module")
