@@ -15,20 +15,24 @@ episodes are all right, and a smaller one if more episodes share it.
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fsbench.core import seeding
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_record, write_record
-from fsbench.core.schema import Name, Result, Sha256, Text
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.schema import Date, Name, Printable, Result, Sha256, Text
 from fsbench.core.specs import Frozen, omitted
+from fsbench.core.tasks import ColumnId
 from fsbench.results import provenance
+from fsbench.results.entry import Loaded
 from fsbench.results.names import BADGES
 
 BadgeVerdict = Literal["verified", "tolerant", "undecided", "failed"]
@@ -54,12 +58,6 @@ MAX_WRONG = 20
 """Episodes that a badge lists at most."""
 
 
-def allow_flips(outcomes: int, adaptation: str, differs: bool) -> int:
-    """Return how many of these outcomes may flip: none in the environment of the entry."""
-    rate = AFFINE_FLIPS if adaptation == "affine" else FLIPS
-    return math.ceil(rate * outcomes) if differs else 0
-
-
 def list_differences(result: Result, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return in which parts an environment is not that of a result, e.g. 'threads: 1 -> 2'."""
     before = provenance.environment_of(result.provenance)
@@ -73,22 +71,22 @@ class FlipCount(Frozen):
     outcomes: int = Field(ge=0, description="queries compared")
     flipped: int = Field(ge=0, description="of them, with another outcome")
     gained: int = Field(description="of them, right in the entry minus right when run again")
-    allowed: int = Field(ge=0, description="flips that this result may have")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        is_even = (self.flipped + self.gained) % 2 == 0
+        if not (abs(self.gained) <= self.flipped <= self.outcomes and is_even):
+            raise ValueError(f"{self.flipped} flips and {self.gained} gained are impossible counts")
+        return self
 
     @classmethod
-    def of(cls, gaps: NDArray[np.int64], outcomes: int, adaptation: str, differs: bool) -> Self:
+    def of(cls, gaps: NDArray[np.int64], outcomes: int) -> Self:
         """Return the count of so many outcomes. gaps: of the entry minus recomputed, any parts."""
-        return cls(
-            outcomes=outcomes,
-            flipped=int(np.abs(gaps).sum()),
-            gained=int(gaps.sum()),
-            allowed=allow_flips(outcomes, adaptation, differs),
-        )
+        return cls(outcomes=outcomes, flipped=int(np.abs(gaps).sum()), gained=int(gaps.sum()))
 
-    @property
-    def is_excessive(self) -> bool:
-        """Return whether there are too many flips, or whether they favour one side."""
-        if not 0 < self.flipped <= self.allowed:
+    def is_excessive(self, allowed: int) -> bool:
+        """Return whether there are more flips than allowed, or whether they favour one side."""
+        if not 0 < self.flipped <= allowed:
             return self.flipped > 0
         from scipy.stats import binomtest
 
@@ -101,45 +99,52 @@ class FlipCount(Frozen):
         return MAX_SHIFT * abs(self.gained) > self.outcomes
 
 
-class CellCheck(FlipCount):
-    """The comparison of one recomputed result with the entry's; its own counts are of the queries.
+class ColumnCheck(Frozen):
+    """The comparison of one recomputed result with the entry's."""
 
-    mean: accuracy of the entry on the column, a fraction.
-    """
-
-    cell: Text = Field(description="board column, e.g. eurosat:5w1s/linear@ibm 224px")
-    mean: float = Field(ge=0, le=1)
+    column: ColumnId = Field(description="e.g. eurosat:5w1s/linear@ibm 224px")
+    mean: float = Field(ge=0, le=1, description="accuracy of the entry on the column")
     drawn: tuple[int, ...] = Field(description="numbers of the episodes that were drawn")
     episodes: int = Field(ge=1, description="recomputed: those drawn and all of their blocks")
+    scored: FlipCount
     dense: FlipCount | None = omitted(None, description="of dense queries")
     differs: tuple[Text, ...] = Field((), description="parts of the environment that are not equal")
-    wrong: tuple[int, ...] = Field((), description="the first episodes that differ, at most 20")
+    wrong: tuple[int, ...] = Field(
+        (), max_length=MAX_WRONG, description="the first episodes that differ"
+    )
     other: Text | None = Field(None, description="what differs and is no outcome of a query")
 
     @property
-    def counts(self) -> tuple[FlipCount, ...]:
-        return (self,) if self.dense is None else (self, self.dense)
+    def flips(self) -> dict[str, FlipCount]:
+        """Kind of queries -> count."""
+        return {"scored": self.scored} | ({} if self.dense is None else {"dense": self.dense})
+
+    def allow_flips(self, count: FlipCount) -> int:
+        """Return how many of the outcomes may flip: none in the environment of the entry."""
+        rate = AFFINE_FLIPS if self.column.task.head == "affine" else FLIPS
+        return math.ceil(rate * count.outcomes) if self.differs else 0
 
     @property
     def verdict(self) -> BadgeVerdict:
         """Return the verdict; undecided if there are too few episodes to tell chance from gain."""
-        if self.other is not None or any(count.is_excessive for count in self.counts):
+        counts = self.flips.values()
+        if self.other or any(count.is_excessive(self.allow_flips(count)) for count in counts):
             return "failed"
         if not self.differs:
             return "verified"
-        return "undecided" if any(count.moves_mean for count in self.counts) else "tolerant"
+        return "undecided" if any(count.moves_mean for count in counts) else "tolerant"
 
-    @property
-    def words(self) -> str:
-        """e.g. '3 of 75 scored outcomes differ (+3 for the entry), allowed are 0; episodes 5'"""
+    def __str__(self) -> str:
+        """Return what differs, e.g. '3 of 75 scored outcomes (+3 for the entry), 0 may; ...'."""
         flips = [
             f"{count.flipped} of {count.outcomes} {kind} outcomes differ ({count.gained:+} for the "
-            f"entry), allowed are {count.allowed}"
-            for kind, count in zip(("scored", "dense"), self.counts, strict=False)
+            f"entry), {self.allow_flips(count)} may"
+            for kind, count in self.flips.items()
             if count.flipped
         ]
         others = [self.other] if self.other else []
-        return "; ".join([*flips, *others, f"episodes {', '.join(map(str, self.wrong))}"])
+        parts = [*flips, *others, f"episodes {', '.join(map(str, self.wrong))}"]
+        return f"{self.column}: {'; '.join(parts)}"
 
     @property
     def detectable(self) -> float:
@@ -150,7 +155,7 @@ class CellCheck(FlipCount):
 class Verdict(Frozen):
     """What a signed badge said about these weights on a column of this entry."""
 
-    date: str = Field(description="UTC, ISO 8601, of the badge")
+    date: Date = Field(description="of the badge")
     weights: Sha256 = Field(description="identity of the backbone")
     column: Text
     verdict: BadgeVerdict
@@ -165,36 +170,44 @@ class Badge(Frozen):
     entry: Text = Field(description="name of the entry")
     entry_digest: Sha256 = Field(description="of entry.json, which covers the outcomes")
     weights: Sha256 = Field(description="identity of the network")
-    date: Text = Field(description="UTC, ISO 8601")
-    environment: dict[str, str]
+    date: Date
+    environment: dict[Printable, Printable]
     seed: int = Field(ge=0, description="decides the draws, with the digest")
-    cells: tuple[CellCheck, ...] = Field(min_length=1)
+    checks: tuple[ColumnCheck, ...] = Field(min_length=1)
     not_verified: tuple[Text, ...] = Field((), description="columns that were not recomputed")
 
     @property
     def verdict(self) -> BadgeVerdict:
-        return max((cell.verdict for cell in self.cells), key=BADGE_VERDICTS.index)
+        return max((check.verdict for check in self.checks), key=BADGE_VERDICTS.index)
 
     @property
     def verdicts(self) -> list[Verdict]:
         """The verdict of each recomputed result."""
         facts = self.model_dump(include={"date", "weights", "entry", "entry_digest"})
-        return [Verdict(**facts, column=cell.cell, verdict=cell.verdict) for cell in self.cells]
+        return [Verdict(**facts, column=str(c.column), verdict=c.verdict) for c in self.checks]
 
-    @property
-    def episodes(self) -> int:
-        return sum(cell.episodes for cell in self.cells)
+    def __str__(self) -> str:
+        verdicts = [check.verdict for check in self.checks]
+        total = len(self.checks) + len(self.not_verified)
+        return describe_verdicts(verdicts, total, self.checks, self.date)
 
-    @property
-    def words(self) -> str:
-        """The outcome: verdict, date, coverage, and the forged gain that it excludes."""
-        done, total = len(self.cells), len(self.cells) + len(self.not_verified)
-        fewest = min(len(cell.drawn) for cell in self.cells)
-        gain = 100 * max(cell.detectable for cell in self.cells)
-        return (
-            f"{self.verdict} {self.date[:10]}: {fewest} episodes or more in each of {done} of "
-            f"{total} columns; a forged gain of {gain:.1f} points in one of them is found with 95 %"
-        )
+
+def describe_verdicts(
+    verdicts: Iterable[BadgeVerdict], results: int, checks: Sequence[ColumnCheck], date: str
+) -> str:
+    """Return e.g. 'verified 1 of 8 results (30 episodes each, ...), 2026-01-31'.
+
+    results: number of results of the entry; checks: made of its present state, whose episodes and
+    forged gain that they find with 95 % are given.
+    """
+    counts = Counter(verdicts)
+    levels = [f"{v} {counts[v]}" for v in reversed(BADGE_VERDICTS) if counts[v]]
+    coverage = ""
+    if checks:
+        episodes = min(len(check.drawn) for check in checks)
+        gain = 100 * max(check.detectable for check in checks)
+        coverage = f" ({episodes} episodes each, a forged gain of {gain:.1f} is found with 95 %)"
+    return f"{', '.join(levels)} of {results} results{coverage}, {date[:10]}"
 
 
 def draw_rows(length: int, n: int, digest: str, seed: int, column: str) -> NDArray[np.int64]:
@@ -208,6 +221,18 @@ def draw_rows(length: int, n: int, digest: str, seed: int, column: str) -> NDArr
     edges = np.arange(n + 1) * length // n
     within = seeding.uniforms((n,), "verify", digest, seed, column)
     return np.asarray(edges[:-1] + within * np.diff(edges), np.int64)
+
+
+def draw_episodes(loaded: Loaded, n: int, digest: str, seed: int) -> tuple[int, ...]:
+    """Return the numbers of n drawn episodes of a result, of all for less. Arguments: `draw_rows`.
+
+    Empty for results without episodes.
+    """
+    if not isinstance(loaded.records, EpisodeRecords):
+        return ()
+    index = loaded.records.index
+    rows = draw_rows(len(index), n, digest, seed, str(loaded.result.column))
+    return tuple(index[rows].tolist())
 
 
 def badge_path(entry: Path, badge: Badge) -> Path:

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import refuse_invalid
-from fsbench.core.schema import Name, Sha256, Text
+from fsbench.core.schema import Date, Name, Sha256, Text
 from fsbench.core.specs import Frozen, omitted
 from fsbench.results.entry import read_content
 
@@ -31,7 +31,7 @@ Line = TypeVar("Line", bound=Frozen)
 class Event(Frozen):
     """A change of one entry; entry_digest: of entry.json, outcomes: of the file of outcomes."""
 
-    date: str = Field(description="UTC, ISO 8601")
+    date: Date
     event: Literal["added", "replaced", "removed"]
     entry: Name
     entry_digest: Sha256

@@ -90,8 +90,8 @@ class BoardEntry(Entry):
     @cached_property
     def networks(self) -> tuple[Network, ...]:
         """All models, the seeds of the row first, by seed."""
-        controls = {self.file.models[i].identity for i in self.file.controls}
         models: tuple[dict[str, list[Loaded]], ...] = {}, {}
+        controls = self.controls
         for cell in self.cells:
             identity = cell.result.backbone.identity
             models[identity in controls].setdefault(identity, []).append(cell)

@@ -6,7 +6,6 @@ that came after it, and the one that failed, have it too (history.py). A badge o
 of the entry counts only if it failed.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +14,9 @@ from leaderboard.badges import (
     BADGE_VERDICTS,
     UNSIGNED,
     BadgeVerdict,
+    ColumnCheck,
     Verdict,
+    describe_verdicts,
     read_badges,
 )
 from leaderboard.history import History
@@ -30,33 +31,26 @@ class Verification:
     """Summary of what counts for an entry.
 
     results: number of its results; verdicts: network and column -> verdict; date: of the newest
-    signed badge; claims: number of badges that are not signed by a key of the board; detectable:
-    the forged gain of a column, a fraction, that the widest draw finds with 95 %.
+    signed badge; claims: number of badges that are not signed by a key of the board; checks: those
+    of signed badges of its present state.
     """
 
     results: int = 0
     verdicts: Mapping[Key, BadgeVerdict] = field(default_factory=dict)
     date: str = ""
     claims: int = 0
-    detectable: float | None = None
+    checks: tuple[ColumnCheck, ...] = ()
 
     @property
     def verdict(self) -> BadgeVerdict | None:
         """The worst verdict; None without a signed badge."""
         return max(self.verdicts.values(), key=BADGE_VERDICTS.index, default=None)
 
-    @property
-    def words(self) -> str:
-        """The text for a table, e.g. 'verified 1 of 8 results, 2026-01-31'; '' without a badge."""
+    def __str__(self) -> str:
+        """Return the text for a table; '' without a badge."""
         if not self.verdicts:
             return UNSIGNED if self.claims else ""
-        counts = Counter(self.verdicts.values())
-        worst_first = [v for v in reversed(BADGE_VERDICTS) if v in counts]
-        levels = ", ".join(f"{verdict} {counts[verdict]}" for verdict in worst_first)
-        gain = ""
-        if self.detectable is not None:
-            gain = f" (would find a forged gain of {100 * self.detectable:.1f} points)"
-        return f"{levels} of {self.results} results{gain}, {self.date[:10]}"
+        return describe_verdicts(self.verdicts.values(), self.results, self.checks, self.date)
 
 
 def read_verification(
@@ -85,5 +79,5 @@ def read_verification(
         {key: line.verdict for key, line in newest.items()},
         max((line.date for line in newest.values()), default=""),
         n_stated - len(current),
-        max((cell.detectable for badge in current for cell in badge.cells), default=None),
+        tuple(check for badge in current for check in badge.checks),
     )

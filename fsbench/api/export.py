@@ -123,7 +123,7 @@ def add_entry(numbers: ModelNumbers, board: Path, identity: str, report: Reporte
         )
     entry, tables = of_weights[0], rank_board(board, report=report)
     tiers = [describe_tier(table, entry.name) for table in tables if entry.name in table.names]
-    verification = f"Verification: {entry.verification.words or SELF_REPORTED}."
+    verification = f"Verification: {str(entry.verification) or SELF_REPORTED}."
     declaration = declaration_of(entry)
     return ModelNumbers(
         numbers.results, (*tiers, verification), declaration.link, declaration.license

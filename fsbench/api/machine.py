@@ -9,7 +9,7 @@ from functools import cached_property
 from fsbench.api.options import Machine
 from fsbench.core import process
 from fsbench.core.progress import SILENT, Reporter, console_reporter
-from fsbench.core.schema import Provenance
+from fsbench.core.schema import Provenance, make_printable
 from fsbench.results import provenance
 
 
@@ -44,7 +44,7 @@ class RunContext:
 
         return Provenance(
             **provenance.describe_software(),
-            command=" ".join(["fsbench", *sys.argv[1:]]),
+            command=make_printable(" ".join(["fsbench", *sys.argv[1:]])),
             device=process.device_model(self.device),
             cpu_capability=torch.backends.cpu.get_cpu_capability(),
             threads=torch.get_num_threads(),

@@ -1,7 +1,6 @@
 """Submit results to a leaderboard: `fsbench.submit`."""
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +17,7 @@ from leaderboard.intake.submission import (
     read_declaration,
     read_submissions,
 )
-from leaderboard.rules.submission import check_submission
+from leaderboard.rules.submission import check_submissions
 from leaderboard.store import Board
 
 
@@ -113,8 +112,7 @@ def submit(
                 target.select_columns(submission)
                 for submission in read_submissions(folder, stated, models, controls)
             ]
-        checked = (check_submission(submission, target, replace) for submission in submissions)
-        if problems := list(dict.fromkeys(chain.from_iterable(checked))):
+        if problems := check_submissions(submissions, target, replace):
             listed = "\n  ".join(map(str, problems))
             count = format_count(len(problems), "problem")
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")

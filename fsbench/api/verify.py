@@ -48,9 +48,9 @@ from leaderboard.badges import (
     FEWEST,
     MAX_WRONG,
     Badge,
-    CellCheck,
+    ColumnCheck,
     FlipCount,
-    draw_rows,
+    draw_episodes,
     list_differences,
 )
 from leaderboard.store import Board, BoardEntry, Network
@@ -70,6 +70,11 @@ class Sample:
     spec: EpisodicSpec
     task: TaskId
     drawn: tuple[int, ...] = ()
+
+    def draw(self, n: int | None, digest: str, seed: int) -> "Sample":
+        """Return the sample with n drawn episodes, all for None. digest: of the entry."""
+        n = len(self.records.index) if n is None else n
+        return replace(self, drawn=draw_episodes(self.cell, n, digest, seed))
 
 
 def verify(
@@ -108,7 +113,8 @@ def verify(
         raise UsageError(f"{name} with {ref} and {others[0]}", fix="verify one model at a time")
     backbone = load_named_backbone(models, ref, context.device, report, features=stated)
     network = match_network(entry, backbone.facts)
-    samples = draw(find_samples(network.cells, tasks), episodes, seed, entry.digest)
+    samples = find_samples(network.cells, tasks)
+    samples = [sample.draw(episodes, entry.digest, seed) for sample in samples]
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     require_images(samples, targets)
@@ -123,7 +129,7 @@ def verify(
                 recomputed = group.recompute(sample, inputs)
                 checks.append(compare_episodes(sample, recomputed, context.environment))
                 advance(1)
-    badge = make_badge(entry, network, seed, sorted(checks, key=lambda c: c.cell), context)
+    badge = make_badge(entry, network, seed, checks, context)
     store_badge(board, name, badge, sign_with)
     return badge
 
@@ -183,16 +189,6 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
             "a folder of your own by -t folder:DIR",
         )
     return samples
-
-
-def draw(samples: Sequence[Sample], n: int | None, seed: int, digest: str) -> list[Sample]:
-    """Return the samples with n drawn episodes each, all for None. digest: of the entry."""
-    drawn = []
-    for sample in samples:
-        index, column = sample.records.index, str(sample.cell.result.column)
-        rows = draw_rows(len(index), len(index) if n is None else n, digest, seed, column)
-        drawn.append(replace(sample, drawn=tuple(index[rows].tolist())))
-    return drawn
 
 
 def match_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
@@ -320,7 +316,7 @@ def estimate(groups: Sequence[SampleGroup], features: FeatureStore) -> list[Work
 
 
 def make_badge(
-    entry: BoardEntry, network: Network, seed: int, checks: Sequence[CellCheck], context: RunContext
+    entry: BoardEntry, network: Network, seed: int, checks: list[ColumnCheck], context: RunContext
 ) -> Badge:
     """Return the badge that states these comparisons."""
     columns = {str(cell.result.column) for cell in network.cells}
@@ -333,8 +329,8 @@ def make_badge(
         date=context.started,
         environment=context.environment | software,
         seed=seed,
-        cells=tuple(checks),
-        not_verified=tuple(sorted(columns - {check.cell for check in checks})),
+        checks=tuple(sorted(checks, key=lambda check: str(check.column))),
+        not_verified=tuple(sorted(columns - {str(check.column) for check in checks})),
     )
 
 
@@ -345,11 +341,12 @@ def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) ->
     entry was replaced in the meantime.
     """
     if badge.verdict == "undecided":
-        undecided = [check for check in badge.cells if check.verdict == "undecided"]
+        undecided = [check for check in badge.checks if check.verdict == "undecided"]
+        columns = ", ".join(str(check.column) for check in undecided)
         differs = "; ".join(dict.fromkeys(d for check in undecided for d in check.differs))
         raise ValidationFailed(
-            f"'{name}': {', '.join(check.cell for check in undecided)} change by more than 0.1 "
-            f"point in another environment ({differs}); this says nothing about the entry",
+            f"'{name}': {columns} change by more than 0.1 point in another environment "
+            f"({differs}); this says nothing about the entry",
             fix="verify in the environment of the entry, or draw more --episodes",
         )
     opened = Board.open(board)
@@ -366,7 +363,7 @@ def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) ->
 
 def compare_episodes(
     sample: Sample, recomputed: EpisodeRecords, environment: Mapping[str, str]
-) -> CellCheck:
+) -> ColumnCheck:
     """Compare the entry's outcomes with recomputed ones.
 
     In the environment of the entry no outcome may differ, in another one few, and scored and dense
@@ -374,30 +371,28 @@ def compare_episodes(
     never gives more than the verdict tolerant. Of dense queries only the number of right ones per
     class is stored: at least so many differ.
     """
+    result = sample.cell.result
     stored = sample.records.take(np.isin(sample.records.index, recomputed.index))
-    differs = list_differences(sample.cell.result, environment)
-    rule = sample.spec.adaptation, bool(differs)
+    differs = list_differences(result, environment)
     dense = None
     equal: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     if stored.dense_correct is not None and recomputed.dense_correct is not None:
         total = np.asarray(stored.dense_total)
-        gaps = stored.dense_correct - recomputed.dense_correct
-        dense = FlipCount.of(gaps, int(total.sum()), *rule)
+        dense = FlipCount.of(stored.dense_correct - recomputed.dense_correct, int(total.sum()))
         equal["dense queries"] = (total, np.asarray(recomputed.dense_total))
     if not differs:
         equal["collapsed episodes"] = (stored.collapsed, recomputed.collapsed)
         equal["non-finite episodes"] = (stored.finite, recomputed.finite)
     wrong = [name for name, pair in equal.items() if not np.array_equal(*pair)]
     gaps = stored.correct.astype(np.int64) - recomputed.correct
-    scored = FlipCount.of(gaps, stored.correct.size, *rule)
-    return CellCheck(
-        **scored.model_dump(),
-        cell=str(sample.cell.result.column),
-        mean=sample.cell.result.score.mean,
+    return ColumnCheck(
+        column=result.column,
+        mean=result.score.mean,
         drawn=sample.drawn,
         episodes=len(recomputed.index),
+        scored=FlipCount.of(gaps, stored.correct.size),
         dense=dense,
         differs=differs,
-        wrong=tuple(int(i) for i in differing_episodes(stored, recomputed)[:MAX_WRONG]),
+        wrong=tuple(differing_episodes(stored, recomputed)[:MAX_WRONG].tolist()),
         other=f"other {', '.join(wrong)}" if wrong else None,
     )

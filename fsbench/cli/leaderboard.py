@@ -281,10 +281,10 @@ def verify(
         sign_with=sign_with,
         report=console.reporter(),
     )
-    shown = Board.open(board).entry(entry).verification.words
+    shown = str(Board.open(board).entry(entry).verification)
     show_badge(badge, shown, as_json)
-    if failed := [check for check in badge.cells if check.verdict == "failed"]:
-        listed = "\n  ".join(f"{check.cell}: {check.words}" for check in failed)
+    if failed := [str(check) for check in badge.checks if check.verdict == "failed"]:
+        listed = "\n  ".join(failed)
         raise ValidationFailed(
             f"'{entry}' does not follow from its weights\n  {listed}",
             fix="ask the submitter; the badge says how to repeat this check",
@@ -302,16 +302,16 @@ def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
         return
     titles = ("task", "drawn", "recomputed", "queries", "outcomes", "flipped", "allowed", "verdict")
     rows = []
-    for check in badge.cells:
-        for kind, count in zip(("scored", "dense"), check.counts, strict=False):
-            numbers = (len(check.drawn), check.episodes)
-            flips = (count.outcomes, count.flipped, count.allowed)
-            rows.append((check.cell, *map(str, numbers), kind, *map(str, flips), check.verdict))
-    console.table(f"this run: {badge.words}", titles, rows)
+    for check in badge.checks:
+        for kind, count in check.flips.items():
+            numbers = (check.column, len(check.drawn), check.episodes, kind)
+            flips = (count.outcomes, count.flipped, check.allow_flips(count), check.verdict)
+            rows.append(tuple(map(str, (*numbers, *flips))))
+    console.table(f"this run: {badge}", titles, rows)
     console.log(f"the board shows: {shown}")
     where = ", ".join(f"{k} {v}" for k, v in badge.environment.items())
     console.log(f"episodes drawn by --seed {badge.seed}; {where}")
-    for difference in dict.fromkeys(d for check in badge.cells for d in check.differs):
+    for difference in dict.fromkeys(d for check in badge.checks for d in check.differs):
         console.log(f"another environment than the entry's, so tolerant at most: {difference}")
     if badge.not_verified:
         console.log(f"not verified: {', '.join(badge.not_verified)}")

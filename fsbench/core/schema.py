@@ -9,11 +9,22 @@ methods. That follows from the content of the recipe, which its digest states, n
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
+from unicodedata import category
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 
 from fsbench.core.progress import format_count
 from fsbench.core.specs import (
@@ -30,9 +41,66 @@ from fsbench.core.specs import (
 )
 from fsbench.core.tasks import ColumnId, TaskId
 
+MAX_TEXT = 4000
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+"""Characters that Python prints and that show nothing: what Unicode lets a reader ignore
+(Default_Ignorable_Code_Point), and braille without a dot."""
+MARKS, MAX_MARKS = {"Mn": "m", "Me": "m"}, 4
+"""Categories of combining marks, and how many may be in a row: more of them cover other lines."""
+FIRST_YEAR = 2025
+"""fsbench is no older."""
+
+
+def require_printable(text: str) -> str:
+    """Return a text that shows all that it contains. Raise ValueError for another one.
+
+    Not shown are the Unicode categories of control and direction characters, of separators but the
+    space, and of code points without a meaning, spaces at the ends, and what many marks cover.
+    """
+    marks = "" if text.isascii() else "".join(MARKS.get(category(c), " ") for c in text)
+    is_shown = text.isprintable() and text == text.strip() and not INVISIBLE.search(text)
+    if not is_shown or "m" * (MAX_MARKS + 1) in marks or len(text) > MAX_TEXT:
+        raise ValueError(
+            "text is too long or has invisible characters, many marks in a row, or outer spaces"
+        )
+    return text
+
+
+def make_printable(text: str) -> str:
+    """Return a text of the user as records take it: short, in ASCII where it hides something."""
+    try:
+        return require_printable(text)
+    except ValueError:
+        return ascii(text)[1:-1][:MAX_TEXT].strip()
+
+
+def require_date(text: str) -> str:
+    """Return a date in UTC, ISO 8601 to the second: such texts sort by time. Raise ValueError."""
+    date = datetime.fromisoformat(text)
+    if date.utcoffset() != timedelta(0) or date.isoformat(timespec="seconds") != text:
+        raise ValueError("it is no date such as 2026-01-31T12:00:00+00:00")
+    if date.year < FIRST_YEAR:
+        raise ValueError(f"it is before {FIRST_YEAR}")
+    return text
+
+
+Printable = Annotated[str, AfterValidator(require_printable)]
+Text = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(require_printable)]
+Date = Annotated[str, Field(max_length=40), AfterValidator(require_date)]
+Version = Annotated[str, StringConstraints(max_length=100, pattern=r"^\d[A-Za-z0-9_.+!-]*$")]
+"""Of a Python package, e.g. 2.9.0+cu128."""
 Sha256 = Annotated[str, StringConstraints(pattern=SHA256)]
 MAX_SECONDS = 1e10
 """Longer than any run: 300 years."""
+MAX_COUNT = 10**30
+"""Sums and plots of such numbers do not overflow; the largest ones are FLOPs."""
+MAX_BATCH = 2**14
+MAX_IMAGES = 20_000_000
+"""Of one data set; ImageNet-21k has 14 million."""
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^\w[\w/@:.+-]*$")]
 """Bounded by max_length: a repeat count in a pattern takes 10 to 20 ms to compile, per record."""
 RESTARTING = ("cosine", "step", "plateau")
@@ -72,19 +140,19 @@ class Training(Frozen):
     """Recipe and cost of a run. Seconds and memory are those of its machine, the rest is exact."""
 
     recipe: dict[str, JsonValue] = Field(description="every field of the recipe")
-    source_fingerprint: str = Field(min_length=1, max_length=200)
-    steps: int = Field(ge=0, description="optimizer steps")
-    samples: int = Field(ge=0, description="training images seen, repeats counted")
-    flops: int = Field(
-        ge=0, description="of steps and events, as pretrain/training/cost.py counts them"
-    )
+    source_fingerprint: Text
+    steps: Count = Field(description="optimizer steps")
+    samples: Count = Field(description="training images seen, repeats counted")
+    flops: Count = Field(description="of steps and events, as pretrain/training/cost.py counts")
     seconds: float = Field(ge=0, le=MAX_SECONDS)
-    peak_memory_bytes: int = Field(ge=0, description="of the GPU or the process; 0: unknown")
-    device: str = Field(min_length=1, max_length=200, description="cpu or the GPU's name")
+    peak_memory_bytes: Count = Field(description="of the GPU or the process; 0: unknown")
+    device: Text = Field(description="cpu or the GPU's name")
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
         digest(self.recipe)
+        for text in iterate_texts(self.recipe):
+            require_printable(text)
         RecipeView.model_validate(self.recipe)
         return self
 
@@ -154,34 +222,45 @@ a folder of the user, or a data set of a plug-in; derived: train/test split made
 part, to be merged.
 """
 
-Text = Annotated[
-    str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f\x7f]+$")
-]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\w.+@=-]+$")]
 """Safe as one path component (a lone dot or two is refused where paths are built)."""
 
 
-MAX_BATCH = 2**14
-MAX_IMAGES = 10**9
+ImageCount = Annotated[int, Field(ge=0, le=MAX_IMAGES)]
 
 
 class DatasetRecord(Frozen):
     """Which images a result was computed on."""
 
-    name: str
+    name: Name
     pool: Literal["full", "labeled_80"] = "full"
-    class_ids: tuple[int, ...] = Field(description="official ids of the classes present")
-    class_names: tuple[str, ...]
-    class_counts: tuple[int, ...] = Field(description="images of each class present")
+    class_ids: tuple[ImageCount, ...] = Field(
+        min_length=1, description="official ids of the classes present, in their order"
+    )
+    class_names: tuple[Printable, ...]
+    class_counts: tuple[ImageCount, ...] = Field(description="images of each class present")
     images_hash: Sha256 = Field(description="sha-256 over the sorted canonical ids")
     fingerprint: Sha256 = Field(description="sha-256 over sorted (canonical id, content hash)")
     flags: tuple[Flag, ...] = ()
     groups: Sha256 | None = omitted(
         None, description="of the disjoint track: sha-256 over which images belong together"
     )
-    test_counts: tuple[int, ...] = omitted(
+    test_counts: tuple[ImageCount, ...] = omitted(
         (), description="of a probe: test images of each class present; outcomes are in their order"
     )
+
+    @model_validator(mode="after")
+    def _one_per_class(self) -> Self:
+        ids, counts = self.class_ids, self.class_counts
+        if not len(ids) == len(self.class_names) == len(counts):
+            raise ValueError(
+                f"{len(ids)} class ids, {len(self.class_names)} names and {len(counts)} counts"
+            )
+        if ids != tuple(sorted(set(ids))) or 0 in counts:
+            raise ValueError("class ids do not increase, or a class has no image")
+        if sum(counts) > MAX_IMAGES:
+            raise ValueError(f"more than {MAX_IMAGES} images")
+        return self
 
     @property
     def identity(self) -> str:
@@ -196,16 +275,20 @@ def names_code(text: str) -> bool:
     return text.strip().startswith("py:") or "@py:" in text
 
 
+def iterate_texts(value: object) -> Iterator[str]:
+    """Yield all texts in nested data, keys of mappings included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from iterate_texts([*value.keys(), *value.values()])
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from iterate_texts(part)
+
+
 def find_code(value: object) -> str | None:
     """Return the first text in nested data that refers to Python code, None if there is none."""
-    if isinstance(value, str):
-        return value if names_code(value) else None
-    parts: Sequence[object] = ()
-    if isinstance(value, Mapping):
-        parts = [*value.keys(), *value.values()]
-    elif isinstance(value, list | tuple):
-        parts = value
-    return next((code for part in parts if (code := find_code(part)) is not None), None)
+    return next((text for text in iterate_texts(value) if names_code(text)), None)
 
 
 USER = "the user"
@@ -215,11 +298,11 @@ USER = "the user"
 class BackboneFacts(Frozen):
     """Facts of a backbone, and how its features are taken."""
 
-    ref: str = Field(description="the reference as given, e.g. timm/resnet18")
-    source: str = Field(description="scheme: timm, hf-hub, torchvision, fsbench, run, py, file")
-    architecture: str
+    ref: Text = Field(description="the reference as given, e.g. timm/resnet18")
+    source: Text = Field(description="scheme: timm, hf-hub, torchvision, fsbench, run, py, file")
+    architecture: Text
     feature_dim: int = Field(ge=1)
-    features: str = Field(description="how features are taken, e.g. 'global average pooling'")
+    features: Text = Field(description="how features are taken, e.g. 'global average pooling'")
     input_size: int | None = Field(
         ge=1,
         le=2**14,
@@ -228,30 +311,30 @@ class BackboneFacts(Frozen):
     )
     mean: tuple[float, float, float] | None = Field(description="of images in [0, 1]")
     std: tuple[float, float, float] | None
-    interpolation: str | None = omitted(
-        None, max_length=40, description="of the resizing in its training, where known"
+    interpolation: Text | None = omitted(
+        None, description="of the resizing in its training, where known"
     )
     stated_by: dict[Word, Text] = omitted(
         {}, description="who states input_size, mean, std and interpolation"
     )
-    n_parameters: int = Field(ge=0, description="of the head-free trunk")
-    n_affine: int | None = Field(
-        None, ge=0, description="of them, scales and shifts of normalization layers"
+    n_parameters: Count = Field(description="of the head-free trunk")
+    n_affine: Count | None = Field(
+        None, description="of them, scales and shifts of normalization layers"
     )
     weights_hash: Sha256
     random_init: int | None = Field(None, description="seed, for a randomly initialised control")
-    calibration: str | None = omitted(
+    calibration: Text | None = omitted(
         None,
         description="how the normalisation statistics of random weights were set, where they were",
     )
-    recipe: str | None = Field(None, description="name of the recipe, for a run of our own")
+    recipe: Text | None = Field(None, description="name of the recipe, for a run of our own")
     recipe_digest: Sha256 | None = None
-    revision: str | None = omitted(
+    revision: Text | None = omitted(
         None, description="commit of the hub repository that the weights are from"
     )
-    pretraining_data: tuple[str, ...] = Field((), description="data set names, where known")
+    pretraining_data: tuple[Text, ...] = Field((), description="data set names, where known")
     source_accuracy: float | None = Field(None, ge=0, le=1)
-    steps: int | None = Field(None, ge=0, description="optimizer steps of pretraining")
+    steps: Count | None = Field(None, description="optimizer steps of pretraining")
     training: Training | None = omitted(None, description="recipe and cost, for a run of our own")
     evaluation_size: int | None = omitted(
         None,
@@ -319,14 +402,14 @@ class BackboneFacts(Frozen):
 class Environment(Frozen):
     """How a number was computed, without the time; many results share it."""
 
-    command: str
-    fsbench: str
-    git_commit: str | None
-    python: str
-    packages: dict[str, str]
-    platform: str
-    device: str
-    cpu_capability: str
+    command: Printable
+    fsbench: Version
+    git_commit: Printable | None
+    python: Version
+    packages: dict[Printable, Version]
+    platform: Printable
+    device: Printable
+    cpu_capability: Printable
     threads: int = Field(ge=1, le=4096)
     batch_size: int | None = omitted(
         None,
@@ -340,12 +423,11 @@ class Environment(Frozen):
         le=64,
         description="of the episodes of a forward pass, where memory was too small for all",
     )
-    precision: str | None = omitted(
+    precision: Printable | None = omitted(
         None,
-        max_length=40,
         description="of float32 in features and heads, as torch's fp32_precision names it",
     )
-    plugins: dict[str, str] = omitted(
+    plugins: dict[Printable, Version] = omitted(
         {}, description="packages of plug-ins that the number depends on, with their versions"
     )
 
@@ -353,7 +435,7 @@ class Environment(Frozen):
 class Provenance(Environment):
     """Provenance of a number. Never part of a record file or of a hash."""
 
-    started: str = Field(description="UTC, ISO 8601")
+    started: Date
     seconds: float = Field(ge=0, le=MAX_SECONDS)
 
 
@@ -384,7 +466,9 @@ class Summary(Frozen):
         0, ge=0, description="episodes at chance because every query got the same class"
     )
     non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
-    details: dict[str, float | int | str] = omitted({}, description="probe: per learning rate")
+    details: dict[Printable, float | int | Printable] = omitted(
+        {}, description="probe: per learning rate"
+    )
     dense: ScoreRecord | None = omitted(
         None, description="over all images of an episode's classes that could have been a query"
     )
@@ -399,7 +483,10 @@ class ScoredFields(Summary):
     flags: tuple[Flag, ...] = omitted(())
     manifest_hash: Sha256 | None = omitted(None, description="of the episodes; null for a probe")
     feature_norm: float | None = omitted(
-        None, ge=0, description="mean L2 norm of the data set's features; null where none are used"
+        None,
+        ge=0,
+        le=1e30,
+        description="mean L2 norm of the data set's features; null where none are used",
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from fsbench.core.errors import UsageError
 from fsbench.core.io import cache_folder
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import DatasetRecord, Flag
+from fsbench.core.schema import DatasetRecord, Flag, make_printable
 from fsbench.core.specs import Pool, SourceSubset
 from fsbench.core.tasks import FOLDER, HUB, USER_DATA
 from fsbench.data.base import TargetDataset, hash_lines
@@ -90,7 +90,7 @@ def describe_dataset(
         name=dataset.result_name or dataset.name,
         pool=dataset.pool,
         class_ids=tuple(counts),
-        class_names=tuple(dataset.class_names[c] for c in counts),
+        class_names=tuple(make_printable(dataset.class_names[c]) for c in counts),
         class_counts=tuple(counts.values()),
         images_hash=dataset.images_hash,
         fingerprint=contents.fingerprint,

@@ -24,8 +24,10 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_bytes, refuse_invalid, write_atomic
 from fsbench.core.records import Records
 from fsbench.core.schema import (
+    MAX_SECONDS,
     BackboneFacts,
     DatasetRecord,
+    Date,
     Declaration,
     Environment,
     Provenance,
@@ -33,6 +35,7 @@ from fsbench.core.schema import (
     ScoredFields,
     Sha256,
     Text,
+    Version,
 )
 from fsbench.core.specs import Frozen, Spec
 from fsbench.core.tasks import ColumnId, TaskId
@@ -55,8 +58,8 @@ class ResultLine(ScoredFields):
     dataset: int = Field(ge=0)
     spec: int = Field(ge=0)
     environment: int = Field(ge=0)
-    started: str = Field(description="UTC, ISO 8601")
-    seconds: float = Field(ge=0, le=1e10)
+    started: Date
+    seconds: float = Field(ge=0, le=MAX_SECONDS)
 
 
 class EntryFile(Frozen):
@@ -64,8 +67,8 @@ class EntryFile(Frozen):
 
     schema_version: Literal[1] = 1
     declaration: Declaration | None = Field(None, description="null in a results folder")
-    submitted: str | None = Field(None, description="UTC, ISO 8601")
-    fsbench: str | None = Field(None, description="version that checked it")
+    submitted: Date | None = None
+    fsbench: Version | None = Field(None, description="version that checked it")
     key: Text | None = Field(None, description="SSH key of the owner, who signed this file")
     controls: tuple[Annotated[int, Field(ge=0)], ...] = Field(
         (), description="models that are controls of the others"
@@ -121,6 +124,9 @@ class Loaded:
     def where(self) -> str:
         return f"{self.folder}:{self.result.column}"
 
+    def __str__(self) -> str:
+        return self.where
+
 
 @dataclass(frozen=True, eq=False)
 class Entry:
@@ -135,6 +141,11 @@ class Entry:
     def name(self) -> str:
         """The declared name, in a results folder that of the model."""
         return self.file.declaration.name if self.file.declaration else self.cells[0].model
+
+    @property
+    def controls(self) -> frozenset[str]:
+        """Identities of the models that are controls of the others."""
+        return frozenset(self.file.models[i].identity for i in self.file.controls)
 
 
 def read_entry(folder: Path) -> Entry:

@@ -5,9 +5,10 @@ Reading raises on the first entry that breaks a rule; a submission collects all 
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,70 +37,71 @@ class Problem:
     text: str
     fix: str
 
-    @classmethod
-    def contrast(
-        cls, code: str, where: object, actual: object, expected: object, fix: str = AGAIN
-    ) -> "Problem":
-        return cls(code, str(where), f"{str(actual)[:300]}, expected {str(expected)[:300]}", fix)
-
     def __str__(self) -> str:
         return f"{self.where}: {self.text}\n    fix: {self.fix}"
 
 
-Violation = tuple[str, str]
-"""Code of a rule that a result breaks, and a sentence that says how."""
+Check = TypeVar("Check", bound=Callable[..., Iterator[str]])
 
 
-def check_dataset(loaded: Loaded, _: Summary) -> Iterator[Violation]:
-    """Check pool and groups against the protocol, and that ids, names and counts of classes match.
+@dataclass(frozen=True)
+class Rule:
+    """A rule over data that are there: its code, the fix, and a check.
 
-    Results of the disjoint track alone state groups; ids increase, and counts are positive.
+    check: yields a sentence for each breach, which says what was found and what was expected.
+    """
+
+    code: str
+    fix: str
+    check: Callable[..., Iterator[str]]
+
+
+class RuleList(list[Rule]):
+    """The rules of one kind of thing, in the order in which they are checked."""
+
+    def add(self, code: str, fix: str = AGAIN) -> Callable[[Check], Check]:
+        """Return a decorator that makes a rule of a function."""
+
+        def append(check: Check) -> Check:
+            self.append(Rule(code, fix, check))
+            return check
+
+        return append
+
+    def find_problems(self, where: object, *subject: object) -> Iterator[Problem]:
+        """Yield a Problem for each breach. subject: what the checks take; where: its name."""
+        for rule in self:
+            for text in rule.check(*subject):
+                yield Problem(rule.code, str(where), text[:600], rule.fix)
+
+
+OUTCOME_RULES = RuleList()
+"""Rules for a result and its records by themselves."""
+
+
+@OUTCOME_RULES.add("dataset")
+def check_dataset(loaded: Loaded, _: Summary) -> Iterator[str]:
+    """Check pool and groups against the protocol, and the test images of a probe.
+
+    Results of the disjoint track alone state groups.
     """
     data, spec = loaded.result.dataset, loaded.result.spec
     track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
     if isinstance(spec, EpisodicSpec) and data.pool != spec.episode.pool:
-        text = f"images are the pool {data.pool}, protocol {spec.protocol} has {spec.episode.pool}"
-        yield "pool", text
+        yield f"images are the pool {data.pool}, protocol {spec.protocol} has {spec.episode.pool}"
     if (data.groups is not None) != (track == "disjoint"):
         stated = "no groups" if data.groups is None else "groups"
-        yield "groups", f"it states {stated} of images on the track {track}"
-    ids, counts, tests = list(data.class_ids), data.class_counts, data.test_counts
-    if not len(ids) == len(data.class_names) == len(counts) or not ids:
-        text = f"{len(ids)} class ids, {len(data.class_names)} names and {len(counts)} counts"
-        yield "dataset", f"{text} of images, expected one of each per class"
-    if ids != sorted(set(ids)) or min(ids, default=0) < 0 or min(counts, default=1) < 1:
-        yield "dataset", "class ids do not increase, or a class has no image"
+        yield f"it states {stated} of images on the track {track}"
+    tests = data.test_counts
     is_balanced = not isinstance(spec, EpisodicSpec) and spec.score == "balanced_accuracy"
-    parts = list(zip(tests, counts, strict=False))
-    fits = len(tests) == len(ids) and all(0 <= n <= most for n, most in parts)
+    parts = zip(tests, data.class_counts, strict=False)
+    fits = len(tests) == len(data.class_counts) and all(n <= most for n, most in parts)
     if (tests or is_balanced) and not (fits and sum(tests) == loaded.result.score.n):
-        text = f"the counts of test images sum to {sum(tests)}, not to {loaded.result.score.n}"
-        yield "dataset", text
+        yield f"the counts of test images sum to {sum(tests)}, not to {loaded.result.score.n}"
 
 
-def check_probe(loaded: Loaded, _: Summary) -> Iterator[Violation]:
-    """Check that rates and choices are those of the spec, and curves those of the outcomes."""
-    records, spec = loaded.records, loaded.result.spec
-    if not isinstance(records, ProbeRecords) or not isinstance(spec, ProbeSpec):
-        return
-    if tuple(records.lr) != spec.lrs:
-        yield "rows", "other learning rates than those of the spec"
-    choices = {"held_out_curve", "chosen"} if spec.epoch == "best" else {"held_out"}
-    if {*columns(records)} & HELD_OUT != (choices if spec.held_out else set()):
-        yield "rows", "other choices of the rate than those of the spec"
-    values = [v for v in columns(records).values() if v.dtype != np.bool_]
-    if not all(np.isfinite(v).all() for v in values):
-        yield "non-finite", "NaN or infinity among the outcomes of the probe"
-        return
-    pairs = [(records.curve[:, -1], records.last), (records.curve.max(axis=1), records.best)]
-    if records.held_out_curve is not None and records.chosen is not None:
-        epochs = records.held_out_curve.argmax(axis=1)
-        pairs.append((records.curve[np.arange(len(epochs)), epochs], records.chosen))
-    if not all(np.allclose(c, right.mean(axis=1), rtol=0, atol=1e-6) for c, right in pairs):
-        yield "curve", "the curve of accuracies differs from the outcomes"
-
-
-def check_contradictions(loaded: Loaded, summary: Summary) -> Iterator[Violation]:
+@OUTCOME_RULES.add("contradiction")
+def check_contradictions(loaded: Loaded, summary: Summary) -> Iterator[str]:
     """Check that episodes are sorted and without repeats, and do not contradict each other.
 
     Queries are among the dense queries, so no class has more right or wrong ones; a collapsed
@@ -111,27 +113,62 @@ def check_contradictions(loaded: Loaded, summary: Summary) -> Iterator[Violation
         return
     index, (n, n_way, n_query) = records.index, records.correct.shape
     if index[0] < 0 or (index[1:] <= index[:-1]).any():
-        yield "rows", "episodes are unsorted, or one is there twice"
+        yield "episodes are unsorted, or one is there twice"
     if summary.collapsed:
         collapsed = records.right[records.collapsed]
         if (collapsed.sum(axis=1) != n_query).any() or (collapsed % n_query).any():
-            yield "contradiction", "a collapsed episode is not right for exactly one class"
+            yield "a collapsed episode is not right for exactly one class"
     if summary.non_finite == n > 1 and summary.score.mean > CHANCE / n_way:
-        yield "contradiction", "no logits are finite, but more are right than by chance"
+        yield "no logits are finite, but more are right than by chance"
     if records.dense_correct is not None and records.dense_total is not None:
         others = records.dense_correct - records.right
         if (others < 0).any() or (others > records.dense_total - n_query).any():
-            yield "contradiction", "fewer dense queries are right or wrong than queries of a class"
+            yield "fewer dense queries are right or wrong than queries of a class"
 
 
-def check_summary(loaded: Loaded, summary: Summary) -> Iterator[Violation]:
+@OUTCOME_RULES.add("probe")
+def check_probe(loaded: Loaded, _: Summary) -> Iterator[str]:
+    """Check that rates and choices are those of the spec, and curves those of the outcomes."""
+    records, spec = loaded.records, loaded.result.spec
+    if not isinstance(records, ProbeRecords) or not isinstance(spec, ProbeSpec):
+        return
+    if tuple(records.lr) != spec.lrs:
+        yield "other learning rates than those of the spec"
+    choices = {"held_out_curve", "chosen"} if spec.epoch == "best" else {"held_out"}
+    if {*columns(records)} & HELD_OUT != (choices if spec.held_out else set()):
+        yield "other choices of the rate than those of the spec"
+    values = [v for v in columns(records).values() if v.dtype != np.bool_]
+    if not all(np.isfinite(v).all() for v in values):
+        yield "NaN or infinity among the outcomes of the probe"
+        return
+    pairs = [(records.curve[:, -1], records.last), (records.curve.max(axis=1), records.best)]
+    if records.held_out_curve is not None and records.chosen is not None:
+        epochs = records.held_out_curve.argmax(axis=1)
+        pairs.append((records.curve[np.arange(len(epochs)), epochs], records.chosen))
+    if not all(np.allclose(c, right.mean(axis=1), rtol=0, atol=1e-6) for c, right in pairs):
+        yield "the curve of accuracies differs from the outcomes"
+
+
+@OUTCOME_RULES.add("flags")
+def check_flags(loaded: Loaded, _: Summary) -> Iterator[str]:
+    """Check that flags are facts of the data; only `limited` is taken from the result's word."""
+    result = loaded.result
+    index = loaded.records.index if isinstance(loaded.records, EpisodeRecords) else None
+    expected = result_flags(result.dataset, result.spec, index, "limited" in result.flags)
+    if result.flags != expected:
+        says, needs = (", ".join(flags) or "none" for flags in (result.flags, expected))
+        yield f"the flags are {says}, its data need {needs}"
+
+
+@OUTCOME_RULES.add("score")
+def check_summary(loaded: Loaded, summary: Summary) -> Iterator[str]:
     """Check that mean, interval, counts and details equal those that the records give."""
     for name, expected in summary:
         actual = getattr(loaded.result, name)
         if actual != expected and not is_close(actual, expected):
             says, gives = describe_value(actual), describe_value(expected)
             what = "" if name == "score" else f" of {name.replace('_', ' ')}"
-            yield "score", f"the file says {says}{what}, its outcomes give {gives}"
+            yield f"the file says {says}{what}, its outcomes give {gives}"
 
 
 def describe_value(value: object) -> str:
@@ -152,31 +189,16 @@ def is_close(a: object, b: object) -> bool:
     return a == b
 
 
-def check_flags(loaded: Loaded, _: Summary) -> Iterator[Violation]:
-    """Check that flags are facts of the data; only `limited` is taken from the result's word."""
-    result = loaded.result
-    index = loaded.records.index if isinstance(loaded.records, EpisodeRecords) else None
-    expected = result_flags(result.dataset, result.spec, index, "limited" in result.flags)
-    if result.flags != expected:
-        says, needs = (", ".join(flags) or "none" for flags in (result.flags, expected))
-        yield "flags", f"the flags are {says}, its data need {needs}"
-
-
-RULES = (check_dataset, check_contradictions, check_probe, check_flags, check_summary)
-
-
 def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
     """Return what is wrong with results. Raise UsageError for one without any outcome."""
-    problems = []
+    problems: list[Problem] = []
     parts = [c.records for c in cells if isinstance(c.records, EpisodeRecords)]
     of_episodes = iter(summarize_episodes(parts))
     for loaded in cells:
         result, is_episodic = loaded.result, isinstance(loaded.records, EpisodeRecords)
         facts = loaded.records, result.spec, result.dataset.test_counts
         summary = next(of_episodes) if is_episodic else summarize(*facts)
-        for rule in RULES:
-            for code, text in rule(loaded, summary):
-                problems.append(Problem(code, loaded.where, text[:600], AGAIN))
+        problems += OUTCOME_RULES.find_problems(loaded, loaded, summary)
     return problems
 
 

@@ -144,6 +144,11 @@ class Submission:
             networks[cell.result.backbone.identity].append(cell)
         return dict(networks)
 
+    @property
+    def seeds(self) -> list[list[Loaded]]:
+        """The results of each network that is no control."""
+        return [cells for key, cells in self.by_network.items() if key not in self.controls]
+
 
 Models = dict[tuple[str, str], list[Loaded]]
 """Name and identity of a model -> its results."""

@@ -1,119 +1,92 @@
 """Rules that a badge must satisfy: everything in it that follows from the entry is recomputed.
 
 They show that `fsbench leaderboard verify` could have written the badge. Whether it did is what a
-signature says (leaderboard/signatures.py).
+signature says (leaderboard/signatures.py). A badge of an earlier state of the entry counts for
+nothing, so that only its date and its name are checked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results.entry import Entry, Loaded
-from fsbench.results.verification import Problem
+from fsbench.results.verification import RuleList
 from leaderboard.badges import (
     FEWEST,
-    MAX_WRONG,
     Badge,
-    CellCheck,
-    allow_flips,
+    ColumnCheck,
     badge_path,
-    draw_rows,
+    draw_episodes,
     list_differences,
 )
 
+BADGE_RULES = RuleList()
 FIX = "remove the badge, or verify the entry again"
-SHOWN = 3
-"""Maximum number of names in a message."""
-Contradiction = tuple[object, object]
-"""Value in a badge, and the value that it must have."""
 
 
-def find_badge_problems(path: Path, badge: Badge, entry: Entry) -> Iterator[Problem]:
-    """Yield a Problem for everything in a badge that contradicts its entry.
-
-    A badge of an earlier state of the entry counts for nothing and is not checked further.
-    """
-    contradictions = [*check_date(path, badge)]
+@BADGE_RULES.add("badge", FIX)
+def check_badge_file(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
+    """Check that the badge is of this entry and of the past, and that its file has its name."""
     if badge.entry != entry.name:
-        contradictions.append((f"a badge of {badge.entry[:60]!r}", f"of {entry.name!r}"))
-    results = {
-        str(cell.result.column): cell
-        for cell in entry.cells
-        if cell.result.backbone.identity == badge.weights
-    }
-    if badge.entry_digest == entry.digest and not contradictions:
-        contradictions += check_coverage(badge, list(results.values()))
-        if not contradictions:
-            for cell in badge.cells:
-                contradictions += check_cell(badge, cell, results[cell.cell])
-    for actual, expected in contradictions:
-        yield Problem.contrast("badge", path, actual, expected, FIX)
+        yield f"a badge of {badge.entry!r}, expected of {entry.name!r}"
+    if datetime.fromisoformat(badge.date) > datetime.now(UTC):
+        yield f"date {badge.date}, expected a date that has passed"
+    if path != (expected := badge_path(entry.folder, badge)):
+        yield f"file {path.name}, expected {expected.name}"
 
 
-def check_date(path: Path, badge: Badge) -> Iterator[Contradiction]:
-    """Check that the date is one in UTC that has passed, and that the file is named after it."""
-    try:
-        date = datetime.fromisoformat(badge.date)
-    except ValueError:
-        yield f"date {badge.date[:40]!r}", "a date as ISO 8601"
-        return
-    if date.utcoffset() is None or date.utcoffset() != UTC.utcoffset(None):
-        yield f"date {badge.date}", "a date with the offset of UTC"
-    elif date > datetime.now(UTC):
-        yield f"date {badge.date}", "a date that has passed"
-    if path.name != badge_path(path.parent.parent, badge).name:
-        yield f"file {path.name}", badge_path(path.parent.parent, badge).name
+@BADGE_RULES.add("badge", FIX)
+def check_coverage(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
+    """Check that the badge names every result of the network once, and recomputes episodes."""
+    results = list_results(badge, entry)
+    columns = [str(check.column) for check in badge.checks]
+    if badge.entry_digest == entry.digest and sorted([*columns, *badge.not_verified]) != [*results]:
+        yield f"results {', '.join(columns)}, expected {', '.join(results)}, each once"
 
 
-def check_coverage(badge: Badge, results: Sequence[Loaded]) -> Iterator[Contradiction]:
-    """Check that the badge names every result of the entry once, and recomputes only episodes."""
-    names = [cell.cell for cell in badge.cells] + list(badge.not_verified)
-    columns = sorted(str(loaded.result.column) for loaded in results)
-    if sorted(names) != columns:
-        yield (
-            f"results {', '.join(sorted(names)[:SHOWN])}",
-            f"{', '.join(columns[:SHOWN])}, each once",
-        )
-    episodic = {str(c.result.column) for c in results if isinstance(c.records, EpisodeRecords)}
-    if others := [cell.cell for cell in badge.cells if cell.cell not in episodic]:
-        yield f"recomputed {', '.join(others[:SHOWN])}", "few-shot results of the entry"
+@BADGE_RULES.add("badge", FIX)
+def check_comparisons(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
+    """Check draws, mean and environment of every recomputed result, and how much it compares."""
+    results = list_results(badge, entry)
+    for check in badge.checks if badge.entry_digest == entry.digest else ():
+        loaded = results.get(str(check.column))
+        for text in compare_with_entry(badge, check, loaded) if loaded else ():
+            yield f"{check.column}: {text}"
 
 
-def check_cell(badge: Badge, cell: CellCheck, loaded: Loaded) -> Iterator[Contradiction]:
-    """Check what follows from the entry: draws, mean, environment, and counts of flips."""
+def list_results(badge: Badge, entry: Entry) -> dict[str, Loaded]:
+    """Return column -> result of the network of a badge, sorted."""
+    of_network = [c for c in entry.cells if c.result.backbone.identity == badge.weights]
+    return dict(sorted({str(loaded.result.column): loaded for loaded in of_network}.items()))
+
+
+def compare_with_entry(badge: Badge, check: ColumnCheck, loaded: Loaded) -> Iterator[str]:
+    """Yield what differs from the values that follow from the entry."""
     records, spec = loaded.records, loaded.result.spec
     if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
+        yield "no episodes, expected few-shot results"
         return
-    column, index, n = cell.cell, records.index, len(cell.drawn)
+    index, n = records.index.tolist(), len(check.drawn)
     if n < min(FEWEST, len(index)):
-        yield f"{column}: {n} episodes drawn", f"{min(FEWEST, len(index))} or more"
-        return
-    rows = draw_rows(len(index), n, badge.entry_digest, badge.seed, column)
-    expected, actual = index[rows].tolist(), list(cell.drawn)
-    if actual != expected:
-        yield f"{column}: drawn {actual[:SHOWN]}", f"{expected[:SHOWN]}, as the digest says"
-    if abs(cell.mean - loaded.result.score.mean) > 1e-9:
-        yield f"{column}: a mean of {cell.mean}", loaded.result.score.mean
-    if not n <= cell.episodes <= len(index):
-        yield f"{column}: {cell.episodes} episodes", f"at most the {len(index)} it has"
+        yield f"{n} episodes drawn, expected {min(FEWEST, len(index))} or more"
     here = {k: v for k, v in badge.environment.items() if k not in {"fsbench", "commit"}}
-    differs = list_differences(loaded.result, here)
-    if cell.differs != differs:
-        yield f"{column}: environment {cell.differs or 'equal'}", differs or "equal"
-    scored = cell.episodes * spec.episode.n_way * spec.episode.n_query
+    scored = check.episodes * spec.episode.n_way * spec.episode.n_query
+    expected = {
+        "drawn episodes": (check.drawn, draw_episodes(loaded, n, badge.entry_digest, badge.seed)),
+        "mean": (check.mean, loaded.result.score.mean),
+        "environment": (check.differs, list_differences(loaded.result, here)),
+        "scored outcomes": (check.scored.outcomes, scored),
+    }
+    for name, (actual, value) in expected.items():
+        if actual != value:
+            yield f"{name} {str(actual)[:100]}, expected {str(value)[:100]}"
+    if not n <= check.episodes <= len(index):
+        yield f"{check.episodes} episodes, expected at most the {len(index)} it has"
     dense = 0 if records.dense_total is None else int(records.dense_total.sum())
-    limits = [(cell, scored, scored), *([(cell.dense, 1, dense)] if cell.dense else [])]
-    for count, least, most in limits:
-        if not least <= count.outcomes <= most:
-            yield f"{column}: {count.outcomes} outcomes", f"{least} to {most}"
-        allowed = allow_flips(count.outcomes, spec.adaptation, bool(differs))
-        if count.allowed != allowed:
-            yield f"{column}: {count.allowed} flips allowed", allowed
-        balanced = (count.flipped + count.gained) % 2 == 0
-        if not abs(count.gained) <= count.flipped <= count.outcomes or not balanced:
-            yield f"{column}: {count.flipped} flips, {count.gained} gained", "possible counts"
-    is_listed = set(cell.wrong) <= set(index.tolist()) and len(cell.wrong) <= MAX_WRONG
-    if not is_listed or (any(count.flipped for count in cell.counts) and not cell.wrong):
-        yield f"{column}: wrong episodes {list(cell.wrong[:SHOWN])}", "episodes that differ"
+    if check.dense and not 1 <= check.dense.outcomes <= dense:
+        yield f"{check.dense.outcomes} dense outcomes, expected 1 to {dense}"
+    is_different = any(count.flipped for count in check.flips.values())
+    if not set(check.wrong) <= set(index) or (is_different and not check.wrong):
+        yield f"wrong episodes {list(check.wrong)}, expected episodes that differ"

@@ -5,30 +5,25 @@ files. All problems are reported at once; nothing is executed.
 """
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.io import MAX_JSON
 from fsbench.core.progress import format_count
-from fsbench.results.entry import ENTRY_FILE, EntryFile, read_entry
+from fsbench.results.entry import ENTRY_FILE, Entry, make_file, read_entry
 from fsbench.results.names import BADGES
-from fsbench.results.verification import AGAIN, Problem
-from leaderboard import badges
+from fsbench.results.verification import Problem, RuleList
+from leaderboard.badges import read_badges
 from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
 from leaderboard.intake.archive import check_folder
 from leaderboard.intake.submission import Submission
 from leaderboard.near_copies import Suspicions, find_suspicions, list_results
 from leaderboard.ranking.outcomes import compact
-from leaderboard.rules.badge import find_badge_problems
-from leaderboard.rules.submission import (
-    check_date_text,
-    check_submission,
-    check_version_text,
-    find_bad_text,
-)
+from leaderboard.rules.badge import BADGE_RULES
+from leaderboard.rules.submission import BOARD_RULES, check_entry, check_origin
 from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
 from leaderboard.store import Board, BoardEntry
 
@@ -40,6 +35,8 @@ HIDDEN_FILES = (".git", ".gitattributes", ".gitignore", ".lock")
 """In a worktree .git is a file."""
 HIDDEN_FOLDERS = (".git", ".github")
 REMOVE = "remove it from the board"
+FOLDER_RULES, STORED_RULES = RuleList(), RuleList()
+"""Of the folder of a board, and of the folder of an entry."""
 
 
 @dataclass
@@ -61,41 +58,22 @@ class Inspection:
         return ", ".join(map(format_count, counts, nouns))
 
 
-def find_image_problems(entries: Iterable[BoardEntry]) -> Iterator[Problem]:
-    """Yield a Problem for images of equal fingerprint whose classes are counted differently."""
-    images: dict[tuple[str, str], dict[object, str]] = defaultdict(dict)
-    for loaded in (cell for entry in entries for cell in entry.cells):
-        data = loaded.result.dataset
-        counts = (data.class_ids, data.class_counts, data.images_hash)
-        images[data.name, data.fingerprint].setdefault(counts, loaded.where)
-    for places in images.values():
-        if len(places) > 1:
-            where = ", ".join(list(places.values())[:5])
-            fix = "evaluate again; the fingerprint follows from the images"
-            actual = "equal fingerprints with other class counts"
-            yield Problem.contrast("images", where, actual, "equal counts", fix)
-
-
 def inspect_board(folder: Path) -> Inspection:
     """Read and check a whole board. Raises UsageError if there is none."""
     try:
         board = Board.open(folder)
+        names = board.history.sort(board.names())
     except ValidationFailed as error:
-        return Inspection([*find_stray_files(folder), make_error_problem("board", folder, error)])
-    inspection = Inspection(list(find_stray_files(folder)))
-    names = board.names()
-    folded = Counter(name.casefold() for name in names)
+        problem = make_error_problem("board", folder, error)
+        return Inspection([*FOLDER_RULES.find_problems(folder, folder), problem])
+    inspection = Inspection(list(FOLDER_RULES.find_problems(folder, folder)))
     for name in names:
-        if folded[name.casefold()] > 1:  # some file systems ignore letter case
-            problem = Problem.contrast(
-                "name", name, "the same name in another letter case", "one", REMOVE
-            )
-            inspection.problems.append(problem)
         try:
             inspection.problems += inspect_entry(board, name, inspection)
         except FsbenchError as error:
             inspection.problems.append(make_error_problem("entry", folder / name, error))
-    inspection.problems += find_image_problems(inspection.entries)
+    results = {entry.name: entry.results for entry in inspection.entries}
+    inspection.problems += BOARD_RULES.find_problems(folder, results, board.file)
     inspection.suspicions = find_suspicions(board.file, list_results(inspection.entries))
     return inspection
 
@@ -104,72 +82,91 @@ def make_error_problem(code: str, where: Path, error: FsbenchError) -> Problem:
     return Problem(code, str(where), error.message, error.fix or REMOVE)
 
 
-def find_stray_files(folder: Path) -> Iterator[Problem]:
-    """Yield a Problem for every file of a board folder that is no entry and not in BOARD_FILES."""
+@FOLDER_RULES.add("stray", REMOVE)
+def check_stray_files(folder: Path) -> Iterator[str]:
+    """Check that a board folder holds entries and BOARD_FILES only."""
     for path in sorted(folder.iterdir()):
         allowed = HIDDEN_FOLDERS if path.is_dir() else (*BOARD_FILES, *HIDDEN_FILES)
         is_entry = not path.name.startswith(".") and (path / ENTRY_FILE).is_file()
         if path.is_symlink() or not (path.name in allowed or is_entry):
-            yield Problem.contrast(
-                "stray", str(path), "no entry", f"entries and {BOARD_FILES[0]}", REMOVE
-            )
-        elif path.is_file() and (size := path.stat().st_size) > limit_of(path):
-            fix = "shorten the file"
-            yield Problem.contrast(
-                "size", str(path), f"{size} bytes", f"at most {limit_of(path)}", fix
-            )
+            yield f"{path.name}: no entry, expected entries and {BOARD_FILES[0]}"
 
 
-def limit_of(path: Path) -> int:
-    """Return how many bytes a file of a board may have."""
-    return MAX_LINES if path.suffix == ".jsonl" else MAX_JSON
+@FOLDER_RULES.add("size", "shorten the file")
+def check_file_sizes(folder: Path) -> Iterator[str]:
+    """Check that the files of a board have a size that is read."""
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        most = MAX_LINES if path.suffix == ".jsonl" else MAX_JSON
+        if (size := path.stat().st_size) > most:
+            yield f"{path.name}: {size} bytes, expected at most {most}"
+
+
+@FOLDER_RULES.add("name", REMOVE)
+def check_letter_case(folder: Path) -> Iterator[str]:
+    """Check that no two entries differ in letter case alone, which some file systems ignore."""
+    names = Counter(path.parent.name.casefold() for path in folder.glob(f"[!.]*/{ENTRY_FILE}"))
+    for name, count in names.items():
+        if count > 1:
+            yield f"{name}: the same name in another letter case, expected one"
 
 
 def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[Problem]:
     """Yield every Problem of one entry, and add it to the inspection."""
     home = board.folder / name
-    path = home / ENTRY_FILE
     check_folder(home)
     entry = read_entry(home)
-    file = entry.file
-    if hashlib.sha256(file.to_text().encode()).hexdigest() != entry.digest:
-        yield Problem("entry", str(path), "it is not as fsbench writes it", AGAIN)
-    if file.declaration is None or file.submitted is None or file.fsbench is None:
-        yield Problem("entry", str(path), "a results folder, not a submitted entry", REMOVE)
+    if entry.file.declaration is None or None in (entry.file.submitted, entry.file.fsbench):
+        yield Problem("entry", str(home), "a results folder, not a submitted entry", REMOVE)
         return
-    if entry.name != name:
-        yield Problem.contrast("name", home, entry.name, name, "name the folder after it")
-    yield from find_bad_text(str(path), file)
-    yield from check_date_text(str(path), "submitted", file.submitted)
-    yield from check_version_text(str(path), "fsbench", file.fsbench)
-    controls = frozenset(file.models[i].identity for i in file.controls)
-    if len({model.identity for model in file.models}) < len(file.models):
-        yield Problem("backbone", str(path), "two records of one network", AGAIN)
-    submission = Submission(file.declaration, name, entry.cells, controls)
-    yield from check_submission(submission, board, replace=True)
-    removed = board.history.removed
-    if event := removed.get(entry.digest) or removed.get(file.outcomes):
-        yield Problem("removed", str(home), f"a maintainer removed it: {event.reason}", REMOVE)
-    if file.key and not is_signed(path, [file.key], ENTRY_NAMESPACE):
-        fix = "sign it again: fsbench submit --replace --sign-with KEY"
-        yield Problem.contrast("signature", path, "none of its key", "one", fix)
-    yield from check_entry_files(home, file)
-    entry_badges = badges.read_badges(home)
-    for badge_file, badge in entry_badges:
-        yield from find_bad_text(str(badge_file), badge)
-        yield from find_badge_problems(badge_file, badge, entry)
-    inspection.badges += len(entry_badges)
+    yield from STORED_RULES.find_problems(home / ENTRY_FILE, entry)
+    submission = Submission(entry.file.declaration, name, entry.cells, entry.controls)
+    yield from check_entry(submission, board, replace=True)
+    badges = read_badges(home)
+    for path, badge in badges:
+        yield from BADGE_RULES.find_problems(path, path, badge, entry)
+    inspection.badges += len(badges)
     inspection.entries.append(BoardEntry(**vars(compact(entry))))
 
 
-def check_entry_files(home: Path, file: EntryFile) -> Iterator[Problem]:
-    """Yield a Problem for every file but the two of the entry, its signature and badges."""
+@STORED_RULES.add("entry")
+def check_layout(entry: Entry) -> Iterator[str]:
+    """Check that entry.json is as fsbench writes it: each fact once, in its place."""
+    names = ("declaration", "submitted", "fsbench", "key", "outcomes")
+    facts = {name: getattr(entry.file, name) for name in names}
+    text = make_file([cell.result for cell in entry.cells], entry.controls, **facts).to_text()
+    if hashlib.sha256(text.encode()).hexdigest() != entry.digest:
+        yield "it is not as fsbench writes it"
+
+
+@STORED_RULES.add("name", "name the folder after it")
+def check_folder_name(entry: Entry) -> Iterator[str]:
+    """Check that the folder has the declared name."""
+    if entry.name != entry.folder.name:
+        yield f"{entry.name}, expected {entry.folder.name}"
+
+
+@STORED_RULES.add("provenance", "submit it again with --replace")
+def check_submitted(entry: Entry) -> Iterator[str]:
+    """Check that this version of fsbench, or an earlier one, took the entry in the past."""
+    yield from check_origin(entry.file.submitted or "", entry.file.fsbench or "")
+
+
+@STORED_RULES.add("signature", "sign it again: fsbench submit --replace --sign-with KEY")
+def check_signature(entry: Entry) -> Iterator[str]:
+    """Check that the owner's key signed the entry, if it names one."""
+    path, key = entry.folder / ENTRY_FILE, entry.file.key
+    if key and not is_signed(path, [key], ENTRY_NAMESPACE):
+        yield "none of its key, expected one"
+
+
+@STORED_RULES.add("stray", REMOVE)
+def check_entry_files(entry: Entry) -> Iterator[str]:
+    """Check that there are the two files of the entry, its signature and badges, and no other."""
+    home, file = entry.folder, entry.file
     expected = {home / ENTRY_FILE, home / file.outcomes_file}
     expected |= {signature_path(home / ENTRY_FILE)} if file.key else set()
     for path in sorted(p for p in home.rglob("*") if p.is_file()):
         badge = path.with_suffix("") if path.suffix == ".sig" else path
         is_badge = path.parent == home / BADGES and badge.suffix == ".json" and badge.is_file()
         if not (path in expected or is_badge):
-            yield Problem.contrast(
-                "stray", path, "no part of the entry", "only its two files", REMOVE
-            )
+            yield f"{path.relative_to(home)}: no part of the entry, expected only its two files"

@@ -151,16 +151,16 @@ def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
             names.add(change.path.relative_to(comparison.board).parts[0])
         else:
             where = repr(str(change.path))[1:-1]  # git takes names with line breaks
-            yield Problem.contrast("change", where[:300], reason, EXPECTED, FIX)
+            yield Problem("change", where[:300], f"{reason}, expected {EXPECTED}", FIX)
     owners: dict[str, str] = {}
     for name in sorted(names - (comparison.base_names - comparison.replaced.keys())):
         with suppress(ValidationFailed):  # the inspection of the board reports it
             file = read_entry_file(comparison.root / comparison.board / name / ENTRY_FILE)
             owners[name] = file.key or (file.declaration.authors if file.declaration else "")
     if len(set(owners.values())) > 1:
-        actual = "; ".join(f"{name} by {owner[:60]}" for name, owner in list(owners.items())[:5])
+        listed = "; ".join(f"{name} by {owner[:60]}" for name, owner in list(owners.items())[:5])
         fix = "one pull request per owner, with equal authors in all of its entries"
-        yield Problem.contrast("owner", comparison.root, actual, "one owner", fix)
+        yield Problem("owner", str(comparison.root), f"{listed}, expected one owner", fix)
 
 
 def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:

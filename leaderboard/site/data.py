@@ -163,7 +163,7 @@ def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
 def list_facts(entry: BoardEntry) -> Iterator[tuple[str, JsonObject]]:
     """Yield the name and facts of an entry, then what differs of each of several seeds."""
     verification = entry.verification
-    badge = {"verdict": verification.verdict, "words": verification.words}
+    badge = {"verdict": verification.verdict, "words": str(verification)}
     facts = [build_network_facts(entry, network) for network in entry.seeds]
     shared = {k: v for k, v in facts[0].items() if all(other.get(k) == v for other in facts)}
     yield (
@@ -171,7 +171,7 @@ def list_facts(entry: BoardEntry) -> Iterator[tuple[str, JsonObject]]:
         {
             **declaration_of(entry).model_dump(mode="json", exclude={"name"}),
             "digest": entry.digest,
-            "badge": badge if verification.words else None,
+            "badge": badge if str(verification) else None,
             "submitted": entry.file.submitted,
             **shared,
         },

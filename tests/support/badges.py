@@ -12,7 +12,7 @@ from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
 from leaderboard import badges, signatures
-from leaderboard.badges import Badge, CellCheck, FlipCount, allow_flips
+from leaderboard.badges import Badge, ColumnCheck, FlipCount
 from leaderboard.store import Board
 
 needs_ssh_keygen = pytest.mark.skipif(
@@ -52,19 +52,18 @@ def make_badge(
         counts = [
             FlipCount(
                 outcomes=outcomes,
-                flipped=flips,
-                gained=flips,
-                allowed=allow_flips(outcomes, column.split("/")[1].split("@")[0], bool(differs)),
+                flipped=flips * (outcomes > 0),
+                gained=flips * (outcomes > 0),
             )
             for outcomes in (records.correct.size, total)
         ]
         checks.append(
-            CellCheck(
-                **counts[0].model_dump(),
-                cell=column,
+            ColumnCheck(
+                column=loaded.result.column,
                 mean=loaded.result.score.mean,
                 drawn=tuple(records.index[rows].tolist()),
                 episodes=len(records.index),
+                scored=counts[0],
                 dense=counts[1] if total else None,
                 differs=differs,
                 wrong=tuple(records.index[:flips].tolist()),
@@ -77,7 +76,7 @@ def make_badge(
         date=date,
         environment={**here, "fsbench": "0", "commit": "none"},
         seed=seed,
-        cells=tuple(checks),
+        checks=tuple(checks),
         not_verified=tuple(sorted(set(of) - set(chosen))),
     )
 

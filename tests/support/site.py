@@ -77,7 +77,7 @@ def pack(name: str, cells: Sequence[Loaded], controls: Sequence[str] = ()) -> Bo
     pairs = in_order([(cell.result, cell.records) for cell in cells])
     # The name is put in without the checks that a board makes: the page must bear any text.
     declaration = fakes.DECLARATION.model_copy(update={"name": name, "statement": f"By {name}."})
-    stated = {"submitted": "2026-01-01T00:00:00", "fsbench": "0.1.0", "outcomes": "0" * 64}
+    stated = {"submitted": "2026-01-01T00:00:00+00:00", "fsbench": "0.1.0", "outcomes": "0" * 64}
     file = make_file([result for result, _ in pairs], controls, **stated)
     file = file.model_copy(update={"declaration": declaration})
     digest = hashlib.sha256(file.to_text().encode()).hexdigest()

@@ -64,14 +64,16 @@ def stored(board: Path) -> list[Path]:
 def test_an_honest_entry_is_verified_bit_for_bit(board: Path, made: Path) -> None:
     badge = check(board, made)
     assert (badge.verdict, badge.not_verified) == ("verified", ())
-    assert [cell.cell for cell in badge.cells] == [CENTROID, LINEAR]
-    assert [len(cell.drawn) for cell in badge.cells] == [30, 30]
-    assert badge.words.endswith(
-        ": 30 episodes or more in each of 2 of 2 columns; a forged gain of 7.6 points in one of "
-        "them is found with 95 %"
-    ), badge.words  # by hand: (1 - .05 ^ (1 / 30)) (1 - .201) = .0759
-    assert all(cell.allowed == 0 and cell.outcomes == 75 * cell.episodes for cell in badge.cells)
-    assert all(cell.dense and cell.dense.outcomes > 75 * cell.episodes for cell in badge.cells)
+    assert [str(compared.column) for compared in badge.checks] == [CENTROID, LINEAR]
+    assert [len(compared.drawn) for compared in badge.checks] == [30, 30]
+    assert str(badge).startswith(
+        "verified 2 of 2 results (30 episodes each, a forged gain of 7.6 is found with 95 %), 20"
+    ), badge  # by hand: (1 - .05 ^ (1 / 30)) (1 - .201) = .0759
+    for compared in badge.checks:
+        assert compared.allow_flips(compared.scored) == 0
+        assert compared.scored.outcomes == 75 * compared.episodes
+        assert compared.dense is not None
+        assert compared.dense.outcomes > 75 * compared.episodes
     assert badge.environment["threads"] == "1"
     assert [stored for _, stored in read_badges(board / "entry")] == [badge]
     assert inspect_board(board).problems == []
@@ -97,15 +99,16 @@ def test_images_of_the_drawn_episodes_alone_are_forwarded(
 
     monkeypatch.setattr(Backbone, "features", count)
     badge = check(tmp_path / "board", tmp_path / "other", episodes=1)
-    assert (badge.verdict, badge.episodes) == ("verified", 1)
+    assert (badge.verdict, badge.checks[0].episodes) == ("verified", 1)
     dataset = load_target("toy_tiles", DataRoots.parse(()))
     sampler = EpisodeSampler.of(request.episode_spec(request.tasks[0]), dataset)
-    episode = sampler.episode(badge.cells[0].drawn[0])
+    episode = sampler.episode(badge.checks[0].drawn[0])
     n_images = sum(len(dataset.by_class[c]) for c in episode.class_ids.tolist())
     n_images = n_images if task == DENSE else 5 * (1 + 15)
     assert sum(forwarded) == n_images < len(dataset)
     forwarded.clear()
-    assert check(tmp_path / "board", tmp_path, episodes=1).episodes == 40, "whole blocks are free"
+    again = check(tmp_path / "board", tmp_path, episodes=1)
+    assert again.checks[0].episodes == 40, "whole blocks are free"
     assert sum(forwarded) == 0, "features are cached"
 
 
@@ -119,7 +122,7 @@ def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> 
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
     machine = Machine(cache=made / "cache", batch_size=8)
     other = check(tmp_path / "board", made, machine=machine)
-    assert other.cells[0].differs == ("batch size: 7 -> 8",)
+    assert other.checks[0].differs == ("batch size: 7 -> 8",)
     (recomputation,) = recompute(Board.open(tmp_path / "board").entry("entry"), "board")
     assert "--batch-size=7" in recomputation.script()
     assert '"batch_size": 7' not in (made / "board" / "entry" / "entry.json").read_text()
@@ -147,7 +150,7 @@ def test_one_query_flipped_with_every_hash_made_to_fit(board: Path, made: Path) 
     forge(board / "entry", "linear", flipped(1, episode=5))
     badge = check(board, made)
     assert badge.verdict == "failed"
-    bad = [(cell.cell, cell.flipped, cell.wrong) for cell in badge.cells if cell.flipped]
+    bad = [(str(c.column), c.scored.flipped, c.wrong) for c in badge.checks if c.scored.flipped]
     assert bad == [(LINEAR, 1, (5,))]
     assert check(board, made, tasks=("toy_tiles/centroid",)).verdict == "verified"
     assert len(stored(board)) == 2, "a failure is not outshone by a later success"
@@ -157,7 +160,7 @@ def test_in_another_environment_few_flips_are_tolerated(board: Path, made: Path)
     forge(board / "entry", "linear", flipped(3), cpu_capability="NEON")
     badge = check(board, made, tasks=("toy_tiles/linear",))
     assert (badge.verdict, badge.not_verified) == ("tolerant", (CENTROID,))
-    assert badge.cells[0].differs[0].startswith("cpu capability: NEON -> ")
+    assert badge.checks[0].differs[0].startswith("cpu capability: NEON -> ")
 
 
 def inflated(records: EpisodeRecords) -> EpisodeRecords:
@@ -176,8 +179,11 @@ def test_a_stated_cpu_opens_no_tolerance_for_an_inflated_entry(board: Path, made
         forge(board / "entry", cell, inflated, cpu_capability="NEON")
     badge = check(board, made)
     assert badge.verdict == "failed"
-    assert all(cell.flipped == cell.gained > cell.allowed for cell in badge.cells)
-    assert all(cell.dense and cell.dense.flipped == 0 for cell in badge.cells)
+    for compared in badge.checks:
+        scored = compared.scored
+        assert scored.flipped == scored.gained > compared.allow_flips(scored)
+        assert compared.dense is not None
+        assert compared.dense.flipped == 0
 
 
 def test_too_few_episodes_to_decide_leave_no_badge(board: Path, made: Path) -> None:
@@ -225,7 +231,7 @@ def test_the_command_prints_stores_and_exits(
     assert "give 30 or more, or all" in capsys.readouterr().err
     assert call(*options, "--episodes", "all", "-t", "toy_tiles/linear") == 0
     shown = capsys.readouterr()
-    assert "40 episodes or more in each of 1 of 2 columns" in shown.out + shown.err
+    assert "verified 1 of 2 results (40 episodes each" in shown.out + shown.err
     assert "verified" in shown.out
     assert f"not verified: {CENTROID}" in shown.err
     assert call("show") == 0

@@ -9,7 +9,7 @@ import pytest
 from support import fakes
 from support.forged import flipped
 
-from fsbench.api.verify import Sample, compare_episodes, draw, find_samples
+from fsbench.api.verify import Sample, compare_episodes, find_samples
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import strip_digest
@@ -61,7 +61,7 @@ def test_every_column_has_its_own_draws(cells: tuple[Loaded, ...]) -> None:
     samples = find_samples(cells, [])
 
     def numbers(n: int | None, digest: str, seed: int) -> list[tuple[int, ...]]:
-        return [s.drawn for s in draw(samples, n, seed, digest)]
+        return [s.draw(n, digest, seed).drawn for s in samples]
 
     one = numbers(30, "entry", 0)
     assert [len(set(drawn)) for drawn in one] == [30, 30, 30]
@@ -134,7 +134,12 @@ def test_one_forged_episode_among_the_drawn_fails(cells: tuple[Loaded, ...]) -> 
 def sample(cells: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
     chosen = find_samples(cells, ["toy_tiles:5w1s"])[0]
     spec = chosen.spec.model_copy(update={"adaptation": adaptation})
-    return replace(chosen, spec=spec, drawn=(3,))
+    result = chosen.cell.result.model_copy(update={"spec": spec})
+    return replace(chosen, cell=replace(chosen.cell, result=result), spec=spec, drawn=(3,))
+
+
+def allowed(comparison: badges.ColumnCheck) -> int:
+    return comparison.allow_flips(comparison.scored)
 
 
 def here(of: Sample, **changes: str) -> dict[str, str]:
@@ -145,8 +150,9 @@ def test_equal_outcomes_are_verified(cells: tuple[Loaded, ...]) -> None:
     one = sample(cells)
     block = one.records.take(np.arange(2, 10))
     comparison = compare_episodes(one, block, here(one))
-    assert (comparison.verdict, comparison.episodes, comparison.outcomes) == ("verified", 8, 8 * 25)
-    assert (comparison.flipped, comparison.allowed, comparison.drawn) == (0, 0, (3,))
+    assert (comparison.verdict, comparison.episodes, comparison.drawn) == ("verified", 8, (3,))
+    assert (comparison.scored.outcomes, comparison.scored.flipped) == (8 * 25, 0)
+    assert allowed(comparison) == 0
 
 
 def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:
@@ -161,13 +167,9 @@ def test_one_flip_fails_in_the_same_environment_only(cells: tuple[Loaded, ...]) 
     one = sample(cells)
     again = flipped(1, episode=7)(one.records)
     comparison = compare_episodes(one, again, here(one))
-    assert (comparison.verdict, comparison.flipped, comparison.allowed, comparison.wrong) == (
-        "failed",
-        1,
-        0,
-        (7,),
-    )
-    assert abs(comparison.gained) == 1
+    assert (comparison.verdict, comparison.wrong) == ("failed", (7,))
+    assert (comparison.scored.flipped, allowed(comparison)) == (1, 0)
+    assert abs(comparison.scored.gained) == 1
     elsewhere = compare_episodes(one, again, here(one, threads="2"))
     assert elsewhere.verdict == "tolerant"
     assert elsewhere.differs == ("threads: 1 -> 2",)
@@ -177,19 +179,20 @@ def test_another_environment_is_tolerant_at_most(cells: tuple[Loaded, ...]) -> N
     """The submitter writes the capability of a CPU, so stating another one must gain nothing."""
     one = sample(cells)
     comparison = compare_episodes(one, one.records, here(one, **{"cpu capability": "NEON"}))
-    assert (comparison.flipped, comparison.verdict) == (0, "tolerant")
+    assert (comparison.scored.flipped, comparison.verdict) == (0, "tolerant")
 
 
-@pytest.mark.parametrize(("adaptation", "allowed"), [("linear", 2), ("affine", 20)])
+@pytest.mark.parametrize(("adaptation", "most"), [("linear", 2), ("affine", 20)])
 def test_elsewhere_a_stated_number_may_flip(
-    adaptation: str, allowed: int, cells: tuple[Loaded, ...]
+    adaptation: str, most: int, cells: tuple[Loaded, ...]
 ) -> None:
     """Of 40 x 25 outcomes: 0.2 %, and 2 % of affine tuning."""
     one = sample(cells, adaptation)
-    for n, verdict in ((allowed, "tolerant"), (allowed + 1, "failed")):
+    for n, verdict in ((most, "tolerant"), (most + 1, "failed")):
         again = flip(one.records, (n + 1) // 2, n // 2)
         comparison = compare_episodes(one, again, here(one, torch="1.0"))
-        assert (comparison.allowed, comparison.flipped, comparison.verdict) == (allowed, n, verdict)
+        assert (allowed(comparison), comparison.scored.flipped) == (most, n)
+        assert comparison.verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ def test_flips_favour_no_side_and_leave_the_mean(
     """By hand: 2 / 2^11 < .001 <= 2 / 2^10; 0.1 point of 1000 outcomes is one flip."""
     one = sample(cells, "affine")
     comparison = compare_episodes(one, flip(one.records, up, down), here(one, torch="1.0"))
-    assert (comparison.gained, comparison.verdict) == (down - up, verdict)
+    assert (comparison.scored.gained, comparison.verdict) == (down - up, verdict)
 
 
 def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:
@@ -223,13 +226,8 @@ def test_dense_queries_count(cells: tuple[Loaded, ...]) -> None:
     fewer[3, 2] -= 4
     comparison = compare_episodes(mine, replace(records, dense_correct=fewer), here(one))
     assert comparison.verdict == "failed"
-    assert (comparison.flipped, comparison.gained, comparison.outcomes) == (0, 0, 1000)
-    assert comparison.dense is not None
-    assert (comparison.dense.flipped, comparison.dense.gained, comparison.dense.outcomes) == (
-        4,
-        4,
-        2000,
-    )
+    assert comparison.scored == badges.FlipCount(outcomes=1000, flipped=0, gained=0)
+    assert comparison.dense == badges.FlipCount(outcomes=2000, flipped=4, gained=4)
     moved = compare_episodes(
         mine, replace(records, dense_total=np.full((40, 5), 11)), here(one, threads="2")
     )
@@ -252,8 +250,9 @@ def test_dense_queries_lend_no_flips_to_the_scored_ones(cells: tuple[Loaded, ...
     mine, records = with_dense(replace(honest, records=stated), 2500)
     recomputed = replace(records, correct=truth.correct)
     comparison = compare_episodes(mine, recomputed, here(honest, **{"cpu capability": "NEON"}))
-    assert comparison.flipped == comparison.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
-    assert comparison.allowed == 6
+    flips = comparison.scored.flipped
+    assert flips == comparison.scored.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
+    assert allowed(comparison) == 6
     assert (comparison.verdict, comparison.dense and comparison.dense.flipped) == ("failed", 0)
 
 

@@ -32,7 +32,8 @@ from leaderboard.trust import Verification
 
 ONE, FIVE = (f"toy_tiles:5w{k}s/linear@ibm 32px n_query=5" for k in (1, 5))
 
-VERIFIED = "verified 2 of 2 results (would find a forged gain of 4.0 points), 2026-01-02"
+GAIN = "a forged gain of 4.0 is found with 95 %"
+VERIFIED = f"verified 2 of 2 results (30 episodes each, {GAIN}), 2026-01-02"
 """By hand: (1 - .05 ^ (1 / 30)) (1 - .58) = .040."""
 
 
@@ -80,7 +81,7 @@ def test_a_signed_badge_is_verified_with_its_coverage(board: Path, made: Path) -
     add_badge(board, "entry", key=made / "trusted")
     verification = read(board)
     assert (verification.verdict, verification.claims) == ("verified", 0)
-    assert verification.words == VERIFIED
+    assert str(verification) == VERIFIED
     assert inspect_board(board).problems == []
 
 
@@ -105,7 +106,7 @@ def test_one_verified_result_does_not_hide_the_others(
 ) -> None:
     add_badge(board, "entry", make_badge(board, "entry", columns=[FIVE]), made / "trusted")
     verification = read(board)
-    assert verification.words == VERIFIED.replace("verified 2", "verified 1")
+    assert str(verification) == VERIFIED.replace("verified 2", "verified 1")
     assert {column: v for (_, column), v in verification.verdicts.items()} == {FIVE: "verified"}
     (shown,) = leaderboard(board).to_json()
     (entry,) = shown["entries"]
@@ -156,7 +157,7 @@ def test_a_forged_badge_is_an_unsigned_claim_everywhere(
 ) -> None:
     FORGERIES[name](board, made)
     verification = read(board)
-    assert (verification.words, dict(verification.verdicts)) == ("unsigned claim", {})
+    assert (str(verification), dict(verification.verdicts)) == ("unsigned claim", {})
     shown = everything(board, capsys)
     assert "unsigned claim" in shown
     assert SELF_NOTE in shown
@@ -168,7 +169,7 @@ def test_a_forged_badge_is_an_unsigned_claim_everywhere(
 def test_a_failed_badge_of_a_trusted_key_stays_until_one_passes(board: Path, made: Path) -> None:
     key = made / "trusted"
     add_badge(board, "entry", make_badge(board, "entry", flipped=3), key)
-    assert read(board).words.startswith("failed 1, verified 1 of 2 results")
+    assert str(read(board)).startswith("failed 1, verified 1 of 2 results")
     (row,) = leaderboard(board).tables()[0].rows
     assert "failed 1" in row[-1]
     unsigned = make_badge(board, "entry", date="2026-02-01T00:00:00+00:00")
@@ -179,14 +180,14 @@ def test_a_failed_badge_of_a_trusted_key_stays_until_one_passes(board: Path, mad
     assert read(board).verdict == "failed", "of another column"
     later = make_badge(board, "entry", date="2026-02-03T00:00:00+00:00")
     add_badge(board, "entry", later, key)
-    assert read(board).words.startswith("verified 2 of 2 results")
+    assert str(read(board)).startswith("verified 2 of 2 results")
 
 
 @needs_ssh_keygen
 def test_another_environment_is_shown_as_tolerant(board: Path, made: Path) -> None:
     badge = make_badge(board, "entry", torch="1.0")
     add_badge(board, "entry", badge, made / "trusted")
-    assert read(board).words == VERIFIED.replace("verified", "tolerant")
+    assert str(read(board)) == VERIFIED.replace("verified", "tolerant")
     assert inspect_board(board).problems == []
 
 
@@ -213,16 +214,16 @@ def test_a_failed_badge_is_not_washed_off(settled: bool, board: Path, made: Path
         shutil.rmtree(board / "entry" / "badges")
         stated = DECLARATION.model_copy(update={"statement": "Please look again."})
         submit(made / "results", board, stated, replace=True)
-        assert read(board).words.startswith("failed 1 of 2 results")
+        assert str(read(board)).startswith("failed 1 of 2 results")
     forge(board / "entry", "5w1s", flipped(1))
-    assert read(board).words.startswith("failed 1 of 2 results")
+    assert str(read(board)).startswith("failed 1 of 2 results")
     assert inspect_board(board).problems == []
 
 
 @needs_ssh_keygen
 def test_a_badge_changed_after_it_was_signed_is_refused(board: Path, made: Path) -> None:
     path = add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
-    path.write_text(path.read_text().replace('"flipped": 3', '"flipped": 0'))
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
     with pytest.raises(ValidationFailed, match="was changed after it was written"):
         Board.open(board).entry("entry")
 

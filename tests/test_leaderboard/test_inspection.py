@@ -15,6 +15,7 @@ from support.forged import edit, forge, rewrite
 from fsbench.api.submit import submit
 from fsbench.core.records import EpisodeRecords, Records
 from fsbench.core.schema import Result
+from fsbench.core.tasks import ColumnId
 from fsbench.results.entry import Loaded, read_entry, write_entry
 from leaderboard import badges
 from leaderboard.badges import FlipCount
@@ -45,8 +46,13 @@ def badge(board: Path, name: str = "a", **changes: object) -> Path:
 
 
 def change_check(board: Path, **changes: object) -> Path:
-    (check,) = make_badge(board, "a").cells
-    return badge(board, cells=(check.model_copy(update=changes),))
+    (check,) = make_badge(board, "a").checks
+    return badge(board, checks=(check.model_copy(update=changes),))
+
+
+def change_flips(board: Path, **changes: object) -> Path:
+    (check,) = make_badge(board, "a").checks
+    return change_check(board, scored=check.scored.model_copy(update=changes))
 
 
 def call(board: Path) -> int:
@@ -84,8 +90,9 @@ def top(**changes: object) -> Callable[[Path], object]:
     return lambda b: edit(b / "a", lambda content: content.update(changes))
 
 
-NOON = "T12:00:00+00:00"
-DENSE = FlipCount(outcomes=1, flipped=0, gained=0, allowed=0)
+NOON, EAST = "T12:00:00+00:00", "T12:00:00+02:00"
+DENSE = FlipCount(outcomes=1, flipped=0, gained=0)
+NONE = ColumnId.parse("eurosat:5w1s/linear@ibm 224px")
 
 
 def rename(path: Path) -> None:
@@ -149,40 +156,45 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "board": ("board.json", lambda b: (b / "board.json").write_text("[]")),
     "history": ("history.jsonl, line 1", lambda b: (b / "history.jsonl").write_text("{}\n")),
     "case": ("another letter case", lambda b: shutil.copytree(b / "a", b / "A")),
-    "removed": ("a maintainer removed it: copied from a paper", remove_and_restore),
+    "removed": ("as 'a': copied from a paper", remove_and_restore),
     "removed, renamed": ("a maintainer removed these outcomes as 'a'", remove_and_rename),
     "edited badge": ("was changed", lambda b: edit_badge(badge(b))),
     "badge of the future": ("a date that has passed", lambda b: badge(b, date=f"2031-12-31{NOON}")),
-    "badge without date": ("a date as ISO 8601", lambda b: badge(b, date="yesterday")),
-    "badge in local time": ("offset of UTC", lambda b: badge(b, date="2026-01-02T03:04:05+02:00")),
+    "badge without date": (
+        "date: Value error, Invalid isoformat",
+        lambda b: badge(b, date="yesterday"),
+    ),
+    "badge in local time": ("no date such as", lambda b: badge(b, date=f"2026-01-02{EAST}")),
     "renamed badge": ("file 1-", lambda b: rename(badge(b))),
-    "badge of no result": ("each once", lambda b: change_check(b, cell="eurosat:5w1s")),
+    "badge of no result": ("each once", lambda b: change_check(b, column=NONE)),
     "badge hides a result": ("each once", lambda b: badge(b, not_verified=("x",))),
     "badge of chosen episodes": (
-        "as the digest says",
+        "drawn episodes (0, 1, 2,",
         lambda b: change_check(b, drawn=tuple(range(30))),
     ),
-    "badge of another seed": ("as the digest says", lambda b: badge(b, seed=7)),
+    "badge of another seed": ("drawn episodes", lambda b: badge(b, seed=7)),
     "badge of fewer episodes": (
         "1 episodes drawn, expected 30 or more",
         lambda b: change_check(b, drawn=(1,)),
     ),
     "badge of many draws": (
-        "as the digest says",
+        "drawn episodes",
         lambda b: change_check(b, drawn=tuple(range(41))),
     ),
     "badge of 10^9 episodes": ("at most the 40", lambda b: change_check(b, episodes=10**9)),
-    "badge of 10^9 outcomes": ("1000 to 1000", lambda b: change_check(b, outcomes=10**9)),
-    "badge allows flips": ("75 flips allowed", lambda b: change_check(b, allowed=75)),
-    "badge of another mean": ("a mean of 0.5", lambda b: change_check(b, mean=0.5)),
+    "badge of 10^9 outcomes": (
+        "0, expected 1000",
+        lambda b: change_flips(b, outcomes=10**9),
+    ),
+    "badge of another mean": ("mean 0.5, expected", lambda b: change_check(b, mean=0.5)),
     "badge of another entry": ("of 'a'", lambda b: badge(b, entry="b")),
     "badge invents a CPU": ("environment", lambda b: change_check(b, differs=("cpu: a -> b",))),
     "badge hides a CPU": ("environment", lambda b: badge(b, environment={"cpu capability": "x"})),
-    "badge of odd flips": ("possible counts", lambda b: change_check(b, flipped=1, wrong=(1,))),
-    "badge gains more": ("possible counts", lambda b: change_check(b, flipped=2, gained=4)),
-    "badge without the wrong": ("episodes that differ", lambda b: change_check(b, flipped=2)),
+    "badge of odd flips": ("impossible counts", lambda b: change_flips(b, flipped=1)),
+    "badge gains more": ("impossible counts", lambda b: change_flips(b, flipped=2, gained=4)),
+    "badge without the wrong": ("episodes that differ", lambda b: change_flips(b, flipped=2)),
     "badge of no episode": ("episodes that differ", lambda b: change_check(b, wrong=(99,))),
-    "badge with dense queries": ("1 to 0", lambda b: change_check(b, dense=DENSE)),
+    "badge with dense queries": ("expected 1 to 0", lambda b: change_check(b, dense=DENSE)),
     "signature of nothing": (
         "expected only its two files",
         lambda b: badge(b).rename(b / "a" / "badges" / "x.json.sig"),

@@ -183,7 +183,7 @@ def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: P
     other = fakes_official.write(
         tmp_path / "b", 0.7, fakes_official.dataset("dogs", images="f"), "b"
     )
-    with pytest.raises(ValidationFailed, match="as of the entries on the board"):
+    with pytest.raises(ValidationFailed, match="second and first: other images of dogs"):
         submit(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
     assert submit(tmp_path / "b", tmp_path / "free", named("second"))

@@ -173,7 +173,7 @@ class Standing:
 def read_standings(board: Path) -> dict[tuple[tuple[str, ...], str], Standing]:
     """Return columns and entry -> its standing, of the tables that rank."""
     opened = Board.open(board)
-    badges = {entry.name: entry.verification.words for entry in opened.entries()}
+    badges = {entry.name: str(entry.verification) for entry in opened.entries()}
     standings = {}
     rows = {
         (made.columns, row.name): row for made in read_method_boards(board) for row in made.rows
@@ -312,7 +312,7 @@ def test_fault_6_a_failed_badge_stays(
     base: Path, board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = read_standings(board)
-    badge = Board.open(board).entry("plain").verification.words
+    badge = str(Board.open(board).entry("plain").verification)
     shutil.rmtree(board / "plain" / "badges")
     unrelated(board, "plain", base / "owner", "2026-02-02T00:00:00+00:00")
     assert check(board) == 5
@@ -339,14 +339,14 @@ def test_fault_6_a_failed_badge_follows_the_weights(board: Path) -> None:
         assert Board.open(board).entry("0-first").verification.verdict == "failed"
         assert_equal_standing(board, before)
         merge(board)
-    assert Board.open(board).entry("0-first").verification.words.startswith("failed 1 of 3")
+    assert str(Board.open(board).entry("0-first").verification).startswith("failed 1 of 3")
 
 
 def test_a_badge_of_the_entry_itself_takes_a_failed_one_away(base: Path, board: Path) -> None:
     date = "2026-03-03T00:00:00+00:00"
     add_badge(board, "plain", make_badge(board, "plain", date=date, seed=1), base / "judge")
     assert check(board) == 0
-    assert Board.open(board).entry("plain").verification.words.startswith("verified 2 of 2")
+    assert str(Board.open(board).entry("plain").verification).startswith("verified 2 of 2")
 
 
 def test_what_is_shown_is_under_the_digest(base: Path, board: Path) -> None:

@@ -78,7 +78,7 @@ def test_results_without_it_are_written_and_digested_as_before(tmp_path: Path) -
 def test_totals_that_the_classes_do_not_give_are_refused(tmp_path: Path, total: int) -> None:
     """A board draws the episodes again, whose classes say how many images there are."""
     write(tmp_path / "r", total=total)
-    with pytest.raises(ValidationFailed, match="other totals than the classes give"):
+    with pytest.raises(ValidationFailed, match="other dense totals than the classes give"):
         submit(tmp_path / "r", tmp_path / "board", fakes.DECLARATION)
 
 

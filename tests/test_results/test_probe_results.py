@@ -181,7 +181,7 @@ def test_one_class_everywhere_is_named(
 @pytest.mark.parametrize(
     ("spec", "counts"),
     [(BALANCED, ()), (BALANCED, (6, 0, 2, 1, 1)), (NEIGHBOURS, (6, 0, 2, 1, 2, 0)),
-     (NEIGHBOURS, (10, 0, 0, 0, 1, -1))],
+     (NEIGHBOURS, (10, 0, 0, 0, 1, 0))],
 )  # fmt: skip
 def test_test_counts_that_do_not_fit_are_refused(
     tmp_path: Path, spec: KnnSpec, counts: tuple[int, ...]

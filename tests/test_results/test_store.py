@@ -89,8 +89,8 @@ def test_a_result_reads_back_equal(tmp_path: Path) -> None:
 
 
 def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
-    fakes.write(tmp_path / "a", seconds=1.0, started="2026-01-01")
-    fakes.write(tmp_path / "b", seconds=9.0, started="2027-02-02")
+    fakes.write(tmp_path / "a", seconds=1.0, started="2026-01-01T00:00:00+00:00")
+    fakes.write(tmp_path / "b", seconds=9.0, started="2027-02-02T00:00:00+00:00")
     a, b = (next((tmp_path / x).rglob("outcomes-*")).read_bytes() for x in "ab")
     assert a == b
 

@@ -136,7 +136,7 @@ def test_all_disjoint_results_of_an_entry_have_the_same_groups(tmp_path: Path) -
     write(tmp_path / "r", 0.6, shots=2)
     submit(tmp_path / "r", tmp_path / "board", DECLARATION)
     write(tmp_path / "r", 0.6, groups="b" * 64, shots=3)
-    with pytest.raises(ValidationFailed, match="evaluate all tasks of a data set on the same copy"):
+    with pytest.raises(ValidationFailed, match="several groupings in one entry of folder-blobs"):
         submit(tmp_path / "r", tmp_path / "other", DECLARATION)
 
 

@@ -24,7 +24,7 @@ from leaderboard.site import data, page
 from leaderboard.tables import rank_tracks
 from leaderboard.trust import Verification
 
-HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">\u2028'
+HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 HOME = Path(page.__file__).parent
 PASTED = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(")
 
