@@ -34,6 +34,7 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results import provenance
 from fsbench.results.entry import Loaded
 from fsbench.results.names import BADGES
+from leaderboard.signatures import BADGE_NAMESPACE, sign_file
 
 BadgeVerdict = Literal["verified", "tolerant", "undecided", "failed"]
 BADGE_VERDICTS: tuple[BadgeVerdict, ...] = ("verified", "tolerant", "undecided", "failed")
@@ -223,14 +224,15 @@ def draw_rows(length: int, n: int, digest: str, seed: int, column: str) -> NDArr
     return np.asarray(edges[:-1] + within * np.diff(edges), np.int64)
 
 
-def draw_episodes(loaded: Loaded, n: int, digest: str, seed: int) -> tuple[int, ...]:
-    """Return the numbers of n drawn episodes of a result, of all for less. Arguments: `draw_rows`.
+def draw_episodes(loaded: Loaded, n: int | None, digest: str, seed: int) -> tuple[int, ...]:
+    """Return the numbers of n drawn episodes of a result, of all for None; none without episodes.
 
-    Empty for results without episodes.
+    digest: of the entry; digest and seed decide, as in `draw_rows`.
     """
     if not isinstance(loaded.records, EpisodeRecords):
         return ()
     index = loaded.records.index
+    n = len(index) if n is None else n
     rows = draw_rows(len(index), n, digest, seed, str(loaded.result.column))
     return tuple(index[rows].tolist())
 
@@ -241,10 +243,12 @@ def badge_path(entry: Path, badge: Badge) -> Path:
     return entry / BADGES / f"{stamp}-{badge.digest()[:8]}.json"
 
 
-def write_badge(entry: Path, badge: Badge) -> Path:
-    """Write a badge into the folder of its entry."""
+def write_badge(entry: Path, badge: Badge, sign_with: Path | None = None) -> Path:
+    """Write a badge into the folder of its entry, signed if there is an SSH key."""
     path = badge_path(entry, badge)
     write_record(path, badge)
+    if sign_with is not None:
+        sign_file(path, sign_with, BADGE_NAMESPACE)
     return path
 
 

@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import Field
-
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import refuse_invalid
 from fsbench.core.schema import Date, Name, Sha256, Text

@@ -253,7 +253,7 @@ def make_network_row(
     found = {table.find(loaded.result): loaded for loaded in network.cells}
     by_column = {label: found[c] for c, label in table.labels.items() if c in found}
     results = {column: loaded.result for column, loaded in by_column.items()}
-    badge = group.verification.words if group.verification else ""
+    badge = str(group.verification or "")
     notes = *filter(None, [badge]), *describe_failures(results)
     excluded = EXTRA
     if not table.is_extra:

@@ -60,10 +60,7 @@ class EnvironmentCommands:
 
 
 def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
-    """Return the commands of every network and environment in which results were computed.
-
-    Raise ValidationFailed for an entry whose name passes for an option, and for `py:` code.
-    """
+    """Return the commands of every network and environment. Raise ValidationFailed for `py:`."""
     groups: dict[str, list[Loaded]] = {}
     for cell in entry.cells:
         require_harmless(entry.name, cell.result.backbone)
@@ -76,8 +73,6 @@ def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
 
 def require_harmless(name: str, facts: BackboneFacts) -> None:
     """Raise ValidationFailed for texts that must not be proposed as a command."""
-    if name.startswith("-"):
-        raise ValidationFailed(f"'{name}' would pass for an option", fix="rename the entry")
     if facts.source == IN_MEMORY:
         raise ValidationFailed(
             f"'{name}' is computed by a module in the memory of its author: {facts.ref[:100]!r}",

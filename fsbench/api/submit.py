@@ -1,6 +1,6 @@
 """Submit results to a leaderboard: `fsbench.submit`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,15 +24,9 @@ from leaderboard.store import Board
 def submit(
     results: str | Path | Results,
     board: str | Path,
-    declaration: str | Path | Declaration | None = None,
+    declaration: str | Path | Declaration | Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
-    authors: str | None = None,
-    link: str | None = None,
-    license: str | None = None,  # noqa: A002
-    pretraining_data: Sequence[str] | str | None = None,
-    targets_seen: Sequence[str] | str | None = None,
-    statement: str | None = None,
     models: Sequence[str] = (),
     controls: Sequence[str] = (),
     dry_run: bool = False,
@@ -49,14 +43,12 @@ def submit(
         A results folder, a .zip of one, or the results of `fsbench.evaluate`.
     board : str or Path
         The folder of the board; it is made if it does not exist.
-    declaration : str, Path or Declaration, optional
-        What an entry declares, or a JSON, TOML or YAML file with these fields; by default
-        declaration.yaml in `results`.
-    name, authors, link, license, statement : str, optional
-        The declaration: name of the entry, who made it, code or paper, license of the weights, how
-        the numbers were obtained. Each beats the same field of `declaration`.
-    pretraining_data, targets_seen : sequence of str, or "none", optional
-        Data sets of the pretraining, and targets that were seen in it.
+    declaration : str, Path, Declaration or mapping, optional
+        What an entry declares (`fsbench.core.schema.Declaration`), or a JSON, TOML or YAML file
+        with these fields; by default declaration.yaml in `results`. For data sets of the
+        pretraining, and targets that were seen in it, the word none stands for no data set.
+    name : str, optional
+        Name of the entry, in place of the declared one.
     models : sequence of str
         Submit only these models of the folder; all if empty.
     controls : sequence of str
@@ -85,28 +77,21 @@ def submit(
     --------
     >>> import fsbench
     >>> (entry,) = fsbench.submit(
-    ...     "results/seal", "board", name="seal", authors="A. Author",
-    ...     link="https://example.org/code", license="MIT", pretraining_data=["tinyimagenet"],
-    ...     targets_seen="none", statement="Evaluated with fsbench's defaults.",
+    ...     "results/seal", "board", {
+    ...         "name": "seal", "authors": "A. Author", "link": "https://example.org/code",
+    ...         "license": "MIT", "pretraining_data": ["tinyimagenet"], "targets_seen": "none",
+    ...         "statement": "Evaluated with fsbench's defaults.",
+    ...     },
     ... )
     >>> entry.name
     'seal'
     """
-    options: dict[str, Any] = {
-        "name": name,
-        "authors": authors,
-        "link": link,
-        "license": license,
-        "pretraining_data": pretraining_data,
-        "targets_seen": targets_seen,
-        "statement": statement,
-    }
     with TemporaryDirectory() as temporary:
         if isinstance(results, Results):
             results.save(temporary)
             results = temporary
         with open_submission(expand_path(results)) as folder:
-            stated = read_declaration(declaration or find_declaration(folder), options)
+            stated = read_declaration(declaration or find_declaration(folder), name)
             target = Board.open(expand_path(board), new=True)
             submissions = [
                 target.select_columns(submission)

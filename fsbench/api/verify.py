@@ -8,7 +8,6 @@ Unless the features of a data set are cached, only the images of the drawn episo
 
 import os
 import secrets
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +18,7 @@ from numpy.typing import NDArray
 
 from fsbench.api.compare import covers
 from fsbench.api.evaluate import (
-    SMALLER,
     TargetSets,
-    estimate_extraction,
-    estimate_tuning,
     feature_store,
     inputs_of,
     on_features,
@@ -34,7 +30,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore, check_input_size
 from fsbench.backbones.precision import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
-from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import EpisodicSpec, ImageSpec
@@ -43,7 +39,6 @@ from fsbench.data.base import Indices, TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.entry import Loaded
-from leaderboard import badges, signatures
 from leaderboard.badges import (
     FEWEST,
     MAX_WRONG,
@@ -52,13 +47,12 @@ from leaderboard.badges import (
     FlipCount,
     draw_episodes,
     list_differences,
+    write_badge,
 )
+from leaderboard.signatures import require_key
 from leaderboard.store import Board, BoardEntry, Network
 from protocols import EPISODIC, episodes_per_block
 from protocols.base import Inputs
-
-MAX_BATCH = 4096
-"""Images per forward pass that are taken from an entry, which a stranger wrote."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +65,6 @@ class Sample:
     task: TaskId
     drawn: tuple[int, ...] = ()
 
-    def draw(self, n: int | None, digest: str, seed: int) -> "Sample":
-        """Return the sample with n drawn episodes, all for None. digest: of the entry."""
-        n = len(self.records.index) if n is None else n
-        return replace(self, drawn=draw_episodes(self.cell, n, digest, seed))
-
 
 def verify(
     board: Path,
@@ -86,7 +75,6 @@ def verify(
     tasks: Sequence[str] = (),
     seed: int | None = None,
     machine: Machine | None = None,
-    yes: bool = False,
     sign_with: Path | None = None,
     report: Reporter = SILENT,
 ) -> Badge:
@@ -98,11 +86,10 @@ def verify(
 
     Raises CheckpointError for other weights, DataError for other images, and ValidationFailed if a
     difference may be due to another environment: these say nothing about the entry, and no badge is
-    stored. Raises UsageError if it would take over an hour, unless `yes`, and FsbenchError to sign
-    without ssh-keygen.
+    stored. Raises FsbenchError to sign without ssh-keygen.
     """
     if sign_with is not None:
-        signatures.require_key(sign_with)
+        require_key(sign_with)
     seed = secrets.randbelow(2**31) if seed is None else seed
     entry = Board.open(board).entry(name)
     machine = match_machine(machine or Machine(), entry)
@@ -113,14 +100,15 @@ def verify(
         raise UsageError(f"{name} with {ref} and {others[0]}", fix="verify one model at a time")
     backbone = load_named_backbone(models, ref, context.device, report, features=stated)
     network = match_network(entry, backbone.facts)
-    samples = find_samples(network.cells, tasks)
-    samples = [sample.draw(episodes, entry.digest, seed) for sample in samples]
+    samples = [
+        replace(sample, drawn=draw_episodes(sample.cell, episodes, entry.digest, seed))
+        for sample in find_samples(network.cells, tasks)
+    ]
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     require_images(samples, targets)
     features = feature_store(machine, context.device, report)
     groups = group_samples(samples, backbone, targets, features)
-    require_consent(backbone.facts.ref, estimate(groups, features), yes, report.log, SMALLER)
     checks = []
     with report.task(f"verify {name}", len(samples), "tasks") as advance:
         for group in groups:
@@ -138,25 +126,15 @@ def parse_episodes(text: str) -> int | None:
     """Return how many episodes to draw, None for all. Raises UsageError for too few."""
     count = int(text) if text.isdecimal() and len(text) < 10 else 0
     if text != "all" and count < FEWEST:
-        fix = f"give {FEWEST} or more, or all: fewer would not find a forged gain"
-        raise UsageError(f"--episodes {text}", fix=fix)
+        raise UsageError(f"--episodes {text}", fix=f"give {FEWEST} or more, or all")
     return count or None
 
 
 def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
-    """Return the machine with the entry's threads and batch size where none are set.
-
-    Raises UsageError for a batch size that would take far too long or too much memory.
-    """
+    """Return the machine with the entry's threads and batch size where none are set."""
     made = entry.cells[0].result.provenance
     threads = machine.threads or min(made.threads, os.cpu_count() or 1)
-    batch_size = machine.batch_size or made.batch_size
-    if machine.batch_size is None and batch_size and batch_size > MAX_BATCH:
-        raise UsageError(
-            f"'{entry.name}' states a batch size of {batch_size}; at most {MAX_BATCH} is used",
-            fix="give --batch-size; another one is another environment",
-        )
-    return replace(machine, threads=threads, batch_size=batch_size)
+    return replace(machine, threads=threads, batch_size=machine.batch_size or made.batch_size)
 
 
 def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
@@ -183,10 +161,10 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
     if unmatched or not samples:
         names = [str(cell.result.task) for cell in cells if cell.result.spec.kind == "episodic"]
         unnamed = [f"'{text}' names no episodes of the entry" for text in unmatched]
+        listed = ", ".join(names[:12]) or "no episodes"
         raise UsageError(
             "; ".join(unnamed) or "the entry has no episodes of an official data set",
-            fix=f"it has {', '.join(names[:12]) or 'no episodes'}; probes are not recomputed; name "
-            "a folder of your own by -t folder:DIR",
+            fix=f"it has {listed}; name a folder of your own by -t folder:DIR",
         )
     return samples
 
@@ -196,14 +174,14 @@ def match_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
 
     Raises CheckpointError naming the facts in which the backbone is another one.
     """
-    wrong = {
-        network.name: [n for n in SAME_BACKBONE if getattr(network.facts, n) != getattr(facts, n)]
-        for network in entry.networks
-    }
-    nearest = min(entry.networks, key=lambda network: len(wrong[network.name]))
-    if names := wrong[nearest.name]:
-        stated = nearest.facts
-        listed = "; ".join(f"{n} {getattr(facts, n)}, entry {getattr(stated, n)}" for n in names)
+
+    def list_differing(network: Network) -> list[str]:
+        return [n for n in SAME_BACKBONE if getattr(network.facts, n) != getattr(facts, n)]
+
+    nearest = min(entry.networks, key=lambda network: len(list_differing(network)))
+    if names := list_differing(nearest):
+        theirs = nearest.facts
+        listed = "; ".join(f"{n} {getattr(facts, n)}, entry {getattr(theirs, n)}" for n in names)
         raise CheckpointError(
             f"{facts.ref} is no network of '{entry.name}': {listed}",
             fix="give the weights that the entry was made with (-m, --arch, --random-init); random "
@@ -257,16 +235,13 @@ class SampleGroup:
                 done(len(part))
         return Inputs(backbone, dataset, rows, features.device)
 
-    def blocks(self, sample: Sample) -> list[int]:
-        """Return the blocks that contain the drawn episodes."""
-        size = episodes_per_block(sample.spec, self.request.backbone.facts.feature_dim)
-        return sorted({episode // size for episode in sample.drawn})
-
     def recompute(self, sample: Sample, inputs: Inputs) -> EpisodeRecords:
         """Recompute the drawn episodes, and where all images are there the rest of their blocks."""
         head = EPISODIC.load(sample.spec.adaptation)
+        size = episodes_per_block(sample.spec, self.request.backbone.facts.feature_dim)
+        blocks = sorted({episode // size for episode in sample.drawn})
         with exact_float32(inputs.device):
-            parts = [head.evaluate_block(inputs, sample.spec, b) for b in self.blocks(sample)]
+            parts = [head.evaluate_block(inputs, sample.spec, block) for block in blocks]
         records = concatenate(parts)
         compared = sample.records.index if self.needed is self.request else sample.drawn
         return records.take(np.isin(records.index, compared))
@@ -302,17 +277,6 @@ def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:
         else:
             parts += [by_class[class_id] for class_id in episode.class_ids.tolist()]
     return np.concatenate(parts)
-
-
-def estimate(groups: Sequence[SampleGroup], features: FeatureStore) -> list[WorkEstimate]:
-    backbone = groups[0].request.backbone
-    missing = [(len(g.images), g.needed) for g in groups if len(g.images)]
-    blocks = Counter[EpisodicSpec]()
-    for group in groups:
-        for sample in group.samples:
-            blocks[sample.spec] += len(group.blocks(sample))
-    tuning = estimate_tuning(blocks, backbone, features.device)
-    return tuning + estimate_extraction(missing, features)
 
 
 def make_badge(
@@ -355,9 +319,7 @@ def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) ->
             raise ValidationFailed(
                 f"'{name}' was replaced while its episodes were recomputed", fix="verify it again"
             )
-        path = badges.write_badge(board / name, badge)
-        if sign_with is not None:
-            signatures.sign_file(path, sign_with, signatures.BADGE_NAMESPACE)
+        write_badge(board / name, badge, sign_with)
         opened.record_changes()
 
 

@@ -24,7 +24,7 @@ Entry = Annotated[str, Argument(help="Name of the entry.")]
 FORMAT = Option("--format", help="Format.")
 RECOMPUTING = (
     *("model", "arch", "random_init", "tasks", "data", "cache", "device", "threads"),
-    *("batch_size", "workers", "yes"),
+    *("batch_size", "workers"),
 )
 """Options of an evaluation that `verify` has too."""
 
@@ -277,7 +277,6 @@ def verify(
         tasks=chosen.task_names,
         seed=seed,
         machine=chosen,
-        yes=chosen.yes,
         sign_with=sign_with,
         report=console.reporter(),
     )
@@ -292,10 +291,7 @@ def verify(
 
 
 def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
-    """Print one line per task and, on stderr, how to repeat the check.
-
-    shown: what the board says about the entry now.
-    """
+    """Print one line per task, what the board shows of the entry, and how to repeat the check."""
     if as_json:
         computed = {"verdict": badge.verdict, "board_shows": shown}
         console.emit_json(badge.model_dump(mode="json") | computed)

@@ -26,21 +26,9 @@ def submit(
     init: bool = Option(
         False, "--init", help="Write a declaration to fill in, RESULTS/declaration.yaml, and stop."
     ),
-    name: str | None = Option(None, help="Name of the entry."),
-    authors: str | None = Option(None, help="Authors of the entry."),
-    link: str | None = Option(None, help="Link to code or paper."),
-    license: str | None = Option(None, help="License of the weights."),  # noqa: A002
-    pretraining_data: list[str] | None = Option(
-        None, help="Data sets of the pretraining, or none; repeatable."
-    ),
-    targets_seen: list[str] | None = Option(
-        None, help="Targets seen in pretraining, or none; repeatable."
-    ),
-    statement: str | None = Option(None, help="How the results were obtained, in one sentence."),
+    name: str | None = Option(None, help="Name of the entry, in place of the declared one."),
     declaration: Path | None = Option(
-        None,
-        help="JSON, TOML or YAML file with these fields, which options override; by default "
-        "RESULTS/declaration.yaml.",
+        None, help="YAML, JSON or TOML file in place of RESULTS/declaration.yaml."
     ),
     model: list[str] | None = Option(
         None, "-m", "--model", help="Submit only this model of the folder; repeatable."
@@ -57,8 +45,6 @@ def submit(
     """Check results and add one entry per recipe; list all problems and write nothing on any.
 
     The pretraining seeds of a recipe are one entry; with --replace a further seed joins it.
-
-    --init starts the declaration.
 
     --to commits the entries to a new branch of the board's repository and prints the command that
     pushes it, for a pull request.
@@ -77,12 +63,6 @@ def submit(
         results,
         declaration=declaration,
         name=name,
-        authors=authors,
-        link=link,
-        license=license,
-        pretraining_data=options.split(pretraining_data) or None,
-        targets_seen=options.split(targets_seen) or None,
-        statement=statement,
         models=models,
         controls=options.split(control),
         dry_run=dry_run,

@@ -46,10 +46,7 @@ Check = TypeVar("Check", bound=Callable[..., Iterator[str]])
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule over data that are there: its code, the fix, and a check.
-
-    check: yields a sentence for each breach, which says what was found and what was expected.
-    """
+    """A rule over data; check: yields what was found and expected, a sentence for each breach."""
 
     code: str
     fix: str

@@ -1,7 +1,7 @@
 """A submission: the results of the seeds of one recipe, not verified yet, with a declaration.
 
-The declaration comes from options and from a file: declaration.yaml of the results folder, which
-`write_template` starts, or another YAML, JSON or TOML file.
+The declaration is declaration.yaml of the results folder, which `write_template` starts, or another
+YAML, JSON or TOML file.
 """
 
 import json
@@ -39,20 +39,19 @@ def find_declaration(results: Path) -> Path | None:
 
 
 def read_declaration(
-    source: str | Path | Declaration | None, options: Mapping[str, Any]
+    source: str | Path | Declaration | Mapping[str, Any] | None, name: str | None = None
 ) -> Declaration:
-    """Return the declaration; options replace the values of `source` unless they are None.
+    """Return the declaration of a file, or of its fields. name: replaces the declared one.
 
-    source: a file, or a declaration. A key without a value counts as missing. Raises UsageError
-    naming missing keys, ValidationFailed for a file that cannot be read and for wrong keys.
+    A key without a value counts as missing. Raises UsageError naming missing keys, ValidationFailed
+    for a file that cannot be read and for wrong keys.
     """
-    where = "the declaration"
-    values: dict[str, Any] = {}
-    if isinstance(source, Declaration):
-        values = source.model_dump()
-    elif source is not None:
+    where, values = "the declaration", dict[str, Any]()
+    if isinstance(source, str | Path):
         where, values = str(source), read_mapping(Path(source), ", ".join(KEYS))
-    values |= {name: value for name, value in options.items() if value is not None}
+    elif source is not None:
+        values = dict(source)
+    values |= {} if name is None else {"name": name}
     missing = [key for key in KEYS if values.get(key) in (None, "")]
     if missing and values.keys() <= set(KEYS):  # else one may be misspelled
         raise UsageError(

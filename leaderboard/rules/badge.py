@@ -40,7 +40,7 @@ def check_badge_file(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
 @BADGE_RULES.add("badge", FIX)
 def check_coverage(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
     """Check that the badge names every result of the network once, and recomputes episodes."""
-    results = list_results(badge, entry)
+    results = index_results(badge, entry)
     columns = [str(check.column) for check in badge.checks]
     if badge.entry_digest == entry.digest and sorted([*columns, *badge.not_verified]) != [*results]:
         yield f"results {', '.join(columns)}, expected {', '.join(results)}, each once"
@@ -49,14 +49,14 @@ def check_coverage(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
 @BADGE_RULES.add("badge", FIX)
 def check_comparisons(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
     """Check draws, mean and environment of every recomputed result, and how much it compares."""
-    results = list_results(badge, entry)
+    results = index_results(badge, entry)
     for check in badge.checks if badge.entry_digest == entry.digest else ():
         loaded = results.get(str(check.column))
         for text in compare_with_entry(badge, check, loaded) if loaded else ():
             yield f"{check.column}: {text}"
 
 
-def list_results(badge: Badge, entry: Entry) -> dict[str, Loaded]:
+def index_results(badge: Badge, entry: Entry) -> dict[str, Loaded]:
     """Return column -> result of the network of a badge, sorted."""
     of_network = [c for c in entry.cells if c.result.backbone.identity == badge.weights]
     return dict(sorted({str(loaded.result.column): loaded for loaded in of_network}.items()))

@@ -177,7 +177,7 @@ def check_safe_names(submission: Submission, board: Board) -> Iterator[str]:
 
 
 @ENTRY_RULES.add("size", "submit fewer tasks at a time")
-def check_size(submission: Submission, board: Board) -> Iterator[str]:
+def check_draws(submission: Submission, board: Board) -> Iterator[str]:
     """Check that the episodes can be drawn again in little time."""
     if (draws := count_draws(submission)) > MAX_DRAWS:
         yield f"{draws} draws (episodes times images of classes), expected at most {MAX_DRAWS}"
@@ -333,14 +333,14 @@ def check_images(results: Mapping[str, Sequence[Result]], file: BoardFile) -> It
     problems: dict[str, None] = {}
     for name, of_entry in results.items():
         for result in of_entry:
-            for scope, facts in list_images(name, result, file).items():
+            for scope, facts in scope_images(name, result, file).items():
                 other, expected = first.setdefault(scope, (name, facts))
                 if facts != expected:
                     problems[f"{name} and {other}: {scope[-1]} of {result.dataset.name}"] = None
     yield from problems
 
 
-def list_images(name: str, result: Result, file: BoardFile) -> dict[tuple[str, ...], object]:
+def scope_images(name: str, result: Result, file: BoardFile) -> dict[tuple[str, ...], object]:
     """Return what other results must have in common with one: scope -> facts of its images.
 
     A scope ends in what is wrong where facts differ. A fingerprint has one count of each class. The

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import fakes
 from support.cli import call
 from torch import nn
 
@@ -29,9 +30,6 @@ HEAD_TEXT = """from protocols.episodic.centroid import nearest_centroid
 def mine(settings, support):
     return nearest_centroid(support.mean(dim=2))
 """
-DECLARED = ["--name", "x", "--authors", "A", "--link", "https://example.org", "--license", "MIT",
-            "--pretraining-data", "toy_source", "--targets-seen", "none",
-            "--statement", "Small."]  # fmt: skip
 METHOD_LINES = (
     "from typing import ClassVar",
     "from pretrain.method import HOOKS, Method",
@@ -224,14 +222,15 @@ def test_official_boards_refuse_the_head_and_others_show_custom_code(folder: Pat
     Path("mine.py").write_text(HEAD_TEXT)
     made = fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
     fsbench.evaluate(made.ref, "toy_tiles:2w1s", heads=["py:mine.py:mine"], output="out", **QUICK)
-    assert call("submit", "out", "--board", "board", *DECLARED) == 0
+    fakes.declare(Path("out"))
+    assert call("submit", "out", "--board", "board") == 0
     shown = call_elsewhere("leaderboard", "show", "--board", "board")
     codes = [sha256_of_file(Path(name))[:8] for name in ("still.py", "mine.py")]
     assert f"custom code mine {codes[1]}, custom code still {codes[0]}" in " ".join(shown.split())
     Path("official").mkdir()
     definition = {"schema_version": 2, "name": "b", "official": True}
     Path("official/board.json").write_text(json.dumps(definition))
-    assert call("submit", "out", "--board", "official", *DECLARED) == 5
+    assert call("submit", "out", "--board", "official") == 5
 
 
 def test_files_name_no_code(folder: Path) -> None:

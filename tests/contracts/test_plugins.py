@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import fakes
 
 ORIGIN = "somebody 1.2"
 METHOD = '''"""Two steps: plain training under another name."""
@@ -168,13 +169,12 @@ def test_results_runs_and_findings_name_the_package(used: Path) -> None:
 
 
 def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path) -> None:
-    declared = ["--name", "x", "--authors", "A", "--link", "https://example.org", "--license",
-                "MIT", "--pretraining-data", "none", "--targets-seen", "none",
-                "--statement", "Random weights."]  # fmt: skip
-    done = call(used, ["submit", "out", "--board", "board", *declared])
+    for name in ("out", "plain"):
+        fakes.declare(used / name, pretraining_data=())
+    done = call(used, ["submit", "out", "--board", "board"])
     assert done.returncode == 5
     assert "expected a head of fsbench" in done.stderr + done.stdout
-    done = call(used, ["submit", "plain", "--board", "board", *declared])
+    done = call(used, ["submit", "plain", "--board", "board"])
     assert done.returncode == 0, done.stderr
     assert call(used, ["leaderboard", "show", "--board", "board"]).returncode == 0
 

@@ -15,15 +15,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 from stress.command import call
+from support import fakes
 
 Outcome = dict[str, str]
 """Visible file -> digest of what matters in it."""
 
 MODEL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
-DECLARED = [
-    "--authors", "A", "--link", "https://example.org", "--license", "Apache-2.0",
-    "--pretraining-data", "none", "--targets-seen", "none", "--statement", "a control",
-]  # fmt: skip
 CLOCKS = {"started", "seconds", "command", "git_commit", "submitted", "peak_memory_bytes"}
 CLOCKS |= {"date", "entry_digest"}
 """Fields that differ between equal runs."""
@@ -166,7 +163,8 @@ def with_results(folder: Path) -> None:
 
 def submission(folder: Path, name: str = "control", *more: str) -> list[str]:
     places = [str(folder / "results"), "--board", str(folder / "board")]
-    return ["submit", *places, "--name", name, *DECLARED, *more]
+    fakes.declare(folder / "results", pretraining_data=())
+    return ["submit", *places, "--name", name, *more]
 
 
 def with_board(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
-from leaderboard import badges, signatures
+from leaderboard import badges
 from leaderboard.badges import Badge, ColumnCheck, FlipCount
 from leaderboard.store import Board
 
@@ -83,10 +83,7 @@ def make_badge(
 
 def add_badge(board: Path, name: str, badge: Badge | None = None, key: Path | None = None) -> Path:
     """The file of a badge in an entry, signed where there is a key."""
-    path = badges.write_badge(board / name, badge or make_badge(board, name))
-    if key is not None:
-        signatures.sign_file(path, key, signatures.BADGE_NAMESPACE)
-    return path
+    return badges.write_badge(board / name, badge or make_badge(board, name), key)
 
 
 def make_key(folder: Path, name: str = "key") -> Path:

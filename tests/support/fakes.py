@@ -158,3 +158,10 @@ DECLARATION = Declaration(
     targets_seen=(),
     statement="One run.",
 )
+
+
+def declare(folder: Path, **changes: object) -> Path:
+    """Write the declaration into a results folder, where submit finds it."""
+    path = folder / "declaration.yaml"  # YAML includes JSON
+    path.write_text(DECLARATION.model_copy(update=changes).model_dump_json())
+    return path

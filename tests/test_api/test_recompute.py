@@ -312,11 +312,3 @@ def test_code_in_a_recipe_is_never_proposed() -> None:
     facts = trained(registry.load_recipe("toy/normal"), source="py:os:system")
     with pytest.raises(ValidationFailed, match="code of its author"):
         recompute(entry_of(dict(facts)), "board")
-
-
-def test_a_name_that_passes_for_an_option_is_refused() -> None:
-    entry = entry_of()
-    declaration = entry.file.declaration.model_copy(update={"name": "-rf"})
-    file = entry.file.model_copy(update={"declaration": declaration})
-    with pytest.raises(ValidationFailed, match="pass for an option"):
-        recompute(replace(entry, file=file), "board")

@@ -20,7 +20,7 @@ from fsbench.api.submit import submit
 from fsbench.api.verify import verify
 from fsbench.backbones.base import Backbone
 from fsbench.cli.main import run
-from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
+from fsbench.core.errors import CheckpointError, DataError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import EpisodeSampler
@@ -192,17 +192,6 @@ def test_too_few_episodes_to_decide_leave_no_badge(board: Path, made: Path) -> N
     with pytest.raises(ValidationFailed, match=r"more than 0\.1 point in another environment"):
         check(board, made)
     assert stored(board) == []
-
-
-def test_a_batch_size_of_a_stranger_is_bounded(board: Path, made: Path) -> None:
-    size = 16384
-    forge(board / "entry", "centroid", batch_size=size)
-    forge(board / "entry", "linear", batch_size=size)
-    with pytest.raises(UsageError, match=f"batch size of {size}"):
-        check(board, made)
-    machine = Machine(cache=made / "cache", batch_size=64)
-    badge = check(board, made, machine=machine)
-    assert badge.verdict == "tolerant"
 
 
 def test_other_weights_or_images_say_nothing_of_the_entry(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support import fakes
 from support.cli import call
 from support.fakes import digests
 from support.reading import read
@@ -44,17 +45,8 @@ def test_columns_from_the_run_to_the_board(
     affine = stored[columns[0]]
     assert affine.backbone.n_affine == 720
     assert affine.manifest_hash == stored[columns[1]].manifest_hash
-    arguments = ("--name", "mine", "--authors", "A", "--link", "https://example.org", "--license")
-    arguments += (
-        "MIT",
-        "--pretraining-data",
-        "none",
-        "--targets-seen",
-        "none",
-        "--statement",
-        "One.",
-    )
-    assert call("submit", out, "--board", board, *arguments) == 0
+    fakes.declare(Path(out), name="mine", pretraining_data=())
+    assert call("submit", out, "--board", board) == 0
     capfd.readouterr()
     assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
     shown = capfd.readouterr().out.replace("\\", "")

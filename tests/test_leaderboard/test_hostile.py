@@ -75,7 +75,7 @@ def test_declarations_that_hurt(name: str, tmp_path: Path) -> None:
     text, match = BAD_TEXTS[name]
     (tmp_path / name).write_text(text)
     with pytest.raises(ValidationFailed, match=match):
-        read_declaration(tmp_path / name, {})
+        read_declaration(tmp_path / name)
 
 
 def test_messages_escape_what_they_quote(

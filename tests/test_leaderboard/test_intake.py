@@ -18,11 +18,14 @@ from fsbench.api.submit import submit
 from fsbench.core.errors import UnknownName
 from leaderboard.store import Board
 
-GIVEN = (
-    "--name", "mine", "--authors", "A. Author", "--link", "https://example.org",
-    "--license", "MIT", "--pretraining-data", "tinyimagenet,places", "--targets-seen", "none",
-    "--statement", "One run.",
-)  # fmt: skip
+GIVEN = ("--declaration", "declaration.yaml", "--name", "mine")
+
+
+@pytest.fixture(autouse=True)
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with a declaration."""
+    monkeypatch.chdir(tmp_path)
+    fakes.declare(tmp_path, pretraining_data=("tinyimagenet", "places"))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Declarations: the same from JSON, TOML, YAML and options; options win; gaps are named."""
+"""Declarations: the same from JSON, TOML and YAML; gaps are named."""
 
 import json
 from pathlib import Path
@@ -34,35 +34,35 @@ TOML = "\n".join(f"{name} = {json.dumps(value)}" for name, value in VALUES.items
 )
 def test_every_format_says_the_same(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    declared = read_declaration(tmp_path / name, {})
-    assert declared == read_declaration(None, VALUES)
+    declared = read_declaration(tmp_path / name)
+    assert declared == read_declaration(VALUES)
     assert declared.pretraining_data == ("tinyimagenet",)
     assert declared.targets_seen == ()
 
 
-def test_options_beat_the_file(tmp_path: Path) -> None:
+def test_a_name_beats_that_of_the_file(tmp_path: Path) -> None:
     assert find_declaration(tmp_path) is None
     (tmp_path / "declaration.yaml").write_text(YAML)
     path = find_declaration(tmp_path)
-    assert read_declaration(path, {"name": "other", "authors": None}).name == "other"
+    assert read_declaration(path, "other").name == "other"
 
 
 def test_a_misspelled_key_has_its_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "decl.json").write_text(json.dumps(VALUES | {"author": "A"}))
     with pytest.raises(ValidationFailed, match=r"decl.json: unknown key 'author', use 'authors'"):
-        read_declaration(tmp_path / "decl.json", {})
+        read_declaration(tmp_path / "decl.json")
 
 
 def test_errors_name_the_keys_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "decl.yaml"
     file.write_text(YAML.replace("license: MIT", "license:").replace("authors: A. Author\n", ""))
     with pytest.raises(UsageError, match=r"decl.yaml lacks authors, license\n  fix: fill in these"):
-        read_declaration(file, {})
+        read_declaration(file)
     with pytest.raises(UsageError, match="the declaration lacks name, authors, link, license, pre"):
-        read_declaration(None, {})
+        read_declaration(None)
     file.write_text(YAML.replace("authors: A. Author", "authors: 3").replace("seal-r50", "a/b"))
     with pytest.raises(ValidationFailed) as caught:
-        read_declaration(file, {})
+        read_declaration(file)
     assert str(caught.value).startswith(f"{file}: name: String should match pattern")
     assert "; authors: Input should be a valid string\n  fix: correct these keys" in str(
         caught.value
@@ -90,7 +90,7 @@ def test_errors_name_the_keys_of_the_file(tmp_path: Path) -> None:
 def test_bad_files_are_refused_and_named(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises((ValidationFailed, UsageError)) as caught:
-        read_declaration(tmp_path / name, {})
+        read_declaration(tmp_path / name)
     assert name in str(caught.value) or "lacks" in str(caught.value)
 
 
@@ -99,5 +99,5 @@ def test_a_yaml_alias_bomb_stays_small(tmp_path: Path) -> None:
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     (tmp_path / "d.yaml").write_text("\n".join(lines) + "\nname: *a11\n")
     with pytest.raises((ValidationFailed, UsageError)) as caught:
-        read_declaration(tmp_path / "d.yaml", {k: v for k, v in VALUES.items() if k != "name"})
+        read_declaration(tmp_path / "d.yaml")
     assert len(str(caught.value)) < 5000

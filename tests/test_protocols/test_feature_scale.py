@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import fakes
 from support.cli import call
 from support.reading import episode_records
 from torch import nn
@@ -105,11 +106,9 @@ def test_a_board_warns(tmp_path: Path, results: Path, capsys: pytest.CaptureFixt
         (cell,) = (c for c in read_cells(results / name) if c.result.task.head == "linear")
         home = tmp_path / name / cell.model / cell.result.backbone.identity[:12]
         write_entry(home, [(cell.result, cell.records)])
+        fakes.declare(tmp_path / name, name=f"scale{name}", pretraining_data=())
         with pytest.raises(SystemExit) as stop:
-            run(["submit", str(tmp_path / name), "--board", str(tmp_path / "board"), "--name",
-                 f"scale{name}", "--authors", "A", "--link", "https://example.org", "--license",
-                 "MIT", "--pretraining-data", "none", "--targets-seen", "none", "--statement",
-                 "Random filters."])  # fmt: skip
+            run(["submit", str(tmp_path / name), "--board", str(tmp_path / "board")])
         assert not stop.value.code
     (table,) = rank_board(tmp_path / "board")
     assert "for scale1.0" in table.warning
