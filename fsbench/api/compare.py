@@ -24,7 +24,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen, omitted
 from fsbench.core.statistics import episodes_needed, sign_flip
-from fsbench.core.tables import TextTable, draw_table
+from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_digest
 from fsbench.results.assembly import key_of
 from fsbench.results.entry import Loaded
@@ -125,9 +125,9 @@ NUMBERS = dict.fromkeys(("n", "needed"), "Int64") | dict.fromkeys(
 """Types of the columns of `Comparison.to_frame` that hold numbers."""
 OPTIONAL = ("d", "P(A > B)", "needed", "pairs", "p")
 """Columns that a narrow terminal leaves out, in this order."""
-TWO_RUNS = (
-    "A and B are two runs, one network each: the comparison speaks of these networks, not of the "
-    "methods behind them, which other seeds may order otherwise."
+COVERAGE = (
+    "Interval and p cover the sampling of {unit} only, not pretraining seeds: A and B are one "
+    "network each, and other seeds may order the methods behind them otherwise."
 )
 LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
@@ -170,7 +170,6 @@ class Comparison(Frozen):
     overall: Gap
     won: SignTest
     dense: tuple[Gap, ...]
-    covers: str = Field(description="what intervals and p cover; never pretraining seeds")
     warning: str = omitted("", description="that gaps may measure the scale of features")
 
     def gaps(self) -> tuple[Gap, ...]:
@@ -187,10 +186,10 @@ class Comparison(Frozen):
 
     def summary(self) -> str:
         """Return the overall result, the sign test, what they cover and any warning in words."""
+        unit = "episodes" if self.overall.unit == "episodes" else "test images"
         warning = f"\nWarning: {self.warning}" if self.warning else ""
         warning += f"\n{SELF_NOTE}" * any(gap.self_reported for gap in self.gaps())
-        covers = f"The interval covers {self.covers}. {TWO_RUNS}"
-        return f"{self.overall.words}.\n{self.won}\n{covers}{warning}"
+        return f"{self.overall.words}.\n{self.won}\n{COVERAGE.format(unit=unit)}{warning}"
 
     def table(self) -> TextTable:
         """Return the lines as a table, with the summary under its title.
@@ -206,12 +205,11 @@ class Comparison(Frozen):
         return replace(table.without(DENSE), complete=table)
 
 
-class Comparisons(tuple[Comparison, ...]):
-    """One `Comparison` per track, with a readable `repr` and `to_frame()`."""
+class Comparisons(ShownAsTables, tuple[Comparison, ...]):
+    """One `Comparison` per track, shown as their tables."""
 
-    def __repr__(self) -> str:
-        tables = [comparison.table() for comparison in self]
-        return "\n\n".join("\n".join([t.title, *t.lead, draw_table(t)]) for t in tables)
+    def tables(self) -> list[TextTable]:
+        return [comparison.table() for comparison in self]
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return the rows of `Comparison.to_frame` of all tracks."""
@@ -285,7 +283,6 @@ def compare_track(
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
     overall = gap_of(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p)
-    unit = "episodes" if overall.unit == "episodes" else "test images"
     return Comparison(
         a=a,
         b=b,
@@ -295,7 +292,6 @@ def compare_track(
         overall=overall,
         won=sign_test(pairs),
         dense=adjusted_gaps([task for task in tasks if task.is_dense], goal),
-        covers=f"the sampling of {unit} only, not pretraining seeds",
         warning=warn_of_scale(
             {s: {x.results[0].column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),

@@ -18,13 +18,14 @@ from fsbench.core.io import read_mapping, write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
+from fsbench.core.tables import TextTable
 from fsbench.results.entry import Loaded
 from fsbench.results.names import model_name
 from fsbench.results.verification import read_cells
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.intake.submission import find_declaration
 from leaderboard.render.frame import DATASET_TITLES
-from leaderboard.render.md import escape_markdown
+from leaderboard.render.md import escape_markdown, render_table
 from leaderboard.render.notes import to_percent
 from leaderboard.store import Board
 from leaderboard.tables import BoardTable, declaration_of, rank_board
@@ -208,15 +209,16 @@ def begin_card(library: str, name: str) -> str:
 
 def render_section(numbers: ModelNumbers) -> str:
     """Return the section of a model card as Markdown."""
-    lines = ["## Evaluation by fsbench", ""]
-    lines += ["| data set | setting | accuracy (%) |", "| --- | --- | --- |"]
-    for result in numbers.results:
-        name = DATASET_TITLES.get(result.dataset.name, result.dataset.name)
-        cells = map(escape_markdown, (name, describe_setting(result), describe_score(result)))
-        lines.append(f"| {' | '.join(cells)} |")
+    names = [result.dataset.name for result in numbers.results]
+    rows = tuple(
+        (DATASET_TITLES.get(name, name), describe_setting(result), describe_score(result))
+        for name, result in zip(names, numbers.results, strict=True)
+    )
     facts, version = numbers.results[0].backbone, numbers.results[0].provenance.fsbench
     weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
-    lines += ["", f"{INTERVAL} {escape_markdown(weights)}; fsbench {escape_markdown(version)}."]
+    note = f"{INTERVAL} {weights}; fsbench {version}."
+    table = TextTable("Evaluation by fsbench", ("data set", "setting", "accuracy (%)"), rows, note)
+    lines = [render_table(table)]
     if numbers.tiers:
         lines += ["", "On the leaderboard:", ""]
         lines += [f"* {escape_markdown(text)}" for text in numbers.tiers]

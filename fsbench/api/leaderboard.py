@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsbench.core.options import expand_path
 from fsbench.core.progress import SILENT, Reporter, console_reporter
-from fsbench.core.tables import TextTable, draw_html, draw_table
+from fsbench.core.tables import ShownAsTables, TextTable
 from leaderboard.render import json, md, terminal
 from leaderboard.render.frame import FrameScore, make_frame
 from leaderboard.tables import BoardTable, rank_board
@@ -19,7 +19,7 @@ NUMBERS = ("overall", "mean", "ci95", "gap", "gap_ci95", "p")
 
 
 @dataclass(eq=False, repr=False)
-class RankedBoard:
+class RankedBoard(ShownAsTables):
     """A board with its entries verified and ranked, one table per protocol and input size.
 
     Attributes
@@ -61,17 +61,6 @@ class RankedBoard:
         frame = DataFrame(records, columns=list(FrameScore._fields))
         frame["flags"] = [", ".join(flags) for flags in frame["flags"]]
         return frame.astype({"tier": "Int64", "n": "int64"} | dict.fromkeys(NUMBERS, "float64"))
-
-    def __repr__(self) -> str:
-        return "\n\n".join(
-            "\n".join([table.title, *table.lead, draw_table(table)])
-            for table in self.tables()
-            if not table.is_extra
-        )
-
-    def _repr_html_(self) -> str:
-        """Return the tables as HTML, for notebooks; every text is escaped."""
-        return "".join(draw_html(table) for table in self.tables() if not table.is_extra)
 
 
 def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> RankedBoard:

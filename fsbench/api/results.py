@@ -2,14 +2,13 @@
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from fsbench.core.options import expand_path
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tables import draw_html, draw_table
+from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.results.assembly import add_results, key_of, read_cells_of
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Results(Sequence[Result]):
+class Results(ShownAsTables, Sequence[Result]):
     """The results of some models on some tasks, in the order of evaluation.
 
     `fsbench.evaluate` and `fsbench.load_results` make them. Indexing gives a `Result` (its
@@ -113,15 +112,9 @@ class Results(Sequence[Result]):
             add_results(target, [(cells[key].result, cells[key].records) for key in sorted(keys)])
         return Results(self, [targets[path] for path in self.paths])
 
-    def __repr__(self) -> str:
-        table = build_table(self, self.models)
-        return "\n".join([table.title, draw_table(table), table.note])
-
-    def _repr_html_(self) -> str:
-        """Return the table of `repr` as HTML, for notebooks."""
-        table = build_table(self, self.models)
-        notes = table.note.splitlines()
-        return draw_html(table) + "".join(f"<div><small>{escape(n)}</small></div>" for n in notes)
+    def tables(self) -> list[TextTable]:
+        """Return the table that people read, in percent: a column per model, a row per task."""
+        return [build_table(self, self.models)]
 
 
 COLUMNS = {

@@ -37,5 +37,5 @@ def compare(
     if as_json:
         console.emit_json([comparison.model_dump(mode="json") for comparison in comparisons])
         return
-    console.show_tables([comparison.table() for comparison in comparisons])
+    console.show_tables(comparisons.tables())
     console.log(LEGEND)

@@ -141,15 +141,31 @@ def draw_table(table: TextTable, width: int | None = None) -> str:
 
 
 def draw_html(table: TextTable) -> str:
-    """Return the table as HTML, for notebooks; every text is escaped."""
+    """Return the table and its note as HTML, for notebooks; every text is escaped."""
     caption = "<br>".join(map(escape, (table.title, *table.lead)))
     head = "".join(f"<th>{escape(text)}</th>" for text in table.columns)
     rows = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in table.rows]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
+    notes = "".join(f"<div><small>{escape(note)}</small></div>" for note in table.note.splitlines())
     return (
         f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
+        f"<tbody>{body}</tbody></table>{notes}"
     )
+
+
+class ShownAsTables:
+    """A value that prints, and shows in notebooks, as its tables."""
+
+    def tables(self) -> list[TextTable]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        tables = [table for table in self.tables() if not table.is_extra]
+        parts = ([t.title, *t.lead, draw_table(t), *t.note.splitlines()] for t in tables)
+        return "\n\n".join(map("\n".join, parts))
+
+    def _repr_html_(self) -> str:
+        return "".join(draw_html(table) for table in self.tables() if not table.is_extra)
 
 
 def draw_row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:

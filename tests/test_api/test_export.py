@@ -231,7 +231,7 @@ def test_a_card_that_exists_keeps_its_other_parts(trained: Path, tmp_path: Path)
     assert card.data.tags == ["mine", "fsbench", "few-shot-learning"]
     assert [e.dataset_name for e in card.data.eval_results] == ["Beans"]
     assert card.text.startswith("# Net\n\nAbout it.\n\n<!-- fsbench -->")
-    assert card.text.count("## Evaluation by fsbench") == 1
+    assert card.text.count("### Evaluation by fsbench") == 1
 
 
 def test_what_cannot_be_exported_says_why(

@@ -45,7 +45,7 @@ def make_comparison(folder: Path) -> list[TextTable]:
     pairs.write(folder / "b", [8, 11] * 20, "b", dense=[13, 17] * 20)
     pairs.write(folder / "a", [15, 12] * 20, "a", shots=5)
     pairs.write(folder / "b", [16, 11] * 20, "b", shots=5)
-    return [comparison.table() for comparison in compare("a", "b")]
+    return compare("a", "b").tables()
 
 
 def make_board(folder: Path) -> Path:
