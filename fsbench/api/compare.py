@@ -271,7 +271,7 @@ def compare(
     """
     if gap is not None and not 0 < gap < 1:
         raise UsageError(f"a gap of {100 * gap:g} points", fix="give one above 0, e.g. 0.5")
-    names = name_of(a, "A"), name_of(b, "B")
+    names = name_side(a, "A"), name_side(b, "B")
     tracks = pair_tasks(a, b, tasks, board)
     return Comparisons(compare_track(*names, t.label, pairs, gap) for t, pairs in tracks.items())
 
@@ -282,7 +282,7 @@ def compare_track(
     pairs = [task for task in tasks if not task.is_dense]
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
-    overall = gap_of(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p)
+    overall = measure_gap(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p)
     return Comparison(
         a=a,
         b=b,
@@ -302,12 +302,12 @@ def adjusted_gaps(pairs: "Sequence[PairedTask]", goal: float | None) -> tuple[Ga
     """Return one gap per task, with p-values adjusted by Holm over the tasks."""
     p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
     return tuple(
-        gap_of([pair], pair.task, goal, *ps)
+        measure_gap([pair], pair.task, goal, *ps)
         for pair, *ps in zip(pairs, p, statistics.holm(p), strict=True)
     )
 
 
-def gap_of(
+def measure_gap(
     pairs: "Sequence[PairedTask]",
     task: str,
     goal: float | None,
@@ -411,7 +411,7 @@ def pair_tasks(
     names, all if it is empty. Raises as `compare`.
     """
     patterns = [TaskPattern.parse(text) for text in texts]
-    sources = [results_of(source, board) for source in (a, b)]
+    sources = [read_side(source, board) for source in (a, b)]
     left, right = (
         {
             identify_column(loaded.result): loaded
@@ -422,7 +422,7 @@ def pair_tasks(
     )
     columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
-        raise nothing_shared(f"{name_of(a, 'A')} and {name_of(b, 'B')}", left, right)
+        raise nothing_shared(f"{name_side(a, 'A')} and {name_side(b, 'B')}", left, right)
     tracks: dict[Track, list[PairedTask]] = {}
     for column in columns:
         name, sides = column.name, (left[column], right[column])
@@ -447,7 +447,7 @@ def find_track(column: ColumnId) -> Track:
     return Track.of(column).model_copy(update={"adaptation": head})
 
 
-def results_of(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Collection[str]]:
+def read_side(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Collection[str]]:
     """Return the verified results of one model: of a folder, an entry or loaded results.
 
     Returns as well the columns of an entry that no signed badge covers.
@@ -470,13 +470,13 @@ def results_of(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Col
     if len(models) > 1:
         listed = ", ".join(sorted(models.values()))
         raise UsageError(
-            f"{name_of(source, 'the results')} holds several models: {listed}",
+            f"{name_side(source, 'the results')} holds several models: {listed}",
             fix="give the folder of one model",
         )
     return loaded, reported
 
 
-def name_of(source: Comparable, default: str) -> str:
+def name_side(source: Comparable, default: str) -> str:
     """Return the name that a table shows for an entry."""
     if isinstance(source, str | Path):
         return str(source)

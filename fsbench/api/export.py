@@ -8,22 +8,20 @@ a card, to which `export_results` adds the numbers.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.io import read_mapping, write_atomic
+from fsbench.core.io import write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
 from fsbench.core.tables import TextTable
-from fsbench.results.entry import Loaded
 from fsbench.results.names import model_name
 from fsbench.results.verification import read_cells
 from leaderboard.badges import SELF_REPORTED
-from leaderboard.intake.submission import find_declaration
 from leaderboard.render.frame import DATASET_TITLES
 from leaderboard.render.md import escape_markdown, render_table
 from leaderboard.render.notes import to_percent
@@ -49,17 +47,16 @@ INTERVAL = "± is the 95 % interval over episodes or test images, not over pretr
 
 
 @dataclass(frozen=True)
-class ModelNumbers:
-    """The results of one model with what is stated about it.
+class EntryFacts:
+    """What a board says about weights.
 
-    tiers: sentences of a board, one per table and one on its verification; link: code or paper;
-    license: of the weights.
+    tiers: a sentence per table and one on the verification; link: code or paper; license: of the
+    weights.
     """
 
-    results: tuple[Result, ...]
     tiers: tuple[str, ...] = ()
-    link: str | None = None
-    license: str | None = None
+    link: str = ""
+    license: str = ""
 
 
 def export_results(
@@ -77,44 +74,36 @@ def export_results(
     weights; benchmark: the hub's data set that hosts the benchmark, ORG/NAME, for the file of
     evaluation results. Raises UsageError, ValidationFailed.
     """
-    numbers = read_numbers(results, model)
-    facts = numbers.results[0].backbone
-    if board is not None:
-        numbers = add_entry(numbers, board, facts.identity, report)
-    files = [write_card(folder, model or model_name(facts), numbers)]
-    return [*files, write_eval_results(folder, numbers, benchmark)] if benchmark else files
+    chosen = select_results(results, model)
+    facts = chosen[0].backbone
+    entry = find_entry(board, facts.identity, report) if board else EntryFacts()
+    files = [write_card(folder, model or model_name(facts), chosen, entry)]
+    if benchmark is not None:
+        files.append(write_eval_results(folder, chosen, entry.link, benchmark))
+    return files
 
 
-def read_numbers(results: Path, model: str | None) -> ModelNumbers:
-    """Read the verified results of one model; link and license are those of its declaration.
+def select_results(folder: Path, model: str | None) -> tuple[Result, ...]:
+    """Read and verify the results of one model, data sets in the papers' order.
 
     Raises UsageError if there are several models, ValidationFailed.
     """
-    cells = list(read_cells(results))
+    cells = list(read_cells(folder))
     loaded = [c for c in cells if model in {None, c.model, c.result.backbone.ref}]
     models = {(cell.model, cell.result.backbone.identity) for cell in loaded}
     if len(models) != 1:
         listed = ", ".join(sorted({cell.model for cell in cells}))
         raise UsageError(
-            f"{results} has {len(models)} models{f' called {model}' if model else ''}",
+            f"{folder} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
-    file = find_declaration(results) if results.is_dir() else None
-    fields = read_mapping(file, "link, license") if file else {}
-    link, license_id = (str(fields.get(key) or "") or None for key in ("link", "license"))
-    return ModelNumbers(order_results(loaded), (), link, license_id)
-
-
-def order_results(cells: Iterable[Loaded]) -> tuple[Result, ...]:
-    """Return the results, data sets in the papers' order, then by column."""
     places = {name: place for place, name in enumerate(DATASET_TITLES)}
-    results = [cell.result for cell in cells]
-    last = len(places)
+    results, last = [cell.result for cell in loaded], len(places)
     return tuple(sorted(results, key=lambda r: (places.get(r.task.dataset, last), r.column)))
 
 
-def add_entry(numbers: ModelNumbers, board: Path, identity: str, report: Reporter) -> ModelNumbers:
-    """Add what a board says about the entry of these weights. Raises UsageError without one."""
+def find_entry(board: Path, identity: str, report: Reporter) -> EntryFacts:
+    """Return what a board says about the entry of these weights. Raises UsageError without one."""
     entries = Board.open(board).entries()
     of_weights = [e for e in entries if any(n.facts.identity == identity for n in e.networks)]
     if not of_weights:
@@ -126,9 +115,7 @@ def add_entry(numbers: ModelNumbers, board: Path, identity: str, report: Reporte
     tiers = [describe_tier(table, entry.name) for table in tables if entry.name in table.names]
     verification = f"Verification: {str(entry.verification) or SELF_REPORTED}."
     declaration = declaration_of(entry)
-    return ModelNumbers(
-        numbers.results, (*tiers, verification), declaration.link, declaration.license
-    )
+    return EntryFacts((*tiers, verification), declaration.link, declaration.license)
 
 
 def describe_tier(table: BoardTable, name: str) -> str:
@@ -143,7 +130,7 @@ def describe_tier(table: BoardTable, name: str) -> str:
     return f"{where}: tier {ranked.tier} among {count} ranked entries{kind}, overall {overall}."
 
 
-def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> Path:
+def write_eval_results(folder: Path, results: Sequence[Result], link: str, benchmark: str) -> Path:
     """Write the hub's file of evaluation results, accuracies in percent."""
     import yaml
 
@@ -152,10 +139,10 @@ def write_eval_results(folder: Path, numbers: ModelNumbers, benchmark: str) -> P
             "dataset": {"id": benchmark, "task_id": re.sub(r"[ :/@]", "-", str(result.column))},
             "value": float(to_percent(result.score.mean)),
             "date": result.provenance.started[:10],
-            **({"source": {"url": numbers.link}} if numbers.link else {}),
+            **({"source": {"url": link}} if link else {}),
             "notes": f"{describe_setting(result)}: {describe_score(result)}",
         }
-        for result in numbers.results
+        for result in results
     ]
     head = "# Written by fsbench: accuracy in percent, see `notes` for the setting.\n"
     text = head + yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
@@ -183,7 +170,7 @@ def describe_score(result: Result) -> str:
     return f"{to_percent(result.score.mean)}{half} over {n} {unit}{flags}"
 
 
-def write_card(folder: Path, name: str, numbers: ModelNumbers) -> Path:
+def write_card(folder: Path, name: str, results: Sequence[Result], entry: EntryFacts) -> Path:
     """Write the section, tags and license of a model card; its other parts stay as they are."""
     from huggingface_hub import ModelCard
 
@@ -191,10 +178,12 @@ def write_card(folder: Path, name: str, numbers: ModelNumbers) -> Path:
     text = path.read_text("utf8") if path.is_file() else begin_card("fsbench", name)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2] or "\n"
-    card = ModelCard(f"{before.rstrip()}\n\n{BEGIN}\n{render_section(numbers)}\n{END}{after}")
+    card = ModelCard(
+        f"{before.rstrip()}\n\n{BEGIN}\n{render_section(results, entry.tiers)}\n{END}{after}"
+    )
     data: Any = card.data
     data.tags = list(dict.fromkeys([*(data.tags or []), *TAGS]))
-    license_id = (numbers.license or "").lower()
+    license_id = entry.license.lower()
     if re.fullmatch(r"[\w.+-]+", license_id, re.ASCII):
         data.license = data.license or license_id
     folder.mkdir(parents=True, exist_ok=True)
@@ -207,21 +196,21 @@ def begin_card(library: str, name: str) -> str:
     return f"---\nlibrary_name: {library}\ntags: [{', '.join(TAGS)}]\n---\n\n# {name}\n"
 
 
-def render_section(numbers: ModelNumbers) -> str:
+def render_section(results: Sequence[Result], tiers: Sequence[str]) -> str:
     """Return the section of a model card as Markdown."""
-    names = [result.dataset.name for result in numbers.results]
+    names = [result.dataset.name for result in results]
     rows = tuple(
         (DATASET_TITLES.get(name, name), describe_setting(result), describe_score(result))
-        for name, result in zip(names, numbers.results, strict=True)
+        for name, result in zip(names, results, strict=True)
     )
-    facts, version = numbers.results[0].backbone, numbers.results[0].provenance.fsbench
+    facts, version = results[0].backbone, results[0].provenance.fsbench
     weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
     note = f"{INTERVAL} {weights}; fsbench {version}."
     table = TextTable("Evaluation by fsbench", ("data set", "setting", "accuracy (%)"), rows, note)
     lines = [render_table(table)]
-    if numbers.tiers:
+    if tiers:
         lines += ["", "On the leaderboard:", ""]
-        lines += [f"* {escape_markdown(text)}" for text in numbers.tiers]
+        lines += [f"* {escape_markdown(text)}" for text in tiers]
     return "\n".join(lines)
 
 

@@ -206,11 +206,6 @@ def test_the_hubs_files_are_read_by_its_library(trained: Path, tmp_path: Path) -
         parsed = hub.parse_eval_result_entries(entries)
         assert hub.eval_result_entries_to_yaml(parsed) == entries
     assert "source" not in entries[0]
-    (tmp_path / "results" / "declaration.yaml").write_text("link: https://a.org\nlicense: MIT\n")
-    assert call("export", tmp_path / "results", *options) == 0
-    first = yaml.safe_load((out / ".eval_results" / "fsbench.yaml").read_text())[0]
-    assert first["source"] == {"url": "https://a.org"}
-    assert ModelCard.load(out / "README.md").data.license == "mit"
     assert call("export", tmp_path / "results", *options, "--board", tmp_path / "board") == 0
     first = yaml.safe_load((out / ".eval_results" / "fsbench.yaml").read_text())[0]
     assert first["source"] == {"url": "https://example.org"}
