@@ -15,7 +15,7 @@ A question that the board cannot answer has no figure.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -161,16 +161,17 @@ def compare_heads(board: MethodBoard, boards: Sequence[MethodBoard]) -> list[Mar
 
     Linear columns may have a table of their own, with more seeds for each row.
     """
+    every = {(row.name, *key): gap for b in boards for row in b.rows for key, gap in list_gaps(row)}
     marks = []
-    for other in boards:
-        both = {c: t for c in board.columns if (t := linear_twin(c)) in other.columns}
-        rows = product(board.rows, other.rows) if both else ()
-        for row, twin in ((r, t) for r, t in rows if r.name == t.name):
-            x, y = average_by_seed(twin, [*both.values()]), average_by_seed(row, [*both])
-            seeds = sorted(x.keys() & y.keys())
-            if seeds:
-                linear, affine = (100 * mean(gains[seed] for seed in seeds) for gains in (x, y))
-                marks.append(Mark(row.name, len(seeds), affine, x=linear))
+    for row in board.rows:
+        twins = {
+            (row.name, linear_twin(column), seed): gap for (column, seed), gap in list_gaps(row)
+        }
+        both = [(every[twin], gap) for twin, gap in twins.items() if twin in every]
+        if both:
+            linear, affine = (100 * mean(gaps) for gaps in zip(*both, strict=True))
+            seeds = {seed for _, _, seed in twins.keys() & every.keys()}
+            marks.append(Mark(row.name, len(seeds), affine, x=linear))
     return marks
 
 
@@ -181,19 +182,18 @@ def linear_twin(column: str) -> str | None:
     return str(replace(identity, task=task)) if identity.task.head == "affine" else None
 
 
-def average_by_seed(row: MethodRow, columns: Sequence[str]) -> dict[int, float]:
-    """Return the mean gain over these columns by seed, {} where a column has no gain."""
-    gains = [row.scores[c].gains.get("normal") if c in row.scores else None for c in columns]
-    by_seed = [dict(zip(gain.seeds, gain.by_seed, strict=True)) for gain in gains if gain]
-    if len(by_seed) < len(columns):
-        return {}
-    seeds = set.intersection(*map(set, by_seed))
-    return {seed: mean(column[seed] for column in by_seed) for seed in seeds}
+def list_gaps(row: MethodRow) -> Iterator[tuple[tuple[str, int], float]]:
+    """Yield the gains over plain training of each column and seed."""
+    for column, score in row.scores.items():
+        if gain := score.gains.get("normal"):
+            yield from zip(product([column], gain.seeds), gain.by_seed, strict=True)
 
 
-def create_rows(names: Sequence[str], title: str) -> "tuple[Figure, Axes]":
-    """Return a figure with a row for each name, 0, 1, ..., from the top."""
-    figure = plotting.create_figure(WIDTH, 80 + ROW * len(names), title)
+def create_rows(
+    names: Sequence[str], title: str, width: float = WIDTH, above: float = 0.0
+) -> "tuple[Figure, Axes]":
+    """Return a figure with a row for each name, 0, 1, ..., from the top; above: room on top."""
+    figure = plotting.create_figure(width, 80 + above + ROW * len(names), title)
     axes = figure.add_subplot()
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [clean_text(name, LONGEST) for name in names])
@@ -275,25 +275,22 @@ def draw_columns(
     if not gains:
         return None
     heads = [clean_text(column, 30) for column in shorten_columns(board.columns)[0]]
-    names = [clean_text(row.name, LONGEST) for row in rows]
-    height = 60 + 8 * max(map(len, heads)) + ROW * len(rows)
-    figure = plotting.create_figure(max(WIDTH, 180 + 33 * len(heads)), height, title)
-    axes = figure.add_subplot()
+    width, above = max(WIDTH, 180 + 33 * len(heads)), 8 * max(map(len, heads))
+    figure, axes = create_rows([row.name for row in rows], title, width, above)
     values = np.full((len(rows), len(heads)), math.nan)
     for (i, j), gain in gains.items():
         values[i, j] = 100 * gain.gap
         weight = "bold" if gain.ci95 is not None and abs(gain.gap) > gain.ci95 else "normal"
         style: dict[str, Any] = {"size": 8.5, "weight": weight, "ha": "center", "va": "center"}
-        axes.text(j + 0.5, i + 0.5, f"{100 * gain.gap:+.1f}", **style)
+        axes.text(j, i, f"{100 * gain.gap:+.1f}", **style)
     largest = float(np.nanmax(abs(values))) or 1.0
     colours = LinearSegmentedColormap.from_list("gains", [PALE_LOSS, PAPER, PALE_GAIN])
     norm = SymLogNorm(min(1.0, largest), vmin=-largest, vmax=largest)
-    axes.pcolormesh(np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
-    axes.set_yticks([i + 0.5 for i in range(len(names))], names)
-    axes.set_xticks([j + 0.5 for j in range(len(heads))], heads, rotation=90)
+    edges = (np.arange(n + 1) - 0.5 for n in (len(heads), len(rows)))
+    axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors=PAPER)
+    axes.set_xticks(range(len(heads)), heads, rotation=90)
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
-    axes.invert_yaxis()
     axes.set_xlabel("gain in points; bold: the 95 % interval excludes 0")
     return figure
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core import plotting
@@ -96,15 +95,13 @@ def draw_shots(
 
 
 def draw_average_ranks(table: BoardTable) -> Iterator[PanelRecord]:
-    """Yield average ranks within the top tiers, as many as a figure has room for."""
-    tiers, columns = table.ranking.tiers, table.ranking.columns
-    sizes = accumulate(len(tier) for tier in tiers)
-    top = [entry for tier in tiers[: sum(size <= MOST for size in sizes)] for entry in tier]
-    if figure := draw_averages(table.ranking, top):
-        ranked = sum(map(len, tiers))
-        only = f" of {len(top)} of {ranked} rows, the top tiers," if len(top) < ranked else ""
+    """Yield the average ranks of the best rows."""
+    ranked = [entry for tier in table.ranking.tiers for entry in tier]
+    if figure := draw_averages(table.ranking, ranked[:MOST]):
+        only = f" of the best {MOST} of {len(ranked)} rows" if len(ranked) > MOST else ""
         note = (
-            f"Average ranks{only} over {len(columns)} columns. Bars join what Nemenyi's test does "
-            "not separate; it takes columns for independent, and those of one data set are not."
+            f"Average ranks{only} over {len(table.ranking.columns)} columns. Bars join what "
+            "Nemenyi's test does not separate; it takes columns for independent, and those of one "
+            "data set are not."
         )
         yield make_panel("Critical difference", note, figure)
