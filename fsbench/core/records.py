@@ -43,8 +43,7 @@ class EpisodeRecords:
     @cached_property
     def hits(self) -> NDArray[np.int64]:
         """Right queries (E,)."""
-        smallest = np.min_scalar_type(math.prod(self.correct.shape[1:]))
-        counts = np.einsum("ecq->e", self.correct.view(np.uint8), dtype=smallest)
+        counts = np.einsum("ecq->e", self.correct.view(np.uint8), dtype=np.uint32)
         return np.asarray(counts, np.int64)
 
     @property

@@ -166,11 +166,11 @@ def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64
     return np.asarray(a.index[wrong], np.int64)
 
 
-def refuse_missing(episodes: str, where: str) -> None:
-    """Raise ValidationFailed for episodes that are missing, if there are any."""
-    if episodes:
+def refuse_missing(missing: NDArray[np.int64], where: str) -> None:
+    """Raise ValidationFailed for missing episodes, if there are any."""
+    if missing.size:
         raise ValidationFailed(
-            f"episodes {episodes} of {where} are missing",
+            f"episodes {describe_spans(missing)} of {where} are missing",
             fix="evaluate the missing shard, then merge all parts",
         )
 
@@ -185,20 +185,10 @@ def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix
         raise ValidationFailed(f"{cell.where} was made with other {', '.join(differ)}", fix=fix)
 
 
-def describe_gaps(index: NDArray[np.int64]) -> str:
-    """Return the numbers missing below the last one, as `spans`; index is sorted."""
-    before = np.concatenate([[-1], index[:-1]])
-    holes = [(a + 1, b - 1) for a, b in zip(before, index, strict=True) if b - a > 1]
-    return format_ranges(holes)
-
-
 def describe_spans(index: NDArray[np.int64]) -> str:
     """Return sorted numbers as ranges, at most five: '0-3, 7, 9-12'."""
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
-    return format_ranges([(run[0], run[-1]) for run in np.split(index, breaks) if run.size])
-
-
-def format_ranges(runs: Sequence[tuple[int, int]]) -> str:
+    runs = [(run[0], run[-1]) for run in np.split(index, breaks) if run.size]
     shown = [f"{a}-{b}" if a < b else str(a) for a, b in runs[:5]]
     return ", ".join(shown) + (f" and {len(runs) - 5} more ranges" if len(runs) > 5 else "")
 
@@ -259,7 +249,8 @@ def join_records(group: list[Loaded]) -> Records:
     parts = [(c.where, c.records) for c in group if isinstance(c.records, EpisodeRecords)]
     if parts:
         records = union_episodes(parts)
-        refuse_missing(describe_gaps(records.index), group[0].where)
+        whole = np.arange(records.index[-1])
+        refuse_missing(np.setdiff1d(whole, records.index), group[0].where)
         return records
     for other in group[1:]:
         if digest_records(other.records) != digest_records(group[0].records):

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from weakref import WeakValueDictionary
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_bytes, refuse_invalid, write_atomic
@@ -50,6 +51,14 @@ RESULT_FIELDS, PROVENANCE_FIELDS = set(Result.model_fields), set(Provenance.mode
 """One set for all results, of which a board has tens of thousands."""
 
 
+SHARED: WeakValueDictionary[object, Frozen] = WeakValueDictionary()
+
+
+def share(part: Frozen) -> Frozen:
+    """Return one object for equal parts of entries, by their text and the types of their values."""
+    return SHARED.setdefault((part.model_dump_json(), *map(type, vars(part).values())), part)
+
+
 class ResultLine(ScoredFields):
     """One result of an entry; model, dataset, spec and environment are places in its lists."""
 
@@ -74,9 +83,9 @@ class EntryFile(Frozen):
         (), description="models that are controls of the others"
     )
     models: tuple[BackboneFacts, ...] = Field(description="one per pretraining seed")
-    datasets: tuple[DatasetRecord, ...]
-    specs: tuple[Spec, ...]
-    environments: tuple[Environment, ...]
+    datasets: tuple[Annotated[DatasetRecord, AfterValidator(share)], ...]
+    specs: tuple[Annotated[Spec, AfterValidator(share)], ...]
+    environments: tuple[Annotated[Environment, AfterValidator(share)], ...]
     results: tuple[ResultLine, ...] = Field(min_length=1)
     outcomes: Sha256 = Field(description="of the file of outcomes")
 

@@ -129,7 +129,7 @@ def to_arrow(values: NDArray[Any], kind: Any) -> Any:
 def to_numpy(array: Any) -> NDArray[Any] | None:
     """Return an Arrow array as values (rows,), or (rows, width) of lists; None if all are empty.
 
-    Raises ValueError if some are empty, or of unequal width.
+    `array.to_numpy` would import pandas. Raises ValueError if some are empty or of unequal width.
     """
     import pyarrow as pa
 
@@ -139,7 +139,9 @@ def to_numpy(array: Any) -> NDArray[Any] | None:
     if array.null_count:
         raise ValueError("some of the values of a result are empty")
     if kind == pa.bool_():
-        return np.from_dlpack(array.cast(pa.uint8())).view(np.bool_)  # to_numpy imports pandas
+        packed = np.frombuffer(array.buffers()[1], np.uint8)
+        bits = np.unpackbits(packed, count=array.offset + rows, bitorder="little")
+        return bits[array.offset :].view(np.bool_)
     if kind != pa.binary() and not pa.types.is_list(kind):
         return np.from_dlpack(array)
     starts = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]

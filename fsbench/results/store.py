@@ -182,8 +182,7 @@ class ResultStore:
                 if isinstance(earlier.records, EpisodeRecords):
                     parts.insert(0, (self.where, earlier.records))
             records = assembly.union_episodes(parts)
-            missing = np.setdiff1d(np.asarray(episodes, np.int64), records.index)
-            assembly.refuse_missing(assembly.describe_spans(missing), self.where)
+            assembly.refuse_missing(np.setdiff1d(episodes, records.index), self.where)
             result = self._write(records, limited, provenance, feature_norm)
             self.journal.remove(file for file, records in taken.items() if records.index.size)
         return result

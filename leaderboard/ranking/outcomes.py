@@ -184,15 +184,17 @@ def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:
     if isinstance(loaded, VerifiedResult):
         return loaded.held_out if held_out and loaded.held_out else loaded.outcomes
     records, result = loaded.records, loaded.result
+    episodes = result.spec.episode if isinstance(result.spec, EpisodicSpec) else None
+    draws = identify_draws(result.dataset.images_hash, episodes)
     if isinstance(records, EpisodeRecords):
         out_of = math.prod(records.correct.shape[1:])
         right = records.hits.astype(np.min_scalar_type(out_of))
-        return Outcomes(share_numbers(records.index), right, identify_draws(result), out_of)
+        return Outcomes(share_numbers(records.index), right, draws, out_of)
     if held_out and isinstance(records, ProbeRecords) and records.held_out is not None:
         right = choose_rate(records, "held_out").right.astype(np.uint8)
     else:
         right = scored_images(records, result.spec).astype(np.uint8)
-    index, draws = share_numbers(np.arange(right.size)), identify_draws(result)
+    index = count_up(right.size)
     if BALANCED not in result.spec.variant:
         return Outcomes(index, right, draws)
     sizes = np.array([n for n in result.dataset.test_counts if n])
@@ -212,14 +214,9 @@ def measure_mean(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Pa
     return measure_columns([o.values for o in of_columns], [o.draws for o in of_columns])
 
 
-def identify_draws(result: Result) -> str:
-    """Return the identity of the images and of the episodes drawn from them."""
-    episodes = result.spec.episode if isinstance(result.spec, EpisodicSpec) else None
-    return join_identities(result.dataset.images_hash, episodes)
-
-
 @cache
-def join_identities(images: str, episodes: EpisodeSpec | None) -> str:
+def identify_draws(images: str, episodes: EpisodeSpec | None) -> str:
+    """Return the identity of the images and of the episodes drawn from them."""
     return f"{images} {episodes.digest() if episodes else 'test images'}"
 
 

@@ -104,7 +104,7 @@ def resample_ranks(
     entries, sizes = len(draws[0].counts), [draw.counts.shape[1] for draw in draws]
     rng = numpy_generator("rank intervals", *sizes)
     batch = max(1, BLOCK // max(*sizes, entries))
-    ranks = []
+    ranks = np.empty((entries, resamples), np.int32)
     for start in range(0, resamples, batch):
         blocks = min(batch, resamples - start)
         means = np.zeros((blocks, entries))
@@ -112,8 +112,8 @@ def resample_ranks(
             rows = rng.integers(0, n, (blocks, n)) + n * np.arange(blocks)[:, None]
             drawn = np.bincount(rows.ravel(), minlength=blocks * n).reshape(blocks, n)
             means += drawn.astype(draw.counts.dtype) @ draw.counts.T / (n_columns * n * draw.out_of)
-        ranks.append(rank_means(means).T)
-    return np.concatenate(ranks, axis=1)
+        ranks[:, start : start + blocks] = rank_means(means).T
+    return ranks
 
 
 def rank_means(means: NDArray[np.float64]) -> NDArray[np.int32]:

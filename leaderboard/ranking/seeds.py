@@ -93,11 +93,6 @@ class SeedPart(NamedTuple):
         return SeedPart(*parts)
 
 
-def average_seeds(side: Sequence[Columns]) -> list[NDArray[np.float64]]:
-    """Return the mean over seeds of every outcome, column by column."""
-    return [np.mean(column, axis=0) for column in zip(*side, strict=True)]
-
-
 def average_columns(columns: Columns) -> float:
     return float(np.mean([column.mean() for column in columns]))
 
@@ -133,17 +128,18 @@ def estimate_sides(
     `fsbench.core.statistics.paired`.
     """
     rest: list[Columns] = []
+    means = []
     for side in sides:
-        center = average_seeds(side)
-        rest += [[x - c for x, c in zip(columns, center, strict=True)] for columns in side]
+        columns = [np.stack(column) for column in zip(*side, strict=True)]
+        means.append(np.mean([column.mean(axis=1) for column in columns], axis=0))
+        rest += zip(*(column - column.mean(axis=0) for column in columns), strict=True)
     names = [of_row for side, of_row in zip(sides, draws, strict=True) for _ in side]
     errors = iter(statistics.measure_rows(rest, names))
     estimates = []
-    for side in sides:
-        n = len(side)
+    for side, of_seeds in zip(sides, means, strict=True):
+        n, fewest = len(side), min(column.size for column in side[0])
         unexplained = sum(next(errors).se ** 2 for _ in side)
-        spread = float(np.var([average_columns(one) for one in side], ddof=1))
-        fewest = min(column.size for column in side[0])
+        spread = float(of_seeds.var(ddof=1))
         estimates.append(SeedEstimate(spread, unexplained / (n * (n - 1)), n, fewest))
     return estimates
 

@@ -173,19 +173,17 @@ def exclude_incomparable(contenders: Contenders, columns: Sequence[str]) -> dict
     for name, outcomes in contenders.items():
         numbering = tuple((outcomes[c].draws, outcomes[c].numbering) for c in columns)
         groups.setdefault(numbering, []).append(name)
-    sizes = {key: (-len(names), min(names)) for key, names in groups.items()}
-    joined: list[str] = []
+    joined: list[Mapping[str, Outcomes]] = []
     reasons: dict[str, str] = {}
-    for key in sorted(groups, key=lambda k: sizes[k]):
-        first = contenders[groups[key][0]]
-        fixed = [contenders[name] for name in joined]
-        fixed += [first] if len(groups[key]) > 1 else []
+    for names in sorted(groups.values(), key=lambda names: (-len(names), min(names))):
+        first = contenders[names[0]]
+        fixed = [*joined, first] if len(names) > 1 else joined
         shared = min((count_shared(first, other, columns) for other in fixed), default=2)
         if shared < 2:
             reason = f"not comparable: shares {shared} outcomes of a column, a comparison needs 2"
-            reasons |= dict.fromkeys(groups[key], reason)
+            reasons |= dict.fromkeys(names, reason)
         else:
-            joined.append(groups[key][0])
+            joined.append(first)
     return reasons
 
 

@@ -20,6 +20,7 @@ from leaderboard.methods.tables import (
     list_left_out,
     list_missing_controls,
 )
+from leaderboard.ranking.rank_intervals import RankInterval
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
 from leaderboard.render.frame import BEST_RULE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame
@@ -64,7 +65,8 @@ def build_page_data(
     """Return the data of the whole page; equal boards give equal data. tables: from rank_tracks."""
     frames = [make_frame(table) for table in tables]
     methods = [build_from_table(table) for table in tables]
-    tracks = [build_track(*pair) for pair in zip(frames, methods, strict=True)]
+    ranks = [summarize_board(table).rank_intervals for table in tables]  # before figures need room
+    tracks = [build_track(*parts) for parts in zip(frames, methods, ranks, strict=True)]
     datasets = {column["dataset"] for track in tracks for column in track["columns"]}
     flags = {flag for table in tables for row in table.rows.values() for flag in row.flags}
     data = {
@@ -200,12 +202,14 @@ def build_network_facts(entry: BoardEntry, network: Network) -> JsonObject:
     }
 
 
-def build_track(frame: ScoreFrame, methods: Sequence[MethodBoard]) -> JsonObject:
+def build_track(
+    frame: ScoreFrame, methods: Sequence[MethodBoard], ranks: Sequence[RankInterval]
+) -> JsonObject:
     """Return one table: its JSON, and what only the page has."""
     table = frame.table
     names, columns = table.names, table.ranking.columns
     compared = names[: count_paired_entries(len(names), len(columns))]
-    content, ranks = build_table_json(frame), summarize_board(table).rank_intervals
+    content = build_table_json(frame)
     return {
         **content,
         "title": table.label or table.name,

@@ -250,7 +250,7 @@ def test_all_problems_are_listed_and_nothing_is_written(tmp_path: Path) -> None:
         "cannot be read: No such file",
         ":folder-blobs:5w1s/linear@ibm 32px n_query=5: the file says 99.00 ± ",
         "% over 40, its outcomes give 5",
-        "episodes 0-2 missing",
+        "episodes 3-42, expected 0 to n - 1",
     ):
         assert words in text
     assert "3 problems, nothing was written" in text
