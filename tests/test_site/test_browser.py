@@ -369,7 +369,7 @@ def test_finding_and_caveat_stand_above_the_table(opened: Any) -> None:
     assert "first (74.95 %) has the highest mean" in texts[".finding"]
     assert "plain training of equal compute" in texts[".finding"]
     note = wait(opened, ".finding + .note").text
-    assert "Frozen features of EuroSAT (27,000 images) and ISIC" in note
+    assert "Frozen features of EuroSAT (27,000 images), ISIC" in note
     places = [top_of(opened, name) for name in ("h1", ".about", "#caveat", ".finding", "#board")]
     assert places == sorted(places)
     assert places[-1] < browser.DESK[1]
