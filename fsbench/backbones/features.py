@@ -4,35 +4,28 @@ Images pass through the network in fixed blocks of absolute indices, the last on
 are the same for one torch version, CPU capability, thread count and block size
 (protocols/README.md, "Determinism and numerics").
 
-Layout of the cache: <folder>/features.npy, float32 (N, D), and <folder>/meta.json with the sha-256
-of the array and its description. The array grows in <folder>.partial, where done.json has the
-number of finished rows and their sha-256, and is renamed when complete. Nothing is flushed
-explicitly, which would cost small networks 2 %: after a power failure the hash reveals missing
-data.
+They lie in <cache>/features/<key>, float32 (N, D), as `fsbench.core.arrays` stores them.
 """
 
-import hashlib
-import json
-import shutil
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.precision import PRECISION, exact_float32
 from fsbench.backbones.torch_faults import memory_layout
-from fsbench.core import io, process
+from fsbench.core import process
+from fsbench.core.arrays import ArrayWriter, load_array, lock_folder
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import NATIVE_FEATURES, ImageSpec, digest
@@ -99,84 +92,6 @@ def blocks(
 
 Features = NDArray[np.float32]
 
-ARRAY, META, DONE = "features.npy", "meta.json", "done.json"
-MARK_SECONDS = 1.0
-"""Seconds between marks: the work that a killed run may lose."""
-
-
-@contextmanager
-def lock_features(folder: Path, report: Reporter) -> Iterator[None]:
-    """Lock the folder for this process; wait for another one and report that."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(folder.name + ".lock"))
-    try:
-        acquired = lock.acquire(timeout=0)
-    except Timeout:
-        report.log(f"another process extracts into {folder}: waiting for it")
-        acquired = lock.acquire()
-    with acquired:
-        yield
-
-
-def read_features(folder: Path, shape: tuple[int, int]) -> Features | None:
-    """Map the finished array copy-on-write; None if it is missing or damaged."""
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf8"))
-        array: Features = np.load(folder / ARRAY, mmap_mode="c")
-        numbers = hashlib.sha256(np.ascontiguousarray(array).data)
-        if array.shape == shape and meta["sha256"] == numbers.hexdigest():
-            return array
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
-    return None
-
-
-class FeatureWriter:
-    """Writer of the growing array of a folder. rows: those that earlier runs finished."""
-
-    def __init__(self, folder: Path, shape: tuple[int, int], report: Reporter = SILENT) -> None:
-        self.folder, self.partial = folder, folder.with_name(folder.name + ".partial")
-        self.rows, self.hash, self.marked = 0, hashlib.sha256(), time.monotonic()
-        self.array: np.memmap
-        if (self.partial / DONE).is_file():  # else it was killed before the first mark
-            try:
-                mark = json.loads((self.partial / DONE).read_text())
-                self.array = np.load(self.partial / ARRAY, mmap_mode="r+")
-                done = hashlib.sha256(np.ascontiguousarray(self.array[: mark["rows"]]).data)
-                if self.array.shape == shape and done.hexdigest() == mark["sha256"]:
-                    self.rows, self.hash = mark["rows"], done
-                    return
-            except (OSError, ValueError, LookupError, TypeError):
-                pass
-            report.log(f"{self.partial} is damaged: extracting its features from the start")
-        shutil.rmtree(self.partial, ignore_errors=True)
-        self.partial.mkdir(parents=True)
-        self.array = io.create_array(self.partial / ARRAY, np.float32, shape)
-
-    def write(self, start: int, rows: Features) -> None:
-        """Store the next block, whose first row is `start`, and mark progress once a second."""
-        data = np.ascontiguousarray(rows, np.float32).data
-        with (self.partial / ARRAY).open("r+b") as file:  # cheaper than a mapped page's first use
-            file.seek(self.array.offset + start * self.array.strides[0])
-            file.write(data)
-        self.hash.update(data)
-        self.rows = start + len(rows)
-        if time.monotonic() - self.marked >= MARK_SECONDS:
-            self.mark()
-
-    def mark(self) -> None:
-        self.marked = time.monotonic()
-        mark = {"rows": self.rows, "sha256": self.hash.hexdigest()}
-        io.write_atomic(self.partial / DONE, json.dumps(mark).encode())
-
-    def finish(self, about: Mapping[str, Any]) -> None:
-        """Publish the complete array, with `about` in its meta.json."""
-        meta = {**about, "shape": self.array.shape, "sha256": self.hash.hexdigest()}
-        (self.partial / META).write_text(json.dumps(meta, indent=1), encoding="utf8")
-        (self.partial / DONE).unlink(missing_ok=True)
-        self.partial.replace(self.folder)
-
-
 VERSION = 1
 """Version of the computation from image to features; a new one invalidates old caches."""
 
@@ -231,20 +146,8 @@ class FeatureStore:
         image, CheckpointError for features that are not finite or all the same.
         """
         folder = self.place(request)
-        # A finished array appears by rename, so it needs no lock, which a read-only cache refuses.
-        if (features := read_features(folder, request.shape)) is not None:
-            return features
-        with lock_features(folder, self.report):
-            if (features := read_features(folder, request.shape)) is not None:
-                return features
-            if folder.is_dir():
-                self.report.log(f"{folder} is damaged: extracting its features again")
-                shutil.rmtree(folder)
-            self.extract(request, self.writer(request))
-            features = read_features(folder, request.shape)
-        if features is None:
-            raise FsbenchError(f"{folder} differs from what was written", fix="check the disk")
-        return features
+        extract = partial(self.extract, request)
+        return load_array(folder, request.shape, extract, self.report).values
 
     def seconds_per_image(self, request: FeatureRequest) -> float:
         """Time the next few blocks, which `get` then finds extracted; 0 if none is missing.
@@ -252,15 +155,15 @@ class FeatureStore:
         The first one warms up: it counts only where it is the last. Raises like `get`.
         """
         folder = self.place(request)
-        with lock_features(folder, self.report):
+        with lock_folder(folder, self.report):
             if folder.is_dir():
                 return 0.0
             writer = self.writer(request)
             end = writer.rows + (1 + TIMED_BLOCKS) * self.block_size(request)
             part = request.dataset.take(np.arange(min(len(request.dataset), end)))
             ends = [(time.monotonic(), writer.rows)]
-            for start, rows in self.rows(replace(request, dataset=part), writer.rows):
-                writer.write(start, rows)
+            for _, rows in self.rows(replace(request, dataset=part), writer.rows):
+                writer.write(rows)
                 ends.append((time.monotonic(), writer.rows))
             writer.mark()
         (started, first), (ended, last) = ends[1 if len(ends) > 2 else 0], ends[-1]
@@ -272,10 +175,10 @@ class FeatureStore:
     def place(self, request: FeatureRequest) -> Path:
         return self.folder / digest(self.describe(request))
 
-    def writer(self, request: FeatureRequest) -> FeatureWriter:
+    def writer(self, request: FeatureRequest) -> ArrayWriter:
         """Return the writer of these features. Raise UsageError for an impossible input size."""
         check_input_size(request.backbone, request.image.input_size, self.device)
-        return FeatureWriter(self.place(request), request.shape, self.report)
+        return ArrayWriter(self.place(request), request.shape, np.float32, self.report)
 
     def block_size(self, request: FeatureRequest) -> int:
         """Return how many images pass through the network together."""
@@ -313,12 +216,13 @@ class FeatureStore:
             "threads": torch.get_num_threads(),
         }
 
-    def extract(self, request: FeatureRequest, writer: FeatureWriter) -> None:
-        """Run the network over the blocks that the writer lacks, and publish the array."""
+    def extract(self, request: FeatureRequest) -> None:
+        """Run the network over the blocks that are missing, and publish the array."""
+        writer = self.writer(request)
         n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
         with self.report.task(f"{name} features", n, "images", writer.rows) as advance:
-            for start, rows in self.rows(request, writer.rows):
-                writer.write(start, rows)
+            for _, rows in self.rows(request, writer.rows):
+                writer.write(rows)
                 advance(len(rows))
         if is_constant(writer.array):
             raise bad_features_error(ref, f"the same features for all {n} images of {name}")

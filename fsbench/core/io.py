@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -23,10 +23,6 @@ from fsbench.core.errors import FsbenchError, UsageError, ValidationFailed, near
 from fsbench.core.options import expand_path
 from fsbench.core.progress import console_reporter
 from fsbench.core.specs import Frozen
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import DTypeLike
 
 MAX_JSON = 4 * 2**20
 """Bytes of a JSON file; a Result takes about 4 kB, one with a thousand classes 60 kB."""
@@ -104,21 +100,6 @@ def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file; a reader sees the old content or the new one, never a part."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
-
-
-def create_array(path: Path, dtype: "DTypeLike", shape: tuple[int, ...]) -> "np.memmap":
-    """Return a new .npy file of zeros, mapped into memory; raise OSError if the disk is too full.
-
-    Its blocks are allocated at once: writing to a mapped file without blocks on a full disk would
-    end the process with SIGBUS.
-    """
-    import numpy as np
-
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-    if hasattr(os, "posix_fallocate"):
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-    return array
 
 
 def read_table(path: Path) -> Any:

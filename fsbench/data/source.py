@@ -1,23 +1,22 @@
 """Pretraining sources: images listed on disk, decoded once into memory-mapped uint8 arrays.
 
-Layout of the cache: <cache>/sources/<name>-<size>px-<key>/{train,val,test}.npy, each with its
-.sha256, keyed by the source files. A file is renamed into place under a lock, so a killed run
-leaves none in part; hashes are checked on every load, and a damaged file is built anew.
+They lie in <cache>/sources/<name>-<size>px-<key>-{train,val,test}, keyed by the source files, as
+`fsbench.core.arrays` stores them.
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 from PIL import Image
 
-from fsbench.core import io
+from fsbench.core.arrays import ArrayWriter, load_array
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Flag
@@ -157,8 +156,6 @@ class SourceListing:
 VERSION = 1
 """Version of decoding and resizing; a new one invalidates old caches."""
 
-Pixels = NDArray[np.uint8]
-
 
 def decode_source(
     listing: SourceListing, cache: Path, size: int, report: Reporter = SILENT
@@ -172,9 +169,12 @@ def decode_source(
     for name, part in parts.items():
         if listing.stamp is None:
             pixels = np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
-            digest = _sha(pixels)
+            digest = hashlib.sha256(pixels.data).hexdigest()
         else:
-            pixels, digest = _cached(folder / f"{name}.npy", part, size, report)
+            place, shape = folder.with_name(f"{folder.name}-{name}"), (len(part), 3, size, size)
+            decode = partial(_decode, place, part, size, f"decode {name}", report)
+            cached = load_array(place, shape, decode, report)
+            pixels, digest = cached.values, cached.hash.hexdigest()
         splits[name] = Split(pixels, np.array([sample.label for sample in part], dtype=np.int64))
         hashes.append(digest)
     labels = [hashlib.sha256(split.labels.tobytes()).hexdigest() for split in splits.values()]
@@ -192,56 +192,25 @@ def decode_source(
     )
 
 
-def _cached(
-    file: Path, part: Sequence[SourceImage], size: int, report: Reporter
-) -> tuple[Pixels, str]:
-    """Return the images of a part and their sha-256 from the cache, decoded if necessary."""
-    if cached := _read(file):  # a read-only cache takes no lock
-        return cached
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):
-        if cached := _read(file):
-            return cached
-        if file.exists():
-            report.log(f"{file} is damaged: decoding its images again")
-        with io.replacing(file) as temporary:
-            digest = _sha(_fill(temporary, part, size, f"decode {file.stem}", report))
-            io.write_atomic(file.with_suffix(".sha256"), digest.encode())
-    return np.load(file, mmap_mode="c"), digest
-
-
-def _read(file: Path) -> tuple[Pixels, str] | None:
-    """Map the cached images; None if they differ from what was written."""
-    try:
-        digest = file.with_suffix(".sha256").read_text()
-        # Copy on write, not read only: torch.from_numpy warns about read-only arrays.
-        pixels = np.load(file, mmap_mode="c")
-    except (OSError, ValueError):
-        return None
-    return (pixels, digest) if digest == _sha(pixels) else None
-
-
-def _fill(
-    path: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
-) -> Pixels:
-    """Decode in threads into the file, so that memory use stays constant."""
-    shape, dim = (len(part), 3, size, size), 0
-    pixels = io.create_array(path, np.uint8, shape)
-    with report.task(what, len(part), "images") as advance, ThreadPoolExecutor(4) as threads:
-        for start in range(0, len(part), 256):
+def _decode(
+    folder: Path, part: Sequence[SourceImage], size: int, what: str, report: Reporter
+) -> None:
+    """Decode the images that are missing in threads, and publish the array."""
+    writer, dim = ArrayWriter(folder, (len(part), 3, size, size), np.uint8, report), 0
+    with (
+        report.task(what, len(part), "images", writer.rows) as advance,
+        ThreadPoolExecutor(4) as threads,
+    ):
+        for start in range(writer.rows, len(part), 256):
             block = part[start : start + 256]
-            for n, image in enumerate(threads.map(lambda sample: sample.open(), block), start):
-                pixels[n] = to_channels_first(resize_square(image, size))
-                dim += DIM in image.info
+            images = list(threads.map(lambda sample: sample.open(), block))
+            dim += sum(DIM in image.info for image in images)
+            pixels = [to_channels_first(resize_square(image, size)) for image in images]
+            writer.write(np.stack(pixels))
             advance(len(block))
     if dim:
         report.log(
             f"warning: {what}: {dim} 16-bit images use less than an eighth of their range and look "
             "almost black; scale them: ?bits=N behind folder:DIR or hf-hub:NAME, 12 for 12 bits"
         )
-    pixels.flush()
-    return pixels
-
-
-def _sha(pixels: Pixels) -> str:
-    return hashlib.sha256(np.ascontiguousarray(pixels).data).hexdigest()
+    writer.finish({"images": len(part)})

@@ -8,7 +8,7 @@ import pyarrow  # noqa: F401
 import torch
 
 import pretrain.training.loop  # noqa: F401
-from fsbench.backbones import features
+from fsbench.core import arrays
 
 torch.set_num_threads(1)
-features.MARK_SECONDS = 0.0  # a toy run is over before the first second
+arrays.MARK_SECONDS = 0.0  # a toy run is over before the first second

@@ -283,7 +283,7 @@ def test_an_estimate_before_work_changes_no_record_and_a_refusal_keeps_its_block
         run("timed", yes=False)
     assert not list(tmp_path.glob("timed-results/**/*.zst"))
     (partial,) = (tmp_path / "timed").rglob("*.partial")
-    assert json.loads((partial / "done.json").read_text())["rows"] == 3 * 16
+    assert json.loads((partial / "meta.json").read_text())["rows"] == 3 * 16
     assert run("timed") == plain
     assert not list((tmp_path / "timed").rglob("*.partial"))
 

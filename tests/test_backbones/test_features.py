@@ -19,6 +19,7 @@ from torch import nn
 from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
+from fsbench.core import arrays
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
@@ -125,7 +126,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The disk as it was while the third of five blocks was in the network."""
-    monkeypatch.setattr(feature_files, "MARK_SECONDS", seconds)
+    monkeypatch.setattr(arrays, "MARK_SECONDS", seconds)
     dataset, cache, killed = pictures(18), tmp_path / "whole", tmp_path / "killed"
     calls: list[int] = []
 
@@ -139,7 +140,7 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     whole = FeatureStore(cache, 4).get(request_of(native, dataset))
     hook.remove()
     assert not any(
-        path.name == "features.npy" and ".partial" not in path.parent.name
+        path.name == "array.npy" and ".partial" not in path.parent.name
         for path in killed.rglob("*")
     )
     sizes = count_blocks(backbone)
@@ -210,11 +211,11 @@ def test_a_damaged_journal_starts_over_and_says_so(
     whole = store.get(request_of(backbone, dataset)).tobytes()
     (folder,) = [p for p in (tmp_path / "cache" / "features").iterdir() if p.is_dir()]
     partial = folder.rename(folder.with_name(folder.name + ".partial"))
-    array = partial / "features.npy"
+    array = partial / "array.npy"
     rows = np.load(array)[:4]
     digest = hashlib.sha256(rows.tobytes()).hexdigest()
     mark = json.dumps({"rows": 4, "sha256": digest})
-    (partial / "done.json").write_text("{" if damage == "count" else mark)
+    (partial / "meta.json").write_text("{" if damage == "count" else mark)
     if damage == "array":
         array.write_bytes(b"\x93NUMPY")
     if damage == "bit":
@@ -232,7 +233,7 @@ def test_a_damaged_cache_is_built_again_and_said(
     dataset = pictures(6)
     before = store.get(request_of(backbone, dataset)).tobytes()
     assert not report.lines
-    (array,) = store.folder.rglob("features.npy")
+    (array,) = store.folder.rglob("array.npy")
     meta = array.with_name("meta.json")
     if damage == "bit":
         content = bytearray(array.read_bytes())

@@ -16,8 +16,8 @@ from fsbench.backbones.features import (
     FeatureRequest,
     FeatureStore,
     feature_block_size,
-    lock_features,
 )
+from fsbench.core.arrays import lock_folder
 from fsbench.core.errors import CheckpointError, DataError, UsageError
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
@@ -90,7 +90,7 @@ def test_the_block_size_is_a_function_of_the_shapes() -> None:
 def hold(folder: Path, started: Any, release: Any) -> None:
     from fsbench.core.progress import SILENT
 
-    with lock_features(folder, SILENT):
+    with lock_folder(folder, SILENT):
         started.set()
         release.wait(20)
 
@@ -102,7 +102,7 @@ def test_two_processes_do_not_extract_at_once(tmp_path: Path, report: Any) -> No
     holder.start()
     assert started.wait(20)
     report.log = lambda text: (report.lines.append(text), release.set())
-    with lock_features(tmp_path / "key", report):
+    with lock_folder(tmp_path / "key", report):
         assert release.is_set()
     holder.join(20)
     assert "waiting" in report.text

@@ -138,7 +138,7 @@ def test_live_views_are_as_many_cached_views_as_there_are_epochs(
 
     live = curve("live", "--set", "probe.augmentation=live")
     assert curve("views-3", "--set", "probe.views=3") == live
-    cached = list((birds.parent / "cache" / "features").glob("*/features.npy"))
+    cached = list((birds.parent / "cache" / "features").glob("*/array.npy"))
     assert len(cached) == 4, "three views and the centre crops"
     assert curve("views-1", "--set", "probe.views=1") != live
     assert curve("none") != live

@@ -68,7 +68,7 @@ def test_writing_into_the_arrays_never_reaches_the_cache(folder: Path) -> None:
 def test_a_damaged_cache_is_built_anew(folder: Path) -> None:
     first, _ = load(folder)
     pixels = first.train.images.copy()
-    (path,) = (folder.parent / "c" / "sources").glob("*/train.npy")
+    (path,) = (folder.parent / "c" / "sources").glob("*-train/array.npy")
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
@@ -78,12 +78,12 @@ def test_a_damaged_cache_is_built_anew(folder: Path) -> None:
     assert np.array_equal(again.train.images, pixels)
 
 
-@pytest.mark.parametrize("name", ["val.sha256", "val.npy"])
+@pytest.mark.parametrize("name", ["meta.json", "array.npy"])
 def test_a_half_cache_is_built_anew(folder: Path, name: str) -> None:
     load(folder)
-    (path,) = (folder.parent / "c" / "sources").glob(f"*/{name}")
+    (path,) = (folder.parent / "c" / "sources").glob(f"*-val/{name}")
     path.write_bytes(path.read_bytes()[:5])
-    assert "val.npy is damaged" in load(folder)[1][0]
+    assert "-val is damaged" in load(folder)[1][0]
 
 
 def test_other_files_size_or_version_make_another_cache(

@@ -193,8 +193,9 @@ def test_a_corrupt_image_is_named(tmp_path: Path, draw: Callable[..., Path]) -> 
     (folder / "val" / "images" / "val_1.JPEG").write_bytes(b"broken")
     with pytest.raises(DataError, match=r"val_1.JPEG"):
         load(folder, tmp_path)
-    written = {path.name for path in (tmp_path / "c" / "sources").glob("*px-*/*")}
-    assert written == {"train.npy", "train.sha256", "train.lock", "val.lock"}
+    written = {path.name for path in (tmp_path / "c" / "sources").glob("*-train/*")}
+    assert written == {"array.npy", "meta.json"}
+    assert not list((tmp_path / "c" / "sources").glob("*-val/*"))
 
 
 def test_the_wnids_are_the_official_200() -> None:

@@ -440,7 +440,7 @@ def test_bfloat16_is_refused_before_work_where_onednn_lacks_it(
             progress=False,
         )
     assert not list(tmp_path.rglob("*.json"))
-    assert not list(tmp_path.rglob("features.npy"))
+    assert not list(tmp_path.rglob("array.npy"))
 
 
 @needs_bfloat16
