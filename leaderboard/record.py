@@ -6,7 +6,6 @@ benchmark to be cited: it names columns, rule and date, and contains a digest of
 reader detects a later change. A new version is a new file.
 """
 
-from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Literal, Self
 
@@ -146,8 +145,3 @@ class BoardFile(Frozen):
     def freeze(self) -> Self:
         """Return the version with the digest of its content."""
         return self.model_copy(update={"frozen": self.content_digest})
-
-
-def find_differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
-    """Return the keys whose values differ, in the order of `a`."""
-    return [key for key in {**a, **b} if a.get(key) != b.get(key)]

@@ -25,7 +25,7 @@ from fsbench.results.verification import Problem, RuleList, find_problems
 from leaderboard.columns import assign_track, match_column
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.intake.submission import Submission, recipe_key, resolve_datasets
-from leaderboard.record import BoardFile, find_differing_keys
+from leaderboard.record import BoardFile
 from leaderboard.rules.changes import read_entry_file
 from leaderboard.store import Board, seed_of
 
@@ -234,8 +234,9 @@ def check_networks(submission: Submission, board: Board) -> Iterator[str]:
         records = [loaded.result.backbone for loaded in results]
         for other in records:
             if other != records[0]:
-                facts = (facts.model_dump() for facts in (records[0], other))
-                yield f"results of one network with other {', '.join(find_differing_keys(*facts))}"
+                a, b = records[0].model_dump(), other.model_dump()
+                fields = ", ".join(field for field in a if a[field] != b[field])
+                yield f"results of one network with other {fields}"
 
 
 @ENTRY_RULES.add("duplicate", "keep the result that belongs on the board")
