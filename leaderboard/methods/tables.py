@@ -46,7 +46,7 @@ NO_ROWS = "No fsbench runs yet: fsbench pretrain, fsbench benchmark -m run:DIR, 
 def make_tables(board: MethodBoard) -> list[TextTable]:
     """Return the tables of gains, and of gains by data set."""
     if not board.rows:
-        note = " ".join([NO_ROWS, *list_left_out(board)])
+        note = " ".join([NO_ROWS, *list_notes(board)])
         return [TextTable(f"{board.board}: methods", ("entry",), (), note)]
     return [make_gain_table(board), make_target_table(board)]
 
@@ -105,7 +105,7 @@ def make_gain_table(board: MethodBoard) -> TextTable:
         make_title(board, "methods"),
         (*columns, *headings, "in-domain", "TFLOPs"),
         tuple((name, *format_gains(row, kinds)) for name, row in rows),
-        "\n".join([*notes, *list_missing_controls(board), *list_left_out(board)]),
+        "\n".join([*notes, *list_notes(board)]),
         (*[finding] * bool(finding), *[ONE_SEED_GAIN] * one_seed),
         optional=("TFLOPs", "in-domain", "plan", "method", "sd seeds", *reversed(headings[1:])),
     )
@@ -172,16 +172,13 @@ def format_targets(row: MethodRow, columns: Sequence[str]) -> str:
     return to_percent(mean(score.mean for score in scores)) + gain
 
 
-def list_missing_controls(board: MethodBoard) -> Iterator[str]:
-    """Yield why rows have no control, one sentence per reason; plain training needs none."""
+def list_notes(board: MethodBoard) -> Iterator[str]:
+    """Yield why rows have no control and entries no row, one sentence for each reason."""
     for kind in list_compared_kinds(board):
         reasons = {row.name: row.missing[kind] for row in board.rows if kind in row.missing}
         needed = {name: reason for name, reason in reasons.items() if reason != IS_PLAIN}
         yield from list_reasons(HEADINGS[kind].capitalize(), needed)
-
-
-def list_left_out(board: MethodBoard) -> list[str]:
-    return list_reasons("Left out", board.left_out)
+    yield from list_reasons("Left out", board.left_out)
 
 
 def render_markdown(board: MethodBoard) -> str:

@@ -17,8 +17,7 @@ from leaderboard.methods.tables import (
     HEADINGS,
     describe_gains,
     list_compared_kinds,
-    list_left_out,
-    list_missing_controls,
+    list_notes,
 )
 from leaderboard.ranking.rank_intervals import RankInterval
 from leaderboard.record import BoardFile
@@ -157,7 +156,7 @@ def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
             row.model_dump(mode="json", exclude={"scores"}) | {"baseline": row.name in baselines}
             for row in board.rows
         ],
-        "notes": [*list_missing_controls(board), *list_left_out(board)],
+        "notes": [*list_notes(board)],
         "panels": pack_json([*draw_heat_maps(board)]),
     }
 
