@@ -449,8 +449,8 @@ Data = Literal["official", "subset"]
 class Track(Frozen):
     """Facts that all results of one table share.
 
-    A board with a version also separates heads, and official data from all other data; a board
-    without a version separates heads that only some backbones have. None if a table may mix them.
+    Boards also separate heads, but for one that says otherwise, and a board with a version
+    separates official data from all other data. None if a table may mix them.
     """
 
     protocol: Protocol | None = Field(description="pool and group rule; null for probes alone")

@@ -13,6 +13,7 @@ from typing import Any
 
 from fsbench.core.schema import Result, ScoreRecord
 from fsbench.core.specs import BALANCED, ProbeSpec
+from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
 from fsbench.core.tasks import ColumnId
 from fsbench.results import summary
@@ -45,9 +46,8 @@ def build_table(
     sources: dict[str, list[str]] = {}
     for label, result in zip(labels, results, strict=True):
         for column, score in list_scores(result):
-            text = format_score(score) + " one class" * (
-                column == result.column and one_class(result)
-            )
+            is_constant = column == result.column and one_class(result)
+            text = format_score(score) + " one class" * is_constant
             rows.setdefault(column, {}).setdefault(label, []).append(text)
             means.setdefault(column, {})[label] = score.mean
             flags.setdefault(column, {})[label] = result.flags
@@ -125,7 +125,7 @@ def describe_flags(flags: Mapping[str, tuple[str, ...]], shared: Sequence[str]) 
     return "; ".join(f"{model}: {words}" for model, words in rest.items() if words)
 
 
-def format_score(score: ScoreRecord) -> str:
+def format_score(score: ScoreRecord | Score) -> str:
     """Return e.g. '57.75 ± 0.88'."""
     half = "" if score.ci95 is None or math.isnan(score.ci95) else f" ± {100 * score.ci95:.2f}"
     return f"{100 * score.mean:.2f}{half}"

@@ -178,14 +178,18 @@ class ScoreFrame:
     def write_caption(self) -> list[str]:
         """Return the sentences below the table: what it shows and what not, and any warning."""
         warning = self.table.warning
-        sentences = [*self.explain_numbers(), *describe_single_seeds(self.table)]
+        sentences = [*self.explain_numbers(), *self.explain_bold()]
+        sentences += describe_single_seeds(self.table)
         return [*sentences, *([f"Warning: {warning}"] if warning else [])]
+
+    def explain_bold(self) -> list[str]:
+        """Return what bold means, for files, if there are several entries."""
+        return [f"Bold in files: {BEST_RULE}"] if self.compares else []
 
     def explain_numbers(self) -> list[str]:
         """Return what numbers, marks and letters mean, one sentence each."""
         table = self.table
         sentences = ["Accuracy in percent.", describe_coverage(table)]
-        sentences += [f"Bold (in files): {BEST_RULE}"] if self.compares else []
         if self.control is not None:
             sentences += self._explain_marks(self.control)
         notes = {OVERALL: OVERALL_NOTE, SOURCE: SOURCE_NOTE}

@@ -6,11 +6,10 @@ from typing import Any
 
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
-from leaderboard.ranking.outcomes import measure_mean
 from leaderboard.ranking.tiers import ALPHA, RankedEntry
 from leaderboard.render.frame import SOURCE, ScoreFrame
 from leaderboard.render.notes import TIER_NOTE, finite_or_none
-from leaderboard.tables import BoardTable
+from leaderboard.tables import OVERALL, BoardTable
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
@@ -96,11 +95,12 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
     in_order = [scores.get(column) for column in table.ranking.columns]
     places = [(i, score) for i, score in enumerate(in_order) if score]
     flags = dict.fromkeys(flag for _, score in places for flag in score.flags)
+    overall = scores.get(OVERALL) or (in_order[0] if len(in_order) == 1 else None)
     return {
         "name": entry.name,
         "tier": entry.tier,
         "overall": entry.overall,
-        "overall_ci95": measure_overall(table, entry),
+        "overall_ci95": overall and finite_or_none(overall.ci95),
         "source_accuracy": scores[SOURCE].mean if SOURCE in scores else None,
         "flags": list(table.lines[entry.name].flags),
         "mean": [score and score.mean for score in in_order],
@@ -114,16 +114,6 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
             if score.control
         },
     }
-
-
-def measure_overall(table: BoardTable, entry: RankedEntry) -> float | None:
-    """Return the half-width of the overall interval: over seeds if ranked, else over episodes."""
-    if entry.overall is None:
-        return None
-    if entry.tier is not None:
-        return finite_or_none(table.seed_errors.scores[entry.name].ci95)
-    outcomes = table.lines[entry.name].outcomes
-    return finite_or_none(measure_mean(outcomes, list(entry.scores)).ci95)
 
 
 def build_gap_json(gap: float, ci95: float, p: float | None) -> dict[str, Any]:

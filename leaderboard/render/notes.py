@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 
-from fsbench.core.statistics import Score
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.tiers import RankedEntry, Ranking
 from leaderboard.tables import BoardTable
@@ -53,14 +52,6 @@ def lift_letters(letters: str) -> str:
 def to_percent(fraction: float, sign: str = "") -> str:
     """Return percent with two decimals; sign: '+' to write it of positive numbers as well."""
     return f"{100 * fraction:{sign}.2f}"
-
-
-def format_mean_interval(score: Score | None) -> str:
-    """Return e.g. 57.75 ± 0.88."""
-    if score is None:
-        return "-"
-    half = "" if math.isnan(score.ci95) else f" ± {to_percent(score.ci95)}"
-    return to_percent(score.mean) + half
 
 
 def finite_or_none(value: float) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
-from fsbench.results.table import shorten_columns
+from fsbench.results.table import format_score, shorten_columns
 from leaderboard.published import PublishedCell
 from leaderboard.render.frame import SOURCE, ScoreFrame, make_frame
 from leaderboard.render.notes import (
@@ -19,7 +19,6 @@ from leaderboard.render.notes import (
     TIER_NOTE,
     Best,
     describe_ranking,
-    format_mean_interval,
     format_tier,
     lift_letters,
     mark_single_seed,
@@ -48,7 +47,7 @@ def make_score_table(frame: ScoreFrame) -> TextTable:
     notes = [TIER_NOTE, *frame.explain_numbers()] if frame.lines else [EMPTY_NOTE]
     more = [AVERAGE_NOTE] if len(datasets) < len(columns) else []
     whole = {label: [column] for label, column in zip(labels, columns, strict=True)}
-    complete = format_table(frame, whole, notes)
+    complete = format_table(frame, whole, [*notes, *frame.explain_bold()])
     return replace(format_table(frame, datasets, [*more, *notes]), complete=complete)
 
 
@@ -93,7 +92,7 @@ def format_number(frame: ScoreFrame, name: str, group: str, columns: Sequence[st
     if score is None:
         return "-"
     marks = {letter for c in columns for letter in frame.mark(name, c) + frame.mark(column=c)}
-    shown = format_mean_interval(score) + (alone.mark if alone else "")
+    shown = format_score(score) + (alone.mark if alone else "")
     text = shown + lift_letters("".join(sorted(marks)))
     return Best(text) if alone and frame.is_bold(alone) else text
 
@@ -121,4 +120,4 @@ def format_published(cell: PublishedCell) -> str:
     """Return e.g. 57.75 ± 0.88; 65.93 (± 0.12) for a spread over seeds; * marks a note."""
     score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
     spread = "" if cell.spread is None else f" (± {to_percent(cell.spread)})"
-    return format_mean_interval(score) + spread + ("*" if cell.note else "")
+    return format_score(score) + spread + ("*" if cell.note else "")

@@ -119,7 +119,8 @@ def test_caption_states_the_interval_and_the_control() -> None:
     assert "in percent" in text
     assert "Nothing is significantly better or worse than a (" in text
     assert "Unranked, b: lacks 1 of 2 columns." in text
-    assert "as noted. twice. One pretraining seed per row" in text
+    assert "as noted. twice. Bold in files: the best of a column" in text
+    assert text.endswith("not another seed.")
     assert frame.title == "mine: linear@ibm 64px"
     assert "marked against" in " ".join(make_frame(table, "elsewhere").write_caption())
     with pytest.raises(UnknownName, match="did you mean"):
