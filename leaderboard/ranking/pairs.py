@@ -9,7 +9,7 @@ share one matrix per column; with other entries they are compared on the shared 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 
 from fsbench.core import statistics
 from leaderboard.ranking.gaps import Gaps
-from leaderboard.ranking.outcomes import Outcomes, SummedCounts, count_up
+from leaderboard.ranking.outcomes import Outcomes, SummedCounts
 from leaderboard.ranking.seeds import SeedErrors
 
 NOTHING = np.array([[0.0], [math.nan], [math.nan], [0.0], [0.0]])
 """Fields of the gap over an entry without a shared outcome."""
-
-Positions = Sequence[NDArray[np.int64]]
-"""Positions of outcomes, one array per column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,69 +65,51 @@ class GroupedCounts:
 class AlignedEntries:
     """N entries, best first, with equal numbering of their outcomes in all C columns.
 
-    outcomes: name -> outcomes of the columns, in order; order: name -> row.
+    columns: outcomes of the first entry, for what all have in common; right: counts (N, n) of each
+    column; out_of (C, N): queries of an outcome.
     """
 
-    outcomes: Mapping[str, Sequence[Outcomes]]
+    names: tuple[str, ...]
+    columns: Sequence[Outcomes]
+    right: Sequence[NDArray[Any]]
+    out_of: NDArray[np.int64]
+
+    @classmethod
+    def stack(cls, outcomes: Mapping[str, Sequence[Outcomes]]) -> "AlignedEntries":
+        rows = list(outcomes.values())
+        right = [np.stack([o.right for o in column]) for column in zip(*rows, strict=True)]
+        out_of = np.array([[o.out_of for o in columns] for columns in rows]).T
+        return cls(tuple(outcomes), rows[0], right, out_of)
 
     @cached_property
     def order(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self.outcomes)}
+        return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
-    def columns(self) -> Sequence[Outcomes]:
-        """The outcomes of the first entry, for what all entries have in common."""
-        return next(iter(self.outcomes.values()))
-
-    @cached_property
-    def right(self) -> list[NDArray[Any]]:
-        """The correct counts (N, n) of each column."""
-        columns = zip(*self.outcomes.values(), strict=True)
-        return [np.stack([o.right for o in column]) for column in columns]
-
-    @cached_property
-    def draws(self) -> list[str]:
-        return [o.draws for o in self.columns]
-
-    @cached_property
-    def out_of(self) -> NDArray[np.int64]:
-        """The queries (C, N) of an outcome."""
-        return np.array([[o.out_of for o in columns] for columns in self.outcomes.values()]).T
-
-    @cached_property
-    def whole(self) -> GroupedCounts:
-        return self.group([np.arange(o.index.size) for o in self.columns], self.draws)
-
-    def at(self, rows: Positions, draws: Sequence[str]) -> GroupedCounts:
-        """Return the outcomes at these positions; draws: of each column."""
-        same = all(r.size == o.index.size for r, o in zip(rows, self.columns, strict=True))
-        return self.whole if same and draws == self.draws else self.group(rows, draws)
-
-    def group(self, rows: Positions, draws: Sequence[str]) -> GroupedCounts:
+    def grouped(self) -> GroupedCounts:
+        """The means of columns, and the counts by draws."""
+        means = [counts.mean(axis=1) / n for counts, n in zip(self.right, self.out_of, strict=True)]
         columns_by_draw: dict[str, list[int]] = {}
-        for column, draw in enumerate(draws):
-            columns_by_draw.setdefault(draw, []).append(column)
-        means, groups = np.empty((len(self.outcomes), len(draws))), []
+        for column, outcomes in enumerate(self.columns):
+            columns_by_draw.setdefault(outcomes.draws, []).append(column)
+        groups = []
         for columns in columns_by_draw.values():
-            right = [self.right[c][:, rows[c]] for c in columns]
-            for c, counts in zip(columns, right, strict=True):
-                means[:, c] = counts.mean(axis=1) / self.out_of[c]
-            equal_length = len({counts.shape for counts in right}) == 1
-            blocks = [slice(None)] if equal_length else [slice(i, i + 1) for i in range(len(right))]
-            added = (SummedCounts.add(right[b], self.out_of[columns][b]) for b in blocks)
+            equal_length = len({self.right[c].shape for c in columns}) == 1
+            blocks = [columns] if equal_length else [[c] for c in columns]
+            added = (SummedCounts.add([self.right[c] for c in b], self.out_of[b]) for b in blocks)
             groups.append(tuple(added))
-        return GroupedCounts(means, tuple(groups))
+        return GroupedCounts(np.stack(means, axis=1), tuple(groups))
 
-    def shared(self, other: "AlignedEntries") -> tuple[Positions, Positions]:
-        """Return the positions of the shared outcomes in both, column by column."""
+    def share(self, other: "AlignedEntries") -> "AlignedEntries":
+        """Return the outcomes that the entries share with others, column by column."""
         if other is self:
-            rows = [count_up(o.index.size) for o in self.columns]
-            return rows, rows
-        positions = [
-            np.intersect1d(a.index, b.index, assume_unique=True, return_indices=True)[1:]
-            for a, b in zip(self.columns, other.columns, strict=True)
-        ]
-        return [left for left, _ in positions], [right for _, right in positions]
+            return self
+        columns, right = [], []
+        for a, b, counts in zip(self.columns, other.columns, self.right, strict=True):
+            index = np.intersect1d(a.index, b.index) if a.draws == b.draws else a.index[:0]
+            columns.append(a.select(index))
+            right.append(counts[:, np.searchsorted(a.index, index)])
+        return replace(self, columns=columns, right=right)
 
 
 def compute_errors(
@@ -165,8 +144,8 @@ class PairwiseGaps:
         for name, columns in outcomes.items():
             key = tuple((o.draws, o.numbering) for o in columns)
             groups.setdefault(key, {})[name] = columns
-        self.fields = [AlignedEntries(entries) for entries in groups.values()]
-        self.home = {name: field for field in self.fields for name in field.outcomes}
+        self.fields = [AlignedEntries.stack(entries) for entries in groups.values()]
+        self.home = {name: field for field in self.fields for name in field.names}
 
     def behind(self, leader: str, others: Sequence[str]) -> Gaps:
         """Return the leader's gap over each of the others, in their order."""
@@ -186,11 +165,11 @@ class PairwiseGaps:
     ) -> NDArray[np.float64]:
         """Return the first five fields of Gaps (5, N) over these rows of a field."""
         home = self.home[leader]
-        left_rows, right_rows = home.shared(field)
-        if not all(shared.size for shared in left_rows):
+        left, right = home.share(field), field.share(home)
+        sizes = [o.index.size for o in left.columns]
+        if not all(sizes):
             return NOTHING
-        left, right = home.at(left_rows, home.draws), field.at(right_rows, home.draws)
         first = int(rows.min())
-        compared = left.ahead(home.order[leader], right, first)[:, rows - first]
-        counts = [sum(shared.size for shared in left_rows)], [min(left.sizes)]
-        return np.concatenate([compared, np.broadcast_to(counts, (2, rows.size))])
+        gaps = left.grouped.ahead(home.order[leader], right.grouped, first)[:, rows - first]
+        counts = [sum(sizes)], [min(sizes)]
+        return np.concatenate([gaps, np.broadcast_to(counts, (2, rows.size))])

@@ -103,13 +103,12 @@ def measure_halves(
     pairs = PairwiseGaps({name: [o[column] for column in columns] for name, o in whole.items()})
     places = {name: i for i, name in enumerate(names)}
     for field in pairs.fields:
-        members = list(field.outcomes)
-        rows = [places[name] for name in members]
+        rows = [places[name] for name in field.names]
         if not pairs.seed_errors.several:  # all at once
-            halves[np.ix_(rows, rows)] = Z95 * field.whole.errors
+            halves[np.ix_(rows, rows)] = Z95 * field.grouped.errors
             continue
-        for i, name in enumerate(members[:-1]):
-            gaps = pairs.behind(name, members[i + 1 :])
+        for i, name in enumerate(field.names[:-1]):
+            gaps = pairs.behind(name, field.names[i + 1 :])
             quantiles = np.where(gaps.has_seeds, stdtrit(gaps.freedom, 0.975), Z95)
             halves[rows[i + 1 :], rows[i]] = gaps.se * quantiles
     return halves
