@@ -142,12 +142,6 @@ def find_column(file: BoardFile, result: Result) -> Column | None:
     return column if result.flags or named.has_images_of(result) else None
 
 
-def match_column(file: BoardFile, result: Result) -> Column | None:
-    """Return the column of a result, with the result's images; None if the board names none."""
-    column = find_column(file, result)
-    return column if file.version is not None or column in file.compared else None
-
-
 def classify_data(result: Result) -> Data:
     """Return the part of a board with a version: a result with any flag is not official."""
     return "subset" if result.flags else "official"

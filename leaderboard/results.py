@@ -59,7 +59,8 @@ def join_recipes(models: Models) -> list[NetworkGroup]:
     groups: dict[str, NetworkGroup] = {}
     for names in names_by_recipe.values():
         row = common_name(names)
-        row = names[0] if row in groups or row in models.keys() - {*names} else row
+        if len(names) > 1 and row in {*groups, *models}:
+            row = f"{names[0]} and {len(names) - 1} more"
         results = [tuple(models[name].values()) for name in names]
         seeds = number_seeds([of_model[0].result.backbone for of_model in results])
         groups[row] = NetworkGroup(row, tuple(map(Network, names, results, seeds)))

@@ -22,7 +22,7 @@ from fsbench.results.assembly import describe_spans
 from fsbench.results.entry import ENTRY_FILE, Loaded, digest_outcomes, restore_results
 from fsbench.results.names import ANALYSES, BADGES, safe_name
 from fsbench.results.verification import Problem, RuleList, find_problems
-from leaderboard.columns import assign_track, match_column
+from leaderboard.columns import assign_track, find_column
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.intake.submission import Submission, recipe_key, resolve_datasets
 from leaderboard.record import BoardFile
@@ -157,7 +157,8 @@ def check_unflagged(loaded: Loaded, board: Board) -> Iterator[str]:
 def check_columns(loaded: Loaded, board: Board) -> Iterator[str]:
     """Check that results named like a column of the board have its spec and its images."""
     result, column = loaded.result, board.file.named.get(loaded.result.column)
-    if column is None or match_column(board.file, result) is not None:
+    found = find_column(board.file, result)
+    if column is None or found == column or (found and board.file.version):
         return
     what, actual, expected = "spec", result.spec_digest, column.spec_digest
     if column.has_spec_of(result):

@@ -27,7 +27,7 @@ from leaderboard.columns import (
     TrackColumns,
     classify_data,
     complete_columns,
-    match_column,
+    find_column,
     split_by_track,
 )
 from leaderboard.official import find_official_board
@@ -160,7 +160,7 @@ def test_every_result_of_a_column_stands_in_one_table(
     file, tables = board(name, entries), split(name, entries)
     for result in (result for of_entry in entries for result in of_entry):
         places = [table for table in tables if table.find(result)]
-        assert len(places) == (file.version is None or match_column(file, result) is not None)
+        assert len(places) == (file.version is None or find_column(file, result) is not None)
 
 
 @settings(max_examples=60, deadline=None)
