@@ -59,8 +59,8 @@ def test_an_entry_is_whole_and_the_next_submission_records_it(
     assert events == [("added", "entry"), *replaced, ("added", "other")]
     submit(tmp_path / "new", board, DECLARATION, replace=True)
     assert mean(board) == means["new"]
-    problems = [problem.where for problem in inspect_board(board).problems]
-    assert all(where.endswith(TEMPORARY) for where in problems), "deleted a day later"
+    problems = inspect_board(board).problems
+    assert all(TEMPORARY in problem.text for problem in problems), "deleted a day later"
 
 
 def test_an_entry_in_another_letter_case_is_not_replaced(tmp_path: Path) -> None:
