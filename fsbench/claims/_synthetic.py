@@ -54,9 +54,9 @@ def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:
     return Split(values.reshape(n, 3, SIDE, SIDE), labels)  # type: ignore[arg-type]
 
 
-def build_column_recipe(column: str, seed: int, architecture: str = "study_mlp") -> Recipe:
+def build_column_recipe(column: str, seed: int) -> Recipe:
     plan = {"rounds": ROUNDS, "epochs": 1, "epoch_images": STEPS * TRAIN}
-    return build_descent_recipe((METHODS[column],), plan, seed, architecture=architecture)
+    return build_descent_recipe((METHODS[column],), plan, seed)
 
 
 def build_descent_recipe(

@@ -229,7 +229,7 @@ class Claim:
         seeds = self.full_seeds if settings.full else self.seeds
         seeds = settings.seeds if seeds and settings.seeds is not None else seeds
         if seeds == 1:
-            raise UsageError("--seeds 1 gives no standard deviation", fix="use at least 2")
+            raise UsageError("--n-seeds 1 gives no standard deviation", fix="use at least 2")
         images = require_colour_images(settings)
         arms = [*((settings.full and self.full_arms) or self.arms)]
         arms += self.colour_arms if images.holds else ()

@@ -11,10 +11,10 @@ code's, which also raises the norm). GC and GN are measured on images that the o
 use.
 
 With batch norm the rate is 1.5e-2, that of the network without, and not the .1 of a network of 110
-layers. Tried on other seeds: .1 (the arm that is not judged), where a step changes a factor by a
-tenth and the norm overshoots its cap; 1.5e-2, where GC rises from .907 to .921 and GN ends at 4.31,
-under 5. On seeds 110 to 112 all figures of both objectives were reproduced: whether GN passes its
-cap by more than a tenth under `gc_gn_sqrt` depends on the seed.
+layers. Tried on other seeds: .1, where a step changes a factor by a tenth and the norm overshoots
+its cap (over the 20 seeds of the full run GC rises from .919 to .925); 1.5e-2, where GC rises from
+.907 to .921 and GN ends at 4.31, under 5. On seeds 110 to 112 all figures of both objectives were
+reproduced: whether GN passes its cap by more than a tenth under `gc_gn_sqrt` depends on the seed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,12 +36,7 @@ ROOM, NEAR = 0.99, 0.75
 BATCH, ZOOM, STEPS = 128, 2, 50
 
 
-JUDGED = ("without BN", "with BN")
-SETTINGS = {
-    "without BN": ("cnn", 0.7, 1.5e-2, 4.0),
-    "with BN": ("cnn_bn", 0.6, 1.5e-2, 5.0),
-    "with BN, rate .1": ("cnn_bn", 0.6, 1e-1, 5.0),
-}
+SETTINGS = {"without BN": ("cnn", 0.7, 1.5e-2, 4.0), "with BN": ("cnn_bn", 0.6, 1.5e-2, 5.0)}
 """Architecture, and overlap, rate and gamma (cap) of the appendix for ResNet-110 on CIFAR-10."""
 
 
@@ -106,7 +101,7 @@ def has_valid_factors(effect: Mapping[str, Any]) -> bool:
 
 
 def judge_networks(objective: str, runs: Runs) -> Iterator[ClaimFigure]:
-    for kind in JUDGED:
+    for kind in SETTINGS:
         effects, gamma = runs[kind, objective], SETTINGS[kind][-1]
         pairs = [effect["GC" if objective == "gc" else "GN"] for effect in effects]
         what, published = f"{kind}: GC", "maximised"
@@ -132,7 +127,7 @@ def judge_networks(objective: str, runs: Runs) -> Iterator[ClaimFigure]:
 
 
 def require_unaligned(runs: Runs) -> list[ClaimCondition]:
-    starts = runs.collect("GC", [(kind, "gc") for kind in JUDGED])
+    starts = runs.collect("GC", [(kind, "gc") for kind in SETTINGS])
     return [engine.require("initial GC", "at most", ROOM, max(gc for gc, _ in starts), "")]
 
 
@@ -142,7 +137,7 @@ def require_near_cap(runs: Runs) -> Iterator[ClaimCondition]:
             (before / SETTINGS[kind][-1], after / SETTINGS[kind][-1])
             for before, after in runs.collect("GN", (kind, "gc_gn_sqrt"))
         ]
-        for kind in JUDGED
+        for kind in SETTINGS
     ]
     start = max(before for pairs in norms for before, _ in pairs)
     yield engine.require("initial GN, in units of its cap", "at most", 1.0, start, "")
@@ -178,10 +173,7 @@ CLAIM = engine.Claim(
         ),
     },
     measure=measure,
-    arms=[
-        *((kind, objective) for kind in JUDGED for objective in ("gc", "gc_gn_sqrt")),
-        ("with BN, rate .1", "gc"),
-    ],
+    arms=[(kind, objective) for kind in SETTINGS for objective in ("gc", "gc_gn_sqrt")],
     seeds=3,
     full_seeds=20,
 )

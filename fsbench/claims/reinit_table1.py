@@ -2,8 +2,9 @@
 
 https://arxiv.org/abs/2109.00267, section 1.1. The data, and the choices that the paper leaves open,
 are in _synthetic.py. Every figure is the mean over seeds of training runs with the methods'
-own files. The notes show how much the baseline depends on the distribution of the initial weights,
-which the paper does not state.
+own files. The paper does not state the distribution of the initial weights, on which the baseline
+depends: at signal 1 it reaches 52.2 ± 4.7 % with the Glorot-uniform weights used here (20 seeds),
+43.1 ± 8.3 % with He-normal ones and 76.2 ± 5.9 % with PyTorch's default (5 seeds each).
 """
 
 from statistics import mean, stdev
@@ -20,22 +21,20 @@ PUBLISHED = {
     }.items()
 }
 """Published test accuracy (%) and its standard error by signal strength and method."""
-TABLE = [(method, signal, "study_mlp") for signal in PUBLISHED for method in _synthetic.METHODS]
+TABLE = [(method, signal) for signal in PUBLISHED for method in _synthetic.METHODS]
 BASELINES = [arm for arm in TABLE if arm[0] == "BL"]
-LAWS = [("BL", 1.0, "study_mlp_he"), ("BL", 1.0, "study_mlp_torch")]
-"""Arms: method, signal strength, architecture (LAWS: He-normal, PyTorch's default weights)."""
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
-    method, signal, architecture = job.arm
-    recipe = _synthetic.build_column_recipe(method, job.seed, architecture)
+    method, signal = job.arm
+    recipe = _synthetic.build_column_recipe(method, job.seed)
     run = _training.train_once(recipe, _synthetic.draw_source(signal, job.seed))
     return {"test": run.stages[-1], "fit": run.train[-1]}
 
 
-def judge_method(runs: Runs, method: str, signal: float, law: str) -> ClaimFigure:
+def judge_method(runs: Runs, method: str, signal: float) -> ClaimFigure:
     """Judge one method at one signal strength by the rule; the baseline has no direction."""
-    ours, baseline = (runs.collect("test", (name, signal, law)) for name in (method, "BL"))
+    ours, baseline = (runs.collect("test", (name, signal)) for name in (method, "BL"))
     theirs, error = PUBLISHED[signal][method]
     printed, measured = theirs - PUBLISHED[signal]["BL"][0], mean(ours) - mean(baseline)
     return engine.judge(
@@ -61,8 +60,7 @@ CLAIM = engine.Claim(
         )
     },
     measure=measure,
-    arms=TABLE + LAWS,
-    few=dict.fromkeys(LAWS, 5),  # which differ clearly
+    arms=TABLE,
     seeds=4,
     full_seeds=20,
 )

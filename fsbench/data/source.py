@@ -171,9 +171,9 @@ def decode_source(
             pixels = np.stack([to_channels_first(resize_square(s.open(), size)) for s in part])
             digest = hashlib.sha256(pixels.data).hexdigest()
         else:
-            place, shape = folder.with_name(f"{folder.name}-{name}"), (len(part), 3, size, size)
-            decode = partial(_decode, place, part, size, f"decode {name}", report)
-            cached = load_array(place, shape, decode, report)
+            home, shape = folder.with_name(f"{folder.name}-{name}"), (len(part), 3, size, size)
+            decode = partial(_decode, home, part, size, f"decode {name}", report)
+            cached = load_array(home, shape, decode, report)
             pixels, digest = cached.values, cached.hash.hexdigest()
         splits[name] = Split(pixels, np.array([sample.label for sample in part], dtype=np.int64))
         hashes.append(digest)

@@ -168,7 +168,7 @@ def test_a_run_takes_its_own_seeds_and_needs_two(monkeypatch: pytest.MonkeyPatch
     assert SQUARES.run(ClaimSettings(full=True)).full
     SQUARES.run(ClaimSettings(seeds=2))
     assert calls == [(["a", "b"], 3), (["c", "a", "b"], 4), (["a", "b"], 2)]
-    with pytest.raises(UsageError, match="--seeds 1"):
+    with pytest.raises(UsageError, match="--n-seeds 1"):
         SQUARES.run(ClaimSettings(seeds=1))
     assert CLAIMS.load("reinit_figure2").run(ClaimSettings(seeds=7)).seeds == 0
 

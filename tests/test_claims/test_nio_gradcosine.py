@@ -9,7 +9,7 @@ from support.claims import judge_planted, list_verdicts
 from fsbench.backbones.networks import load_architecture
 from fsbench.claims import nio_gradcosine
 from fsbench.claims.engine import ClaimJob
-from fsbench.claims.nio_gradcosine import CLAIM, JUDGED, SETTINGS, has_valid_factors
+from fsbench.claims.nio_gradcosine import CLAIM, SETTINGS, has_valid_factors
 from fsbench.core import seeding
 
 GAMMA = SETTINGS["with BN"][-1]
@@ -25,7 +25,7 @@ def make_effect(
 
 def judge_effects(*effects: dict[str, Any]) -> list[Any]:
     """Outcomes of the two objectives, with the same effects of both networks under both."""
-    runs = {(kind, objective): effects for kind in JUDGED for objective in CLAIM.statements}
+    runs = {(kind, objective): effects for kind in SETTINGS for objective in CLAIM.statements}
     return list(judge_planted(CLAIM, runs).values())
 
 

@@ -24,7 +24,7 @@ from fsbench.core.errors import UsageError
 
 VALUES = 128
 """Inputs of the perceptron of the reinitialization study's synthetic experiment."""
-Law = Literal["he", "glorot", "torch"]
+Law = Literal["he", "glorot"]
 UNIT = 3
 """Modules per convolution of a stage: convolution, norm, ReLU."""
 
@@ -92,9 +92,6 @@ def initialize(model: nn.Module, law: Law = "he") -> nn.Module:
     """
     for module in model.modules():
         if not isinstance(module, nn.Conv2d | nn.Linear):
-            continue
-        if law == "torch":
-            module.reset_parameters()
             continue
         if law == "he":
             nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")

@@ -75,10 +75,6 @@ REINITIALIZATION = (
                  "shallow MobileNet: a stem and 8 separable units, layer norm"),
     chain("study_mlp", partial(perceptron, law="glorot"), 32, 8, 7,
           "two hidden layers of 32 units on the first 128 values of the image"),
-    chain("study_mlp_he", partial(perceptron, law="he"), 32, 8, 7,
-          "study_mlp with He-normal weights"),
-    chain("study_mlp_torch", partial(perceptron, law="torch"), 32, 8, 7,
-          "study_mlp with PyTorch's default weights"),
 )  # fmt: skip
 
 # toy_resnet runs in seconds, for demo and tests; a run of pilot_resnet takes minutes on two cores.

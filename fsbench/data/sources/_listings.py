@@ -33,15 +33,15 @@ def torchvision_source(
         """Load both parts below `folder`. Raises DataError for missing or damaged files."""
         from torchvision import datasets
 
-        place = (find_path(folder, base) or folder).absolute()
+        home = (find_path(folder, base) or folder).absolute()
         try:
-            parts = [getattr(datasets, kind)(place.parent, train=train) for train in (True, False)]
+            parts = [getattr(datasets, kind)(home.parent, train=train) for train in (True, False)]
             train, val = (list_samples(part, len(facts.classes)) for part in parts)
         except UNREADABLE as error:
             raise missing_error(folder, f"sound files of {facts.title}", facts) from error
         complete = facts.complete(Counter(sample.label for sample in train))
         flags: frozenset[Flag] = frozenset() if complete else frozenset({"subset"})
-        stamp = stamp_files([place / name for name in list_files(place)])
+        stamp = stamp_files([home / name for name in list_files(home)])
         return SourceListing(facts, train, val, stamp, flags)
 
     return load
