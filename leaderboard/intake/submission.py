@@ -130,9 +130,7 @@ class Submission:
 
     @property
     def facts(self) -> BackboneFacts:
-        """The backbone of the first result. Raises UsageError."""
-        if not self.cells:
-            raise UsageError(f"{self.name} has no readable result", fix="see the problems above")
+        """The backbone of the first result."""
         return self.cells[0].result.backbone
 
     @property
@@ -252,8 +250,7 @@ def common_name(models: Sequence[str]) -> str:
 
     Where that is little it is the first one.
     """
-    first = models[0]
-    shortest, letters = min(map(len, models)), zip(*models, strict=False)
+    first, shortest, letters = models[0], min(map(len, models)), zip(*models, strict=False)
     equal = next((i for i, letter in enumerate(letters) if len(set(letter)) > 1), shortest)
     common = re.sub(r"[-_.]+((s|seed)[-_.]?\d*)?$", "", first[:equal])
     return common if len(models) > 1 and 2 * len(common) >= shortest else first

@@ -2,12 +2,11 @@
 
 They show that `fsbench leaderboard verify` could have written the badge. Whether it did is what a
 signature says (leaderboard/signatures.py). A badge of an earlier state of the entry counts for
-nothing, so that only its date and its name are checked.
+nothing, so that only its date and its entry are checked.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
@@ -17,7 +16,6 @@ from leaderboard.badges import (
     FEWEST,
     Badge,
     ColumnCheck,
-    badge_path,
     draw_episodes,
     list_differences,
 )
@@ -27,18 +25,16 @@ FIX = "remove the badge, or verify the entry again"
 
 
 @BADGE_RULES.add("badge", FIX)
-def check_badge_file(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
-    """Check that the badge is of this entry and of the past, and that its file has its name."""
+def check_statement(badge: Badge, entry: Entry) -> Iterator[str]:
+    """Check that the badge is of this entry and of the past."""
     if badge.entry != entry.name:
         yield f"a badge of {badge.entry!r}, expected of {entry.name!r}"
     if datetime.fromisoformat(badge.date) > datetime.now(UTC):
         yield f"date {badge.date}, expected a date that has passed"
-    if path != (expected := badge_path(entry.folder, badge)):
-        yield f"file {path.name}, expected {expected.name}"
 
 
 @BADGE_RULES.add("badge", FIX)
-def check_coverage(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
+def check_coverage(badge: Badge, entry: Entry) -> Iterator[str]:
     """Check that the badge names every result of the network once, and recomputes episodes."""
     results = index_results(badge, entry)
     columns = [str(check.column) for check in badge.checks]
@@ -47,7 +43,7 @@ def check_coverage(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
 
 
 @BADGE_RULES.add("badge", FIX)
-def check_comparisons(path: Path, badge: Badge, entry: Entry) -> Iterator[str]:
+def check_comparisons(badge: Badge, entry: Entry) -> Iterator[str]:
     """Check draws, mean and environment of every recomputed result, and how much it compares."""
     results = index_results(badge, entry)
     for check in badge.checks if badge.entry_digest == entry.digest else ():

@@ -123,7 +123,7 @@ def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[P
     yield from check_entry(submission, board, replace=True)
     badges = read_badges(home)
     for path, badge in badges:
-        yield from BADGE_RULES.find_problems(path, path, badge, entry)
+        yield from BADGE_RULES.find_problems(path, badge, entry)
     inspection.badges += len(badges)
     inspection.entries.append(BoardEntry(**vars(compact(entry))))
 

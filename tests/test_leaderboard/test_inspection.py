@@ -95,10 +95,6 @@ DENSE = FlipCount(outcomes=1, flipped=0, gained=0)
 NONE = ColumnId.parse("eurosat:5w1s/linear@ibm 224px")
 
 
-def rename(path: Path) -> None:
-    path.rename(path.with_name(f"1-{path.name.rpartition('-')[2]}"))
-
-
 def add_space(path: Path) -> None:
     path.write_text(path.read_text() + " ")
 
@@ -158,14 +154,13 @@ DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "case": ("another letter case", lambda b: shutil.copytree(b / "a", b / "A")),
     "removed": ("as 'a': copied from a paper", remove_and_restore),
     "removed, renamed": ("a maintainer removed these outcomes as 'a'", remove_and_rename),
-    "edited badge": ("was changed", lambda b: edit_badge(badge(b))),
+    "edited badge": ("drawn episodes", lambda b: edit_badge(badge(b))),
     "badge of the future": ("a date that has passed", lambda b: badge(b, date=f"2031-12-31{NOON}")),
     "badge without date": (
         "date: Value error, Invalid isoformat",
         lambda b: badge(b, date="yesterday"),
     ),
     "badge in local time": ("no date such as", lambda b: badge(b, date=f"2026-01-02{EAST}")),
-    "renamed badge": ("file 1-", lambda b: rename(badge(b))),
     "badge of no result": ("each once", lambda b: change_check(b, column=NONE)),
     "badge hides a result": ("each once", lambda b: badge(b, not_verified=("x",))),
     "badge of chosen episodes": (

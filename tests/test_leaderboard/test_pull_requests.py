@@ -803,8 +803,6 @@ BADGES: dict[str, tuple[str, Edit]] = {
     "a link to a badge": ("a link", linked),
     "a folder deeper": ("added in the existing entry 'bob'", moved("badges/x/y.json")),
     "beside the badges": ("added in the existing entry 'bob'", moved("y.json")),
-    "under another name": ("was changed after it was written",
-                           moved("badges/20200101000000-00000000.json")),
     "another file beside it": ("added in the existing entry 'bob'", beside("x.txt")),
     "another signature beside it": ("added in the existing entry 'bob'", beside("x.json.sig")),
     "in other letters": ("in the existing entry",
