@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from annotated_types import Interval
 
 from fsbench.core.options import OptionModel, option, split_values
-from fsbench.core.schema import MAX_BATCH
 
 if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
@@ -198,7 +197,7 @@ class Machine(OptionModel):
     threads: Annotated[int, Interval(ge=1, le=1024)] | None = option(
         None, "Machine", "CPU threads of torch (recorded in results)."
     )
-    batch_size: Annotated[int, Interval(ge=2, le=MAX_BATCH)] | None = option(
+    batch_size: Annotated[int, Interval(ge=2, le=4096)] | None = option(
         None, "Machine", "Images of a forward pass.", "-b"
     )
     workers: Annotated[int, Interval(ge=0, le=1024)] = option(

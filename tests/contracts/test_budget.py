@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 25_566,
+    "fsbench": 25_565,
     "pretrain": 6_983,
     "protocols": 3_896,
-    "leaderboard": 7_573,
+    "leaderboard": 7_554,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
