@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from statistics import mean
 
 from fsbench.core.tables import TextTable
-from leaderboard.badges import SELF_REPORTED
 from leaderboard.methods.controls import IS_PLAIN
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
 from leaderboard.render.csv import guard_formula
@@ -47,28 +46,17 @@ def make_tables(board: MethodBoard) -> list[TextTable]:
     """Return the tables of gains, and of gains by data set."""
     if not board.rows:
         note = " ".join([NO_ROWS, *list_notes(board)])
-        return [TextTable(f"{board.board}: methods", ("entry",), (), note)]
+        return [TextTable(make_title(board, "methods"), ("entry",), (), note)]
     return [make_gain_table(board), make_target_table(board)]
 
 
 def make_title(board: MethodBoard, what: str) -> str:
-    """Return the title of a table with the marks that all its rows share."""
-    title = f"{board.board}: {what}" + (f", {board.track}" if board.track else "")
-    reported = [SELF_REPORTED] * all(row.self_reported for row in board.rows)
-    single = ["one seed per row"] * all(len(row.seeds) == 1 for row in board.rows)
-    return " · ".join([title, *reported, *single])
+    return f"{board.board}: {what}" + (f", {board.track}" if board.track else "")
 
 
-def list_names(board: MethodBoard) -> list[str]:
-    """Return the names of the rows, with the marks that not all of them share."""
-    single = [len(row.seeds) == 1 for row in board.rows]
-    reported = [row.self_reported for row in board.rows]
-    return [
-        f"{ONE_SEED} " * (is_single and not all(single))
-        + row.name
-        + SELF_MARK * (is_reported and not all(reported))
-        for row, is_single, is_reported in zip(board.rows, single, reported, strict=True)
-    ]
+def mark_name(row: MethodRow) -> str:
+    """Return the name of a row, marked if it has one seed, and if no signed badge covers it."""
+    return f"{ONE_SEED} " * (len(row.seeds) == 1) + row.name + SELF_MARK * row.self_reported
 
 
 def describe_gains(boards: Sequence[MethodBoard]) -> str:
@@ -100,11 +88,10 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     notes += [SELF_NOTE] * any(row.self_reported for row in board.rows)
     finding = describe_gains([board])
     one_seed = any(len(row.seeds) == 1 for row in board.rows)
-    rows = zip(list_names(board), board.rows, strict=True)
     return TextTable(
         make_title(board, "methods"),
         (*columns, *headings, "in-domain", "TFLOPs"),
-        tuple((name, *format_gains(row, kinds)) for name, row in rows),
+        tuple(format_gains(row, kinds) for row in board.rows),
         "\n".join([*notes, *list_notes(board)]),
         (*[finding] * bool(finding), *[ONE_SEED_GAIN] * one_seed),
         optional=("TFLOPs", "in-domain", "plan", "method", "sd seeds", *reversed(headings[1:])),
@@ -112,10 +99,11 @@ def make_gain_table(board: MethodBoard) -> TextTable:
 
 
 def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...]:
-    """Return the line of a row in the table of gains, without its name."""
+    """Return the line of a row in the table of gains."""
     score = row.overall
     variance = score.variance_seeds if score else None
     return (
+        mark_name(row),
         row.method,
         f"{row.plan}, {row.schedule}" if row.plan else "-",
         str(len(row.seeds)),
@@ -136,8 +124,8 @@ def make_target_table(board: MethodBoard) -> TextTable:
     """Return the table of accuracies and gains by data set."""
     datasets = group_by_dataset(board.columns)
     rows = tuple(
-        (name, *(format_targets(row, columns) for columns in datasets.values()))
-        for name, row in zip(list_names(board), board.rows, strict=True)
+        (mark_name(row), *(format_targets(row, columns) for columns in datasets.values()))
+        for row in board.rows
     )
     return TextTable(make_title(board, "targets"), ("entry", *datasets), rows, AVERAGE_NOTE)
 

@@ -179,8 +179,8 @@ def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
     table = make_tables(method_board)[0]
     assert table.columns[6:8] == ("over normal", "over normal, other schedule")
     assert [row[:3] for row in table.rows if row[6] == "-"] == [
-        ("a", "normal", "3 rounds x 4 epochs, cosine"),
-        ("b", "normal", "3 rounds x 4 epochs, single_cycle"),
+        ("◦ a", "normal", "3 rounds x 4 epochs, cosine"),
+        ("◦ b", "normal", "3 rounds x 4 epochs, single_cycle"),
     ]
 
 
