@@ -59,11 +59,12 @@ class NetworkGroup:
 class Row:
     """A row of a table, or one of its networks.
 
-    facts: of the first network; outcomes, results, column_flags: by column, the means over the
-    seeds, the results of all seeds, and why the number is not official, or that its submitter alone
-    vouches for it; notes: on the whole row, e.g. what its badges say; source: in-domain accuracy,
-    mean over the seeds; excluded: why it is not ranked; link: code or paper; seed: of one network;
-    seeds: the networks of a row of several; controls: networks of the entry that are controls.
+    Three fields are by column: outcomes, of a row of several seeds the means over them; results,
+    those of every seed; column_flags, why the number is not official, or that no signed badge
+    decides on it. facts: of the first network; notes: on the row as a whole, e.g. what its badges
+    say; source: in-domain accuracy, mean over the seeds; excluded: why the row is not ranked; link:
+    code or paper; seed: of a single network; seeds: the networks of a row of several; controls:
+    networks of the entry that are controls.
     """
 
     name: str

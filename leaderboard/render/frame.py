@@ -90,6 +90,10 @@ class FrameScore(NamedTuple):
         return Score(self.mean, self.ci95, self.n)
 
 
+Fields = dict[str, dict[str, Any]]
+"""Row -> the fields of its score in a column that compare it with the control."""
+
+
 @dataclass(frozen=True)
 class ScoreFrame:
     """The scores of a table: row, or seed of a row -> column -> score; rows best first.
@@ -126,8 +130,8 @@ class ScoreFrame:
     @property
     def title(self) -> str:
         """The name of the table and what all its columns share."""
-        table, kind = self.table, self.table.label
-        if not (table.track and table.track.data):
+        table, kind, track = self.table, self.table.label, self.table.track
+        if not (track and (track.data or track.extra)):
             kind = shorten_columns(table.ranking.columns)[1] or kind
         return f"{table.name}: {kind}" if kind else table.name
 
@@ -223,22 +227,13 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
     """
     rows_by_seed = {seed.name: name for name, row in table.rows.items() for seed in row.seeds}
     control = rows_by_seed.get(control or "", control)
-    best, gaps = compare_rows(table, control)
+    compared = compare_rows(table, control)
     entries = {
         line.name: line
         for entry in table.ranking.entries
         for line in (entry, *table.seeds.get(entry.name, {}).values())
     }
-    scores = {
-        name: {
-            column: score._replace(
-                best=name in best.get(column, ()),
-                **describe_gap(table, name, control, gaps.get(column, {}).get(name)),
-            )
-            for column, score in make_scores(table, entry).items()
-        }
-        for name, entry in entries.items()
-    }
+    scores = {name: make_scores(table, entry, *compared) for name, entry in entries.items()}
     return ScoreFrame(table, scores, entries, control, seeds)
 
 
@@ -252,8 +247,10 @@ def make_frames(
     return [make_frame(table, control, seeds) for table in tables]
 
 
-def make_scores(table: BoardTable, entry: RankedEntry) -> dict[str, FrameScore]:
-    """Return the scores of a row or a seed by column, compared with nothing yet."""
+def make_scores(
+    table: BoardTable, entry: RankedEntry, best: Mapping[str, set[str]], gaps: Mapping[str, Fields]
+) -> dict[str, FrameScore]:
+    """Return the scores of a row or a seed by column. best, gaps: of `compare_rows`."""
     row, scores = table.lines[entry.name], dict(entry.scores)
     flags = {**row.column_flags, OVERALL: unite(row.column_flags.values())}
     mean = table.seed_errors.scores.get(row.name) or entry.averages.get(OVERALL)
@@ -268,6 +265,8 @@ def make_scores(table: BoardTable, entry: RankedEntry) -> dict[str, FrameScore]:
             flags=flags.get(column, ()),
             seeds=len(row.networks),
             reason=entry.reason,
+            best=row.name in best.get(column, ()),
+            **gaps.get(column, {}).get(row.name, {}),
         )
         for column, score in scores.items()
     }
@@ -275,8 +274,8 @@ def make_scores(table: BoardTable, entry: RankedEntry) -> dict[str, FrameScore]:
 
 def compare_rows(
     table: BoardTable, control: str | None
-) -> tuple[dict[str, set[str]], dict[str, dict[str, Paired]]]:
-    """Return the best rows of each column, and column -> row -> its gap over the control.
+) -> tuple[dict[str, set[str]], dict[str, Fields]]:
+    """Return the best rows of each column, and the gaps of rows over the control by column.
 
     p is adjusted over all gaps of the tasks, and over those of the mean over them, whose best rows
     are the first tier.
@@ -290,24 +289,21 @@ def compare_rows(
         gaps[column] = compare_with_control(pairs, control)
     best[OVERALL] = {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
     gaps[OVERALL] = compare_with_control(PairwiseGaps(table.seed_errors.outcomes), control)
+    fields: dict[str, Fields] = {column: {} for column in gaps}
     for family in (table.ranking.columns, [OVERALL]):
-        compared = [(column, name) for column in family for name in gaps[column]]
-        adjusted = statistics.holm([gaps[column][name].p for column, name in compared])
-        for (column, name), p in zip(compared, adjusted, strict=True):
-            gaps[column][name] = gaps[column][name]._replace(p=p)
-    return best, gaps
-
-
-def describe_gap(
-    table: BoardTable, name: str, control: str | None, gap: Paired | None
-) -> dict[str, Any]:
-    """Return the last fields of the score of a row: its gap over the control, if there is one."""
-    if gap is None:
-        return {}
-    is_significant = gap.p < ALPHA and not (is_run(table, name) or is_run(table, control))
-    sign = BETTER if gap.gap > 0 else WORSE if gap.gap < 0 else ""
-    mark = sign if is_significant else ""
-    return {"control": control, "gap": gap.gap, "gap_ci95": gap.ci95, "p": gap.p, "mark": mark}
+        compared = [(c, name, gap) for c in family for name, gap in gaps[c].items()]
+        adjusted = statistics.holm([gap.p for *_, gap in compared])
+        for (column, name, gap), p in zip(compared, adjusted, strict=True):
+            sign = BETTER if gap.gap > 0 else WORSE if gap.gap < 0 else ""
+            is_single = is_run(table, name) or is_run(table, control)
+            fields[column][name] = {
+                "control": control,
+                "gap": gap.gap,
+                "gap_ci95": gap.ci95,
+                "p": p,
+                "mark": sign if p < ALPHA and not is_single else "",
+            }
+    return best, fields
 
 
 def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:

@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 25_565,
     "pretrain": 6_983,
     "protocols": 3_896,
-    "leaderboard": 7_542,
+    "leaderboard": 7_539,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

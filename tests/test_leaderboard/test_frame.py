@@ -1,12 +1,14 @@
 """What a frame marks, by hand: the best and its ties, gains over the control, flags, the mean."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.sheets import COLUMNS, ERROR, constant, swinging, view
 
 from fsbench.core.errors import UnknownName
+from fsbench.core.tasks import Track
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.render.frame import OVERALL, ScoreFrame, make_frame, make_frames
 from leaderboard.render.latex import group_labels
@@ -122,6 +124,8 @@ def test_caption_states_the_interval_and_the_control() -> None:
     assert "as noted. twice. Bold in files: the best of a column" in text
     assert text.endswith("not another seed.")
     assert frame.title == "mine: linear@ibm 64px"
+    extra = Track(protocol="ibm", input_size=64, adaptation="linear", extra=True)
+    assert make_frame(replace(table, track=extra)).title == "mine: linear ibm 64px extra columns"
     assert "marked against" in " ".join(make_frame(table, "elsewhere").write_caption())
     with pytest.raises(UnknownName, match="did you mean"):
         make_frames([table], "aa")
