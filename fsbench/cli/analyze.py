@@ -1,7 +1,6 @@
 """`fsbench analyze`: measure networks and compare them side by side."""
 
 from pathlib import Path
-from typing import Annotated
 
 from fsbench.api.options import AnalysisOptions
 from fsbench.cli import console, options
@@ -10,11 +9,10 @@ FEATURES = ("name", "pool", "layers", "features", "mean", "std", "batch_size", "
 """Options of an evaluation that no analysis has: each measures the network as it was trained."""
 
 
-@options.takes(AnalysisOptions, without=FEATURES)
+@options.takes(AnalysisOptions, without=FEATURES, config=True)
 def analyze(
     chosen: AnalysisOptions,
     as_json: options.Json = False,
-    config: Annotated[Path | None, options.config_option(AnalysisOptions)] = None,
 ) -> None:
     """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api

@@ -1,14 +1,12 @@
 """`fsbench benchmark`, `episodic` and `probe`: evaluate frozen backbones."""
 
 from collections.abc import Callable, Collection
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from fsbench.api.options import EvaluationOptions
 from fsbench.cli import options
-from fsbench.cli.main import PANELS
 
 if TYPE_CHECKING:
     from fsbench.core.tasks import Kind
@@ -18,29 +16,40 @@ FEW_SHOT = (
     "shard",
 )
 """Options that a probe does not have."""
-COMMANDS: "dict[str, tuple[tuple[Kind, ...], str]]" = {
-    "benchmark": (("probe", "episodic"), "eurosat,pets"),
-    "episodic": (("episodic",), "eurosat:5w5s --heads linear,ridge"),
-    "probe": (("probe",), "eurosat"),
+COMMANDS: "dict[str, tuple[tuple[Kind, ...], str, str]]" = {
+    "benchmark": (
+        ("probe", "episodic"),
+        "eurosat,pets",
+        "Run the whole benchmark: linear probe and CD-FSL episodes of one or more backbones.",
+    ),
+    "episodic": (
+        ("episodic",),
+        "eurosat:5w5s --heads linear,ridge",
+        "Run few-shot episodes: choose ways, shots, heads and target data sets.",
+    ),
+    "probe": (
+        ("probe",),
+        "eurosat",
+        "Run the linear probe on whole data sets; DATASET:knn is the k-NN probe.",
+    ),
 }
-"""Name -> kinds of tasks, and the tasks of its example."""
+"""Name -> kinds of tasks, the tasks of its example, and its help."""
 
 
 def register(app: typer.Typer) -> None:
-    for name, (kinds, task) in COMMANDS.items():
+    for name, (kinds, task, summary) in COMMANDS.items():
         example = f"Example: fsbench {name} -m timm/resnet18.a1_in1k -t {task} --data DATA"
         command = evaluation_command(kinds, FEW_SHOT if name == "probe" else ())
-        app.command(name, help=PANELS["Evaluate"][name], epilog=example)(command)
+        app.command(name, help=summary, epilog=example)(command)
 
 
 def evaluation_command(kinds: "tuple[Kind, ...]", without: Collection[str]) -> Callable[..., None]:
     """Return a command that evaluates these kinds of tasks, with all options but `without`."""
 
-    @options.takes(EvaluationOptions, without=without)
+    @options.takes(EvaluationOptions, without=without, config=True)
     def command(
         chosen: EvaluationOptions,
         as_json: options.Json = False,
-        config: Annotated[Path | None, options.config_option(EvaluationOptions)] = None,
     ) -> None:
         import fsbench
         from fsbench.cli import console

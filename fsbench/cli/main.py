@@ -1,7 +1,6 @@
-"""The `fsbench` command: find the command that a call names and turn errors into exit codes.
+"""The `fsbench` command: all commands in one program, and errors as exit codes.
 
-PANELS lists all commands. A call imports the file of its command alone, `fsbench --help` none;
-heavy modules (torch, pydantic, scipy) are imported inside commands, so that the first line of every
+Heavy modules (torch, pydantic, scipy) are imported inside commands, so that the first line of every
 command comes at once.
 """
 
@@ -9,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer import Option
@@ -19,55 +18,21 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, open_output, raise_on_signals
 
 PANELS = {
-    "Evaluate": {
-        "benchmark": "Run the whole benchmark: linear probe and CD-FSL episodes of one or more "
-        "backbones.",
-        "episodic": "Run few-shot episodes: choose ways, shots, heads and target data sets.",
-        "probe": "Run the linear probe on whole data sets; DATASET:knn is the k-NN probe.",
-        "analyze": "Analyze backbones: write records beside their results and one figure per "
-        "analysis.",
-        "show": "Verify results against their records and print them; several models become "
-        "columns.",
-        "report": "Write results or a board as tables of a paper, one per protocol and input size.",
-        "results": "Merge the parts of a sharded evaluation.",
-        "episodes": "Export the episodes of a task, or hash them.",
-        "protocols": "Compare evaluation protocols.",
-    },
-    "Pretrain": {
-        "pretrain": "Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its "
-        "reference.",
-        "sweep": "Run a sweep file: pretrain, evaluate, analyze and submit whatever is missing.",
-        "claims": "Test claims of the papers and compare with the published figures; or list "
-        "the claims.",
-    },
-    "Leaderboard": {
-        "submit": "Check results and add one entry per recipe; list all problems and write "
-        "nothing on any.",
-        "export": "Write results for the Hugging Face hub, or a run as a folder that timm loads.",
-        "leaderboard": "Make, show, check and verify leaderboards.",
-        "compare": "Compare two entries on shared episodes, per task and overall; one table per "
-        "head and size.",
-    },
-    "Data": {
-        "data": "List, show, verify or download data sets.",
-        "cache": "List or clear cached features and images.",
-    },
-    "Tools": {
-        "demo": "Pretrain methods on generated images, evaluate, submit and rank them, in a few "
-        "minutes.",
-        "doctor": "Check packages, devices, data sets and disk; exit 1 if a required package is "
-        "missing.",
-        "ls": "List methods, recipes, data sets, protocols, heads, timm's models and more.",
-    },
+    "Evaluate": (
+        *("benchmark", "episodic", "probe", "analyze", "show", "report", "results", "episodes"),
+        "protocols",
+    ),
+    "Pretrain": ("pretrain", "sweep", "claims"),
+    "Leaderboard": ("submit", "export", "leaderboard", "compare"),
+    "Data": ("data", "cache"),
+    "Tools": ("demo", "doctor", "ls"),
 }
-"""Panels of `fsbench --help`: the first line of the help of every command, in this order."""
-FILES = {name: name for commands in PANELS.values() for name in commands} | {
-    **dict.fromkeys(("benchmark", "episodic", "probe"), "evaluate"),
-    **dict.fromkeys(("ls", "protocols", "results"), "show"),
-    "episodes": "data",
-    "export": "submit",
-}
-"""File of this package that defines a command, in a function of its own name or by `register`."""
+"""Panels of `fsbench --help`: names of commands, in this order."""
+FILES = (
+    *("evaluate", "analyze", "show", "report", "pretrain", "sweep", "claims", "submit"),
+    *("leaderboard", "compare", "data", "cache", "demo", "doctor"),
+)
+"""Files of this package that define commands, in a function of their own name or by `register`."""
 
 PASSIVE_THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """Threads that sleep while they wait: torch's spin by default, which on a busy machine made a probe
@@ -81,9 +46,10 @@ SETTINGS = {
 
 
 def build(words: Sequence[str] | None = None) -> typer.Typer:
-    """Return the application with all commands, or with the one that the words of a call name.
+    """Return the application with all commands.
 
-    If they name none (`--help`, a wrong name), its commands have a help line and do nothing.
+    words: of a call; where they name no command (`--help`), none has its options and arguments,
+    which take most of the time.
     """
     app = typer.Typer(
         name="fsbench",
@@ -93,32 +59,35 @@ def build(words: Sequence[str] | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
-    if words is not None and (not words or words[0] not in FILES):
-        for panel, commands in PANELS.items():
-            for name, summary in commands.items():
-                app.command(name, help=summary, rich_help_panel=panel)(lambda: None)
-        return app
-    for file in dict.fromkeys([FILES[words[0]]] if words else FILES.values()):
+    for file in FILES:
         module = import_module(f"fsbench.cli.{file}")
         if hasattr(module, "register"):
             module.register(app)
         else:
             app.command(file)(getattr(module, file))
-    if words:
-        choose_command(app, words)
-    add_output_options(app)
+    panels = {name: panel for panel, names in PANELS.items() for name in names}
+    for group in app.registered_groups:
+        group.rich_help_panel = panels[str(group.name)]
+    is_list = words is not None and not {*words[:1]} & panels.keys()
+    for command in app.registered_commands:
+        command.rich_help_panel = panels[str(command.name)]
+        if is_list and command.callback:
+            command.help, command.callback = command.help or command.callback.__doc__, root
+    if is_list:
+        for group in app.registered_groups:
+            summary = group.typer_instance.info.help if group.typer_instance else None
+            group.typer_instance = typer.Typer(callback=root, help=summary)
+    else:
+        add_output_options(app)
     return app
 
 
-def choose_command(app: typer.Typer, words: Sequence[str]) -> None:
-    """Remove all commands but the one that the words name; those of a group if none is named."""
-    app.registered_commands = [c for c in app.registered_commands if c.name == words[0]]
-    app.registered_groups = [group for group in app.registered_groups if group.name == words[0]]
-    for group in app.registered_groups:
-        if group.typer_instance and len(words) > 1:
-            commands = group.typer_instance.registered_commands
-            named = [command for command in commands if command.name == words[1]]
-            group.typer_instance.registered_commands = named or commands
+def build_program(words: Sequence[str]) -> Any:
+    """Return the application as a program of click, its commands in the order of the panels."""
+    program: Any = typer.main.get_command(build(words))
+    order = [name for names in PANELS.values() for name in names]
+    program.commands = {name: program.commands[name] for name in order}
+    return program
 
 
 def add_output_options(app: typer.Typer, group: str = "") -> None:
@@ -160,8 +129,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
             os.environ.setdefault(name, value)
     try:
         with raise_on_signals():
-            command = typer.main.get_command(build(words))
-            command(args=words, prog_name="fsbench")
+            build_program(words)(args=words, prog_name="fsbench")
     except Stopped as stopped:
         typer.echo(stopped, err=True)
         sys.exit(stopped.exit_code)

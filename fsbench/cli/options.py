@@ -8,12 +8,11 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-import typer
 from typer import Argument, Option
 
 from fsbench.api.options import EvaluationOptions
 from fsbench.core.options import Option as DeclaredOption
-from fsbench.core.options import OptionModel
+from fsbench.core.options import OptionModel, expand_path, split_values
 
 PANELS = ("Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
 """Panels of the help of an evaluation, in this order."""
@@ -29,10 +28,9 @@ def declare_all(model: type[OptionModel], names: Collection[str]) -> Iterator[Pa
     declared = model.declared()
     shown = [f for f in fields(model) if f.name in names and declared[f.name].panel]
     for field in sorted(shown, key=lambda field: order.index(declared[field.name].panel)):
-        kind, is_required = model.types()[field.name], field.default is MISSING
-        text: Any = list[str] if get_origin(kind) is Sequence else str
-        hint: Any = bool if kind is bool else text if is_required else text | None
-        default = Parameter.empty if is_required else False if kind is bool else None
+        kind = model.types()[field.name]
+        hint: Any = (list[str] if get_origin(kind) is Sequence else str) | None
+        hint, default = (bool, False) if kind is bool else (hint, None)
         info = declare(field.name, declared[field.name], kind, field.default)
         annotation = Annotated[hint, info]
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -43,24 +41,26 @@ def declare(name: str, option: DeclaredOption, kind: Any, default: Any) -> Any:
     if option.panel == "Argument":
         return Argument(metavar=option.metavar, help=option.help)
     words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
-    states_default = default not in (None, False, (), MISSING)
+    states_default = default not in (None, False, ())
+    stated = "required" if default is MISSING else f"default: {default}"
     return Option(
         *(flag for flag in option.flags if not flag.startswith("--")),
         f"--{name.replace('_', '-')}",
         *(flag for flag in option.flags if flag.startswith("--")),
-        help=option.help + (f" (default: {default})" if states_default else ""),
+        help=option.help + (f" ({stated})" if states_default else ""),
         metavar=option.metavar or words or METAVARS.get(get_args(kind)[:1] or kind) or None,
         rich_help_panel=option.panel,
     )
 
 
 def takes(
-    model: type[OptionModel], *only: str, without: Collection[str] = ()
+    model: type[OptionModel], *only: str, without: Collection[str] = (), config: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator: the declared options of a model become parameters of a command.
 
     The command receives them as one instance, its first argument; its other parameters are options
-    as well. only, without: those that the command has, or lacks.
+    as well. only, without: those that the command has, or lacks; config: whether a file may hold
+    them (--config).
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -70,38 +70,22 @@ def takes(
         names = [n for n in model.declared() if n not in without and (not only or n in only)]
 
         @wraps(function)
-        def command(**values: Any) -> None:
+        def command(config: Path | None = None, **values: Any) -> None:
             options = {name: values.pop(name) for name in names if name in values}
             stated = {n: v for n, v in options.items() if v not in (None, [], False)}
-            function(model.read(stated), **values)
+            of_file = read_config(expand_path(config), model, names) if config else {}
+            function(model.read(of_file | stated), **values)
 
-        command.__signature__ = Signature([*declare_all(model, names), *more])  # type: ignore[attr-defined]
+        file = Parameter("config", Parameter.KEYWORD_ONLY, default=None, annotation=Config)
+        parameters = [*declare_all(model, names), *more, *([file] if config else [])]
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return command
 
     return decorate
 
 
-def config_option(model: type[OptionModel]) -> Any:
-    """Return the option --config of a command whose declared options are of `model`."""
-
-    def read(context: typer.Context, path: Path | None) -> Path | None:
-        if path is not None:
-            defaults = read_config(context, path, model)
-            context.default_map = {**(context.default_map or {}), **defaults}
-        return path
-
-    return Option(
-        *("-C", "--config"),
-        callback=read,
-        is_eager=True,
-        metavar="FILE",
-        help="YAML, TOML or JSON file of option values; the command line overrides it.",
-        rich_help_panel="Advanced",
-    )
-
-
-def read_config(context: typer.Context, path: Path, model: type[OptionModel]) -> dict[str, Any]:
-    """Return option -> its text or texts in a file.
+def read_config(path: Path, model: type[OptionModel], names: Collection[str]) -> dict[str, Any]:
+    """Return option -> its value in a file.
 
     Raise UsageError for a file that cannot be read, a value that does not fit, and code to run: a
     file may come from others, so py: references are allowed on the command line only. Raise
@@ -111,50 +95,35 @@ def read_config(context: typer.Context, path: Path, model: type[OptionModel]) ->
     from fsbench.core.io import read_mapping
     from fsbench.core.schema import find_code
 
-    parameters: dict[str, Any] = {
-        flag.lstrip("-").replace("-", "_"): parameter
-        for parameter in context.command.params
-        for flag in (*parameter.opts, parameter.name or "")
-        if parameter.name not in {None, "config"}
-    }
-    names = sorted(name for name in parameters if len(name) > 1)
     try:
         values = read_mapping(path, ", ".join(names), as_written=True)
     except ValidationFailed as error:
         raise UsageError(error.message, fix=error.fix) from error
-    defaults: dict[str, Any] = {}
     for key, value in values.items():
-        option = parameters.get(str(key).replace("-", "_"))
-        if option is None:
+        if model.names().get(str(key).replace("-", "_")) not in names:
             raise UnknownName(f"option in {path}", str(key), names)
-        if option.name in defaults:
-            raise UsageError(f"{path} sets {key} twice", fix="set every option once")
-        repeats = getattr(option, "multiple", False) and isinstance(value, list)
-        texts = [as_text(part) for part in (value if repeats else [value])]
-        if None in texts:
-            raise UsageError(f"{path}: {key}", fix="write a text, a number, true or false")
-        if code := find_code([p.strip() for t in texts for p in re.split("[,+]", t or "")]):
+        parts = split_values(value, lambda before, after: True)
+        if code := find_code([text.strip() for p in parts for text in re.split("[,+]", str(p))]):
             raise UsageError(
                 f"{path} names code to run: {code}", fix="pass py: references on the command line"
             )
-        defaults[option.name] = texts if getattr(option, "multiple", False) else texts[0]
+        if any(isinstance(p, dict) or re.search("[\ud800-\udfff]", str(p)) for p in parts):
+            raise UsageError(f"{path}: {key}", fix="write a text, a number, true or false")
     try:
-        model.read_values({name: defaults[name] for name in defaults.keys() & model.declared()})
+        return model.read_values(values)
     except UsageError as error:
         raise error.within(path) from None
-    return defaults
 
 
-def as_text(value: Any) -> str | None:
-    """Return a scalar of JSON, TOML or YAML as it would be typed; None for any other value."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str | int | float):
-        return None
-    has_surrogates = any("\ud800" <= character <= "\udfff" for character in str(value))
-    return None if has_surrogates else str(value)
-
-
+Config = Annotated[
+    Path | None,
+    Option(
+        *("-C", "--config"),
+        metavar="FILE",
+        help="YAML, TOML or JSON file of option values; the command line overrides it.",
+        rich_help_panel="Advanced",
+    ),
+]
 Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
 Json = Annotated[
     bool,

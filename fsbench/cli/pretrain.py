@@ -1,7 +1,6 @@
 """`fsbench pretrain`: pretrain a backbone by a recipe."""
 
 from pathlib import Path
-from typing import Annotated
 
 from typer import Option
 
@@ -10,7 +9,7 @@ from fsbench.cli import console, options
 from fsbench.core.options import split_values
 
 
-@options.takes(PretrainOptions, without=("batch_size", "workers"))
+@options.takes(PretrainOptions, without=("batch_size", "workers"), config=True)
 def pretrain(
     chosen: PretrainOptions,
     export_recipe: Path | None = Option(
@@ -19,7 +18,6 @@ def pretrain(
         rich_help_panel="Output",
     ),
     as_json: options.Json = False,
-    config: Annotated[Path | None, options.config_option(PretrainOptions)] = None,
 ) -> None:
     """Pretrain a backbone by a recipe, or resume a stopped run; run:FOLDER is its reference.
 

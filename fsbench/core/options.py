@@ -9,7 +9,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, wraps
 from pathlib import Path
 from textwrap import fill, indent
@@ -94,8 +94,13 @@ class OptionModel:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """Return the options of these values. Raise as `read_values`."""
-        return cls(**cls.read_values(values))
+        """Return the options of these values. Raise as `read_values`, and for one that lacks."""
+        read = cls.read_values(values)
+        lacking = [f.name for f in fields(cls) if f.default is MISSING and f.name not in read]
+        if lacking:
+            declared = cls.declared()[lacking[0]]
+            raise UsageError(f"{lacking[0]} is missing", fix=f"give one: {declared.help}")
+        return cls(**read)
 
     @classmethod
     def read_values(cls, values: Mapping[str, Any]) -> dict[str, Any]:

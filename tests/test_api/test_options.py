@@ -40,7 +40,7 @@ def of_command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> Evaluat
         raise UsageError("recorded")
 
     monkeypatch.setattr(fsbench, "evaluate", record, raising=False)
-    result = CliRunner().invoke(build(["benchmark"]), ["benchmark", "-m", MODEL, *arguments])
+    result = CliRunner().invoke(build(), ["benchmark", "-m", MODEL, *arguments])
     if not calls:
         raise result.exception or AssertionError(result.output)
     return EvaluationOptions.read(calls[0])
@@ -250,7 +250,7 @@ def test_functions_of_python_expand_the_same_paths(
     ],
 )
 def test_a_flag_means_one_thing_in_all_commands(command: str, flag: str, name: str) -> None:
-    program: Any = typer.main.get_command(build([command]))
+    program: Any = typer.main.get_command(build())
     chosen = program.commands[command] if hasattr(program, "commands") else program
     assert [p.name for p in chosen.params if flag in p.opts] == [name]
 
