@@ -107,7 +107,7 @@ def read_config(path: Path, model: type[OptionModel], names: Collection[str]) ->
             raise UsageError(
                 f"{path} names code to run: {code}", fix="pass py: references on the command line"
             )
-        if any(isinstance(p, dict) or re.search("[\ud800-\udfff]", str(p)) for p in parts):
+        if any(isinstance(p, dict | None) or re.search("[\ud800-\udfff]", str(p)) for p in parts):
             raise UsageError(f"{path}: {key}", fix="write a text, a number, true or false")
     try:
         return model.read_values(values)

@@ -24,13 +24,10 @@ if TYPE_CHECKING:
 def sweep(
     chosen: SweepOptions,
     file: Path = Argument(..., metavar="FILE", help="Sweep file (YAML)."),
-    status: bool = Option(
-        False, "--status", help="Print the state of every job only.", rich_help_panel="Output"
-    ),
     dry_run: bool = Option(
         False,
         "--dry-run",
-        help="Print the jobs and estimates of their time only.",
+        help="Print the jobs, which of them are done and the time of the others only.",
         rich_help_panel="Output",
     ),
     as_json: options.Json = False,
@@ -48,10 +45,10 @@ def sweep(
     if chosen.board is None and sweep_file.submit:
         chosen = replace(chosen, board=chosen.output / "board")
     plan = plan_sweep(sweep_file, chosen, console.reporter())
-    if plan.missing and not status:
+    if plan.missing:
         plan = estimate_costs(plan, chosen)
-    if status or dry_run:
-        show_jobs(plan, chosen, as_json)
+    if dry_run:
+        show_jobs(plan, as_json)
     else:
         run(plan, chosen)
 
@@ -75,15 +72,15 @@ def run(plan: "SweepPlan", place: SweepOptions) -> None:
     console.log(f"{jobs} done: {place.output}")
 
 
-def show_jobs(plan: "SweepPlan", place: SweepOptions, as_json: bool) -> None:
-    """Print every job with its state, its time (estimated if missing) and why it failed."""
-    from fsbench.sweep.status import list_status, summarize_status
-
-    rows = list_status(plan, place)
-    records = [row.model_dump(mode="json") | {"key": row.key[:16]} for row in rows]
-    times = ["" if row.seconds is None else format_duration(row.seconds) for row in rows]
-    shown = [
-        (r.kind, r.title, r.state, time, r.reason) for r, time in zip(rows, times, strict=True)
-    ]
-    console.emit(as_json, records, "sweep", ("kind", "job", "state", "time", "reason"), shown)
-    console.log(summarize_status(rows))
+def show_jobs(plan: "SweepPlan", as_json: bool) -> None:
+    """Print every job with its state, and the estimated time of those that are missing."""
+    records, rows = [], []
+    for key, job in plan.graph.jobs.items():
+        state, seconds = plan.done.get(key, "missing"), plan.seconds.get(key)
+        facts = {"key": key[:16], "kind": job.KIND, "job": job.title, "state": state}
+        records.append({**facts, "seconds": seconds})
+        rows.append([job.KIND, job.title, state, format_duration(seconds) if seconds else ""])
+    console.emit(as_json, records, "sweep", ("kind", "job", "state", "time"), rows)
+    left = format_duration(sum(plan.seconds.values()))
+    jobs = format_count(len(plan.missing), "job")
+    console.log(f"{jobs} of {len(rows)} to do: about {left} one after the other")

@@ -1,79 +1,64 @@
 """Run the missing jobs of a sweep: each after the jobs that it needs."""
 
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from graphlib import TopologicalSorter
+from pathlib import Path
 
 from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
+from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.sweep import evaluation, graph
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, plan_jobs
-from fsbench.sweep.job import Job, JobState, run_job
-from fsbench.sweep.status import StateFiles
+from fsbench.sweep.job import Job, run_job
 from fsbench.sweep.workers import Workers, find_gpus
 
 
-@dataclass
-class Scheduler:
-    """Runs the jobs of a sweep, `place.jobs` at a time. failed: key -> reason.
+def run_jobs(
+    plan: SweepPlan, place: SweepOptions, executor: Executor, report: Reporter = SILENT
+) -> dict[str, str]:
+    """Run all jobs that can be run, `place.jobs` at a time; return key -> reason of a failure.
 
     executor: any of `concurrent.futures` whose processes see the folders of `place`.
     """
+    missing = {job.key: position for position, job in enumerate(plan.missing)}
+    work = {key: max(1, plan.seconds.get(key, 1)) for key in missing}
+    unit = "s of work" if plan.seconds else "jobs"
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for key in missing:
+        order.add(key, *(need for need in plan.graph.needs[key] if need in missing))
+    order.prepare()
+    ready, running = list(order.get_ready()), dict[Future[str], Job]()
+    failed = dict.fromkeys(missing, "a job that it needs failed")
+    try:
+        with report.task("sweep", sum(work.values()), unit) as advance:
+            while ready or running:
+                for key in ready[: place.jobs - len(running)]:
+                    ready.remove(key)
+                    job = plan.graph.jobs[key]
+                    running[executor.submit(run_job, job, place)] = job
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
+                    advance(work[job.key])
+                    if reason := explain_end(future):
+                        failed[job.key] = reason
+                        report.log(f"{job.title}: {reason}")
+                    else:
+                        del failed[job.key]
+                        order.done(job.key)
+                ready = sorted([*ready, *order.get_ready()], key=missing.__getitem__)
+    finally:
+        executor.shutdown(wait=not running, cancel_futures=True)
+    return failed
 
-    plan: SweepPlan
-    place: SweepOptions
-    executor: Executor
-    states: StateFiles
-    report: Reporter = SILENT
-    failed: dict[str, str] = field(default_factory=dict)
 
-    def run(self) -> dict[str, str]:
-        """Run all jobs that can be run; return key -> reason of those that failed."""
-        missing = {job.key: position for position, job in enumerate(self.plan.missing)}
-        total, unit = sum(map(self.work, missing)), "s of work" if self.plan.seconds else "jobs"
-        order: TopologicalSorter[str] = TopologicalSorter()
-        for key in missing:
-            order.add(key, *(need for need in self.plan.graph.needs[key] if need in missing))
-        order.prepare()
-        ready, running = list(order.get_ready()), dict[Future[JobState], Job]()
-        started: set[str] = set()
-        try:
-            with self.report.task("sweep", total, unit) as advance:
-                while ready or running:
-                    for key in ready[: self.place.jobs - len(running)]:
-                        ready.remove(key)
-                        started.add(key)
-                        job = self.plan.graph.jobs[key]
-                        self.states.write(JobState.make(job, "running"))
-                        running[self.executor.submit(run_job, job, self.place)] = job
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        job = running.pop(future)
-                        self.settle(job, future)
-                        advance(self.work(job.key))
-                        if job.key not in self.failed:
-                            order.done(job.key)
-                    ready = sorted([*ready, *order.get_ready()], key=missing.__getitem__)
-        finally:
-            self.executor.shutdown(wait=not running, cancel_futures=True)
-        unreached = [key for key in missing if key not in started]
-        return self.failed | dict.fromkeys(unreached, "a job that it needs failed")
-
-    def work(self, key: str) -> int:
-        """Return the job's share of the progress: its estimated seconds, or 1."""
-        return max(1, self.plan.seconds.get(key, 1))
-
-    def settle(self, job: Job, future: Future[JobState]) -> None:
-        """Record how a job ended."""
-        if error := future.exception():  # the process died, or a fault of the code
-            state = JobState.make(job, "failed", reason=f"{type(error).__name__}: {error}")
-        else:
-            state = future.result()
-        self.states.write(state)
-        if state.state != "done":
-            self.failed[job.key] = state.reason
-            self.report.log(f"{job.title}: {state.reason}")
+def explain_end(future: Future[str]) -> str:
+    """Return why a job failed: what it says, or that its process died or its code has a fault."""
+    error = future.exception()
+    return f"{type(error).__name__}: {error}" if error else future.result()
 
 
 def plan_sweep(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
@@ -94,10 +79,25 @@ def run_sweep(
     executor: of `concurrent.futures`, e.g. that of a cluster's library; by default processes of
     this machine. Raise FsbenchError when another sweep runs in the folder.
     """
-    states = StateFiles(place.output)
-    with states.lock():
+    with lock_sweep(place.output):
         if not plan.missing:
             return {}
         executor = executor or Workers(place.jobs, find_gpus(place.device), place.method)
-        failed = Scheduler(plan, place, executor, states, report).run()
+        failed = run_jobs(plan, place, executor, report)
     return {job.title: failed[key] for key, job in plan.graph.jobs.items() if key in failed}
+
+
+@contextmanager
+def lock_sweep(output: Path) -> Iterator[None]:
+    """Lock the folder of a sweep. Raise FsbenchError if another one is running there."""
+    from filelock import FileLock, Timeout
+
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        acquired = FileLock(output / ".lock").acquire(timeout=0)
+    except Timeout as error:
+        raise FsbenchError(
+            f"another sweep is running in {output}", fix="wait for it, or give another -o"
+        ) from error
+    with acquired:
+        yield

@@ -1,6 +1,5 @@
 """--config files: what they say is what the same words on the command line say, or a refusal."""
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
 from support.cli import call
 
+import fsbench
 from fsbench.api.options import EvaluationOptions
 from fsbench.cli.evaluate import evaluation_command
 from fsbench.cli.main import SETTINGS
@@ -20,17 +20,17 @@ Given = dict[str, Any]
 
 
 @pytest.fixture
-def episodic() -> tuple[typer.Typer, list[Given]]:
+def episodic(monkeypatch: pytest.MonkeyPatch) -> tuple[typer.Typer, list[Given]]:
     """`fsbench episodic` that records its options and does nothing else, and the record."""
     calls: list[Given] = []
-    command = evaluation_command(("episodic",), "Record the options.")
 
-    @functools.wraps(command)
     def record(**values: Any) -> None:
         calls.append(values)
+        raise typer.Exit
 
+    monkeypatch.setattr(fsbench, "evaluate", record, raising=False)
     app = typer.Typer(context_settings=SETTINGS, pretty_exceptions_enable=False)
-    app.command("episodic")(record)
+    app.command("episodic")(evaluation_command(("episodic",), ()))
     return app, calls
 
 
@@ -42,8 +42,7 @@ def read_options(command: tuple[typer.Typer, list[Given]], arguments: list[str])
         app(["-m", "x", *arguments], standalone_mode=False)
     except typer.BadParameter as error:
         raise UsageError(str(error), fix="--help") from error
-    declared = calls[0].keys() & EvaluationOptions.declared()
-    return EvaluationOptions.read_values({name: calls[0][name] for name in declared})
+    return EvaluationOptions.read_values(calls[0])
 
 
 BARE = st.sampled_from(

@@ -13,9 +13,8 @@ from support.sweep import place
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import Advance, Silent
 from fsbench.sweep.graph import JobGraph, SweepPlan
-from fsbench.sweep.job import Job, JobState
-from fsbench.sweep.schedule import Scheduler, run_sweep
-from fsbench.sweep.status import StateFiles
+from fsbench.sweep.job import Job
+from fsbench.sweep.schedule import lock_sweep, run_jobs, run_sweep
 
 
 class Script(Executor):
@@ -29,10 +28,8 @@ class Script(Executor):
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         job: Job = args[0]
         self.started.append(job.title)
-        future: Future[JobState] = Future()
-        ended, reason = ("failed", "it broke") if job.title in self.failures else ("done", "")
-        facts = {"reason": reason, "seconds": 1.5, "host": "here", "pid": 7}
-        future.set_result(JobState.make(job, ended, **facts))
+        future: Future[str] = Future()
+        future.set_result("it broke" if job.title in self.failures else "")
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -48,20 +45,16 @@ def diamond() -> tuple[JobGraph, dict[str, Job]]:
     return graph, dict(jobs)
 
 
-def schedule(
-    tmp_path: Path, script: Script, size: int = 2, done: str = ""
-) -> tuple[Scheduler, dict[str, str]]:
+def schedule(tmp_path: Path, script: Script, done: str = "") -> dict[str, str]:
     graph, jobs = diamond()
     plan = SweepPlan(graph, {jobs[name].key: "done" for name in done})
-    made = Scheduler(plan, place(tmp_path, jobs=size), script, StateFiles(tmp_path))
-    failed = made.run()
-    return made, {graph.jobs[key].title: reason for key, reason in failed.items()}
+    failed = run_jobs(plan, place(tmp_path, jobs=2), script)
+    return {graph.jobs[key].title: reason for key, reason in failed.items()}
 
 
 def test_nothing_starts_before_what_it_needs(tmp_path: Path) -> None:
     engine = Script()
-    _, failed = schedule(tmp_path, engine)
-    assert failed == {}
+    assert schedule(tmp_path, engine) == {}
     assert engine.started == ["a", "e", "b", "c", "d"]
     assert engine.closed
 
@@ -74,14 +67,8 @@ def test_what_is_done_is_not_run(tmp_path: Path) -> None:
 
 def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
     engine = Script("b")
-    made, failed = schedule(tmp_path, engine)
-    assert failed == {"b": "it broke", "d": "a job that it needs failed"}
+    assert schedule(tmp_path, engine) == {"b": "it broke", "d": "a job that it needs failed"}
     assert sorted(engine.started) == ["a", "b", "c", "e"]
-    state = made.states.read(Fake(name="b").key)
-    assert state is not None
-    assert (state.state, state.reason) == ("failed", "it broke")
-    assert (state.seconds, state.host) == (1.5, "here")
-    assert made.states.read(Fake(name="d").key) is None
 
 
 def test_any_executor_of_the_standard_library_does(tmp_path: Path) -> None:
@@ -112,17 +99,17 @@ def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> No
         ({}, (5, "jobs"), [1] * 5),
     ):
         bar, folder = Bar(), tmp_path / str(len(durations))
-        plan, states = SweepPlan(graph, {}, durations), StateFiles(folder)
-        Scheduler(plan, place(folder), Script(), states, bar).run()
+        run_jobs(SweepPlan(graph, {}, durations), place(folder), Script(), bar)
         assert bar.opened == opened
         assert sorted(bar.moved) == moved
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    states = StateFiles(tmp_path)
-    assert not states.is_locked()
-    with states.lock():
-        assert StateFiles(tmp_path).is_locked()
-        with pytest.raises(FsbenchError, match="another sweep"), StateFiles(tmp_path).lock():
-            pass
-    assert not states.is_locked()
+    with (
+        lock_sweep(tmp_path),
+        pytest.raises(FsbenchError, match="another sweep"),
+        lock_sweep(tmp_path),
+    ):
+        pass
+    with lock_sweep(tmp_path):
+        pass

@@ -14,8 +14,7 @@ from support.sweep import place
 
 from fsbench.api.options import SweepOptions
 from fsbench.sweep.graph import JobGraph, SweepPlan
-from fsbench.sweep.schedule import Scheduler
-from fsbench.sweep.status import StateFiles
+from fsbench.sweep.schedule import run_jobs
 from fsbench.sweep.workers import Workers, find_gpus
 
 
@@ -27,9 +26,8 @@ def kill_when(path: Path) -> None:
 
 
 def schedule(graph: JobGraph, here: SweepOptions, workers: Workers) -> dict[str, str]:
-    states = StateFiles(here.output)
     here = replace(here, jobs=workers.pools.qsize())
-    failed = Scheduler(SweepPlan(graph, {}), here, workers, states).run()
+    failed = run_jobs(SweepPlan(graph, {}), here, workers)
     return {graph.jobs[key].title: reason for key, reason in failed.items()}
 
 
