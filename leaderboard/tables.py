@@ -101,8 +101,7 @@ class Row:
 class BoardTable:
     """The rows of one track of a board, by name, in order of rank.
 
-    controls: rows that gains are over; pooled: rows whose spread between seeds is pooled; notes:
-    sentences for a caption.
+    controls: rows that gains are over; notes: sentences for a caption.
     """
 
     name: str
@@ -111,7 +110,6 @@ class BoardTable:
     ranking: Ranking = field(default_factory=Ranking)
     rows: Mapping[str, Row] = field(default_factory=dict, repr=False, compare=False)
     controls: tuple[str, ...] = ()
-    pooled: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -223,7 +221,6 @@ def rank_table(file: BoardFile, groups: Sequence[NetworkGroup], table: TrackColu
         ranking=ranking,
         rows={entry.name: rows[entry.name] for entry in ranking.entries},
         controls=file.controls,
-        pooled=file.pooled or tuple(rows),
         notes=(HELD_OUT_NOTE,) if is_board and any(map(has_second_rule, results)) else (),
     )
 

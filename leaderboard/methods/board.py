@@ -16,8 +16,7 @@ from leaderboard.methods.record import (
     MethodRow,
     MethodScore,
 )
-from leaderboard.ranking.seeds import SeedErrors, pool_seed_variances
-from leaderboard.ranking.tiers import ALPHA
+from leaderboard.ranking.seeds import SeedErrors
 from leaderboard.render.notes import finite_or_none
 from leaderboard.tables import BoardTable, Row, rank_board
 
@@ -76,8 +75,8 @@ def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> Me
     named = [rows[name] for name in table.controls if name in rows]
     controls = {name: match_controls(row, named) for name, row in rows.items()}
     columns = table.ranking.columns
-    scores = {column: score_methods(rows, controls, [column], table.pooled) for column in columns}
-    overall = score_methods(rows, controls, columns, table.pooled)
+    scores = {column: score_methods(rows, controls, [column]) for column in columns}
+    overall = score_methods(rows, controls, columns)
     source_gains = compute_in_domain_gains(controls)
     built = [
         build_row(
@@ -94,7 +93,6 @@ def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> Me
         board=table.name,
         track=", ".join(filter(None, (table.label, part))),
         columns=columns,
-        alpha=ALPHA,
         rows=tuple(built),
         left_out=left_out,
     )
@@ -131,20 +129,12 @@ def build_row(
 
 
 def score_methods(
-    rows: Mapping[str, Row],
-    controls: Mapping[str, Controls],
-    columns: Sequence[str],
-    pooled: Sequence[str],
+    rows: Mapping[str, Row], controls: Mapping[str, Controls], columns: Sequence[str]
 ) -> dict[str, MethodScore]:
-    """Return the scores and gains in the mean of columns, of the rows that have them all.
-
-    pooled: rows whose spread between seeds is pooled.
-    """
+    """Return the scores and gains in the mean of columns, of the rows that have them all."""
     whole = {n: row for n, row in rows.items() if columns and {*columns} <= row.outcomes.keys()}
     errors = SeedErrors({n: [row.outcomes[c] for c in columns] for n, row in whole.items()})
-    trained = {name for name in pooled if name in whole and find_training(whole[name].facts)}
-    estimates = (estimate for name, estimate in errors.estimates.items() if name in trained)
-    gains = compute_gains(controls, columns, pool_seed_variances(estimates))
+    gains = compute_gains(controls, columns, errors.pooled)
     return {
         name: make_score(errors, name, {k: of[name] for k, of in gains.items() if name in of})
         for name in whole

@@ -105,6 +105,5 @@ class MethodBoard(Frozen):
     board: str
     track: str = Field("", description="what all columns share, e.g. 'ibm 64px'")
     columns: tuple[str, ...]
-    alpha: float
     rows: tuple[MethodRow, ...]
     left_out: dict[str, str]

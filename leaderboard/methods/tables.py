@@ -10,6 +10,7 @@ from statistics import mean
 from fsbench.core.tables import TextTable
 from leaderboard.methods.controls import IS_PLAIN
 from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
+from leaderboard.ranking.tiers import ALPHA
 from leaderboard.render.csv import guard_formula
 from leaderboard.render.md import render_table
 from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, list_reasons, to_percent
@@ -26,7 +27,7 @@ GAIN_NOTE = (
     "images (other schedule: with restarts for a row without, and vice versa), paired; the "
     "interval covers seeds and episodes (s) if both sides have two seeds; below that episodes and "
     "the pooled seed spread of the rows with several seeds (p) if there are three such rows, else "
-    "episodes only. *: significant after Holm over the rows, alpha {alpha:g}; not below two seeds. "
+    f"episodes only. *: significant after Holm over the rows, alpha {ALPHA:g}; not of one seed. "
     "In-domain: accuracy on the source (gain over normal ± 95 % interval over seeds). TFLOPs: "
     "operations of one pretraining run."
 )
@@ -84,7 +85,7 @@ def make_gain_table(board: MethodBoard) -> TextTable:
     kinds = list_compared_kinds(board)
     columns = ("entry", "method", "plan", "seeds", "overall", "sd seeds")
     headings = [HEADINGS[kind] for kind in kinds]
-    notes = [GAIN_NOTE.format(alpha=board.alpha)]
+    notes = [GAIN_NOTE]
     notes += [SELF_NOTE] * any(row.self_reported for row in board.rows)
     finding = describe_gains([board])
     one_seed = any(len(row.seeds) == 1 for row in board.rows)

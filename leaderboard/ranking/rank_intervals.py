@@ -2,8 +2,8 @@
 
 Episodes are resampled with replacement, the same ones for all entries (paired) and for all columns
 over the same episodes; test images likewise. Entries are ranked by their overall mean in every
-resample (percentile interval). It covers the sampling of episodes; seeds of
-a row are averaged, not resampled.
+resample (percentile interval). It covers the sampling of episodes; seeds of a row are averaged, not
+resampled.
 """
 
 import math

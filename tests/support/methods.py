@@ -127,7 +127,6 @@ def build_board(columns: Sequence[str], runs: Sequence[Row]) -> MethodBoard:
         ranking=Ranking(tuple(columns)),
         rows=rows,
         controls=tuple(rows),
-        pooled=tuple(rows),
     )
     return build_method_board(table, "", rows)
 
