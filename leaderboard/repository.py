@@ -23,7 +23,7 @@ from leaderboard.official import BOARD_FILE, find_official_board
 from leaderboard.record import BoardFile
 from leaderboard.render import md
 from leaderboard.render.frame import make_frame
-from leaderboard.rules.changes import check_changes, compare_with_base
+from leaderboard.rules.changes import CHANGE_RULES, compare_with_base
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
@@ -138,7 +138,7 @@ def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposa
             run_git(copy, "commit", "-q", "-m", f"Add {', '.join(names)}", fix=fix)
             run_git(tree, "checkout", "-q", "--", ".")  # what only a maintainer records
             run_git(tree, "clean", "-q", "-fd")
-            if problems := list(check_changes(compare_with_base(copy, BASE))):
+            if problems := list(CHANGE_RULES.find_problems(copy, compare_with_base(copy, BASE))):
                 listed = "\n  ".join(map(str, problems))
                 raise ValidationFailed(f"the board would refuse the pull request\n  {listed}")
             fix = f"git branch -D {branch} removes an older branch; or choose another name"

@@ -79,15 +79,15 @@ def check(
     Run it with --base on every pull request to a repository of entries.
     """
     from leaderboard.rules.board import inspect_board
-    from leaderboard.rules.changes import check_changes, compare_folders, compare_with_base
+    from leaderboard.rules.changes import CHANGE_RULES, compare_folders, compare_with_base
 
     if base is not None and base_folder is not None:
         raise UsageError("--base and --base-folder", fix="give one of them")
     changes = []
     if base is not None:
-        changes = list(check_changes(compare_with_base(board, base)))
+        changes = list(CHANGE_RULES.find_problems(board, compare_with_base(board, base)))
     elif base_folder is not None:
-        changes = list(check_changes(compare_folders(board, base_folder)))
+        changes = list(CHANGE_RULES.find_problems(board, compare_folders(board, base_folder)))
     elif allow_maintainer:
         raise UsageError("--allow-maintainer without --base", fix="give --base COMMIT")
     inspection = inspect_board(board)

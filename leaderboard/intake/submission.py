@@ -81,8 +81,7 @@ def write_template(results: Path) -> Path:
         raise UsageError(f"{path} exists", fix="edit it, or remove it first")
     models, _ = read_models(results)
     rows = group_by_recipe(models)
-    is_one = len(rows) == 1
-    name = common_name([name for name, _ in rows[0]]) if is_one else results.resolve().name
+    name = common_name([key[0] for key in rows[0]]) if len(rows) == 1 else results.resolve().name
     backbones = [cells[0].result.backbone for cells in models.values()]
     values: dict[str, object] = {"name": safe_name(name)}
     if all(facts.pretraining_data or facts.random_init is not None for facts in backbones):

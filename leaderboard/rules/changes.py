@@ -20,7 +20,7 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.results.entry import ENTRY_FILE, MAX_ENTRY, EntryFile, parse_entry, read_content
 from fsbench.results.names import BADGES
-from fsbench.results.verification import Problem
+from fsbench.results.verification import RuleList
 from leaderboard.badges import Badge
 from leaderboard.git import run_git
 from leaderboard.official import BOARD_FILE
@@ -36,6 +36,7 @@ UNCHANGED = "* -text -filter -ident -working-tree-encoding\n"
 MAX_ADDED_FILE = 16 * 2**20
 """Bytes of one file of a new entry; 90 results of 600 episodes take 1 MB."""
 EXPECTED = "new entry folders of one owner"
+CHANGE_RULES = RuleList()
 FIX = "leave it out and rebase on the base, or ask a maintainer, who checks with --allow-maintainer"
 
 
@@ -139,28 +140,28 @@ def compare_trees(
     return TreeChanges(root, board, tuple(sorted(changes)), file, names, replaced)
 
 
-def check_changes(comparison: TreeChanges) -> Iterator[Problem]:
-    """Yield a Problem for every change that only a maintainer makes, and for several owners.
-
-    A submitter adds entries, and replaces entries whose key signed the new state as well.
-    """
-    names = set()
+@CHANGE_RULES.add("change", FIX)
+def check_files(comparison: TreeChanges) -> Iterator[str]:
+    """Check that a submitter adds entries, or replaces those whose key signed the new state."""
     for change in comparison.changes:
-        reason = explain_refusal(comparison, change)
-        if reason is None:
-            names.add(change.path.relative_to(comparison.board).parts[0])
-        else:
-            where = repr(str(change.path))[1:-1]  # git takes names with line breaks
-            yield Problem("change", where[:300], f"{reason}, expected {EXPECTED}", FIX)
-    owners: dict[str, str] = {}
+        if reason := explain_refusal(comparison, change):
+            path = repr(str(change.path))[1:-1]  # git takes names with line breaks
+            yield f"{path[:300]}: {reason}, expected {EXPECTED}"
+
+
+@CHANGE_RULES.add("owner", "one pull request per owner, with equal authors in all of its entries")
+def check_owner(comparison: TreeChanges) -> Iterator[str]:
+    """Check that new and replaced entries are of one owner: a key, or else authors."""
+    board, owners = comparison.board, dict[str, str]()
+    inside = (c.path for c in comparison.changes if c.path.is_relative_to(board))
+    names = {path.relative_to(board).parts[0] for path in inside}
     for name in sorted(names - (comparison.base_names - comparison.replaced.keys())):
         with suppress(ValidationFailed):  # the inspection of the board reports it
-            file = read_entry_file(comparison.root / comparison.board / name / ENTRY_FILE)
+            file = read_entry_file(comparison.root / board / name / ENTRY_FILE)
             owners[name] = file.key or (file.declaration.authors if file.declaration else "")
     if len(set(owners.values())) > 1:
         listed = "; ".join(f"{name} by {owner[:60]}" for name, owner in list(owners.items())[:5])
-        fix = "one pull request per owner, with equal authors in all of its entries"
-        yield Problem("owner", str(comparison.root), f"{listed}, expected one owner", fix)
+        yield f"{listed}, expected one owner"
 
 
 def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:

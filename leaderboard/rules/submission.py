@@ -232,12 +232,10 @@ def check_episodes(result: Result, records: EpisodeRecords, spec: EpisodicSpec) 
 def check_networks(submission: Submission, board: Board) -> Iterator[str]:
     """Check that all results of a network have one record of it."""
     for results in submission.by_network.values():
-        records = [loaded.result.backbone for loaded in results]
-        for other in records:
-            if other != records[0]:
-                a, b = records[0].model_dump(), other.model_dump()
-                fields = ", ".join(field for field in a if a[field] != b[field])
-                yield f"results of one network with other {fields}"
+        first, *others = (loaded.result.backbone for loaded in results)
+        for other in others:
+            if names := [name for name, value in other if value != getattr(first, name)]:
+                yield f"results of one network with other {', '.join(names)}"
 
 
 @ENTRY_RULES.add("duplicate", "keep the result that belongs on the board")

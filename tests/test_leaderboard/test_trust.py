@@ -30,7 +30,7 @@ from leaderboard.methods.board import read_method_boards
 from leaderboard.methods.record import Gain
 from leaderboard.repository import init_board
 from leaderboard.rules.board import inspect_board
-from leaderboard.rules.changes import check_changes, compare_folders
+from leaderboard.rules.changes import CHANGE_RULES, compare_folders
 from leaderboard.signatures import (
     ENTRY_NAMESPACE,
     read_public_key,
@@ -421,7 +421,9 @@ def assert_non_interference(base: Path, board: Path, request: Sequence[Made]) ->
     for entry in request:
         shutil.rmtree(board / entry.name, ignore_errors=True)
         entry.write(board)
-    problems = [*check_changes(compare_folders(board, base)), *inspect_board(board).problems]
+    comparison = compare_folders(board, base)
+    problems = list(CHANGE_RULES.find_problems(board, comparison))
+    problems += inspect_board(board).problems
     if problems:
         event(f"refused: {problems[0].code}")
         return False
