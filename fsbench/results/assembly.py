@@ -159,11 +159,10 @@ def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecord
 
 def differing_episodes(a: EpisodeRecords, b: EpisodeRecords) -> NDArray[np.int64]:
     """Return the numbers of episodes whose outcomes differ; rows are in the same order."""
-    wrong = (a.correct != b.correct).any(axis=(1, 2))
-    wrong |= (a.collapsed != b.collapsed) | (a.finite != b.finite)
-    for x, y in ((a.dense_correct, b.dense_correct), (a.dense_total, b.dense_total)):
-        wrong |= False if x is None or y is None else (x != y).any(axis=1)
-    return np.asarray(a.index[wrong], np.int64)
+    ours, theirs = columns(a), columns(b)
+    differs = [ours[name] != theirs[name] for name in ours.keys() & theirs.keys()]
+    wrong = [rows.any(axis=tuple(range(1, rows.ndim))) for rows in differs]
+    return a.index[np.logical_or.reduce(wrong)]
 
 
 def refuse_missing(missing: NDArray[np.int64], where: str) -> None:

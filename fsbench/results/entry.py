@@ -39,7 +39,6 @@ from fsbench.core.schema import (
     Version,
 )
 from fsbench.core.specs import Frozen, Spec
-from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results import outcomes
 from fsbench.results.names import model_name, safe_name
 
@@ -49,8 +48,6 @@ MAX_ENTRY = 16 * 2**20
 SCORED = tuple(ScoredFields.model_fields)
 RESULT_FIELDS, PROVENANCE_FIELDS = set(Result.model_fields), set(Provenance.model_fields)
 """One set for all results, of which a board has tens of thousands."""
-
-
 SHARED: WeakValueDictionary[object, Frozen] = WeakValueDictionary()
 
 
@@ -222,7 +219,7 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
     Raises ValidationFailed for a result that is named like another column.
     """
     digests = [spec.digest() for spec in file.specs]
-    results, names = [], dict[tuple[int, int], tuple[TaskId, ColumnId]]()
+    results = []
     for line in file.results:
         made = vars(file.environments[line.environment])
         made = {**made, "started": line.started, "seconds": line.seconds}
@@ -234,14 +231,11 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
             provenance=Provenance.model_construct(PROVENANCE_FIELDS, **made),
             **{name: getattr(line, name) for name in SCORED},
         )
-        if (line.dataset, line.spec) not in names:
-            names[line.dataset, line.spec] = result.task, result.column
-        task, column = names[line.dataset, line.spec]
-        if line.column != str(column):
+        if line.column != str(result.column):
             raise ValidationFailed(
-                f"{path}: a result of {column} is named '{line.column}'", fix=outcomes.FIX
+                f"{path}: a result of {result.column} is named '{line.column}'", fix=outcomes.FIX
             )
-        vars(result).update(task=task, column=column, spec_digest=digests[line.spec])
+        vars(result)["spec_digest"] = digests[line.spec]
         results.append(result)
     return results
 
