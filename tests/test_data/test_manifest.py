@@ -138,7 +138,7 @@ def test_an_export_deletes_what_one_that_was_killed_a_day_ago_left(
     task = f"folder:{birds}:2w3s"
     command = ["export", task, "-o", str(file)]
     module = [sys.executable, "-m", "fsbench", "episodes"]
-    killed = subprocess.Popen([*module, *command, "--episodes", "10000000"])
+    killed = subprocess.Popen([*module, *command, "--episodes", "100000"])
     for _ in range(600):
         if file.parent.is_dir() and any(p.stat().st_size for p in file.parent.iterdir()):
             break
