@@ -1,6 +1,7 @@
 """`fsbench doctor`: check packages, devices, torch's faults, data sets and disk of this machine."""
 
 import os
+import re
 import shutil
 
 import typer
@@ -8,11 +9,6 @@ import typer
 from fsbench.api.options import Machine
 from fsbench.cli import console, options
 
-CORE = (
-    *("torch", "torchvision", "timm", "datasets", "pyarrow", "safetensors", "huggingface_hub"),
-    *("numpy", "pandas", "pillow", "scipy", "scikit-learn", "matplotlib", "pydantic"),
-    *("typer", "rich", "jinja2", "pyyaml", "filelock"),
-)
 INSTALL = {"learn2learn": "make meta"}
 """Optional packages and how to install them."""
 LOW_DISK = 5.0
@@ -40,10 +36,11 @@ def doctor(machine: Machine, as_json: options.Json = False) -> None:
 
 
 def package_rows() -> list[tuple[str, str, str]]:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, requires, version
 
+    required = [text for text in requires("fsbench") or () if "extra ==" not in text]
     rows = []
-    for name in (*CORE, *INSTALL):
+    for name in (*(re.split(r"[^\w.-]", text)[0] for text in required), *INSTALL):
         try:
             rows.append((name, "ok", version(name)))
         except PackageNotFoundError:

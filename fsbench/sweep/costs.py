@@ -68,14 +68,14 @@ class CostModel:
 
     def evaluating(self, job: EvaluationJob) -> float:
         """Estimate features that no earlier job extracts, and affine tuning."""
-        images = sum(self.images(job, task) for task in job.parsed)
-        size = job.spec(job.parsed[0]).image.input_size
+        images = sum(self.images(job, task) for task in job.images)
+        size = job.spec(next(iter(job.images))).image.input_size
         native = job.backbone.native or PROTOCOL_SIZE
         return self.forward(job.backbone) * images * (size / native) ** 2
 
     def images(self, job: EvaluationJob, task: TaskId) -> float:
         """Return the forward passes (of one image) of a task."""
-        spec, record = job.spec(task), job.images[job.parsed.index(task)]
+        spec, record = job.spec(task), job.images[task]
         if isinstance(spec, EpisodicSpec) and spec.adaptation == "affine":
             e, n = spec.episode, job.request.n_episodes
             steps = PASSES * spec.head.epochs * e.n_way * e.k_shot

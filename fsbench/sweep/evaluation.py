@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,14 +11,14 @@ from pydantic import InstanceOf
 
 from fsbench.api.evaluate import run_request
 from fsbench.api.options import SweepOptions
-from fsbench.api.request import EvaluationRequest, build_request
+from fsbench.api.request import EvaluationRequest
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import Spec
 from fsbench.core.tasks import ColumnId, TaskId
 from fsbench.results.store import ResultStore
 from fsbench.sweep.backbones import SweepBackbone
-from fsbench.sweep.file import EvaluationBlock, JobKind
+from fsbench.sweep.file import JobKind
 from fsbench.sweep.job import Job
 from leaderboard.store import Board
 
@@ -44,29 +44,28 @@ def clear_cache() -> None:
 
 
 class EvaluationJob(Job):
-    """Evaluate one backbone; tasks: complete ids of one data set and head; images: a record each.
+    """Evaluate one backbone on tasks of one data set and head; images: task -> record.
 
-    block: block of the sweep file (its targets and shots are in `tasks`); entry: name of the board
-    entry that the results are for, if any.
+    block: the request of the sweep file's block, which may have other tasks; entry: name of the
+    board entry that the results are for, if any.
     """
 
     KIND: ClassVar[JobKind] = "evaluate"
     backbone: SweepBackbone
-    tasks: tuple[str, ...]
-    images: tuple[DatasetRecord, ...]
-    block: InstanceOf[EvaluationBlock]
+    images: Mapping[TaskId, DatasetRecord]
+    block: InstanceOf[EvaluationRequest]
     entry: str | None = None
 
     @property
     def title(self) -> str:
-        first, *others = self.tasks
+        first, *others = self.images
         more = f" and {len(others)} more" if others else ""
         return f"{self.backbone.label} on {first}{more}"
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        specs = [self.spec(task).digest() for task in self.parsed]
-        images = [record.identity for record in self.images]
+        specs = [self.spec(task).digest() for task in self.images]
+        images = [record.identity for record in self.images.values()]
         counts = {
             "episodes": self.request.n_episodes,
             "limited": self.request.options.limit is not None,
@@ -75,13 +74,8 @@ class EvaluationJob(Job):
         return {"backbone": backbone, "specs": specs, "images": images, **counts}
 
     @property
-    def parsed(self) -> tuple[TaskId, ...]:
-        return self.request.tasks
-
-    @cached_property
     def request(self) -> EvaluationRequest:
-        tasks = tuple(map(TaskId.parse, self.tasks))
-        return replace(build_request(self.block), tasks=tasks)
+        return replace(self.block, tasks=tuple(self.images))
 
     def spec(self, task: TaskId) -> Spec:
         return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
@@ -94,7 +88,7 @@ class EvaluationJob(Job):
         if place.board is None:
             return None
         spec = self.spec(task).digest()
-        images = self.images[self.parsed.index(task)].identity
+        images = self.images[task].identity
         required = 1 if task.probe else self.request.n_episodes
         for entry, result in read_results(place.board):
             stored = result.task, result.spec_digest, result.dataset.identity
@@ -107,7 +101,7 @@ class EvaluationJob(Job):
         facts = self.backbone.facts(place)
         if facts is None:
             return False
-        for task, images in zip(self.parsed, self.images, strict=True):
+        for task, images in self.images.items():
             label, spec = self.backbone.label, self.spec(task)
             cell = ResultStore(place.results, facts, images, spec, model=label)
             episodes = () if task.probe else np.arange(self.request.n_episodes)

@@ -9,15 +9,16 @@ from typing import get_args
 
 from fsbench.api.evaluate import TargetSets
 from fsbench.api.options import ModelOptions, SweepOptions
-from fsbench.api.request import build_request
+from fsbench.api.request import EvaluationRequest, build_request
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import RESTARTING, DatasetRecord
+from fsbench.core.tasks import TaskId
 from fsbench.results.names import model_name, safe_name
 from fsbench.sweep.analysis import analysis_jobs
 from fsbench.sweep.backbones import GivenBackbone, SweepBackbone, TrainingJob, load_facts
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.file import EvaluationBlock, RunsBlock, SweepFile
+from fsbench.sweep.file import RunsBlock, SweepFile
 from fsbench.sweep.job import Job, read_source
 from fsbench.sweep.submission import SubmissionJob, format_entry_name
 from pretrain import METHODS
@@ -86,11 +87,12 @@ def build_graph(file: SweepFile, place: SweepOptions, report: Reporter = SILENT)
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
     graph, runs = JobGraph(), expand_runs(file, place)
-    needs = {need for block in file.evaluate for need in build_request(block).needs}
+    requests = [build_request(block) for block in file.evaluate]
+    needs = {need for request in requests for need in request.needs}
     existing = [load_given(options, frozenset(needs)) for options in file.backbones]
     all_backbones: list[SweepBackbone] = [*existing, *runs]
     require_distinct_labels(all_backbones)
-    blocks = [(block, evaluation_parts(block, place, report)) for block in file.evaluate]
+    parts = [evaluation_parts(request, place, report) for request in requests]
     by_block = [
         analysis_jobs(block, select_backbones(all_backbones, block.only), place, report)
         for block in file.analyze
@@ -102,16 +104,10 @@ def build_graph(file: SweepFile, place: SweepOptions, report: Reporter = SILENT)
             graph.add(run)
         entry = format_entry_name(file.submit, backbone) if file.submit else None
         evaluations = [
-            EvaluationJob(
-                backbone=backbone,
-                tasks=tuple(images),
-                images=tuple(images.values()),
-                block=block,
-                entry=entry,
-            )
-            for block, parts in blocks
+            EvaluationJob(backbone=backbone, block=request, images=images, entry=entry)
+            for block, request, images_by_job in zip(file.evaluate, requests, parts, strict=True)
             if select_backbones([backbone], block.only)
-            for images in parts
+            for images in images_by_job
         ]
         analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
         for job in (*evaluations, *analyses):
@@ -165,14 +161,13 @@ def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
 
 
 def evaluation_parts(
-    block: EvaluationBlock, place: SweepOptions, report: Reporter
-) -> list[dict[str, DatasetRecord]]:
-    """Return the tasks of a block, grouped by data set and head: complete id -> image record."""
-    request = build_request(block)
+    request: EvaluationRequest, place: SweepOptions, report: Reporter
+) -> list[dict[TaskId, DatasetRecord]]:
+    """Return the tasks of a block, grouped by data set and head: task -> image record."""
     targets = TargetSets(request, place.roots, place.cache_folder, report)
-    parts: dict[tuple[str, str | None], dict[str, DatasetRecord]] = {}
+    parts: dict[tuple[str, str | None], dict[TaskId, DatasetRecord]] = {}
     for task in request.tasks:
-        parts.setdefault((task.dataset, task.head), {})[str(task)] = targets.record(task)
+        parts.setdefault((task.dataset, task.head), {})[task] = targets.record(task)
     return list(parts.values())
 
 
@@ -196,7 +191,7 @@ def plan_jobs(graph: JobGraph, place: SweepOptions) -> SweepPlan:
     done: dict[str, str] = {}
     for key, job in reversed(graph.jobs.items()):
         users = [other for other, needs in graph.needs.items() if key in needs]
-        if isinstance(job, EvaluationJob) and all(job.find_entry(t, place) for t in job.parsed):
+        if isinstance(job, EvaluationJob) and all(job.find_entry(t, place) for t in job.images):
             done[key] = "on the board"
         elif job.done(place):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"

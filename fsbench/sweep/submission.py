@@ -62,7 +62,7 @@ class SubmissionJob(Job):
         return all(
             job.find_entry(task, place)
             for job in self.evaluations
-            for task in job.parsed
+            for task in job.images
             if columns is None or job.column(task) in columns
         )
 

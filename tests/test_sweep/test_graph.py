@@ -57,7 +57,8 @@ def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
     linear = {"tasks": [target], "shots": [1, 2], "heads": ["linear", "ridge"], "episodes": 4}
     affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
     jobs = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
-    tasks = [job.tasks for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
+    evaluations = [job for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
+    tasks = [tuple(map(str, job.images)) for job in evaluations]
     shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
     assert shapes == [
         ["probe"],
