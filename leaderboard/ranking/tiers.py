@@ -127,9 +127,9 @@ def split_tiers(pairs: PairwiseGaps, rows: Sequence[RankedEntry]) -> Tiers:
         gaps, adjusted = compare_with_leader(pairs, [row.name for row in remaining], len(rows))
         worse = find_worse(gaps, adjusted)
         p = dict(zip(gaps.names, map(float, adjusted), strict=True))
-        ranked = [replace(r, behind=gaps.get(r.name), p=p.get(r.name)) for r in remaining]
-        tier = (replace(r, tier=len(tiers) + 1) for r in ranked if r.name not in worse)
-        tiers.append(tuple(tier))
+        tier = [row for row in remaining if row.name not in worse]
+        ranked = [replace(r, behind=gaps.get(r.name), p=p.get(r.name)) for r in tier]
+        tiers.append(tuple(replace(row, tier=len(tiers) + 1) for row in ranked))
         remaining = [row for row in remaining if row.name in worse]
     return tuple(tiers)
 
