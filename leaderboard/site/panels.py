@@ -46,15 +46,13 @@ def list_shot_panels(table: BoardTable) -> Iterator[PanelRecord]:
 
     Rows of one tier would hide each other, so a table of one tier has no such figure.
     """
-    tiers = len(table.ranking.tiers)
-    if tiers < 2:
+    tiers = table.ranking.tiers
+    if len(tiers) < 2:
         return
-    drawn = min(tiers, MOST_CURVES)
-    chosen = [round(i * (tiers - 1) / (drawn - 1)) for i in range(drawn)]
-    leaders = {f"tier {i + 1}": table.ranking.tiers[i][0].name for i in chosen}
+    leaders = {f"tier {i}": tier[0].name for i, tier in enumerate(tiers[:MOST_CURVES], 1)}
     note = (
-        f"Mean over the data sets; the leaders of {drawn} of {tiers} tiers, with 95 % intervals "
-        "over episodes."
+        f"Mean over the data sets; the leaders of the best {len(leaders)} of {len(tiers)} tiers, "
+        "with 95 % intervals over episodes."
     )
     for adaptation, columns_by_shots in group_by_shots(table.ranking.columns).items():
         figure = draw_shots(table, leaders, columns_by_shots)
