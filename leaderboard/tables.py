@@ -128,6 +128,12 @@ class BoardTable:
         return {line.name: line for row in self.rows.values() for line in (row, *row.seeds)}
 
     @cached_property
+    def runs(self) -> set[str]:
+        """Rows of one draw of a recipe or of an initialization."""
+        rows = (row for row in self.rows.values() if not row.seeds)
+        return {row.name for row in rows if row.facts.training or row.facts.random_init is not None}
+
+    @cached_property
     def contenders(self) -> dict[str, Mapping[str, Outcomes]]:
         """Row -> column -> outcomes."""
         return {name: row.outcomes for name, row in self.rows.items()}

@@ -212,8 +212,7 @@ class ScoreFrame:
         marks = {score.mark for score in self.records()}
         words = {BETTER: f"{BETTER} significantly better", WORSE: f"{WORSE} worse"}
         shown = " and ".join(text for mark, text in words.items() if mark in marks)
-        has_runs = any(is_run(self.table, name) for name in self.table.names)
-        single = "; not for a recipe of one seed" * has_runs
+        single = "; not for a recipe of one seed" * bool(self.table.runs)
         return [
             f"{shown or 'Nothing is significantly better or worse'} than {control} (paired, Holm "
             f"over all comparisons with it by column, alpha {ALPHA:g}{single})."
@@ -295,7 +294,7 @@ def compare_rows(
         adjusted = statistics.holm([gap.p for *_, gap in compared])
         for (column, name, gap), p in zip(compared, adjusted, strict=True):
             sign = BETTER if gap.gap > 0 else WORSE if gap.gap < 0 else ""
-            is_single = is_run(table, name) or is_run(table, control)
+            is_single = name in table.runs or control in table.runs
             fields[column][name] = {
                 "control": control,
                 "gap": gap.gap,
@@ -329,11 +328,3 @@ def compare_with_control(pairs: PairwiseGaps, control: str | None) -> dict[str, 
             p = compute_student_interval(gap.gap, gap.se, gap.freedom).p
         gaps[name] = gap._replace(gap=0.0 - gap.gap, p=p)
     return gaps
-
-
-def is_run(table: BoardTable, name: str | None) -> bool:
-    """Return whether a row is one draw of a recipe or of an initialization."""
-    row = table.rows.get(name or "")
-    if row is None or row.seeds:
-        return False
-    return row.facts.training is not None or row.facts.random_init is not None

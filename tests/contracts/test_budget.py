@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 25_369,
     "pretrain": 6_983,
     "protocols": 3_896,
-    "leaderboard": 7_522,
+    "leaderboard": 7_519,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
