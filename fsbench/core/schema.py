@@ -221,7 +221,7 @@ ImageCount = Annotated[int, Field(ge=0, le=MAX_IMAGES)]
 class DatasetRecord(Frozen):
     """Which images a result was computed on."""
 
-    name: Name
+    name: Text
     pool: Literal["full", "labeled_80"] = "full"
     class_ids: tuple[ImageCount, ...] = Field(min_length=1, description="official, in order")
     class_names: tuple[Printable, ...]

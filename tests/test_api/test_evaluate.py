@@ -237,7 +237,7 @@ def test_a_module_in_memory_can_be_submitted_but_not_recomputed(tmp_path: Path) 
     facts = {"authors": "A", "link": "https://example.org", "license": "MIT", "statement": "s"}
     lists = {"pretraining_data": "none", "targets_seen": "none"}
     board = tmp_path / "board"
-    fsbench.submit(results, board, name="mine", **facts, **lists)
+    fsbench.submit(results, board, facts | lists, name="mine")
     frame = fsbench.leaderboard(board).to_frame()
     assert frame["entry"].tolist() == ["mine"]
     entry = Board.open(board).entry("mine")
