@@ -4,7 +4,6 @@ Everything is checked before any work; records are stored one by one as they are
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from fsbench.data import SourceDataset, load_source
 from fsbench.data.augmentation import crop_centre
 from fsbench.results import store
 from fsbench.results.names import model_name
+from fsbench.results.table import distinct_labels
 from protocols.analyses import ANALYSES, AnalysisFile, NotApplicable
 from protocols.analyses.inputs import AnalysisInput, AnalysisSettings
 
@@ -287,9 +287,7 @@ MOST_NAMED = 8
 
 def column_labels(analyses: Sequence[Analysis]) -> list[str]:
     """Return the model of each record, with the start of its weights hash if two share a name."""
-    models = [(model_name(a.backbone), a.backbone.weights_hash) for a in analyses]
-    uses = Counter(name for name, _ in set(models))
-    return [name if uses[name] == 1 else f"{name} {weights[:6]}" for name, weights in models]
+    return distinct_labels(analyses, [model_name(analysis.backbone) for analysis in analyses])
 
 
 def analysis_table(analyses: Sequence[Analysis]) -> tuple[list[str], list[list[str]]]:

@@ -26,7 +26,7 @@ def declare_all(model: type[OptionModel], names: Collection[str]) -> Iterator[Pa
     """
     order = ("Argument", *PANELS)
     declared = model.declared()
-    shown = [f for f in fields(model) if f.name in names and declared[f.name].panel]
+    shown = [f for f in fields(model) if f.name in names]
     for field in sorted(shown, key=lambda field: order.index(declared[field.name].panel)):
         kind = model.types()[field.name]
         hint: Any = (list[str] if get_origin(kind) is Sequence else str) | None
@@ -67,7 +67,8 @@ def takes(
         hints = get_type_hints(function, include_extras=True)
         _, *others = signature(function).parameters.values()
         more = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name]) for p in others]
-        names = [n for n in model.declared() if n not in without and (not only or n in only)]
+        shown = (name for name, option in model.declared().items() if option.panel)
+        names = [name for name in shown if name not in without and (not only or name in only)]
 
         @wraps(function)
         def command(config: Path | None = None, **values: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fsbench.core.schema import Result, ScoreRecord
+from fsbench.core.schema import Analysis, Result, ScoreRecord
 from fsbench.core.specs import BALANCED, ProbeSpec
 from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
@@ -131,7 +131,7 @@ def format_score(score: ScoreRecord | Score) -> str:
     return f"{100 * score.mean:.2f}{half}"
 
 
-def distinct_labels(results: Sequence[Result], models: Sequence[str]) -> list[str]:
+def distinct_labels(results: Sequence[Result | Analysis], models: Sequence[str]) -> list[str]:
     """Return model names, with the weights hash where one name has several weights."""
     weights: dict[str, set[str]] = {}
     for result, model in zip(results, models, strict=True):
