@@ -169,3 +169,33 @@ def test_a_spec_file_gives_the_same_result(
     capsys.readouterr()
     assert call("episodic", *model, "--spec", task, "--seed", "5", "-o", str(again)) == 2
     assert "which states them all" in capsys.readouterr().err
+
+
+def test_a_model_has_its_name_in_progress_notes_and_tables(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    task = ("-t", "toy_scan:5w1s", "--episodes", "20", "--input-size", "32", "-o", tmp_path)
+    control = ("-m", "fsbench/toy_resnet", "--random-init", "1")
+    assert call("episodic", *control, "--name", "mine", *task) == 0
+    shown = capfd.readouterr()
+    assert "[1/1] mine toy_scan:5w1s linear: 20/20" in shown.err
+    assert "\nmine, fsbench/toy_resnet: " in shown.err
+    assert "\nmine toy_scan:5w1s/linear@ibm 32px: 1 of 20 episodes predicted one class" in shown.err
+    assert "toy_resnet" not in shown.out
+
+
+def test_several_models_have_their_difference_by_data_set(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tasks = ("-t", "toy_tiles:5w1s/ridge,toy_scan:5w1s/ridge,toy_tiles:5w5s/ridge")
+    for seed in (0, 1):
+        control = ("-m", "fsbench/toy_resnet", "--random-init", seed, "--name", f"net{seed}")
+        more = ("--episodes", "4", "--input-size", "32", "-o", tmp_path)
+        assert call("episodic", *control, *tasks, *more) == 0
+    capfd.readouterr()
+    assert call("show", tmp_path) == 0
+    header, *rows = [line.split() for line in capfd.readouterr().out.splitlines()[2:] if line]
+    assert header == ["task", "net0", "net1", "difference"]
+    assert [row[0].partition("/")[0] for row in rows[1:]] == [
+        "toy_scan:5w1s", "toy_tiles:5w1s", "toy_tiles:5w5s",
+    ]  # fmt: skip

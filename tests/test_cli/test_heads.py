@@ -74,3 +74,28 @@ def test_wrong_settings_are_refused_before_any_work(
     assert said in shown
     assert "fix:" in shown
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", "a"), ("b", "a")])
+def test_heads_of_ones_own_are_told_apart_by_name(
+    names: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = "from protocols.episodic.centroid import nearest_centroid\n"
+    heads = []
+    for number, name in enumerate(names):
+        file = tmp_path / f"head{number}.py"
+        code = (
+            f"def head_{name}(settings, support):\n    return nearest_centroid(support.mean(2))\n"
+        )
+        file.write_text(text + code)
+        heads.append(f"py:{file}:head_{name}")
+    control = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
+    task = ("-t", "toy_scan:5w1s", "--episodes", "2", "-o", tmp_path / "r")
+    code = call("episodic", *control, *task, "--heads", ",".join(heads))
+    shown = capfd.readouterr()
+    if len({*names}) == 1:
+        assert code == 2
+        assert "two heads are called head_a" in shown.err
+    else:
+        assert code == 0
+        assert all(f"toy_scan:5w1s/head_{name}" in shown.out for name in names)
