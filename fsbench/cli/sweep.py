@@ -57,7 +57,7 @@ def run(plan: "SweepPlan", place: SweepOptions) -> None:
     """Run the missing jobs. Raise FsbenchError with the reasons if some failed."""
     from fsbench.sweep.schedule import run_sweep
 
-    jobs = format_count(len(plan.graph.jobs), "job")
+    jobs = format_count(len(plan.jobs), "job")
     if plan.missing:
         work = WorkEstimate(f"{place.jobs} at once", sum(plan.seconds.values()) / place.jobs)
         who = f"{len(plan.missing)} of {jobs} to do"
@@ -75,7 +75,7 @@ def run(plan: "SweepPlan", place: SweepOptions) -> None:
 def show_jobs(plan: "SweepPlan", as_json: bool) -> None:
     """Print every job with its state, and the estimated time of those that are missing."""
     records, rows = [], []
-    for key, job in plan.graph.jobs.items():
+    for key, job in plan.jobs.items():
         state, seconds = plan.done.get(key, "missing"), plan.seconds.get(key)
         facts = {"key": key[:16], "kind": job.KIND, "job": job.title, "state": state}
         records.append({**facts, "seconds": seconds})

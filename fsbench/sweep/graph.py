@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import get_args
@@ -68,25 +68,35 @@ def matched_controls(recipe: Recipe) -> Iterator[Recipe]:
 
 
 @dataclass(frozen=True)
-class JobGraph:
-    """Jobs by key, each after the jobs it needs; needs: key -> keys."""
+class SweepPlan:
+    """Jobs by key, each after the jobs it needs.
+
+    needs: key -> keys; done: key -> why it needs no work, all others are missing; seconds:
+    estimates of the missing jobs, if made.
+    """
 
     jobs: dict[str, Job] = field(default_factory=dict)
     needs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    done: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, int] = field(default_factory=dict)
 
     def add(self, job: Job, needs: Iterable[Job] = ()) -> None:
-        """Add a job unless the graph has it."""
+        """Add a job unless the plan has it."""
         if job.key not in self.jobs:
             self.jobs[job.key] = job
             self.needs[job.key] = tuple(need.key for need in needs)
 
+    @property
+    def missing(self) -> list[Job]:
+        return [job for key, job in self.jobs.items() if key not in self.done]
 
-def build_graph(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -> JobGraph:
+
+def plan_jobs(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
     """Build all jobs of the sweep; data sets and given backbones are read and checked.
 
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
-    graph, runs = JobGraph(), expand_runs(file, place)
+    plan, runs = SweepPlan(), expand_runs(file, place)
     requests = [build_request(block) for block in file.evaluate]
     needs = {need for request in requests for need in request.needs}
     existing = [load_given(options, frozenset(needs)) for options in file.backbones]
@@ -101,7 +111,7 @@ def build_graph(file: SweepFile, place: SweepOptions, report: Reporter = SILENT)
     for backbone in all_backbones:
         parents = [backbone] if isinstance(backbone, TrainingJob) else []
         for run in parents:
-            graph.add(run)
+            plan.add(run)
         entry = format_entry_name(file.submit, backbone) if file.submit else None
         evaluations = [
             EvaluationJob(backbone=backbone, block=request, images=images, entry=entry)
@@ -111,16 +121,16 @@ def build_graph(file: SweepFile, place: SweepOptions, report: Reporter = SILENT)
         ]
         analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
         for job in (*evaluations, *analyses):
-            graph.add(job, parents)
+            plan.add(job, parents)
         if entry is not None:
             of_entry.setdefault(entry, {}).update({job.key: job for job in evaluations})
     for jobs_of_entry in of_entry.values():
         if file.submit and jobs_of_entry:
             evaluations = list(jobs_of_entry.values())
-            graph.add(
+            plan.add(
                 SubmissionJob(evaluations=tuple(evaluations), entries=file.submit), evaluations
             )
-    return graph
+    return plan
 
 
 def select_backbones(
@@ -171,30 +181,15 @@ def evaluation_parts(
     return list(parts.values())
 
 
-@dataclass(frozen=True)
-class SweepPlan:
-    """Jobs of a sweep. done: key -> why it needs no work; all others are missing. seconds:
-    estimates of the missing jobs, if made.
-    """
-
-    graph: JobGraph
-    done: Mapping[str, str]
-    seconds: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def missing(self) -> list[Job]:
-        return [job for key, job in self.graph.jobs.items() if key not in self.done]
-
-
-def plan_jobs(graph: JobGraph, place: SweepOptions) -> SweepPlan:
+def find_done(plan: SweepPlan, place: SweepOptions) -> SweepPlan:
     """Compute which jobs are done from folders and board, from the last job to the first."""
     done: dict[str, str] = {}
-    for key, job in reversed(graph.jobs.items()):
-        users = [other for other, needs in graph.needs.items() if key in needs]
+    for key, job in reversed(plan.jobs.items()):
+        users = [other for other, needs in plan.needs.items() if key in needs]
         if isinstance(job, EvaluationJob) and all(job.find_entry(t, place) for t in job.images):
             done[key] = "on the board"
         elif job.done(place):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"
         elif isinstance(job, TrainingJob) and users and done.keys() >= set(users):
             done[key] = "not needed any more"
-    return SweepPlan(graph, done)
+    return replace(plan, done=done)

@@ -10,9 +10,9 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep import evaluation, graph
+from fsbench.sweep import evaluation
 from fsbench.sweep.file import SweepFile
-from fsbench.sweep.graph import SweepPlan, plan_jobs
+from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.job import Job, run_job
 from fsbench.sweep.workers import Workers, find_gpus
 
@@ -29,7 +29,7 @@ def run_jobs(
     unit = "s of work" if plan.seconds else "jobs"
     order: TopologicalSorter[str] = TopologicalSorter()
     for key in missing:
-        order.add(key, *(need for need in plan.graph.needs[key] if need in missing))
+        order.add(key, *(need for need in plan.needs[key] if need in missing))
     order.prepare()
     ready, running = list(order.get_ready()), dict[Future[str], Job]()
     failed = dict.fromkeys(missing, "a job that it needs failed")
@@ -38,7 +38,7 @@ def run_jobs(
             while ready or running:
                 for key in ready[: place.jobs - len(running)]:
                     ready.remove(key)
-                    job = plan.graph.jobs[key]
+                    job = plan.jobs[key]
                     running[executor.submit(run_job, job, place)] = job
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job = running.pop(future)
@@ -65,7 +65,7 @@ def plan_sweep(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) 
     """Build the jobs of the file and compute which are done."""
     RunContext.start(place)
     evaluation.clear_cache()
-    return plan_jobs(graph.build_graph(file, place, report), place)
+    return find_done(plan_jobs(file, place, report), place)
 
 
 def run_sweep(
@@ -84,7 +84,7 @@ def run_sweep(
             return {}
         executor = executor or Workers(place.jobs, find_gpus(place.device), place.method)
         failed = run_jobs(plan, place, executor, report)
-    return {job.title: failed[key] for key, job in plan.graph.jobs.items() if key in failed}
+    return {job.title: failed[key] for key, job in plan.jobs.items() if key in failed}
 
 
 @contextmanager

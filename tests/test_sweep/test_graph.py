@@ -15,17 +15,17 @@ from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.graph import JobGraph, build_graph, plan_jobs
+from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.submission import SubmissionJob
 
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
 
 
-def graph(root: Path, **more: Any) -> JobGraph:
-    return build_graph(read(sweep(root, **more)), place(root))
+def graph(root: Path, **more: Any) -> SweepPlan:
+    return plan_jobs(read(sweep(root, **more)), place(root))
 
 
-def kinds(jobs: JobGraph) -> Counter[str]:
+def kinds(jobs: SweepPlan) -> Counter[str]:
     return Counter(job.KIND for job in jobs.jobs.values())
 
 
@@ -56,7 +56,7 @@ def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
     target = data["evaluate"][0]["tasks"][0].rpartition(":")[0]
     linear = {"tasks": [target], "shots": [1, 2], "heads": ["linear", "ridge"], "episodes": 4}
     affine = {"tasks": [f"{target}:5w1s/affine"], "episodes": 2, "only": ["*-llf-*"]}
-    jobs = build_graph(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
+    jobs = plan_jobs(read({**data, "evaluate": [linear, affine]}), place(tmp_path))
     evaluations = [job for job in jobs.jobs.values() if isinstance(job, EvaluationJob)]
     tasks = [tuple(map(str, job.images)) for job in evaluations]
     shapes = [[task.rpartition(":")[2] for task in names] for names in tasks]
@@ -89,7 +89,7 @@ def test_a_key_follows_from_content_alone(tmp_path: Path) -> None:
 def test_the_same_content_is_one_job(tmp_path: Path) -> None:
     data = sweep(tmp_path, methods=("seal",))
     twice = {**data, "pretrain": data["pretrain"] * 2, "evaluate": data["evaluate"] * 2}
-    assert kinds(build_graph(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
+    assert kinds(plan_jobs(read(twice), place(tmp_path))) == {"pretrain": 1, "evaluate": 1}
 
 
 def test_two_backbones_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
     data = sweep(tmp_path, methods=("normal",), analyze=looks)
     (plain,) = data["pretrain"]
     meta = {**plain, "methods": ["protonet"], "set": {**plain["set"], **TASKS}}
-    jobs = build_graph(
+    jobs = plan_jobs(
         read({**data, "pretrain": [plain, meta]}), place(tmp_path), heard
     ).jobs.values()
     analyses = [job for job in jobs if isinstance(job, AnalysisJob)]
@@ -134,7 +134,7 @@ def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_is_done_at_first(tmp_path: Path) -> None:
     jobs = graph(tmp_path)
-    assert plan_jobs(jobs, place(tmp_path)).missing == list(jobs.jobs.values())
+    assert find_done(jobs, place(tmp_path)).missing == list(jobs.jobs.values())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from support.sweep import place
 
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import Advance, Silent
-from fsbench.sweep.graph import JobGraph, SweepPlan
+from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job
 from fsbench.sweep.schedule import lock_sweep, run_jobs, run_sweep
 
@@ -36,10 +37,10 @@ class Script(Executor):
         self.closed = True
 
 
-def diamond() -> tuple[JobGraph, dict[str, Job]]:
+def diamond() -> tuple[SweepPlan, dict[str, Job]]:
     """a -> b, c; b -> d; e alone."""
     jobs = {name: Fake(name=name) for name in "abcde"}
-    graph = JobGraph()
+    graph = SweepPlan()
     for name, needs in {"a": "", "b": "a", "c": "a", "d": "b", "e": ""}.items():
         graph.add(jobs[name], [jobs[need] for need in needs])
     return graph, dict(jobs)
@@ -47,7 +48,7 @@ def diamond() -> tuple[JobGraph, dict[str, Job]]:
 
 def schedule(tmp_path: Path, script: Script, done: str = "") -> dict[str, str]:
     graph, jobs = diamond()
-    plan = SweepPlan(graph, {jobs[name].key: "done" for name in done})
+    plan = replace(graph, done={jobs[name].key: "done" for name in done})
     failed = run_jobs(plan, place(tmp_path, jobs=2), script)
     return {graph.jobs[key].title: reason for key, reason in failed.items()}
 
@@ -74,7 +75,7 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
 def test_any_executor_of_the_standard_library_does(tmp_path: Path) -> None:
     graph, jobs = diamond()
     here = place(tmp_path, jobs=2)
-    assert run_sweep(SweepPlan(graph, {}), here, executor=ThreadPoolExecutor(2)) == {}
+    assert run_sweep(graph, here, executor=ThreadPoolExecutor(2)) == {}
     assert all(job.done(here) for job in jobs.values())
 
 
@@ -99,7 +100,7 @@ def test_the_bar_counts_the_work_of_jobs_where_it_is_known(tmp_path: Path) -> No
         ({}, (5, "jobs"), [1] * 5),
     ):
         bar, folder = Bar(), tmp_path / str(len(durations))
-        run_jobs(SweepPlan(graph, {}, durations), place(folder), Script(), bar)
+        run_jobs(replace(graph, seconds=durations), place(folder), Script(), bar)
         assert bar.opened == opened
         assert sorted(bar.moved) == moved
 

@@ -12,13 +12,13 @@ from fsbench.core.schema import BackboneFacts, Result
 from fsbench.sweep import evaluation
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.evaluation import is_entry_of
-from fsbench.sweep.graph import build_graph
+from fsbench.sweep.graph import plan_jobs
 from fsbench.sweep.submission import SubmissionJob
 
 
 def entry(root: Path) -> SubmissionJob:
     """Of a run that is not trained yet."""
-    jobs = build_graph(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
+    jobs = plan_jobs(read(sweep(root, methods=("llf",), submit=ENTRY)), place(root)).jobs.values()
     (submission,) = (job for job in jobs if isinstance(job, SubmissionJob))
     return submission
 

@@ -13,7 +13,7 @@ from support.jobs import Fake
 from support.sweep import place
 
 from fsbench.api.options import SweepOptions
-from fsbench.sweep.graph import JobGraph, SweepPlan
+from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.schedule import run_jobs
 from fsbench.sweep.workers import Workers, find_gpus
 
@@ -25,14 +25,14 @@ def kill_when(path: Path) -> None:
     os.kill(int(path.read_text().split()[0]), signal.SIGKILL)
 
 
-def schedule(graph: JobGraph, here: SweepOptions, workers: Workers) -> dict[str, str]:
+def schedule(graph: SweepPlan, here: SweepOptions, workers: Workers) -> dict[str, str]:
     here = replace(here, jobs=workers.pools.qsize())
-    failed = run_jobs(SweepPlan(graph, {}), here, workers)
+    failed = run_jobs(graph, here, workers)
     return {graph.jobs[key].title: reason for key, reason in failed.items()}
 
 
 def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) -> None:
-    here, graph = place(tmp_path), JobGraph()
+    here, graph = place(tmp_path), SweepPlan()
     tasks = {"a": "hang", "b": "", "c": "fail", "d": "crash", "e": "", "f": "wrong"}
     for name, does in tasks.items():
         graph.add(Fake(name=name, does=does))
@@ -53,7 +53,7 @@ def test_killed_workers_and_failing_jobs_leave_the_others_alone(tmp_path: Path) 
 
 def test_workers_of_a_sweep_that_is_done_put_away_what_they_hold(tmp_path: Path) -> None:
     """Killed, they would leave locks behind, which Python warns of on the terminal."""
-    here, graph = place(tmp_path), JobGraph()
+    here, graph = place(tmp_path), SweepPlan()
     for name in "ab":
         graph.add(Fake(name=name, does="tidy"))
     assert schedule(graph, here, Workers(2)) == {}
