@@ -51,7 +51,9 @@ def require_printable(text: str) -> str:
     space, and of code points without a meaning, spaces at the ends, and what many marks cover.
     """
     marks = "" if text.isascii() else "".join(MARKS.get(category(c), " ") for c in text)
-    is_shown = text.isprintable() and text == text.strip() and not INVISIBLE.search(text)
+    is_shown = (
+        text.isprintable() and text == text.strip() and not (marks and INVISIBLE.search(text))
+    )
     if not is_shown or "m" * (MAX_MARKS + 1) in marks or len(text) > MAX_TEXT:
         raise ValueError(
             "text is too long or has invisible characters, many marks in a row, or outer spaces"

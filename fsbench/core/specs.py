@@ -72,7 +72,8 @@ PROTOCOL_OF = {sampling: protocol for protocol, sampling in SAMPLING.items()}
 
 def omitted(default: Any, **facts: Any) -> Any:
     """Return a field that is written only where it differs from its default."""
-    return Field(default, exclude_if=lambda value: value == default, **facts)
+    made: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
+    return Field(**made, exclude_if=lambda value: value == default, **facts)
 
 
 class Frozen(BaseModel):

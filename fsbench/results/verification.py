@@ -78,10 +78,7 @@ OUTCOME_RULES = RuleList()
 
 @OUTCOME_RULES.add("dataset")
 def check_dataset(loaded: Loaded, _: Summary) -> Iterator[str]:
-    """Check pool and groups against the protocol, and the test images of a probe.
-
-    Results of the disjoint track alone state groups.
-    """
+    """Check pool and groups against the protocol, and the test images of a probe."""
     data, spec = loaded.result.dataset, loaded.result.spec
     track = spec.episode.track if isinstance(spec, EpisodicSpec) else "classic"
     if isinstance(spec, EpisodicSpec) and data.pool != spec.episode.pool:
