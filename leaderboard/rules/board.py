@@ -120,7 +120,7 @@ def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[P
         return
     yield from STORED_RULES.find_problems(home / ENTRY_FILE, entry)
     submission = Submission(entry.file.declaration, name, entry.cells, entry.controls)
-    yield from check_entry(submission, board, replace=True)
+    yield from check_entry(submission, board)
     badges = read_badges(home)
     for path, badge in badges:
         yield from BADGE_RULES.find_problems(path, badge, entry)

@@ -45,12 +45,10 @@ TAKEN_NAMES = {
     *(HISTORY_FILE, VERIFICATIONS_FILE),
 }
 """Names that files and folders of boards and sites have."""
-TAKEN = "taken"
-"""Code of the rule that a replacement does not follow."""
 SHOWN = 3
 """Maximum number of names in a message."""
-RESULT_RULES, ENTRY_RULES, BOARD_RULES = RuleList(), RuleList(), RuleList()
-"""Of a result and the board, of an entry and the board, of all results of a board."""
+RESULT_RULES, ENTRY_RULES, NEW_RULES, BOARD_RULES = RuleList(), RuleList(), RuleList(), RuleList()
+"""Of a result, of an entry and of a new entry on a board, and of all results of a board."""
 
 
 def check_submissions(
@@ -66,20 +64,20 @@ def check_submissions(
         paths = {name: board.folder / name / ENTRY_FILE for name in names}
         others = {n: restore_results(path, read_entry_file(path)) for n, path in paths.items()}
         results = others | results
-    problems = [p for submission in submissions for p in check_entry(submission, board, replace)]
+    problems = [p for submission in submissions for p in check_entry(submission, board)]
+    for submission in () if replace else submissions:
+        problems += NEW_RULES.find_problems(submission.name, submission, board)
     problems += BOARD_RULES.find_problems(board.folder, results, board.file)
     return list(dict.fromkeys(problems))
 
 
-def check_entry(submission: Submission, board: Board, replace: bool) -> Iterator[Problem]:
-    """Yield every Problem of a submission by itself. replace: as in `check_submissions`."""
+def check_entry(submission: Submission, board: Board) -> Iterator[Problem]:
+    """Yield every Problem of an entry by itself, be it new or on the board."""
     yield from submission.broken
     yield from find_problems(submission.cells)
     for loaded in submission.cells:
         yield from RESULT_RULES.find_problems(loaded, loaded, board)
-    for problem in ENTRY_RULES.find_problems(submission.name, submission, board):
-        if not (replace and problem.code == TAKEN):
-            yield problem
+    yield from ENTRY_RULES.find_problems(submission.name, submission, board)
 
 
 def check_origin(date: str, version: str) -> Iterator[str]:
@@ -315,7 +313,7 @@ def check_removed(submission: Submission, board: Board) -> Iterator[str]:
             yield f"a maintainer removed these outcomes as '{event.entry}': {event.reason}"
 
 
-@ENTRY_RULES.add(TAKEN, "choose another name in the declaration, or --replace your own entry")
+@NEW_RULES.add("taken", "choose another name in the declaration, or --replace your own entry")
 def check_name_free(submission: Submission, board: Board) -> Iterator[str]:
     """Check that no entry of the board has the name."""
     if present := board.find_name(submission.name):

@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 25_363,
     "pretrain": 6_983,
     "protocols": 3_896,
-    "leaderboard": 7_519,
+    "leaderboard": 7_517,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

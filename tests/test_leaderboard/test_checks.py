@@ -15,7 +15,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.results.verification import OUTCOME_RULES
 from leaderboard.intake.submission import read_submissions, resolve_datasets
 from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.rules import badge, submission
+from leaderboard.rules import badge, changes, submission
 from leaderboard.rules import board as board_rules
 from leaderboard.rules.submission import check_submissions
 from leaderboard.store import Board
@@ -265,8 +265,9 @@ def test_a_result_alone_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_every_rule_says_what_it_demands() -> None:
     lists = (
-        *(OUTCOME_RULES, submission.RESULT_RULES, submission.ENTRY_RULES, submission.BOARD_RULES),
-        *(board_rules.FOLDER_RULES, board_rules.STORED_RULES, badge.BADGE_RULES),
+        *(OUTCOME_RULES, submission.RESULT_RULES, submission.ENTRY_RULES, submission.NEW_RULES),
+        *(submission.BOARD_RULES, board_rules.FOLDER_RULES, board_rules.STORED_RULES),
+        *(badge.BADGE_RULES, changes.CHANGE_RULES),
     )
     assert all(rule.check.__doc__ and rule.fix for rules in lists for rule in rules)
 
