@@ -1,7 +1,7 @@
 """Pretrain a backbone by a recipe: `fsbench.pretrain`, the run that it returns, and its name."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -127,7 +127,7 @@ def pretrain(options: PretrainOptions) -> Run:
     >>> run.steps, 0 <= run.accuracy <= 1
     (8, True)
     """
-    recipe, scenario = choose_recipe(options), options.scenario
+    recipe, scenario = resolve_recipe(**vars(options)), options.scenario
     device, report = RunContext.start(options).device, progress_reporter(options.progress)
     size, subset, cache = recipe.decoded_size, recipe.source_subset, options.cache_folder
     source = load_source(recipe.source, options.roots, cache, size, report, subset)
@@ -139,48 +139,27 @@ def pretrain(options: PretrainOptions) -> Run:
     return Run.load(folder)
 
 
-def choose_recipe(options: PretrainOptions) -> Recipe:
-    """Return the recipe of a run. Raises as `resolve_recipe`."""
-    flags = {"source": options.source, "seed": options.seed}
-    fields = {name: value for name, value in flags.items() if value is not None}
-    method, scenario, overrides = options.method, options.scenario, options.overrides or {}
-    return resolve_recipe(
-        options.recipe,
-        fields | overrides,
-        settings=options.set,
-        method=method,
-        scenario=scenario,
-    )
+@takes_options(PretrainOptions, others="overrides")
+def resolve_recipe(options: PretrainOptions) -> Recipe:
+    """Return the recipe of a run: of this name or file, with scenario, methods and fields.
 
-
-def resolve_recipe(
-    recipe: str | Path | Recipe,
-    overrides: Mapping[str, object] | None = None,
-    *,
-    settings: Sequence[str] = (),
-    method: str | None = None,
-    scenario: str | None = None,
-) -> Recipe:
-    """Return the recipe of this name or file with a scenario, methods, overrides and settings.
-
-    Overrides and settings win over the scenario's fields. Raises UsageError, also for a field that
-    is set twice, and UnknownName as `pretrain`.
+    Fields win over those of the scenario. Raises UsageError, also for a field that is set twice,
+    and UnknownName as `pretrain`.
     """
-    fields = flatten_mapping(overrides or {})
-    names = [*fields, *(setting.partition("=")[0].strip() for setting in settings)]
+    flags = {"source": options.source, "seed": options.seed}
+    stated = {name: value for name, value in flags.items() if value is not None}
+    fields = flatten_mapping(stated | (options.overrides or {}))
+    assigned = split_assignments(options.set, "field=value")
+    names = [*fields, *(name for name, _ in assigned)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
-    names_of_methods = registry.load_code(method or "")
-    if isinstance(recipe, Recipe):
-        base = recipe
-    elif isinstance(recipe, Path) or recipe.endswith(".json"):
-        base = read_recipe(Path(recipe))
-    else:
-        base = registry.load_recipe(str(recipe))
-    values = plan.scenario_fields(scenario) if scenario else {}
-    values = {**values, **fields, **dict(split_assignments(settings, "field=value"))}
-    return registry.compose_methods(base, names_of_methods, values)
+    methods, recipe = registry.load_code(options.method or ""), options.recipe
+    if not isinstance(recipe, Recipe):
+        is_file = isinstance(recipe, Path) or recipe.endswith(".json")
+        recipe = read_recipe(Path(recipe)) if is_file else registry.load_recipe(str(recipe))
+    values = plan.scenario_fields(options.scenario) if options.scenario else {}
+    return registry.compose_methods(recipe, methods, {**values, **fields, **dict(assigned)})
 
 
 def read_recipe(path: Path) -> Recipe:

@@ -23,12 +23,12 @@ def pretrain(
 
     With several processes: torchrun --nproc-per-node N -m fsbench pretrain ...
     """
-    from fsbench.api.pretrain import choose_recipe, write_recipe
     from fsbench.api.pretrain import pretrain as run_pretraining
+    from fsbench.api.pretrain import resolve_recipe, write_recipe
     from fsbench.core.distributed import is_first_process
 
     if export_recipe is not None:
-        write_recipe(choose_recipe(chosen), export_recipe)
+        write_recipe(resolve_recipe(**vars(chosen)), export_recipe)
         console.log(f"wrote {export_recipe}")
         return
     run = run_pretraining(**vars(chosen))

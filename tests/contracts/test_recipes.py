@@ -183,9 +183,7 @@ def test_the_commands_of_the_experiments_are_valid(what: str, commands: list[str
             settings += (
                 [f"source={values_by_option['--source']}"] if "--source" in values_by_option else []
             )
-            recipe = resolve_recipe(
-                words[2], settings=settings, method=values_by_option.get("--method")
-            )
+            recipe = resolve_recipe(words[2], set=settings, method=values_by_option.get("--method"))
             load_architecture(recipe.architecture)
         elif words[1] == "analyze":
             assert set(words[-1].split(",")) <= set(ANALYSES.names())

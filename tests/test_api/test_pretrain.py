@@ -77,7 +77,7 @@ def test_broken_files_are_refused(text: str, tmp_path: Path) -> None:
 
 def test_fields_are_set_once() -> None:
     with pytest.raises(UsageError, match=r"plan\.rounds is set twice"):
-        resolve_recipe("toy/normal", {"plan": {"rounds": 2}}, settings=["plan.rounds=3"])
-    nested = resolve_recipe("toy/normal", {"plan": {"rounds": 3}})
-    assert nested == resolve_recipe("toy/normal", {"plan.rounds": 3})
-    assert nested == resolve_recipe("toy/normal", settings=["plan.rounds=3"])
+        resolve_recipe("toy/normal", plan={"rounds": 2}, set=["plan.rounds=3"])
+    nested = resolve_recipe("toy/normal", plan={"rounds": 3})
+    assert nested == resolve_recipe("toy/normal", **{"plan.rounds": 3})
+    assert nested == resolve_recipe("toy/normal", set=["plan.rounds=3"])

@@ -135,7 +135,7 @@ def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str)
 
 def test_the_command_puts_set_above_the_scenario() -> None:
     chosen = resolve_recipe(
-        "toy/swr_reanchor", {"schedule": "step", "plan.rounds": 1}, scenario="warm-start"
+        "toy/swr_reanchor", overrides={"schedule": "step", "plan.rounds": 1}, scenario="warm-start"
     )
     assert len(chosen.plan.stages) == 2
     assert (chosen.schedule, chosen.opt_reset, chosen.plan.rounds) == ("step", "none", 1)
