@@ -70,8 +70,8 @@ def describe_gains(boards: Sequence[MethodBoard]) -> str:
     below = name_few([name for name, gap in significant.items() if gap < 0])
     several = sum(len(gain.seeds) > 1 for gain in gains.values())
     return (
-        f"Significantly above plain training of equal compute: {above}; below: {below} (of "
-        f"{len(gains)}, {several} with the several seeds that this needs)."
+        f"Significantly above plain training of equal compute: {above}; below: {below}. {several} "
+        f"of {len(gains)} entries have the several seeds that this needs."
     )
 
 

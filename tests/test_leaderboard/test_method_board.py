@@ -117,7 +117,7 @@ def test_tables_say_why_there_is_no_control(call: Call) -> None:
     text = call()
     assert "TFLOPs" in text
     assert text.count("entry-llf") == 2, "in two tables"
-    assert "equal compute: none; below: none (of 2, 1 with" in text, "two seeds are too few"
+    assert "equal compute: none; below: none. 1 " in text, "two seeds are too few"
 
 
 def test_csv_has_a_line_a_row_and_column(call: Call) -> None:

@@ -135,8 +135,8 @@ def test_the_finding_states_which_entries_gain() -> None:
     made = data.build_page_data(*board)
     finding = made["methods"][0]["finding"]
     assert finding == (
-        "Significantly above plain training of equal compute: none; below: none (of 1, 0 with the "
-        "several seeds that this needs)."
+        "Significantly above plain training of equal compute: none; below: none. 0 of 1 entries "
+        "have the several seeds that this needs."
     )
     assert made["tracks"][0]["finding"].endswith(f". {finding}")
 
