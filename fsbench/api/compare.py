@@ -202,7 +202,7 @@ class Comparison(Frozen):
         rows = tuple((short.get(gap.task, gap.task), *gap.row()) for gap in gaps)
         title, lead = f"A: {self.a}, B: {self.b}, {self.track}", tuple(self.summary().splitlines())
         table = TextTable(title, ("task", *COLUMNS), rows, lead=lead, optional=OPTIONAL)
-        return replace(table.without(DENSE), complete=table)
+        return replace(table.without(DENSE), make_complete=lambda: table)
 
 
 class Comparisons(ShownAsTables, tuple[Comparison, ...]):

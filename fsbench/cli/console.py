@@ -123,7 +123,7 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     if names:
         tables = choose_columns(tables, [name.strip() for name in names.split(",")])
     elif wide or shape in {"md", "csv"}:
-        tables = [table.complete or table for table in tables]
+        tables = [table.complete for table in tables]
     else:
         tables = [table for table in tables if not table.is_extra]
     notes: dict[str, None] = {}

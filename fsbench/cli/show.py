@@ -51,7 +51,7 @@ def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
         title = f"{what} {text}".strip() or "fsbench ls WHAT [TEXT]"
         table = TextTable(title, columns, body, note="--wide adds columns" * (what in BRIEF))
         brief = table.select(BRIEF.get(what, columns)).share()
-        console.show_tables([replace(brief, complete=table.share())])
+        console.show_tables([replace(brief, make_complete=table.share)])
 
 
 def diff(a: First, b: Second, as_json: options.Json = False) -> None:

@@ -6,8 +6,9 @@ first, then parts of the table are left out in a stated order: what the table na
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 
 from rich.cells import cell_len
@@ -35,8 +36,8 @@ class TextTable:
 
     lead: sentences under the title; note: sentences below the table; keys: leading columns that
     are never left out; optional: columns, or endings of row labels, that are left out where the
-    width is small, the first one first; complete: the table with all columns, where this one shows
-    averages; is_extra: whether only files and a wide terminal show it.
+    width is small, the first one first; make_complete: makes the table with all columns, where this
+    one shows some or averages; is_extra: whether only files and a wide terminal show it.
     """
 
     title: str
@@ -46,8 +47,13 @@ class TextTable:
     lead: tuple[str, ...] = ()
     keys: int = 1
     optional: tuple[str, ...] = ()
-    complete: "TextTable | None" = None
+    make_complete: "Callable[[], TextTable] | None" = field(default=None, compare=False)
     is_extra: bool = False
+
+    @cached_property
+    def complete(self) -> "TextTable":
+        """The table with all columns."""
+        return self.make_complete() if self.make_complete else self
 
     def without(self, name: str) -> "TextTable":
         """Return the table without a column, or without the rows whose label ends with a word."""
@@ -101,9 +107,8 @@ def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[Te
     """
     chosen, unknown = [], set(names)
     for table in tables:
-        full = table.complete or table
-        if not {*table.columns} >= {*names} and table.complete:
-            table = full
+        if not {*table.columns} >= {*names}:
+            table = table.complete
         columns = {
             column: name
             for name in names
@@ -113,7 +118,7 @@ def choose_columns(tables: Sequence[TextTable], names: Sequence[str]) -> list[Te
         unknown -= set(columns.values())
         chosen.append(replace(table.select(list(columns)), optional=()) if columns else table)
     for name in sorted(unknown):
-        headers = [c for table in tables for c in (table.complete or table).columns[table.keys :]]
+        headers = [c for table in tables for c in table.complete.columns[table.keys :]]
         raise UnknownName("column", name, dict.fromkeys(headers))
     return chosen
 

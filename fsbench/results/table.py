@@ -85,7 +85,7 @@ def build_table(
     facts = {label: r.backbone.preprocessing for label, r in zip(labels, results, strict=True)}
     stated = [f"{label}: {words}" for label, words in facts.items()]
     complete = replace(table, note="\n".join([table.note, *stated]))
-    return replace(table.without(DENSE), complete=complete)
+    return replace(table.without(DENSE), make_complete=lambda: complete)
 
 
 def format_difference(means: Sequence[float | None]) -> str:

@@ -6,7 +6,7 @@ several, Holm over all comparisons of all columns, as `fsbench compare` has it f
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from math import isnan, nan
@@ -99,7 +99,7 @@ class ScoreFrame:
     """The scores of a table: row, or seed of a row -> column -> score; rows best first.
 
     entries: the same lines as they are ranked; shows_seeds: whether renderings list the seeds of a
-    row below it.
+    row below it; best: column -> its best rows, filled as a rendering asks for them.
     """
 
     table: BoardTable
@@ -107,6 +107,7 @@ class ScoreFrame:
     entries: Mapping[str, RankedEntry]
     control: str | None = None
     shows_seeds: bool = False
+    best: dict[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -124,8 +125,9 @@ class ScoreFrame:
 
     def records(self) -> Iterator[FrameScore]:
         """Yield the scores of all lines."""
-        for name in self.lines:
-            yield from (self.scores[name][c] for c in self.columns if c in self.scores[name])
+        for scores in (self.scores[name] for name in self.lines):
+            in_order = (scores[column] for column in self.columns if column in scores)
+            yield from (score._replace(best=self.is_best(score)) for score in in_order)
 
     @property
     def title(self) -> str:
@@ -140,8 +142,14 @@ class ScoreFrame:
         """Return whether there are several entries, of which one can be the best."""
         return len(self.table.names) > 1
 
+    def is_best(self, score: FrameScore) -> bool:
+        """Return whether no row is significantly better in this column."""
+        if score.column not in self.best:
+            self.best[score.column] = find_best(self.table, score.column)
+        return score.entry in self.best[score.column]
+
     def is_bold(self, score: FrameScore) -> bool:
-        return score.best and self.compares
+        return self.compares and self.is_best(score)
 
     @cached_property
     def flagged(self) -> dict[str, set[tuple[str, str]]]:
@@ -209,7 +217,7 @@ class ScoreFrame:
         """Return what the marks against the control mean, those that occur."""
         if control not in self.table.names:
             return [f"{control} has no result here, so nothing is marked against it."]
-        marks = {score.mark for score in self.records()}
+        marks = {score.mark for name in self.lines for score in self.scores[name].values()}
         words = {BETTER: f"{BETTER} significantly better", WORSE: f"{WORSE} worse"}
         shown = " and ".join(text for mark, text in words.items() if mark in marks)
         single = "; not for a recipe of one seed" * bool(self.table.runs)
@@ -226,13 +234,13 @@ def make_frame(table: BoardTable, control: str | None = None, seeds: bool = Fals
     """
     rows_by_seed = {seed.name: name for name, row in table.rows.items() for seed in row.seeds}
     control = rows_by_seed.get(control or "", control)
-    compared = compare_rows(table, control)
+    gaps = {} if control is None else compare_rows(table, control)
     entries = {
         line.name: line
         for entry in table.ranking.entries
         for line in (entry, *table.seeds.get(entry.name, {}).values())
     }
-    scores = {name: make_scores(table, entry, *compared) for name, entry in entries.items()}
+    scores = {name: make_scores(table, entry, gaps) for name, entry in entries.items()}
     return ScoreFrame(table, scores, entries, control, seeds)
 
 
@@ -247,9 +255,9 @@ def make_frames(
 
 
 def make_scores(
-    table: BoardTable, entry: RankedEntry, best: Mapping[str, set[str]], gaps: Mapping[str, Fields]
+    table: BoardTable, entry: RankedEntry, gaps: Mapping[str, Fields]
 ) -> dict[str, FrameScore]:
-    """Return the scores of a row or a seed by column. best, gaps: of `compare_rows`."""
+    """Return the scores of a row or a seed by column. gaps: of `compare_rows`."""
     row, scores = table.lines[entry.name], dict(entry.scores)
     flags = {**row.column_flags, OVERALL: unite(row.column_flags.values())}
     mean = table.seed_errors.scores.get(row.name) or entry.averages.get(OVERALL)
@@ -264,33 +272,26 @@ def make_scores(
             flags=flags.get(column, ()),
             seeds=len(row.networks),
             reason=entry.reason,
-            best=row.name in best.get(column, ()),
             **gaps.get(column, {}).get(row.name, {}),
         )
         for column, score in scores.items()
     }
 
 
-def compare_rows(
-    table: BoardTable, control: str | None
-) -> tuple[dict[str, set[str]], dict[str, Fields]]:
-    """Return the best rows of each column, and the gaps of rows over the control by column.
+def compare_rows(table: BoardTable, control: str) -> dict[str, Fields]:
+    """Return the gaps of rows over the control by column.
 
-    p is adjusted over all gaps of the tasks, and over those of the mean over them, whose best rows
-    are the first tier.
+    p is adjusted over all gaps of the tasks, and over those of the mean over them.
     """
-    best, gaps = dict[str, set[str]](), dict[str, dict[str, Paired]]()
-    for column in table.ranking.columns:
-        entries = [entry for entry in table.ranking.entries if column in entry.scores]
-        entries.sort(key=lambda entry: (-entry.scores[column].mean, entry.name))
-        pairs = PairwiseGaps({e.name: [table.contenders[e.name][column]] for e in entries})
-        best[column] = find_best(pairs, [e.name for e in entries if e.missing or not e.reason])
-        gaps[column] = compare_with_control(pairs, control)
-    best[OVERALL] = {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
-    gaps[OVERALL] = compare_with_control(PairwiseGaps(table.seed_errors.outcomes), control)
-    fields: dict[str, Fields] = {column: {} for column in gaps}
+    pairs = {column: pair_rows(table, column) for column in table.ranking.columns}
+    pairs[OVERALL] = PairwiseGaps(table.seed_errors.outcomes)
+    fields: dict[str, Fields] = {column: {} for column in pairs}
     for family in (table.ranking.columns, [OVERALL]):
-        compared = [(c, name, gap) for c in family for name, gap in gaps[c].items()]
+        compared = [
+            (column, name, gap)
+            for column in family
+            for name, gap in compare_with_control(pairs[column], control).items()
+        ]
         adjusted = statistics.holm([gap.p for *_, gap in compared])
         for (column, name, gap), p in zip(compared, adjusted, strict=True):
             sign = BETTER if gap.gap > 0 else WORSE if gap.gap < 0 else ""
@@ -302,11 +303,26 @@ def compare_rows(
                 "p": p,
                 "mark": sign if p < ALPHA and not is_single else "",
             }
-    return best, fields
+    return fields
 
 
-def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
-    """Return the best entry and all that are not significantly worse."""
+def pair_rows(table: BoardTable, column: str) -> PairwiseGaps:
+    """Return the paired rows that have a column, the best first."""
+    entries = [entry for entry in table.ranking.entries if column in entry.scores]
+    entries.sort(key=lambda entry: (-entry.scores[column].mean, entry.name))
+    return PairwiseGaps({e.name: [table.contenders[e.name][column]] for e in entries})
+
+
+def find_best(table: BoardTable, column: str) -> set[str]:
+    """Return the best row of a column and all that are not significantly worse.
+
+    Of the mean over the columns it is the first tier.
+    """
+    if column == OVERALL:
+        return {entry.name for tier in table.ranking.tiers[:1] for entry in tier}
+    excluded = {e.name for e in table.ranking.entries if e.reason and not e.missing}
+    pairs = pair_rows(table, column)
+    order = [name for name in pairs.seed_errors.outcomes if name not in excluded]
     if not order:
         return set()
     gaps, adjusted = compare_with_leader(pairs, order)
@@ -314,12 +330,12 @@ def find_best(pairs: PairwiseGaps, order: Sequence[str]) -> set[str]:
     return {order[0], *compared - find_worse(gaps, adjusted)}
 
 
-def compare_with_control(pairs: PairwiseGaps, control: str | None) -> dict[str, Paired]:
+def compare_with_control(pairs: PairwiseGaps, control: str) -> dict[str, Paired]:
     """Return the gap of every other entry over the control; nothing if it is not among them.
 
     p is of Student's t where the error is finite.
     """
-    if control is None or control not in pairs.home:
+    if control not in pairs.home:
         return {}
     gaps = {}
     for name, gap in pairs.behind(control, [n for n in pairs.home if n != control]).items():

@@ -18,4 +18,4 @@ def make(frames: Sequence[ScoreFrame]) -> str:
     )
     environment.tests["best"] = lambda text: isinstance(text, Best)
     tables = map(make_score_table, frames)
-    return environment.from_string(source).render(tables=[t.complete or t for t in tables])
+    return environment.from_string(source).render(tables=[table.complete for table in tables])

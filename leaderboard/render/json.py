@@ -106,7 +106,7 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
         "mean": [score and score.mean for score in in_order],
         "ci95": [score and finite_or_none(score.ci95) for score in in_order],
         "n": [score and score.n for score in in_order],
-        "best": [i for i, score in places if score.best],
+        "best": [i for i, score in places if frame.is_best(score)],
         "column_flags": {flag: [i for i, s in places if flag in s.flags] for flag in flags},
         "over_control": {
             column: build_gap_json(score.gap, score.gap_ci95, score.p)

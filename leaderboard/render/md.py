@@ -17,7 +17,7 @@ def make(frames: Sequence[ScoreFrame]) -> str:
 
 def render_tables(tables: Sequence[TextTable]) -> str:
     """Return the complete form of each table."""
-    return "\n".join(f"{render_table(table.complete or table)}\n" for table in tables)
+    return "\n".join(f"{render_table(table.complete)}\n" for table in tables)
 
 
 def render_table(table: TextTable) -> str:

@@ -47,8 +47,10 @@ def make_score_table(frame: ScoreFrame) -> TextTable:
     notes = [TIER_NOTE, *frame.explain_numbers()] if frame.lines else [EMPTY_NOTE]
     more = [AVERAGE_NOTE] if len(datasets) < len(columns) else []
     whole = {label: [column] for label, column in zip(labels, columns, strict=True)}
-    complete = format_table(frame, whole, [*notes, *frame.explain_bold()])
-    return replace(format_table(frame, datasets, [*more, *notes]), complete=complete)
+    return replace(
+        format_table(frame, datasets, [*more, *notes]),
+        make_complete=lambda: format_table(frame, whole, [*notes, *frame.explain_bold()]),
+    )
 
 
 def format_table(frame: ScoreFrame, groups: Groups, notes: Sequence[str]) -> TextTable:

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import EpisodicSpec, FittedSpec
-from fsbench.data.episodes import Episode, EpisodeSampler
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from fsbench.data.episodes import Episode
     from protocols.base import Inputs
     from protocols.heads.gram import UntrainedHeads
 
@@ -78,6 +78,7 @@ def evaluate_fitted_block(
     """Evaluate the episodes of one block. Raise DataError if the data set is too small."""
     from threadpoolctl import threadpool_limits
 
+    from fsbench.data.episodes import EpisodeSampler  # not where a board only names heads
     from protocols.heads.execution import run_side_by_side
 
     sampler = EpisodeSampler.of(spec.episode, inputs.dataset)
@@ -104,7 +105,7 @@ def prepare_inputs(inputs: "Inputs", spec: EpisodicSpec) -> "Inputs":
 
 
 def evaluate_episodes(
-    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, episodes: Sequence[Episode]
+    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, episodes: "Sequence[Episode]"
 ) -> EpisodeRecords:
     """Evaluate these episodes, fitted piece by piece."""
     size = fitted_piece_size(spec, inputs.features.shape[1])
@@ -120,7 +121,7 @@ def evaluate_episodes(
 
 
 def fit_piece(
-    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, episodes: Sequence[Episode]
+    fit: "Fit", inputs: "Inputs", spec: EpisodicSpec, episodes: "Sequence[Episode]"
 ) -> "tuple[EpisodeRecords, Classifier]":
     """Fit these episodes together; return their records and the classifier."""
     from protocols.heads.scoring import make_episode_records

@@ -116,7 +116,6 @@ def test_one_verified_result_does_not_hide_the_others(
     assert shown.rows[0][2].endswith("ᵃ")
     assert shown.rows[0][3].endswith("ᵃ"), "one of the columns has no signed badge"
     assert "a: self-reported (no signed badge)." in shown.note
-    assert shown.complete is not None
     (row,) = shown.complete.rows
     assert [text.endswith("ᵃ") for text in row[2:5]] == [True, True, False]
     assert '"self-reported":[0]' in everything(board, capsys)

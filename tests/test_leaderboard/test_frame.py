@@ -18,7 +18,7 @@ ONE, FIVE = COLUMNS
 
 def marks(frame: ScoreFrame, column: str = ONE) -> dict[str, tuple[bool, str]]:
     scores = {name: frame.scores[name][column] for name in frame.lines}
-    return {name: (score.best, score.mark) for name, score in scores.items()}
+    return {name: (frame.is_best(score), score.mark) for name, score in scores.items()}
 
 
 def test_best_of_a_column_and_what_no_test_tells_from_it() -> None:

@@ -51,7 +51,6 @@ def test_the_table_shows_it_in_a_row_of_its_own_after_the_score(tmp_path: Path) 
     result = write(tmp_path)
     assert result.dense is not None
     shown = build_table([result])
-    assert shown.complete is not None
     assert not any(row[0].endswith("dense") for row in shown.rows), "only --wide shows it"
     rows, notes = shown.complete.rows, shown.note.splitlines()
     assert shown.title == "results: linear@ibm 32px · custom"
