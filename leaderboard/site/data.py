@@ -45,7 +45,6 @@ from leaderboard.site.packing import (
 from leaderboard.site.panels import (
     draw_average_ranks,
     draw_heat_maps,
-    list_shot_panels,
 )
 from leaderboard.store import BoardEntry, Network
 from leaderboard.summary import summarize_board
@@ -224,7 +223,7 @@ def build_track(
         "paired": len(compared),
         "pairs": pack_bytes(encode_pairs(table.contenders, compared, columns)),
         "histograms": pack_bytes(pack_histograms(table.contenders, names, columns)),
-        "panels": pack_json([*list_shot_panels(table), *draw_average_ranks(table)]),
+        "panels": pack_json([*draw_average_ranks(table)]),
         "downloads": pack_json(
             {end: FORMATS.load(name)([frame]) for name, end in DOWNLOADS.items()}
         ),

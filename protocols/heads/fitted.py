@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Classifier = Callable[[Tensor], Tensor]
     Fit = Callable[..., Classifier]
+    Evaluate = Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]
 
 BLOCK = 200
 """Episodes per block, as for `linear`."""
@@ -56,11 +57,7 @@ class LinearClassifier:
         return baddbmm(self.bias[:, None], images, self.weight)
 
 
-def make_protocol(
-    fit: "Fit",
-) -> tuple[
-    Callable[[EpisodicSpec, int], int], "Callable[[Inputs, EpisodicSpec, int], EpisodeRecords]"
-]:
+def make_protocol(fit: "Fit") -> "tuple[Callable[[EpisodicSpec, int], int], Evaluate]":
     """Return block_size and evaluate_block of the head that `fit` fits."""
     return lambda spec, dim: BLOCK, partial(evaluate_fitted_block, fit)
 

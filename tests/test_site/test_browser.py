@@ -292,7 +292,7 @@ def test_a_download_is_the_file_that_was_made(opened: Any) -> None:
 
 def test_charts_of_the_track_are_drawn(opened: Any) -> None:
     charts = {
-        "#/t/0": ["Accuracy by shots, linear", "Critical difference"],
+        "#/t/0": ["Critical difference"],
         "#/m": [
             "Gains over normal",
             "Gains over normal, other schedule",
