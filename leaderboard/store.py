@@ -252,18 +252,20 @@ class Board:
         submissions: "Sequence[Submission]",
         replace: bool = False,
         sign_with: Path | None = None,
-    ) -> None:
+    ) -> list[str]:
         """Write checked submissions as entries, signed by an SSH key if there is one.
 
         No submitted file is copied: entries are written from parsed records. Plain training and
         random networks become controls in board.json, as who adds to the folder is its maintainer;
-        a pull request changes entries alone. Raises ValidationFailed if a name is in use, or if
-        another key signed the replaced entry.
+        a pull request changes entries alone. Returns a sentence for each replaced entry. Raises
+        ValidationFailed if a name is in use, or if another key signed the replaced entry.
         """
         key = signatures.read_public_key(sign_with) if sign_with else None
         with self.lock():
             for submission in submissions:
                 self.require_writable(submission.name, replace, key)
+            names = [submission.name for submission in submissions]
+            replaced = [self.entry(name) for name in names if name in self.names()]
             for submission in submissions:
                 write_entry(
                     self.folder / submission.name,
@@ -278,7 +280,8 @@ class Board:
                 if sign_with is not None:  # entry.json names the digest of the outcomes
                     path = self.folder / submission.name / ENTRY_FILE
                     signatures.sign_file(path, sign_with, signatures.ENTRY_NAMESPACE)
-            self.record_changes([submission.name for submission in submissions])
+            self.record_changes(names)
+            return [describe_replacement(entry, self.entry(entry.name)) for entry in replaced]
 
     def find_name(self, name: str) -> str | None:
         """Return the entry of this name in any letter case, which some file systems ignore."""
@@ -371,3 +374,18 @@ class Board:
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / ".lock"):
             yield
+
+
+def describe_replacement(before: BoardEntry, after: BoardEntry) -> str:
+    """Return which columns and seeds came and went, in one sentence."""
+    old, new = (
+        {f"column {result.column}" for result in entry.results}
+        | {f"seed {network.seed}" for network in entry.seeds}
+        for entry in (before, after)
+    )
+    changes = [
+        f"{verb}: {', '.join(sorted(names))}"
+        for verb, names in (("came", new - old), ("went", old - new))
+        if names
+    ]
+    return f"{after.name} replaced; {'; '.join(changes) or 'the same columns and seeds'}"

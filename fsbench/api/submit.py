@@ -8,7 +8,7 @@ from typing import Any
 from fsbench.api.results import Results
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.options import expand_path
-from fsbench.core.progress import format_count
+from fsbench.core.progress import SILENT, Reporter, format_count
 from fsbench.core.schema import Declaration
 from leaderboard.intake.archive import open_submission
 from leaderboard.intake.submission import (
@@ -32,6 +32,7 @@ def submit(
     dry_run: bool = False,
     replace: bool = False,
     sign_with: str | Path | None = None,
+    progress: Reporter = SILENT,
 ) -> list[Submission]:
     """Check results and add one entry per recipe, with all of its seeds, to a board.
 
@@ -59,6 +60,8 @@ def submit(
         Replace an entry of the same name; a signed one needs the key that signed it.
     sign_with : str or Path, optional
         SSH key that signs the entry, so that no other key replaces it; needs ssh-keygen.
+    progress : Reporter
+        Receives which columns and seeds came and went of an entry that is replaced.
 
     Returns
     -------
@@ -103,5 +106,6 @@ def submit(
             raise ValidationFailed(f"{count}, nothing was written\n  {listed}")
         if not dry_run:
             key = None if sign_with is None else expand_path(sign_with)
-            target.add(submissions, replace, key)
+            for sentence in target.add(submissions, replace, key):
+                progress.log(sentence)
     return submissions

@@ -68,6 +68,7 @@ def submit(
         dry_run=dry_run,
         replace=replace,
         sign_with=sign_with,
+        progress=console.reporter(),
     )
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries

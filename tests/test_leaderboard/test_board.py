@@ -10,6 +10,7 @@ from support import cli, fakes, methods
 from support.fakes import DECLARATION
 from support.forged import edit
 from support.reading import read
+from support.reporters import Recorder
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import run
@@ -213,7 +214,11 @@ def test_seeds_are_named_and_a_replacement_is_recorded(tmp_path: Path) -> None:
     submit(seeds(tmp_path / "a", 0, 1), board, DECLARATION)
     (before,) = Board.open(board).entries()
     assert [network.name for network in before.networks] == ["entry seed 0", "entry seed 1"]
-    submit(seeds(tmp_path / "b", 1, 2, 3, shots=(1, 5)), board, DECLARATION, replace=True)
+    heard = Recorder()
+    more = seeds(tmp_path / "b", 1, 2, 3, shots=(1, 5))
+    submit(more, board, DECLARATION, replace=True, progress=heard)
+    five = "folder-blobs:5w5s/linear@ibm 32px n_query=5"
+    assert heard.lines == [f"entry replaced; came: column {five}, seed 2, seed 3; went: seed 0"]
     events = [(event.event, event.entry) for event in Board.open(board).history.events]
     assert events == [("added", "entry"), ("replaced", "entry")]
 
