@@ -62,10 +62,8 @@ class Run:
         home = expand_path(folder)
         path = home / "run.json"
         if not path.is_file():
-            raise UsageError(
-                f"{folder} holds no finished run",
-                fix="run fsbench pretrain with the same options to finish it",
-            )
+            fix = "the same options of fsbench pretrain finish it"
+            raise UsageError(f"{folder} holds no finished run", fix=fix)
         return cls(home, json.loads(path.read_text(encoding="utf8")))
 
     @property

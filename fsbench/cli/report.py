@@ -28,9 +28,7 @@ def report(
     from leaderboard.tables import rank_board
 
     if bool(results) == (board is not None):
-        raise UsageError(
-            "report takes either results or a board", fix="name results folders, or --board DIR"
-        )
+        raise UsageError("report takes results or a board", fix="name results, or --board DIR")
     if board is not None and not board.is_dir():
         raise UsageError(f"there is no board at {board}", fix="name the folder of a board")
     make = FORMATS.load(shape)

@@ -102,9 +102,7 @@ def export(
     output: Path = Option(Path("export"), "-o", "--output", help="Folder of the model."),
     model: str | None = Option(None, "-m", "--model", help="Model, if the results are of several."),
     board: Path | None = Option(None, help="Leaderboard whose tiers the model card states."),
-    benchmark: str | None = Option(
-        None, help="Data set on the hub that hosts the benchmark, ORG/NAME."
-    ),
+    benchmark: str | None = Option(None, help="Data set of the benchmark on the hub, ORG/NAME."),
 ) -> None:
     """Write results for the Hugging Face hub, or a run as a folder that timm loads.
 

@@ -169,8 +169,8 @@ def test_what_is_no_report_is_refused_with_a_way_out(
     for arguments, words in (
         ((results, "--control", "week"), "did you mean 'weak'"),
         ((results, "--format", "latx"), "did you mean 'latex'"),
-        ((), "name results folders, or --board"),
-        ((results, "--board", tmp_path), "name results folders, or --board"),
+        ((), "name results, or --board"),
+        ((results, "--board", tmp_path), "name results, or --board"),
         (("--board", tmp_path / "none"), "there is no board"),
         ((tmp_path / "none",), "does not exist"),
     ):

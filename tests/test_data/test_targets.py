@@ -95,7 +95,7 @@ def test_isic_takes_images_and_label_file_side_by_side(isic: Path) -> None:
 
 @pytest.mark.parametrize(
     ("cell", "message"),
-    [("1.0", "has 2 labels"), ("x", "are not 0 and 1"), ("nan", "are not 0 and 1")],
+    [("1.0", "are not a 1 among 0"), ("x", "are not a 1 among 0"), ("nan", "nan")],
 )
 def test_isic_requires_exactly_one_label(isic: Path, cell: str, message: str) -> None:
     table = next(isic.glob("*GroundTruth/*.csv"))
