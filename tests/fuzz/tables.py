@@ -60,7 +60,7 @@ def chestx_table(root: Path) -> Table:
 def isic_table(root: Path) -> Table:
     classes = isic.FACTS.classes
     for n in range(len(classes)):
-        picture(root / "isic" / isic.IMAGES / f"ISIC_{n:07}.jpg")
+        picture(root / "isic" / isic.FOLDERS[0] / f"ISIC_{n:07}.jpg")
     rows = [["image", *classes]]
     rows += [
         [f"ISIC_{n:07}", *("1.0" if c == n else "0.0" for c in range(len(classes)))]
