@@ -190,7 +190,7 @@ def list_gaps(row: MethodRow) -> Iterator[tuple[tuple[str, int], float]]:
             yield from zip(product([column], gain.seeds), gain.by_seed, strict=True)
 
 
-def create_rows(
+def create_row_figure(
     names: Sequence[str], title: str, width: float = WIDTH, above: float = 0.0
 ) -> "tuple[Figure, Axes]":
     """Return a figure with a row for each name, 0, 1, ..., from the top; above: room on top."""
@@ -212,7 +212,7 @@ def draw_gains(gains: Sequence[Mark], title: str) -> "Figure | None":
     up, down = (sum(m.is_significant and m.value * sign > 0 for m in marks) for sign in (1, -1))
     finding = f"{title}: of {len(marks)}, {up} significantly above {PLAIN}, {down} below"
     names = [f"{mark.name}, {mark.seeds} seed{'s' * (mark.seeds > 1)}" for mark in marks]
-    figure, axes = create_rows(names, finding)
+    figure, axes = create_row_figure(names, finding)
     axes.axvline(0, **GUIDE)
     for row, mark in enumerate(marks):
         mark.draw(axes, mark.value, row, "xerr")
@@ -277,7 +277,7 @@ def draw_columns(
         return None
     heads = [clean_text(column, 30) for column in shorten_columns(board.columns)[0]]
     width, above = max(WIDTH, 180 + 33 * len(heads)), 8 * max(map(len, heads))
-    figure, axes = create_rows([row.name for row in rows], title, width, above)
+    figure, axes = create_row_figure([row.name for row in rows], title, width, above)
     values = np.full((len(rows), len(heads)), math.nan)
     for (i, j), gain in gains.items():
         values[i, j] = 100 * gain.gap
@@ -306,7 +306,7 @@ def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
     }
     if not halves:
         return None
-    figure, axes = create_rows([*halves], title)
+    figure, axes = create_row_figure([*halves], title)
     for k, label in enumerate(("over episodes, for these seeds", "over episodes and seeds")):
         values = [pair[k] for pair in halves.values()]
         axes.plot(values, range(len(halves)), "o", color=SERIES[k], label=label)
@@ -333,7 +333,7 @@ def draw_ranks(names: Sequence[str], means: NDArray[np.float64], alpha: float) -
     values = [ranks[i] for i in order]
     shown = "< .001" if p < 0.001 else f"{p:.2g}"
     title = f"Average ranks over {len(means)} columns (Friedman's p {shown})"
-    figure, axes = create_rows([names[i] for i in order], title)
+    figure, axes = create_row_figure([names[i] for i in order], title)
     axes.plot(values, range(len(names)), "o", color=INK)
     for row, value in enumerate(values):
         axes.annotate(f"{value:.2f}", (value, row), (7, 0), textcoords="offset points", va="center")
