@@ -62,8 +62,7 @@ class Run:
         home = expand_path(folder)
         path = home / "run.json"
         if not path.is_file():
-            fix = "the same options of fsbench pretrain finish it"
-            raise UsageError(f"{folder} holds no finished run", fix=fix)
+            raise UsageError(f"{folder} holds no finished run", fix="fsbench pretrain finishes it")
         return cls(home, json.loads(path.read_text(encoding="utf8")))
 
     @property

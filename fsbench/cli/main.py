@@ -4,6 +4,7 @@ Heavy modules (torch, pydantic, scipy) are imported inside commands, so that the
 command comes at once.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -34,9 +35,9 @@ FILES = (
 )
 """Files of this package that define commands, in a function of their own name or by `register`."""
 
-PASSIVE_THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
+THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0", "OPENBLAS_NUM_THREADS": "1"}
 """Threads that sleep while they wait: torch's spin by default, which on a busy machine made a probe
-of 200 steps take 37 to 74 s in place of .8 to 4.8 s."""
+of 200 steps take 37 to 74 s in place of .8 to 4.8 s. NumPy, whose products are small, has one."""
 
 SETTINGS = {
     "help_option_names": ["-h", "--help"],
@@ -120,13 +121,13 @@ def root(
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit with a code of fsbench/core/errors.py, or 128 + signal number.
 
-    arguments: those of the process by default, whose threads wait passively (PASSIVE_THREADS).
+    arguments: those of the process by default, which gets THREADS.
     """
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         open_output()
-        for name, value in PASSIVE_THREADS.items():
-            os.environ.setdefault(name, value)
+        os.environ |= {**THREADS, **os.environ}
+        gc.set_threshold(50_000)  # imports and records make many objects, which stay
     try:
         with raise_on_signals():
             build_program(words)(args=words, prog_name="fsbench")
