@@ -260,10 +260,8 @@ def find_network(record: "RunRecord") -> tuple[str, dict[str, Any]]:
     width = record.width or architecture.default_width
     if record.name.startswith("timm/"):
         if record.normalizers:
-            raise UsageError(
-                f"the method of this run put normalisers into {record.name}, which timm's lacks",
-                fix="evaluate it as run:DIR",
-            )
+            found = f"the method of this run put normalisers into {record.name}; timm has none"
+            raise UsageError(found, fix="evaluate it as run:DIR")
         sized = {"img_size": record.input_size} if architecture.fixed_input else {}
         return record.name.removeprefix("timm/"), sized
     if not record.normalizers and (record.name, width) in NATIVE:

@@ -78,6 +78,8 @@ def with_output_options(path: str, command: Callable[..., None]) -> Callable[...
         log(f"fsbench {path}: starting")
         command(**{name: expand_paths(value) for name, value in values.items()})
 
+    paragraphs = (command.__doc__ or "").split("\n\n")  # help keeps single line breaks
+    run.__doc__ = "\n\n".join(" ".join(part.split()) for part in paragraphs)
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
 
