@@ -131,7 +131,7 @@ def test_normalisers_of_a_method_are_exported_or_refused(
     weights["layer1.normalizer_std"] = torch.ones(64, 1, 1)
     save_file(weights, folder / "model.safetensors")
     assert call("export", folder, "-o", tmp_path / "no") == 2
-    assert "normalisers into timm/resnet10t, timm has none" in capsys.readouterr().err
+    assert "normalisers into timm/resnet10t; timm has none" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
 
 
