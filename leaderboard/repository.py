@@ -37,7 +37,7 @@ BEGIN, END = "<!-- tables: fsbench leaderboard readme -->", "<!-- end -->"
 NO_ENTRIES = "No entries yet."
 README_FILE = "README.md"
 BASE = "origin/HEAD"
-"""Where branches of entries start: the default branch of origin, as last fetched."""
+"""The start of branches of entries: the default branch of origin, as last fetched."""
 FILES = {
     README_FILE: "README.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",

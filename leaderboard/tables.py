@@ -254,8 +254,8 @@ def make_network_row(
     file: BoardFile, group: NetworkGroup, network: Network, table: TrackColumns
 ) -> Row:
     """Return what a network has in a table. Entries are ranked by the held-out rule of probes."""
-    found = {table.find(loaded.result): loaded for loaded in network.cells}
-    by_column = {label: found[c] for c, label in table.labels.items() if c in found}
+    matched = {table.find(loaded.result): loaded for loaded in network.cells}
+    by_column = {label: matched[c] for c, label in table.labels.items() if c in matched}
     results = {column: loaded.result for column, loaded in by_column.items()}
     badge = str(group.verification or "")
     notes = *filter(None, [badge]), *describe_failures(results)

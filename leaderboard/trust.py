@@ -58,7 +58,7 @@ def read_verification(
 ) -> Verification:
     """Return what counts for the results of an entry.
 
-    recorded: verdicts of the board. Raises ValidationFailed for a changed badge.
+    recorded: verdicts of the board. Raises ValidationFailed for a file that is no badge.
     """
     results = {(cell.result.backbone.identity, str(cell.result.column)) for cell in entry.cells}
     badges = read_badges(entry.folder)

@@ -48,7 +48,7 @@ INTERVAL = "± is the 95 % interval over episodes or test images, not over pretr
 
 @dataclass(frozen=True)
 class EntryFacts:
-    """What a board says about weights.
+    """Tiers and badges that a board gives to weights.
 
     tiers: a sentence per table and one on the verification; link: code or paper; license: of the
     weights.
@@ -260,8 +260,8 @@ def find_network(record: "RunRecord") -> tuple[str, dict[str, Any]]:
     width = record.width or architecture.default_width
     if record.name.startswith("timm/"):
         if record.normalizers:
-            found = f"the method of this run put normalisers into {record.name}; timm has none"
-            raise UsageError(found, fix="evaluate it as run:DIR")
+            refusal = f"the method of this run put normalisers into {record.name}; timm has none"
+            raise UsageError(refusal, fix="evaluate it as run:DIR")
         sized = {"img_size": record.input_size} if architecture.fixed_input else {}
         return record.name.removeprefix("timm/"), sized
     if not record.normalizers and (record.name, width) in NATIVE:

@@ -221,7 +221,7 @@ class Machine(OptionModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions(OptionModel):
-    """Where results go, and what is computed again."""
+    """Options for the place of results, and for what is computed again."""
 
     output: str | Path | None = option(
         None,
@@ -254,7 +254,7 @@ class EvaluationOptions(ResultOptions, Machine, TaskOptions, ModelOptions):
 
 @dataclass(frozen=True)
 class AnalysisSelection(OptionModel):
-    """Which analyses, and their settings."""
+    """Options that choose analyses and their settings."""
 
     what: Sequence[str] = option(MISSING, "Task", "Analyses (`fsbench ls analyses`), or all.")
     _: KW_ONLY

@@ -71,8 +71,7 @@ def list_entries(folder: Path, kinds: list[str]) -> list[Path]:
     for kind in kinds:
         if kind not in KINDS:
             raise UnknownName("kind of cache", kind, KINDS)
-    found = (path for kind in kinds for path in folder.glob(f"{kind}/*"))
-    return sorted(path for path in found if path.suffix != ".lock")
+    return sorted(p for kind in kinds for p in folder.glob(f"{kind}/*") if p.suffix != ".lock")
 
 
 def measure(path: Path) -> int:

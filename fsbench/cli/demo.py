@@ -36,5 +36,5 @@ def demo(
     typer.echo(f"board: {board}; its page: {output / SITE / 'index.html'}")
     if shutil.which("fsbench") is None and sys.prefix != sys.base_prefix:
         typer.echo(f"to call fsbench: source {Path(sys.prefix, 'bin', 'activate')}")
-    own = console.suggest("benchmark", "-m", "FILE.pth@ARCH", "-t", "toy", "--shots", "1,5")
-    typer.echo(f"a checkpoint of yours, {own}")
+    command = console.suggest("benchmark", "-m", "FILE.pth@ARCH", "-t", "toy", "--shots", "1,5")
+    typer.echo(f"a checkpoint of yours, {command}")

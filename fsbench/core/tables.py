@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from typing import Protocol
 
 from rich.cells import cell_len
 
@@ -158,11 +159,11 @@ def draw_html(table: TextTable) -> str:
     )
 
 
-class ShownAsTables:
+class ShownAsTables(Protocol):
     """A value that prints, and shows in notebooks, as its tables."""
 
     def tables(self) -> list[TextTable]:
-        raise NotImplementedError
+        """Return the tables, those of published numbers last."""
 
     def __repr__(self) -> str:
         tables = [table for table in self.tables() if not table.is_extra]

@@ -155,8 +155,8 @@ def check_unflagged(loaded: Loaded, board: Board) -> Iterator[str]:
 def check_columns(loaded: Loaded, board: Board) -> Iterator[str]:
     """Check that results named like a column of the board have its spec and its images."""
     result, column = loaded.result, board.file.named.get(loaded.result.column)
-    found = find_column(board.file, result)
-    if column is None or found == column or (found and board.file.version):
+    matching = find_column(board.file, result)
+    if column is None or matching == column or (matching and board.file.version):
         return
     what, actual, expected = "spec", result.spec_digest, column.spec_digest
     if column.has_spec_of(result):

@@ -15,7 +15,7 @@ import typer
 from support import cli
 
 from fsbench.api.options import EvaluationOptions
-from fsbench.cli import options
+from fsbench.cli import main, options
 from fsbench.cli.main import FILES, PANELS, SETTINGS, build
 from fsbench.core.errors import UnknownName
 from fsbench.core.progress import format_count
@@ -188,15 +188,24 @@ def test_drawing_episodes_imports_no_torch() -> None:
 @pytest.mark.parametrize("policy", [None, "ACTIVE"])
 def test_threads_of_torch_wait_passively_unless_the_user_says_else(policy: str | None) -> None:
     code = (
-        "import os; from fsbench.cli.main import run\ntry: run()\n"
-        "finally: print(os.environ['OMP_WAIT_POLICY'], os.environ['KMP_BLOCKTIME'])"
+        "import os; from fsbench.cli import main\ntry: main.run()\n"
+        "finally: print(*(os.environ[name] for name in main.THREADS))"
     )
-    names = {"OMP_WAIT_POLICY", "KMP_BLOCKTIME"}
+    names = set(main.THREADS)
     environment = {name: value for name, value in os.environ.items() if name not in names}
     environment |= {"OMP_WAIT_POLICY": policy} if policy else {}
     command = [sys.executable, "-c", code, "ls"]
     shown = subprocess.check_output(command, cwd=ROOT, text=True, env=environment)
-    assert shown.splitlines()[-1].split() == [policy or "PASSIVE", "0"]
+    assert shown.splitlines()[-1].split() == [policy or "PASSIVE", "0", "1"]
+
+
+def test_help_folds_a_paragraph_at_the_width_alone() -> None:
+    """Docstrings wrap at 100 characters, where a help of 80 shall not break as well."""
+    command = [sys.executable, "-m", "fsbench", "leaderboard", "verify", "--help"]
+    shown = subprocess.check_output(
+        command, cwd=ROOT, text=True, env=os.environ | {"COLUMNS": "80"}
+    )
+    assert "which. -t names columns of the entry" in shown
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")

@@ -76,9 +76,9 @@ def test_without_a_cache_that_can_be_written_work_goes_on(kind: str, tmp_path: P
     words = ["episodic", *CONTROL, *TASK, "-o", tmp_path / "r"]
     code, _, errors = run(words, FSBENCH_CACHE=str(cache or "/proc/none"))
     assert code == 0, errors
-    told = [line for line in errors.splitlines() if "cannot be written" in line]
-    assert len(told) == 1
-    assert "--cache DIR or FSBENCH_CACHE" in told[0]
+    notes = [line for line in errors.splitlines() if "cannot be written" in line]
+    assert len(notes) == 1
+    assert "--cache DIR or FSBENCH_CACHE" in notes[0]
     assert len(read(tmp_path / "r")) == 1
 
 

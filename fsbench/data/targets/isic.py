@@ -71,8 +71,8 @@ def _read_marks(table: Path) -> list[tuple[str, int]]:
         except ValueError:
             marks = []
         if sum(marks) != 1:
-            found = f"{table}, row of {name}: {', '.join(values)} are not a 1 among 0"
-            raise DataError(found, fix="use the official file")
+            refusal = f"{table}, row of {name}: {', '.join(values)} are not a 1 among 0"
+            raise DataError(refusal, fix="use the official file")
         labels.append((name, marks.index(1)))
     return labels
 
