@@ -26,7 +26,6 @@ from fsbench.backbones.loading import Classifier, parse_reference
 from fsbench.backbones.preprocessing import NEEDED
 from fsbench.backbones.sources import run
 from fsbench.core.errors import DataError, UnknownName, UsageError
-from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.schema import Analysis, Images, Measure, Question, View
 from fsbench.core.specs import Frozen, SourceSubset
@@ -281,10 +280,6 @@ class ModelAnalysis:
         require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
 
 
-MOST_NAMED = 8
-"""Most positions that a figure names one by one."""
-
-
 def column_labels(analyses: Sequence[Analysis]) -> list[str]:
     """Return the model of each record, with the start of its weights hash if two share a name."""
     return distinct_labels(analyses, [model_name(analysis.backbone) for analysis in analyses])
@@ -310,28 +305,10 @@ def format_measure(measure: Measure) -> str:
     return f"{measure.value:,}" if isinstance(measure.value, int) else f"{measure.value:.4g}"
 
 
-def analysis_panels(analyses: Sequence[Analysis]) -> list[Panel]:
-    """Return the panels of one analysis: views of one title share a panel."""
-    views: dict[str, list[tuple[str, View]]] = {}
-    for label, analysis in zip(column_labels(analyses), analyses, strict=True):
-        for view in analysis.finding.views:
-            views.setdefault(view.title, []).append((label, view))
-    return [analysis_panel(labelled) for labelled in views.values()]
-
-
-def analysis_panel(labelled: Sequence[tuple[str, View]]) -> Panel:
-    """Return views of one title as a panel, labelled by model."""
-    first, places = labelled[0][1], {view.places for _, view in labelled}
-    return Panel(
-        title=first.title,
-        x=first.x,
-        y=first.y,
-        curves=tuple(
-            Curve(label=label, x=v.at, y=v.values, low=v.low, high=v.high) for label, v in labelled
-        ),
-        log_x=first.log_x,
-        y_scale=first.y_scale,
-        from_zero=first.from_zero,
-        ticks=first.places if len(places) == 1 and len(first.places) <= MOST_NAMED else (),
-        bars=all(len(view.at) == 1 for _, view in labelled),
-    )
+def label_views(analyses: Sequence[Analysis]) -> list[View]:
+    """Return the views of the records, each labelled by its model."""
+    return [
+        view.model_copy(update={"label": label})
+        for label, analysis in zip(column_labels(analyses), analyses, strict=True)
+        for view in analysis.finding.views
+    ]

@@ -13,9 +13,8 @@ from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
 from fsbench.core.errors import UsageError
-from fsbench.core.panels import Curve, Panel
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import Provenance
+from fsbench.core.schema import Provenance, View
 from fsbench.core.specs import Frozen
 from fsbench.data.catalog import DataRoots
 from fsbench.data.sources import tinyimagenet
@@ -74,7 +73,7 @@ class ClaimOutcome(Frozen):
     full: bool = False
     statements: tuple[StatementOutcome, ...]
     notes: tuple[str, ...] = ()
-    panels: tuple[Panel, ...] = ()
+    views: tuple[View, ...] = ()
     provenance: Provenance | None = None
 
 
@@ -251,7 +250,7 @@ class Claim:
             seeds=0,
             statements=tuple(outcomes),
             notes=(*describe_arms(runs), *self.notes()),
-            panels=tuple(draw_curves(runs, self.curves)),
+            views=tuple(draw_curves(runs, self.curves)),
         )
 
 
@@ -294,14 +293,13 @@ def describe_arms(runs: Runs) -> Iterator[str]:
         yield f"{arm if isinstance(arm, str) else ', '.join(map(str, arm))}: {', '.join(means)}"
 
 
-def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> Iterator[Panel]:
-    """Yield panels of the quantities that have an axis, means over seeds.
+def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> Iterator[View]:
+    """Yield the curves of the quantities that have an axis, means over seeds.
 
     Arms that are tuples share a panel with those that differ in the last part alone. A quantity of
     several curves by label has a panel for every arm.
     """
     for quantity, (x, axis) in axes.items():
-        panels: dict[str, list[Curve]] = {}
         for arm in (arm for arm, results in runs.items() if quantity in results[0]):
             *group, last = [arm] if isinstance(arm, str) else arm
             values = runs.collect(quantity, arm)
@@ -310,11 +308,10 @@ def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> 
                 curves = {label: average(value[label] for value in values) for label in labels}
             else:
                 curves = {last: average(values)}
-            panel = panels.setdefault(": ".join([*group, quantity]), [])
-            for label, y in curves.items():
-                panel.append(Curve(label=label, x=tuple(axis[: len(y)]), y=tuple(y)))
-        for title, panel in panels.items():
-            yield Panel(title=title, x=x, y=quantity, curves=tuple(panel))
+            title = ": ".join([*group, quantity])
+            for label, values in curves.items():
+                at = tuple(axis[: len(values)])
+                yield View(title=title, x=x, y=quantity, at=at, values=values, label=label)
 
 
 def require_colour_images(settings: ClaimSettings) -> ClaimCondition:

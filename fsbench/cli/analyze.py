@@ -16,7 +16,7 @@ def analyze(
 ) -> None:
     """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api
-    from fsbench.core.panels import draw_panels
+    from fsbench.core.panels import draw_views
     from fsbench.core.plotting import write_figure
 
     output = Path(chosen.output or "results")
@@ -32,9 +32,9 @@ def analyze(
         report=console.reporter(),
     )
     for name in dict.fromkeys(analysis.question.what for analysis in analyses):
-        panels = api.analysis_panels([a for a in analyses if a.question.what == name])
+        views = api.label_views([a for a in analyses if a.question.what == name])
         figure = output / "analyses" / f"{name}.png"
-        write_figure(draw_panels(panels, ""), figure)
+        write_figure(draw_views(views), figure)
         console.log(f"figure: {figure}")
     records = [analysis.model_dump(mode="json") for analysis in analyses]
     console.emit(as_json, records, "analyses", *api.analysis_table(analyses))

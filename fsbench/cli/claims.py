@@ -72,7 +72,7 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     from fsbench.claims import CLAIMS
     from fsbench.core import process
     from fsbench.core.io import write_atomic
-    from fsbench.core.panels import draw_panels
+    from fsbench.core.panels import draw_views
     from fsbench.core.plotting import write_figure
 
     started = RunContext(process.resolve_device(settings.device))
@@ -84,13 +84,13 @@ def run_claim(name: str, settings: "ClaimSettings", output: Path | None) -> "Cla
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         stem = f"{name}-full" if settings.full else name
-        record = outcome.model_dump_json(indent=1, exclude={"panels"}).encode()
+        record = outcome.model_dump_json(indent=1, exclude={"views"}).encode()
         write_atomic(output / f"{stem}.json", record + b"\n")
-        if outcome.panels:
-            curves = [panel.model_dump(mode="json") for panel in outcome.panels]
+        if outcome.views:
+            curves = [view.model_dump(mode="json") for view in outcome.views]
             write_atomic(output / f"{stem}-curves.json", json.dumps(curves).encode())
             verdicts = ", ".join(f"{s.name}: {s.verdict}" for s in outcome.statements)
-            drawing = draw_panels(outcome.panels, f"{outcome.source}: {verdicts}")
+            drawing = draw_views(outcome.views, f"{outcome.source}: {verdicts}")
             write_figure(drawing, output / f"{stem}.png")
     return outcome
 

@@ -524,11 +524,12 @@ class Measure(Frozen):
 
 
 class View(Frozen):
-    """A curve of the figure; curves of several backbones with one title share a panel.
+    """A curve of a figure; those of several backbones with one title share a panel.
 
-    at, values (n,): the line; low, high (n,): the range of repeated draws around it, where there is
-    one; places (n,): names of the positions, where these are layers or blocks. A line of one point
-    is drawn as a bar.
+    x, y: the axes with their units; at, values (n,): the line; low, high (n,): the range of
+    repeated draws around it, where there is one; places (n,): names of the positions 1, 2, ...,
+    where these are layers or blocks; label: the name of the curve, which the figure adds. A line of
+    one point is drawn as a bar.
     """
 
     title: str
@@ -542,6 +543,7 @@ class View(Frozen):
     log_x: bool = False
     y_scale: Literal["linear", "log", "symlog"] = "linear"
     from_zero: bool = False
+    label: str = omitted("")
 
     @classmethod
     def bar(cls, title: str, value: float) -> Self:

@@ -188,7 +188,7 @@ def test_without_colour_images_their_statements_are_not_testable() -> None:
     assert not engine.require_colour_images(ClaimSettings()).holds
 
 
-def test_notes_are_means_and_panels_are_mean_curves() -> None:
+def test_notes_are_means_and_views_are_mean_curves() -> None:
     runs = Runs(
         {
             ("x", "a"): [{"n": 1, "by epoch": [1, 2]}, {"n": 2.0, "by epoch": [3, 6]}],
@@ -197,13 +197,13 @@ def test_notes_are_means_and_panels_are_mean_curves() -> None:
         }
     )
     assert list(engine.describe_arms(runs)) == ["x, a: n 1.5", "x, b: n 4", "c: n 7"]
-    (panel,) = engine.draw_curves(runs, {"by epoch": engine.FROM_FIRST})
-    assert (panel.title, panel.x, panel.y) == ("x: by epoch", "epoch", "by epoch")
-    assert [(c.label, c.x, c.y) for c in panel.curves] == [
+    views = list(engine.draw_curves(runs, {"by epoch": engine.FROM_FIRST}))
+    assert {(v.title, v.x, v.y) for v in views} == {("x: by epoch", "epoch", "by epoch")}
+    assert [(v.label, v.at, v.values) for v in views] == [
         ("a", (1, 2), (2, 4)),
         ("b", (1, 2), (0, 0)),
     ]
-    assert next(engine.draw_curves(runs, {"by epoch": ("c", (0.9, 0.1))})).curves[0].x == (0.9, 0.1)
+    assert next(engine.draw_curves(runs, {"by epoch": ("c", (0.9, 0.1))})).at == (0.9, 0.1)
 
 
 @pytest.mark.parametrize("name", CLAIMS.names())

@@ -28,7 +28,7 @@ def test_a_claim_shows_figures_rule_and_verdict(
     assert statement["verdict"] == "direction only"
     assert len(statement["figures"]) == 25
     assert stored["provenance"]["command"] == "fsbench claims reinit_table3"
-    assert "panels" not in stored
+    assert "views" not in stored
 
 
 def test_the_condition_comes_before_the_figures(capsys: pytest.CaptureFixture[str]) -> None:

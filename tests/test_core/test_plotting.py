@@ -10,11 +10,11 @@ import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from support.colours import compute_contrast, parse_hex
 
 from fsbench.core.errors import UsageError
-from fsbench.core.panels import Curve, Panel, draw_panels
+from fsbench.core.panels import draw_views
 from fsbench.core.plotting import (
     INK,
     PAPER,
@@ -27,18 +27,13 @@ from fsbench.core.plotting import (
     style,
     write_figure,
 )
+from fsbench.core.schema import View
 
 SVG = "{http://www.w3.org/2000/svg}"
-PANEL = Panel(
-    title="norms",
-    x="epoch",
-    y="norm",
-    curves=(
-        Curve(label="ours", x=(1, 2), y=(3, 4), low=(2, 3), high=(4, 5)),
-        Curve(label="_paper $x$", x=(1, 2), y=(2, 5), published=True),
-    ),
-)
-LOOKS = {"log_x": True, "y_scale": "symlog", "from_zero": True, "ticks": ("p", "q")}
+OURS = View(
+    title="norms", x="epoch", y="norm", at=(1, 2), values=(3, 4), low=(2, 3), high=(4, 5)
+).model_copy(update={"label": "_ours $x$"})  # fmt: skip
+LOOKS = {"log_x": True, "y_scale": "symlog", "from_zero": True, "places": ("p", "q")}
 
 
 @given(st.text(), st.integers(7, 60))
@@ -72,67 +67,61 @@ def test_a_log_axis_has_short_numbers_and_few(values: tuple[float, ...], ticks: 
     assert axes.get_xscale() == "log"
 
 
-def heading(figure: Figure, i: int = 0) -> str:
-    """The title that stands over the legend of a panel."""
-    return str(figure.axes[i].get_legend().get_title().get_text())
+def titles(axes: Axes) -> tuple[str, str]:
+    """The title that stands over the legend of curves, and that of bars."""
+    legend = axes.get_legend()
+    return (legend.get_title().get_text() if legend else "", axes.get_title(loc="left"))
 
 
-def test_a_panel_shows_its_curves_published_ones_dashed() -> None:
-    figure = draw_panels([PANEL])
-    (axes,) = figure.axes
-    ours, paper = axes.get_lines()
-    assert (list(ours.get_xdata()), list(ours.get_ydata())) == ([1, 2], [3, 4])
-    assert (ours.get_linestyle(), paper.get_linestyle()) == ("-", "--")
-    assert (ours.get_marker(), paper.get_marker()) == ("o", "o")
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours", "_paper $x$"]
-    assert (axes.get_xlabel(), axes.get_ylabel(), heading(figure)) == ("epoch", "norm", "norms")
+def test_a_panel_shows_curves_with_their_ranges() -> None:
+    (axes,) = draw_views([OURS]).axes
+    (line,) = axes.get_lines()
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 2], [3, 4])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["_ours $x$"]
+    assert (axes.get_xlabel(), axes.get_ylabel(), titles(axes)) == ("epoch", "norm", ("norms", ""))
     (band,) = axes.collections
     assert {(1, 2), (2, 3), (1, 4), (2, 5)} <= {(x, y) for x, y in band.get_paths()[0].vertices}
 
 
 def test_scales_ticks_and_bars_of_panels() -> None:
-    bars = Panel(title="bars", x="", y="n", bars=True, curves=(Curve(label="a", x=(1,), y=(4,)),))
-    figure = draw_panels([PANEL.model_copy(update=LOOKS), bars], "both")
+    figure = draw_views([OURS.model_copy(update=LOOKS), View.bar("bars", 4)], "both")
     left, right = figure.axes
     assert (left.get_xscale(), left.get_yscale(), left.get_ylim()[0]) == ("log", "symlog", 0)
     assert [text.get_text() for text in left.get_xticklabels()] == ["p", "q"]
     assert [patch.get_height() for patch in right.patches] == [4]
     assert [text.get_text() for text in right.texts] == ["4"]
-    assert (heading(figure), right.get_title(loc="left")) == ("norms", "bars")
+    assert (titles(left), titles(right)) == (("norms", ""), ("", "bars"))
     assert figure.get_suptitle() == "both"
 
 
 def test_shots_stand_at_their_numbers_on_a_log_axis() -> None:
-    curve = Curve(label="a", x=(1, 5, 20), y=(40, 50, 60))
-    figure = draw_panels([Panel(title="s", x="shots", y="%", curves=(curve,), log_x=True)])
+    shots = View(title="s", x="shots", y="%", at=(1, 5, 20), values=(40, 50, 60), log_x=True)
+    figure = draw_views([shots])
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "5", "20"]
     assert figure.get_suptitle() == ""
 
 
 def test_twenty_curves_look_different() -> None:
-    curves = tuple(Curve(label=f"c{i}", x=(1, 5), y=(4, 5)) for i in range(20))
-    (axes,) = draw_panels([PANEL.model_copy(update={"curves": curves})]).figure.axes
+    (axes,) = draw_views([OURS] * 20).axes
     assert len({(line.get_color(), str(line._dash_pattern)) for line in axes.get_lines()}) == 20
 
 
 def test_files_of_every_format_repeat(tmp_path: Path) -> None:
     for suffix, start in ((".svg", b"<svg"), (".png", b"\x89PNG"), (".pdf", b"%PDF")):
         for name in ("a", "b"):
-            write_figure(draw_panels([PANEL] * 4, "four"), tmp_path / f"{name}{suffix}")
+            write_figure(draw_views([OURS] * 4, "four"), tmp_path / f"{name}{suffix}")
         first, second = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("a", "b"))
         assert start in first[:400]
         assert first == second
         assert not re.search(rb"20\d\d-\d\d-\d\d|D:20\d\d|[Mm]atplotlib (v|pdf|\d)", first)
     with pytest.raises(UsageError, match="no figure format"):
-        write_figure(draw_panels([PANEL]), tmp_path / "a.bmp")
+        write_figure(draw_views([OURS]), tmp_path / "a.bmp")
 
 
 def test_hostile_text_stays_text() -> None:
     hostile = "$\\frac{1}{0}$ <script>alert(1)</script> \x00\x1b\ud800\u202e"
-    panel = PANEL.model_copy(
-        update={"y": hostile, "curves": (Curve(label=hostile, x=(1,), y=(1,)),)}
-    )
-    root = ElementTree.fromstring(render_figure(draw_panels([panel], hostile), "svg"))
+    view = OURS.model_copy(update={"y": hostile, "label": hostile})
+    root = ElementTree.fromstring(render_figure(draw_views([view], hostile), "svg"))
     texts = [element.text or "" for element in root.iter(f"{SVG}text")]
     assert any(text.startswith("$\\frac{1}{0}$ <script>") for text in texts)
     assert not [element for element in root.iter() if element.tag.endswith("script")]
@@ -140,9 +129,9 @@ def test_hostile_text_stays_text() -> None:
 
 def test_the_style_leaves_the_settings_of_others_alone() -> None:
     with matplotlib.rc_context({"font.size": 40, "text.parse_math": True}):
-        svg = render_figure(draw_panels([PANEL]), "svg")
+        svg = render_figure(draw_views([OURS]), "svg")
         assert matplotlib.rcParams["font.size"] == 40
-    assert svg == render_figure(draw_panels([PANEL]), "svg")
+    assert svg == render_figure(draw_views([OURS]), "svg")
     with style():
         assert matplotlib.rcParams["text.parse_math"] is False
 

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from support import fakes
 from support.reading import read
 
-from fsbench.api.analyze import analysis_panels, analysis_table
+from fsbench.api.analyze import analysis_table, label_views
 from fsbench.core.errors import UsageError
-from fsbench.core.panels import draw_panels
+from fsbench.core.panels import draw_views
 from fsbench.core.schema import Analysis, Finding, Images, Measure, Question, View
 from fsbench.results import store
 
@@ -106,23 +106,21 @@ def test_two_weights_of_one_name_get_their_hash() -> None:
 
 
 def test_views_of_one_title_share_a_panel() -> None:
-    places = {"places": ("p", "q"), "y_scale": "log", "log_x": True, "from_zero": True}
-    first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), **places)
+    first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), log_x=True)
     bar = View.bar("size", 4.0)
-    (lines, bars) = analysis_panels([analysis("a", first, bar), analysis("b", view(3.0, 4.0), bar)])
-    assert [(c.label, c.y) for c in lines.curves] == [("a", (1, 2)), ("b", (3, 4))]
-    assert (lines.curves[0].low, lines.curves[0].high) == ((0, 1), (2, 3))
-    assert (lines.log_x, lines.y_scale, lines.from_zero) == (True, "log", True)
-    assert (lines.ticks, lines.bars) == ((), False), "the second model has other places"
-    assert bars.bars
-    (alone,) = analysis_panels([analysis("a", first)])
-    assert alone.ticks == ("p", "q")
+    views = label_views([analysis("a", first, bar), analysis("b", view(3.0, 4.0), bar)])
+    assert [v.label for v in views] == ["a", "a", "b", "b"]
+    lines, bars = draw_views(views).figure.axes
+    assert [list(line.get_ydata()) for line in lines.get_lines()] == [[1, 2], [3, 4]]
+    assert lines.get_xscale() == "log"
+    assert "p" not in {text.get_text() for text in lines.get_xticklabels()}, "of the first alone"
+    assert [text.get_text() for text in bars.get_xticklabels()] == ["a", "b"]
 
 
 def test_panels_with_bars_ranges_and_names_are_drawn() -> None:
     first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), y_scale="symlog")
     analyses = [analysis("a", first, View.bar("size", 4.0)), analysis("b", first)]
-    left, right = draw_panels(analysis_panels(analyses), "").figure.axes
+    left, right = draw_views(label_views(analyses)).figure.axes
     assert len(left.collections) == 2, "a range a model"
     assert [text.get_text() for text in left.get_xticklabels()] == ["p", "q"]
     assert left.get_yscale() == "symlog"
