@@ -3,15 +3,17 @@
 `SILENT` is the default of everything below the public functions.
 """
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fsbench.core.errors import UsageError, plural
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Advance = Callable[[int], None]
 VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
@@ -63,35 +65,53 @@ class Numbered:
         return self.report.task(title, total, unit, done)
 
 
-class Lines:
-    """Progress as plain lines with rate and time left, for logs and pipes."""
+class ConsoleReporter:
+    """Progress with rate and time left on stderr: bars on a terminal, lines in logs and pipes."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
+    def __init__(
+        self, console: "Console | None" = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        from rich.console import Console
+
+        self.console, self.clock = console or Console(stderr=True), clock
 
     def log(self, text: str) -> None:
         stamp = time.strftime("%H:%M:%S ") if VERBOSITY.get() > 0 else ""
-        sys.stderr.write(f"{stamp}{text}\n")
-        sys.stderr.flush()
+        self.console.out(f"{stamp}{text}", highlight=False)
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        is_terminal, pause = self.console.is_terminal, 1.0 if VERBOSITY.get() > 0 else 30.0
+        name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
+        columns = TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10)
+        bars = Progress(
+            *columns, state, console=self.console, expand=True, disable=not is_terminal
+        )
+        bar = bars.add_task(what, total=total, completed=done, state="")
         started = shown = self.clock()
-        count, pause = done, 1.0 if VERBOSITY.get() > 0 else 30.0
+        count = done
 
         def advance(n: int) -> None:
             nonlocal count, shown
             count += n
             now = self.clock()
-            if now - shown >= pause and count < total:
+            rate = (count - done) / max(now - started, 1e-9)
+            work = describe_work(count, total, unit, rate)
+            bars.update(bar, completed=count, state=work)
+            if not is_terminal and now - shown >= pause and count < total:
                 shown = now
-                rate = (count - done) / (now - started)
-                self.log(f"{what}: {describe_work(count, total, unit, rate)}")
+                self.log(f"{what}: {work}")
 
-        yield advance
-        seconds = max(self.clock() - started, 1e-9)
-        state = describe_work(count, total, unit, (count - done) / seconds)
-        self.log(f"{what}: {state}, {seconds:.1f} s")
+        with bars:
+            yield advance
+        if not is_terminal:
+            seconds = max(self.clock() - started, 1e-9)
+            work = describe_work(count, total, unit, (count - done) / seconds)
+            self.log(f"{what}: {work}, {seconds:.1f} s")
 
 
 def describe_work(count: int, total: int, unit: str, rate: float) -> str:
@@ -101,43 +121,9 @@ def describe_work(count: int, total: int, unit: str, rate: float) -> str:
     return f"{count}/{total}, {speed} {unit}/s{left}"
 
 
-class Bars:
-    """Progress as a bar with rate and time left, for terminals."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self.console = Console(stderr=True)
-
-    def log(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False)
-
-    @contextmanager
-    def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.table import Column
-
-        name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
-        columns = (TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10))
-        started, count = time.monotonic(), done
-        with Progress(*columns, state, console=self.console, expand=True) as bars:
-            work = bars.add_task(what, total=total, completed=done, state="")
-
-            def advance(n: int) -> None:
-                nonlocal count
-                count += n
-                rate = (count - done) / max(time.monotonic() - started, 1e-9)
-                bars.update(work, advance=n, state=describe_work(count, total, unit, rate))
-
-            yield advance
-
-
 def console_reporter() -> Reporter:
-    """Return a reporter that draws bars on a terminal and writes plain lines elsewhere."""
-    if VERBOSITY.get() < 0:
-        return SILENT
-    return Bars() if sys.stderr.isatty() else Lines()
+    """Return the reporter of commands; it is silent under --quiet."""
+    return SILENT if VERBOSITY.get() < 0 else ConsoleReporter()
 
 
 HOUR = 3600.0

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fsbench.cli.console import emit_json, table
-from fsbench.core.progress import VERBOSITY, Bars, Lines, console_reporter, describe_work
+from fsbench.core.progress import VERBOSITY, ConsoleReporter, console_reporter, describe_work
 
 
 def test_a_progress_line_has_count_rate_and_time_left() -> None:
@@ -19,18 +19,19 @@ def test_plain_progress_is_sparse_and_counts_only_new_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = iter([0.0, 1.0, 31.0, 32.0])
-    with Lines(clock=lambda: next(now)).task("episodes", 40, "episodes", done=10) as advance:
+    lines = ConsoleReporter(clock=lambda: next(now))
+    with lines.task("episodes", 40, "episodes", done=10) as advance:
         advance(10)
         advance(10)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "episodes: 30/40, 0.645 episodes/s, 16 s left"
-    assert len(lines) == 2
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "episodes: 30/40, 0.645 episodes/s, 16 s left"
+    assert last == "episodes: 30/40, 0.625 episodes/s, 16 s left, 32.0 s"
 
 
 @pytest.mark.parametrize("name", ["isic:5w5s linear", "cropdisease:5w50s soft_kmeans " * 3])
 def test_a_bar_shows_rate_and_time_left_at_80_columns(name: str) -> None:
-    bars, out = Bars(), io.StringIO()
-    bars.console = Console(file=out, width=80, force_terminal=True)
+    out = io.StringIO()
+    bars = ConsoleReporter(Console(file=out, width=80, force_terminal=True))
     with bars.task(f"[12/128] {name}", 600, "episodes", done=10) as advance:
         advance(110)
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", out.getvalue()))
@@ -44,7 +45,7 @@ def test_verbose_lines_carry_the_time_and_quiet_has_none(
 ) -> None:
     before = VERBOSITY.set(1)
     try:
-        Lines().log("text")
+        ConsoleReporter().log("text")
         assert re.fullmatch(r"\d\d:\d\d:\d\d text\n", capsys.readouterr().err)
         VERBOSITY.set(-1)
         console_reporter().log("text")
