@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from fsbench.core import __version__
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import write_record
-from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Result
 from fsbench.results import outcomes
@@ -200,7 +199,7 @@ class Board:
             return []
         entries: list[BoardEntry] = []
         what = f"read {self.file.name}"
-        with paused_collection(), report.task(what, len(names), "entries") as advance:
+        with report.task(what, len(names), "entries") as advance:
             for name in names:
                 entries.append(self.entry(name))
                 advance(1)

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
 from fsbench.core.statistics import Score
@@ -189,7 +188,6 @@ def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...
     return rank_tracks(board.file, board.entries(report))
 
 
-@paused_collection()
 def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTable, ...]:
     """Rank checked entries, in the order in which they came, each track on its own."""
     suspicions = find_suspicions(file, list_results(entries))

@@ -289,9 +289,8 @@ def parse_tasks(options: TaskOptions) -> tuple[TaskId, ...]:
         if isinstance(task, TaskId):
             chosen[task] = None
         else:
-            chosen |= dict.fromkeys(
-                resolve([task], data.resolve_alias, data.dataset_groups(), parts)
-            )
+            named = resolve(task, data.resolve_alias, data.dataset_groups(), parts)
+            chosen |= dict.fromkeys(named)
     return tuple(chosen)
 
 

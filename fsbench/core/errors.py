@@ -47,13 +47,13 @@ def nearest_names(name: str, names: Iterable[str], n: int = 1) -> list[str]:
     short = name.lower()
     originals = {original.lower(): original for original in sorted(names, reverse=True)}
     tails = {lower.rpartition("/")[2]: original for lower, original in originals.items()}
-    near = [spelling[short] for spelling in (originals, tails) if short in spelling]
-    near += [originals[match] for match in get_close_matches(short, originals, n=n, cutoff=CUTOFF)]
-    near += [tails[match] for match in get_close_matches(short, tails, n=n, cutoff=CUTOFF)]
+    spellings = (originals, tails)
+    near = [spelling[short] for spelling in spellings if short in spelling]
+    for spelling in spellings:
+        near += [spelling[match] for match in get_close_matches(short, spelling, n, CUTOFF)]
     if len(short) >= 3:
-        near += sorted(
-            (originals[k] for k in originals if k.startswith(short)), key=lambda k: (len(k), k)
-        )
+        longer = sorted((k for k in originals if k.startswith(short)), key=lambda k: (len(k), k))
+        near += [originals[k] for k in longer]
     return list(dict.fromkeys(near))[:n]
 
 

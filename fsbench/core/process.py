@@ -8,9 +8,9 @@ stops at once.
 """
 
 import codecs
-import gc
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -26,18 +26,12 @@ from fsbench.core.errors import UsageError
 def peak_resident_memory() -> int:
     """Return the most memory that this process has had, in bytes; 0 where it is unknown.
 
-    On Linux ru_maxrss starts at the memory of the process that started this one.
+    It is known on Linux: the maximum that getrusage gives starts at the memory of the parent.
     """
-    if sys.platform == "linux":
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        [peak] = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
-        return 1024 * int(peak)
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    status = Path("/proc/self/status")
+    text = status.read_text(encoding="ascii", errors="replace") if status.is_file() else ""
+    peak = re.search(r"VmHWM:\s*(\d+) kB", text)
+    return 1024 * int(peak[1]) if peak else 0
 
 
 PLAIN = {"─": "-", "±": "+-", "·": "-", "…": "...", "≤": "<=", "≥": ">=", "×": "x"}
@@ -73,18 +67,6 @@ def spell_plainly(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
-
-
-@contextmanager
-def paused_collection() -> Iterator[None]:
-    """Look for no garbage while the block makes many objects that stay."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -88,9 +88,7 @@ class ConsoleReporter:
         name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
         columns = TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10)
-        bars = Progress(
-            *columns, state, console=self.console, expand=True, disable=not is_terminal
-        )
+        bars = Progress(*columns, state, console=self.console, expand=True, disable=not is_terminal)
         bar = bars.add_task(what, total=total, completed=done, state="")
         started = shown = self.clock()
         count = done

@@ -43,8 +43,7 @@ class EpisodeRecords:
     @cached_property
     def hits(self) -> NDArray[np.int64]:
         """Right queries (E,)."""
-        counts = np.einsum("ecq->e", self.correct.view(np.uint8), dtype=np.uint32)
-        return np.asarray(counts, np.int64)
+        return np.asarray(self.right.sum(axis=1))
 
     @property
     def accuracy(self) -> NDArray[np.float64]:

@@ -46,18 +46,14 @@ CODE = "py:"
 class CustomCode:
     """A class or function of a user's file.
 
-    name: its public name, that of the object in lower case with underscores; digest: sha-256 of the
-    file.
+    name: its public name, in lower case with underscores; digest: sha-256 of the file.
     """
 
     name: str
     path: Path
     digest: str
     value: Any
-
-    @property
-    def module(self) -> ModuleType:
-        return sys.modules[module_name(self.digest)]
+    module: ModuleType
 
 
 _CUSTOM: dict[tuple[str, str], CustomCode] = {}
@@ -126,8 +122,8 @@ class Registry(Generic[T]):
 
     def origin(self, name: str) -> str:
         """Return what brings a name: fsbench, or a package and its version."""
-        plugin = None if name in self.suite_names() else self.plugins().get(name)
-        return SUITE if plugin is None else describe(plugin)
+        plugin = self.plugins().get(name)
+        return describe(plugin) if plugin else SUITE
 
     def load(self, name: str) -> T:
         """Return the entry called `name`. Raise UnknownName with the nearest name."""
@@ -152,8 +148,7 @@ class Registry(Generic[T]):
 
     def usable(self, but: Collection[str] = ()) -> tuple[dict[str, T], dict[str, FsbenchError]]:
         """Return the entries but some that load, and why the other plug-ins do not, by name."""
-        entries: dict[str, T] = {}
-        errors: dict[str, FsbenchError] = {}
+        entries, errors = dict[str, T](), dict[str, FsbenchError]()
         for name in sorted({*self.names()} - {*but}):
             try:
                 entries[name] = self.load(name)
@@ -198,12 +193,6 @@ def describe(entry: "EntryPoint") -> str:
 
 def load_plugin(entry: "EntryPoint") -> ModuleType:
     """Import the module of an entry point. Raise FsbenchError naming its package."""
-    if entry.attr or entry.module.rpartition(".")[2] != entry.name:
-        raise FsbenchError(
-            f"{describe(entry)}: the entry point {entry.name} = {entry.value} names no module of"
-            " this name",
-            fix=f"write {entry.name} = PACKAGE.{entry.name}",
-        )
     try:
         return importlib.import_module(entry.module)
     except Exception as error:  # a stranger's code may raise anything
@@ -217,32 +206,31 @@ def load_custom_code(reference: str) -> CustomCode:
     """Return what py:FILE:NAME names. Raise UsageError for no such file or name."""
     text, _, name = reference.removeprefix(CODE).rpartition(":")
     path = expand_path(text)
-    if not reference.startswith(CODE) or not text or not name:
-        raise UsageError(f"'{reference}' names no code", fix="write py:FILE:NAME")
-    if not path.is_file():
+    if not reference.startswith(CODE) or not path.is_file():
         raise UsageError(f"{reference}: there is no file {path}", fix="write py:FILE:NAME")
-    content = path.read_bytes()
-    module = import_file(path, content)
-    public = [n for n, value in vars(module).items() if callable(value) and n[0] != "_"]
-    if name not in public or getattr(vars(module)[name], "__module__", "") != module.__name__:
-        defined = [n for n in public if vars(module)[n].__module__ == module.__name__]
+    module, digest = import_file(path)
+    defined = [
+        public
+        for public, value in vars(module).items()
+        if callable(value) and public[0] != "_" and value.__module__ == module.__name__
+    ]
+    if name not in defined:
         raise UnknownName(f"class or function of {path}", name, defined)
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    return CustomCode(snake, path, hashlib.sha256(content).hexdigest(), vars(module)[name])
+    return CustomCode(snake, path, digest, vars(module)[name], module)
 
 
-def module_name(digest: str) -> str:
-    return f"fsbench_custom_code_{digest[:16]}"
+def import_file(path: Path) -> tuple[ModuleType, str]:
+    """Import a file once per process; return the module and the sha-256 of the file.
 
-
-def import_file(path: Path, content: bytes) -> ModuleType:
-    """Import the content of a file once per process. Raise FsbenchError for code that fails.
-
-    It is the text whose digest is recorded: a loader may find byte code of an older one.
+    The text that runs is the one whose digest is recorded: a loader may find byte code of an older
+    one. Raise FsbenchError for code that fails.
     """
-    name = module_name(hashlib.sha256(content).hexdigest())
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"fsbench_custom_code_{digest[:16]}"
     if name in sys.modules:
-        return sys.modules[name]
+        return sys.modules[name], digest
     sys.modules[name] = module = ModuleType(name)  # pydantic resolves annotations of classes there
     module.__file__ = str(path)
     try:
@@ -252,7 +240,7 @@ def import_file(path: Path, content: bytes) -> ModuleType:
         raise FsbenchError(
             f"{path} cannot be imported: {explain_failure(error)}", fix="repair the file"
         ) from error
-    return module
+    return module, digest
 
 
 def explain_failure(error: Exception) -> str:
@@ -275,16 +263,15 @@ def describe_attributes(owner: Any, missing: str | None) -> str:
     kind = owner if isinstance(owner, type | ModuleType) else type(owner)
     names = [*getattr(kind, "__members__", ()), *getattr(kind, "model_fields", ())] or dir(owner)
     shown = names if len(names) <= LISTED else nearest_names(str(missing), names, 3)
-    has = f"it has {', '.join(shown)}" if shown else "see its documentation"
-    return f"{kind.__name__} has no {missing}; {has}"
+    return f"{kind.__name__} has no {missing}; it has {', '.join(shown) or 'no similar one'}"
 
 
 def is_user_file(file: str) -> bool:
     """Return whether a file belongs neither to Python, an installed package nor the suite."""
     library, suite = Path(logging.__file__).parents[1], Path(__file__).parents[2]
     packages = [suite / name for name in ("fsbench", "pretrain", "protocols", "leaderboard")]
-    installed = {library, Path(sys.prefix), Path(sys.base_prefix), *packages}
-    return file[:1] != "<" and not any(Path(file).is_relative_to(folder) for folder in installed)
+    installed = (library, Path(sys.prefix), Path(sys.base_prefix), *packages)
+    return file[:1] != "<" and not any(map(Path(file).is_relative_to, installed))
 
 
 def user_error(error: Exception) -> FsbenchError | None:

@@ -137,8 +137,8 @@ class TaskId(_Identity):
         if match is None:
             raise UsageError(f"malformed task '{text}'", fix=GRAMMAR)
         if match["probe"]:
-            return cls(match["dataset"], probe=_known("probe", match["probe"], PROBES))
-        protocol = _known("protocol", match["protocol"], PROTOCOLS)
+            return cls(match["dataset"], probe=find_name("probe", match["probe"], PROBES))
+        protocol = find_name("protocol", match["protocol"], PROTOCOLS)
         way, shot = int(match["way"]), int(match["shot"])
         return cls(match["dataset"], way, shot, match["head"], protocol)
 
@@ -259,9 +259,11 @@ class TaskPattern:
 
     def covers(self, task: TaskId) -> bool:
         """Return whether a task agrees with all parts that are stated, whatever its data set."""
-        stated = (self.shape, self.head, self.protocol)
-        parts = (task.shape, task.head, task.protocol)
-        return all(s in (None, part) for s, part in zip(stated, parts, strict=True))
+        return (
+            self.shape in (None, task.shape)
+            and self.head in (None, task.head)
+            and self.protocol in (None, task.protocol)
+        )
 
     def datasets(
         self, canonical: Callable[[str], str], groups: Mapping[str, Sequence[str]]
@@ -283,25 +285,77 @@ class Options(Frozen):
 
 
 def resolve(
-    texts: Iterable[str],
+    text: str,
     canonical: Callable[[str], str],
     groups: Mapping[str, Sequence[str]],
     options: Options,
 ) -> tuple[TaskId, ...]:
-    """Return the tasks that patterns and options name, each once, in the order of the texts.
+    """Return the tasks that a pattern and options name.
 
     canonical: gives a data set's name from its name or alias, raising UnknownName; groups: name ->
     data sets. Raise UsageError for a pattern that is malformed, states a part that an option also
     states, or names a kind that is not run here, and UnknownName.
     """
-    tasks: dict[TaskId, None] = {}
-    for text in texts:
-        pattern = TaskPattern.parse(text)
-        _refuse_twice(pattern, options)
-        settings = list(_settings(pattern, options))
-        for dataset in pattern.datasets(canonical, groups):
-            tasks |= dict.fromkeys(replace(task, dataset=dataset) for task in settings)
-    return tuple(tasks)
+    pattern = TaskPattern.parse(text)
+    probe, shape = (pattern.shape, None) if pattern.shape in PROBES else (None, pattern.shape)
+    stated_twice = {
+        "--shots": shape and options.shots,
+        "--way": shape and options.way,
+        "--heads": pattern.head and options.heads,
+        "--protocol": pattern.protocol and options.protocol,
+    }
+    for flag in (flag for flag, value in stated_twice.items() if value):
+        raise UsageError(
+            f"'{text}' and {flag} say the same part",
+            fix=f"leave it out of one: drop {flag}, or shorten the task",
+        )
+    if probe and (pattern.head or pattern.protocol):
+        raise UsageError(f"'{text}': a probe has no adaptation and no protocol", fix=GRAMMAR)
+    kinds: tuple[Kind, ...] = ("probe",) if probe else ("episodic",)
+    if not (probe or shape or pattern.head or pattern.protocol):
+        kinds = ("probe",) if pattern.dataset == PROBED else options.kinds
+    if not {*kinds} <= {*options.kinds}:
+        raise UsageError(
+            f"'{text}': this command runs no {kinds[0]} tasks",
+            fix="use fsbench benchmark, which runs all kinds",
+        )
+    tasks: list[TaskId] = []
+    if "probe" in kinds:
+        tasks.append(TaskId("", probe="knn" if probe == "knn" else "probe"))
+    if "episodic" in kinds:
+        tasks += _list_episodic(pattern, options)
+    datasets = pattern.datasets(canonical, groups)
+    return tuple(replace(task, dataset=dataset) for dataset in datasets for task in tasks)
+
+
+def _list_episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
+    """Yield the few-shot tasks of a pattern; the data set is left empty."""
+    way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
+    if pattern.shape:
+        if not re.fullmatch(_SHAPE, pattern.shape):
+            raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=GRAMMAR)
+        way, shot = map(int, pattern.shape.removesuffix("s").split("w"))
+        shots = (shot,)
+    wrong = [n for n in shots if not 1 <= n <= LARGEST]
+    if wrong or not 2 <= way <= LARGEST:
+        raise UsageError(
+            f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
+            fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
+        )
+    heads = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
+    name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
+    protocol = find_name("protocol", name, PROTOCOLS)
+    chosen = [find_name("adaptation", head, head_names()) for head in heads]
+    for head, shot in product(chosen, shots):
+        yield TaskId("", way, shot, head, protocol)
+
+
+def find_name(kind: str, name: str, allowed: Sequence[T]) -> T:
+    """Return the allowed name that equals a text. Raise UnknownName."""
+    for candidate in allowed:
+        if candidate == name:
+            return candidate
+    raise UnknownName(kind, name, allowed)
 
 
 def user_data_name(ref: str) -> str:
@@ -375,72 +429,6 @@ def parse_bits(options: Mapping[str, str]) -> int | None:
     if not bits.isdecimal() or not 8 <= int(bits) <= 15:
         raise UsageError(f"?bits={bits} is not in 8..15", fix="give the bits that are in use")
     return int(bits)
-
-
-def _settings(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
-    """Yield the tasks of a pattern, of each kind that it allows; the data set is left empty."""
-    probe: Probe = "knn" if pattern.shape == "knn" else "probe"
-    bare = not (pattern.shape or pattern.head or pattern.protocol)
-    if pattern.shape in PROBES or (bare and pattern.dataset == PROBED):
-        if pattern.head or pattern.protocol:
-            raise UsageError(
-                f"'{pattern.text}': a probe has no adaptation and no protocol", fix=GRAMMAR
-            )
-        kinds: tuple[Kind, ...] = ("probe",)
-    else:
-        kinds = options.kinds if bare else ("episodic",)
-    for kind in kinds:
-        if kind not in options.kinds:
-            raise UsageError(
-                f"'{pattern.text}': this command runs no {kind} tasks",
-                fix="use fsbench benchmark, which runs all kinds",
-            )
-        yield from (TaskId("", probe=probe),) if kind == "probe" else _episodic(pattern, options)
-
-
-def _episodic(pattern: TaskPattern, options: Options) -> Iterator[TaskId]:
-    way, shots = options.way or DEFAULT_WAY, tuple(options.shots or DEFAULT_SHOTS)
-    if pattern.shape:
-        if not re.fullmatch(_SHAPE, pattern.shape):
-            raise UsageError(f"malformed task '{pattern.text}': '{pattern.shape}'", fix=GRAMMAR)
-        way, shot = map(int, pattern.shape.removesuffix("s").split("w"))
-        shots = (shot,)
-    wrong = [n for n in shots if not 1 <= n <= LARGEST]
-    if wrong or not 2 <= way <= LARGEST:
-        raise UsageError(
-            f"'{pattern.text}' asks for {way} ways and {(wrong or shots)[0]} shots",
-            fix=f"ways lie in 2..{LARGEST}, shots in 1..{LARGEST}",
-        )
-    names = [pattern.head] if pattern.head else options.heads or DEFAULT_HEADS
-    chosen = [_known("adaptation", name, head_names()) for name in names]
-    name = pattern.protocol or options.protocol or DEFAULT_PROTOCOL
-    protocol = _known("protocol", name, PROTOCOLS)
-    for head, shot in product(chosen, shots):
-        yield TaskId("", way, shot, head, protocol)
-
-
-def _known(kind: str, name: str, allowed: Sequence[T]) -> T:
-    for candidate in allowed:
-        if candidate == name:
-            return candidate
-    raise UnknownName(kind, name, allowed)
-
-
-def _refuse_twice(pattern: TaskPattern, options: Options) -> None:
-    """Raise UsageError if the pattern and an option state the same part."""
-    shaped = pattern.shape not in {None, *PROBES}
-    pairs = {
-        "--shots": shaped and options.shots is not None,
-        "--way": shaped and options.way is not None,
-        "--heads": pattern.head is not None and options.heads is not None,
-        "--protocol": pattern.protocol is not None and options.protocol is not None,
-    }
-    for flag, twice in pairs.items():
-        if twice:
-            raise UsageError(
-                f"'{pattern.text}' and {flag} say the same part",
-                fix=f"leave it out of one: drop {flag}, or shorten the task",
-            )
 
 
 Data = Literal["official", "subset"]

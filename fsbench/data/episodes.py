@@ -285,7 +285,7 @@ def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
 def parse_episodic_task(text: str) -> TaskId:
     """Return the one episodic task that an id names; raise UsageError if it names several."""
     options = tasks.Options(kinds=("episodic",))
-    named = tasks.resolve([text], resolve_alias, dataset_groups(), options)
+    named = tasks.resolve(text, resolve_alias, dataset_groups(), options)
     if len(named) != 1:
         raise UsageError(f"'{text}' names {len(named)} tasks", fix=f"name one, e.g. {named[0]}")
     return named[0]

@@ -12,7 +12,6 @@ from typing import Any
 
 from fsbench.core.errors import UsageError
 from fsbench.core.io import replacing
-from fsbench.core.process import paused_collection
 from fsbench.core.progress import SILENT, Reporter
 from leaderboard.site.data import build_page_data
 from leaderboard.site.packing import embed_json
@@ -75,9 +74,8 @@ def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
     return site / INDEX
 
 
-@paused_collection()
 def build_page(board: Board, report: Reporter) -> str:
-    """Return the HTML of a board; its entries are freed before garbage is looked for again."""
+    """Return the HTML of a board."""
     entries = board.entries(report)
     tables = rank_tracks(board.file, entries)
     return render_page(build_page_data(board.file, entries, tables))

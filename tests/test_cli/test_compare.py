@@ -14,7 +14,7 @@ from support.pairs import pair as known
 
 from fsbench.api.compare import Gap, compare, describe_needed, format_p, format_points
 from fsbench.api.submit import submit
-from fsbench.core.statistics import episodes_needed, standard_errors
+from fsbench.core.statistics import DETECTABLE, episodes_needed
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_gap_to_plan_for_gives_the_analytic_number(
     (comparison,) = compared(capsys, *pair, "--gap", "0.5")
     first, second = comparison["cells"]
     assert first["sd"] == second["sd"] == pytest.approx(1.5 / 25 * np.sqrt(N / (N - 1)))
-    assert first["needed"] == np.ceil((standard_errors() * first["sd"] / 0.005) ** 2) == 1160
+    assert first["needed"] == np.ceil((DETECTABLE * first["sd"] / 0.005) ** 2) == 1160
     assert first["goal"] == 0.005
     assert first["words"].endswith("about 1,200 would be needed for a gap of 0.5 points")
     assert comparison["overall"]["needed"] == 580
