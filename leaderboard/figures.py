@@ -15,7 +15,7 @@ A question that the board cannot answer has no figure.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,8 +29,11 @@ from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, PAPER, SERIES, clean_text
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
-from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
+from leaderboard.controls import ControlKind
+from leaderboard.methods import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.simultaneous import tabulate_ranges
+from leaderboard.ranking.tiers import ALPHA
+from leaderboard.tables import BoardTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,19 +94,28 @@ def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
 
     Where there are several boards, the track begins the name of a file.
     """
+    figures = {
+        (board.track if len(boards) > 1 else "", name): figure
+        for board in boards
+        for name, figure in draw_figures(board, [b for b in boards if b is not board]).items()
+    }
+    return save_figures(figures, folder)
+
+
+def write_ranks(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
+    """Write the average ranks of all ranked entries, an SVG file for each table that has enough."""
+    drawn = {(table.label, "ranks"): draw_table_ranks(table) for table in tables}
+    return save_figures({key: figure for key, figure in drawn.items() if figure}, folder)
+
+
+def save_figures(figures: "Mapping[tuple[str, str], Figure]", folder: Path) -> list[Path]:
+    """Write figures by track and name as SVG files and return their paths."""
     paths = []
-    for board in boards:
-        track = f"{name_file(board.track)}-" if len(boards) > 1 else ""
-        others = [other for other in boards if other is not board]
-        for name, figure in draw_figures(board, others).items():
-            paths.append(folder / f"{track}{name}.svg")
-            plotting.write_figure(figure, paths[-1])
+    for (track, name), figure in figures.items():
+        prefix = re.sub(r"\W+", "-", track).strip("-")
+        paths.append(folder / f"{prefix}{'-' * bool(prefix)}{name}.svg")
+        plotting.write_figure(figure, paths[-1])
     return paths
-
-
-def name_file(track: str) -> str:
-    """Return a track as a part of the name of a file."""
-    return re.sub(r"\W+", "-", track).strip("-")
 
 
 def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dict[str, Figure]":
@@ -317,8 +329,19 @@ def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
     return figure
 
 
+def draw_table_ranks(table: BoardTable, most: int | None = None) -> "Figure | None":
+    """Return the average ranks of the ranked entries. most: number of entries, the best ones."""
+    entries = [entry for tier in table.ranking.tiers for entry in tier][:most]
+    columns = table.ranking.columns
+    scores = [[entry.scores[column].mean for entry in entries] for column in columns]
+    means = np.array(scores).reshape(len(columns), len(entries))
+    return draw_ranks([entry.name for entry in entries], means)
+
+
 @plotting.style()
-def draw_ranks(names: Sequence[str], means: NDArray[np.float64], alpha: float) -> "Figure | None":
+def draw_ranks(
+    names: Sequence[str], means: NDArray[np.float64], alpha: float = ALPHA
+) -> "Figure | None":
     """Return average ranks, the best on top; bars on the right join what Nemenyi's test does not.
 
     means: (columns, entries), the highest has rank 1. None for too few entries or columns.

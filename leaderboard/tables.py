@@ -321,6 +321,11 @@ def rank_seed(row: Row, seed: Row, scored: Mapping[str, Score]) -> RankedEntry:
     return RankedEntry(seed.name, scores, overall=overall, averages=scored)
 
 
+def finite_or_none(value: float | None) -> float | None:
+    """Return None for nan and infinity, which JSON cannot write."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
     """Return the texts of all parts, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(parts)))

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 from fsbench.core.options import expand_path
 from fsbench.core.progress import SILENT, Reporter, console_reporter
 from fsbench.core.tables import ShownAsTables, TextTable
-from leaderboard.render import json, md, terminal
-from leaderboard.render.frame import FrameScore, make_frame
+from leaderboard.render import csv, json, md, terminal
+from leaderboard.render.frame import make_frame
 from leaderboard.tables import BoardTable, rank_board
 
 if TYPE_CHECKING:
     import pandas
-
-NUMBERS = ("overall", "mean", "ci95", "gap", "gap_ci95", "p")
-"""Columns of `RankedBoard.to_frame` that are float64."""
 
 
 @dataclass(eq=False, repr=False)
@@ -55,12 +52,7 @@ class RankedBoard(ShownAsTables):
             unranked), best (or not significantly worse), and of comparisons with a control, which
             only reports have: control, gap, gap_ci95, p, mark. Accuracies are fractions.
         """
-        from pandas import DataFrame
-
-        records = [score for track in self.tracks for score in make_frame(track).records()]
-        frame = DataFrame(records, columns=list(FrameScore._fields))
-        frame["flags"] = [", ".join(flags) for flags in frame["flags"]]
-        return frame.astype({"tier": "Int64", "n": "int64"} | dict.fromkeys(NUMBERS, "float64"))
+        return csv.build_frame(map(make_frame, self.tracks))
 
 
 def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> RankedBoard:

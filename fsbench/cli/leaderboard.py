@@ -178,25 +178,21 @@ def print_board(folder: Path, file: "BoardFile") -> None:
 
 def methods(
     board: options.Board,
-    shape: Annotated[Literal["table", "md", "json", "csv"], FORMAT] = "table",
     figures: Path | None = Option(None, help="Folder for figures of the gains (SVG)."),
+    as_json: options.Json = False,
 ) -> None:
     """Compare pretraining methods with their compute-matched baseline: gain, seed spread, cost."""
     from leaderboard.figures import write_figures
-    from leaderboard.methods import tables
-    from leaderboard.methods.board import read_method_boards
+    from leaderboard.methods import read_method_boards
+    from leaderboard.render.methods import make_tables
 
     tracks = read_method_boards(board, console.reporter())
     for path in write_figures(tracks, figures) if figures else ():
         console.log(f"wrote {path}")
-    if shape == "json":
+    if as_json:
         console.emit_json([track.model_dump(mode="json") for track in tracks])
-    elif shape == "csv":
-        typer.echo(tables.render_csv(tracks), nl=False)
-    elif shape == "md":
-        typer.echo("\n".join(map(tables.render_markdown, tracks)), nl=False)
     else:
-        console.show_tables([table for track in tracks for table in tables.make_tables(track)])
+        console.show_tables([table for track in tracks for table in make_tables(track)])
 
 
 def stats(
@@ -205,12 +201,13 @@ def stats(
     as_json: options.Json = False,
 ) -> None:
     """Print rank intervals; draw average ranks with the critical difference."""
-    from leaderboard.summary import summarize_board, write_averages
+    from leaderboard.figures import write_ranks
+    from leaderboard.summary import summarize_board
     from leaderboard.tables import rank_board
 
     tracks = rank_board(board, console.reporter())
     statistics = [summarize_board(track) for track in tracks]
-    for path in write_averages(tracks, figures) if figures else ():
+    for path in write_ranks(tracks, figures) if figures else ():
         console.log(f"wrote {path}")
     if as_json:
         console.emit_json([summary.model_dump(mode="json") for summary in statistics])

@@ -4,37 +4,38 @@ A spreadsheet runs text that begins with = + - @ as a formula, so such text gets
 front; numbers stay numbers.
 """
 
-import csv
-import io
-import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from leaderboard.render.frame import FrameScore, ScoreFrame
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+TYPES = {
+    **{"tier": "Int64", "n": "int64", "best": "bool"},
+    **dict.fromkeys(("overall", "mean", "ci95", "gap", "gap_ci95", "p"), "float64"),
+}
+"""Types of the columns of numbers."""
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
-    """Return CSV with the fields of `FrameScore`; unknown values are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(FrameScore._fields)
-    for frame in frames:
-        writer.writerows(map(guard_value, score) for score in frame.records())
-    return out.getvalue()
+    """Return CSV with the fields of `FrameScore`; unknown values are empty, yes or no is 1 or 0."""
+    table = build_frame(frames).astype({"best": "int64"}).map(guard_formula)
+    return str(table.to_csv(index=False, lineterminator="\r\n"))
 
 
-def guard_value(value: Any) -> Any:
-    """Return a text that is no formula, texts as one, 1 or 0 for a yes or no, nothing for nan."""
-    if isinstance(value, str):
-        return guard_formula(value)
-    if isinstance(value, tuple):
-        return guard_formula(", ".join(value))
-    if isinstance(value, bool):
-        return int(value)
-    return "" if isinstance(value, float) and math.isnan(value) else value
+def build_frame(frames: Iterable[ScoreFrame]) -> "DataFrame":
+    """Return the numbers as a pandas table with the fields of `FrameScore`."""
+    from pandas import DataFrame
+
+    scores = [score for frame in frames for score in frame.records()]
+    table = DataFrame(scores, columns=list(FrameScore._fields))
+    table["flags"] = [", ".join(flags) for flags in table["flags"]]
+    return table.astype(TYPES)
 
 
-def guard_formula(value: str) -> str:
-    return f"'{value}" if value.startswith(FORMULA) else value
+def guard_formula(value: Any) -> Any:
+    """Return a value, but of a text that begins like a formula one with an apostrophe in front."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

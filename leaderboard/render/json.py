@@ -8,22 +8,13 @@ from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
 from leaderboard.ranking.tiers import ALPHA, RankedEntry
 from leaderboard.render.frame import SOURCE, ScoreFrame
-from leaderboard.render.notes import TIER_NOTE, finite_or_none
-from leaderboard.tables import OVERALL, BoardTable
+from leaderboard.render.notes import TIER_NOTE
+from leaderboard.tables import OVERALL, BoardTable, finite_or_none, unite
 
 
 def make(frames: Sequence[ScoreFrame]) -> str:
-    """Return a JSON list with one object per table, and in it one line per entry."""
-    return f"[{', '.join(map(make_table_json, frames))}]\n"
-
-
-def make_table_json(frame: ScoreFrame) -> str:
-    """Return one table with a line per entry."""
-    content = build_table_json(frame)
-    lines = [json.dumps(entry, allow_nan=False) for entry in content.pop("entries")]
-    head = json.dumps(content, indent=1).removesuffix("}").rstrip()
-    body = ",\n  ".join(lines)
-    return f'{head},\n "entries": [\n  {body}\n ]\n}}'
+    """Return a JSON list with one object per table."""
+    return json.dumps(list(map(build_table_json, frames)), allow_nan=False) + "\n"
 
 
 def build_table_json(frame: ScoreFrame) -> dict[str, Any]:
@@ -88,13 +79,13 @@ def build_entry_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
 def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
     """Return the scores of an entry or a seed, lists in the order of the columns.
 
-    best: places of the columns in which it is the best or not significantly worse; column_flags:
-    flag -> places of columns; over_control: by name of the column.
+    best: indices of the columns in which it is the best or not significantly worse; column_flags:
+    flag -> indices of columns; over_control: by name of the column.
     """
     table, scores = frame.table, frame.scores[entry.name]
     in_order = [scores.get(column) for column in table.ranking.columns]
-    places = [(i, score) for i, score in enumerate(in_order) if score]
-    flags = dict.fromkeys(flag for _, score in places for flag in score.flags)
+    indexed = [(i, score) for i, score in enumerate(in_order) if score]
+    flags = unite(score.flags for _, score in indexed)
     overall = scores.get(OVERALL) or (in_order[0] if len(in_order) == 1 else None)
     return {
         "name": entry.name,
@@ -106,8 +97,8 @@ def build_scores_json(frame: ScoreFrame, entry: RankedEntry) -> dict[str, Any]:
         "mean": [score and score.mean for score in in_order],
         "ci95": [score and finite_or_none(score.ci95) for score in in_order],
         "n": [score and score.n for score in in_order],
-        "best": [i for i, score in places if frame.is_best(score)],
-        "column_flags": {flag: [i for i, s in places if flag in s.flags] for flag in flags},
+        "best": [i for i, score in indexed if frame.is_best(score)],
+        "column_flags": {flag: [i for i, s in indexed if flag in s.flags] for flag in flags},
         "over_control": {
             column: build_gap_json(score.gap, score.gap_ci95, score.p)
             for column, score in scores.items()

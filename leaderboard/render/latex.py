@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 from math import isnan
+from operator import itemgetter
 
 from fsbench.core.tasks import ColumnId
 from fsbench.results.table import split_labels
@@ -70,10 +71,10 @@ def make_tabular(frame: ScoreFrame) -> str:
 
     heads, rules = [("", "model")], list[str]()
     columns = order_columns(frame.table.ranking.columns)
-    for name, labels in group_labels(columns):
-        title = escape_latex(DATASET_TITLES.get(name, name))
-        rules.append(rf"\cmidrule(lr){{{len(heads) + 1}-{len(heads) + len(labels)}}}")
-        heads += [(title, escape_latex(label)) for label in labels]
+    for name, labels in groupby(split_labels(columns)[0], itemgetter(0)):
+        title, first = escape_latex(DATASET_TITLES.get(name, name)), len(heads) + 1
+        heads += [(title, escape_latex(label)) for _, label in labels]
+        rules.append(rf"\cmidrule(lr){{{first}-{len(heads)}}}")
     columns += frame.columns[len(columns) :]
     heads += [("", column) for column in columns[len(heads) - 1 :]]
     marks = ["", *(raise_letters(frame.mark(column=column)) for column in columns)]
@@ -110,12 +111,6 @@ def order_columns(columns: Sequence[str]) -> list[str]:
     """Return columns with data sets in the papers' order, other data sets last."""
     order = {name: i for i, name in enumerate(DATASET_TITLES)}
     return sorted(columns, key=lambda c: order.get(ColumnId.parse(c).task.dataset, len(order)))
-
-
-def group_labels(columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Group neighbouring columns of one data set: [('eurosat', ['5w1s', '5w5s']), ...]."""
-    parts = split_labels(columns)[0]
-    return [(key, [rest for _, rest in group]) for key, group in groupby(parts, lambda p: p[0])]
 
 
 def format_latex_number(frame: ScoreFrame, name: str, column: str) -> str:

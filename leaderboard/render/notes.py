@@ -1,6 +1,5 @@
 """Sentences around the tables of a board, and numbers as people read them, in percent."""
 
-import math
 from collections.abc import Mapping
 
 from leaderboard.badges import SELF_REPORTED
@@ -52,11 +51,6 @@ def lift_letters(letters: str) -> str:
 def to_percent(fraction: float, sign: str = "") -> str:
     """Return percent with two decimals; sign: '+' to write it of positive numbers as well."""
     return f"{100 * fraction:{sign}.2f}"
-
-
-def finite_or_none(value: float) -> float | None:
-    """Return None for nan and infinity, which JSON cannot write."""
-    return value if math.isfinite(value) else None
 
 
 def format_tier(entry: RankedEntry) -> int | str:

@@ -6,24 +6,19 @@ rank intervals, packed intervals of pairs, histograms, figures and files.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fsbench.core import __version__
+from fsbench.core import __version__, plotting
 from fsbench.data.catalog import all_facts
 from leaderboard.badges import SELF_REPORTED
-from leaderboard.methods.board import build_from_table
-from leaderboard.methods.record import MethodBoard
-from leaderboard.methods.tables import (
-    HEADINGS,
-    describe_gains,
-    list_compared_kinds,
-    list_notes,
-)
+from leaderboard.figures import draw_columns, draw_table_ranks
+from leaderboard.methods import MethodBoard, build_from_table
 from leaderboard.ranking.rank_intervals import RankInterval
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
 from leaderboard.render.frame import BEST_RULE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame
 from leaderboard.render.json import build_table_json
+from leaderboard.render.methods import HEADINGS, describe_gains, list_notes
 from leaderboard.render.notes import (
     PUBLISHED_NOTE,
     SELF_NOTE,
@@ -42,17 +37,18 @@ from leaderboard.site.packing import (
     pack_histograms,
     pack_json,
 )
-from leaderboard.site.panels import (
-    draw_average_ranks,
-    draw_heat_maps,
-)
 from leaderboard.store import BoardEntry, Network
 from leaderboard.summary import summarize_board
 from leaderboard.tables import BoardTable, declaration_of
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 JsonObject = dict[str, Any]
 DIGITS = 6
 """Decimals of a fraction: a hundredth of a hundredth of a point."""
+MOST = 24
+"""Entries of a figure of average ranks, and methods of a heat map."""
 DOWNLOADS = {"csv": "csv", "json": "json", "latex": "tex"}
 """Format -> suffix of the file."""
 
@@ -150,7 +146,7 @@ def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
         "track": track,
         "finding": describe_gains([board]),
         "data": data,
-        "kinds": [[kind, HEADINGS[kind]] for kind in list_compared_kinds(board)],
+        "kinds": [[kind, HEADINGS[kind]] for kind in board.kinds],
         "rows": [
             row.model_dump(mode="json", exclude={"scores"}) | {"baseline": row.name in baselines}
             for row in board.rows
@@ -158,6 +154,35 @@ def build_methods(track: int, data: str, board: MethodBoard) -> JsonObject:
         "notes": [*list_notes(board)],
         "panels": pack_json([*draw_heat_maps(board)]),
     }
+
+
+def draw_heat_maps(board: MethodBoard) -> Iterator[JsonObject]:
+    """Yield gains of the best methods by column: a map for each kind of control."""
+    for kind in board.kinds:
+        rows = [row for row in board.rows if kind in row.controls]
+        if figure := draw_columns(board, rows[:MOST], kind, ""):
+            note = f"Points {HEADINGS[kind]} by column."
+            note += f" The best {MOST} of {len(rows)}." if len(rows) > MOST else ""
+            yield build_panel(f"Gains {HEADINGS[kind]}", note, figure, is_wide=True)
+
+
+def draw_average_ranks(table: BoardTable) -> Iterator[JsonObject]:
+    """Yield the average ranks of the best rows."""
+    if figure := draw_table_ranks(table, MOST):
+        ranked = sum(map(len, table.ranking.tiers))
+        only = f" of the best {MOST} of {ranked} rows" if ranked > MOST else ""
+        note = (
+            f"Average ranks{only} over {len(table.ranking.columns)} columns. Bars join what "
+            "Nemenyi's test does not separate; it takes columns for independent, and those of one "
+            "data set are not."
+        )
+        yield build_panel("Critical difference", note, figure)
+
+
+def build_panel(title: str, note: str, figure: "Figure", is_wide: bool = False) -> JsonObject:
+    """Return a figure with the text around it. is_wide: it takes the width of a desk."""
+    svg = plotting.render_figure(figure, "svg").decode()
+    return {"title": title, "note": note, "whole": is_wide, "svg": svg}
 
 
 def list_facts(entry: BoardEntry) -> Iterator[tuple[str, JsonObject]]:

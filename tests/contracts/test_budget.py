@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 25_226,
+    "fsbench": 25_215,
     "pretrain": 6_983,
     "protocols": 3_894,
-    "leaderboard": 7_490,
+    "leaderboard": 7_372,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

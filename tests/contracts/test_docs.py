@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from fsbench import __version__
 from fsbench.cli.main import build
-from leaderboard.methods.board import read_method_boards
+from leaderboard.methods import read_method_boards
 from pretrain.recipes.registry import recipe_names
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -152,6 +152,7 @@ def test_random_numbers_come_from_seeding_only() -> None:
     [
         "import fsbench",
         "import leaderboard.render.terminal",
+        "import leaderboard.methods, leaderboard.site.page",
         "from fsbench.cli.main import build; build()",
         "import fsbench.data",
     ],

@@ -7,7 +7,7 @@ from support.snapshot import BOARDS, read_golden
 from typer.testing import CliRunner
 
 from fsbench.cli.main import build
-from leaderboard.methods.board import build_from_table
+from leaderboard.methods import build_from_table
 from leaderboard.tables import rank_board
 
 

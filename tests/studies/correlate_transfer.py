@@ -2,7 +2,7 @@
 
     python tests/studies/correlate_transfer.py METHODS ENTRIES FINDINGS
 
-METHODS: the output of `fsbench leaderboard methods --format json`, with the board ENTRIES, i.e.
+METHODS: the output of `fsbench leaderboard methods --json`, with the board ENTRIES, i.e.
 leaderboard/studies/pilot/entries; FINDINGS: analyses.jsonl.gz of the study. It prints Pearson's r
 between the source accuracy of a row and its transfer, and Spearman's between a measure of the
 analyses of a run and the transfer of that run. Both are repeated without the warm starts, which

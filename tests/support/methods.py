@@ -12,10 +12,9 @@ from support import fakes
 
 from fsbench.core.io import write_record
 from fsbench.core.schema import BackboneFacts, Training
+from leaderboard.controls import find_shape
 from leaderboard.intake.submission import Submission
-from leaderboard.methods.board import RANDOM, build_method_board
-from leaderboard.methods.controls import find_shape
-from leaderboard.methods.record import MethodBoard
+from leaderboard.methods import RANDOM, MethodBoard, build_method_board
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import Ranking

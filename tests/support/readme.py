@@ -15,7 +15,7 @@ from typing import Any
 
 from fsbench.api.listing import Row, rows
 from leaderboard.figures import write_figures
-from leaderboard.methods.board import read_method_boards
+from leaderboard.methods import read_method_boards
 
 DOCUMENTS = (
     "README.md",

@@ -28,8 +28,7 @@ from fsbench.core.specs import SAMPLING, EpisodeSpec
 from fsbench.data.episodes import draw_manifest
 from fsbench.results.entry import Loaded
 from fsbench.results.summary import scored_images
-from leaderboard.methods.board import build_from_table
-from leaderboard.methods.record import MethodRow, MethodScore
+from leaderboard.methods import MethodRow, MethodScore, build_from_table
 from leaderboard.ranking.tiers import RankedEntry
 from leaderboard.store import Board, BoardEntry
 from leaderboard.tables import BoardTable, rank_tracks

@@ -18,10 +18,9 @@ from fsbench.api.listing import Row
 from fsbench.core.schema import Analysis
 from fsbench.core.statistics import holm, paired_by_seed
 from fsbench.core.tasks import ColumnId
-from leaderboard.methods.board import read_method_boards
-from leaderboard.methods.record import MethodBoard, MethodRow
-from leaderboard.methods.tables import format_gain, format_in_domain, make_gain_table
+from leaderboard.methods import MethodBoard, MethodRow, read_method_boards
 from leaderboard.render.md import render_table
+from leaderboard.render.methods import format_gain, format_in_domain, make_gain_table
 from leaderboard.render.notes import to_percent
 
 Table = tuple[tuple[str, ...], list[Row]]

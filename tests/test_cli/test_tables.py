@@ -21,8 +21,8 @@ from fsbench.cli.console import show_tables
 from fsbench.core.tables import TextTable, fit_table, wrap
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_cells
-from leaderboard.methods.board import read_method_boards
-from leaderboard.methods.tables import make_tables
+from leaderboard.methods import read_method_boards
+from leaderboard.render.methods import make_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PILOT = ROOT / "leaderboard" / "studies" / "pilot" / "entries"

@@ -3,29 +3,40 @@
 import re
 from collections.abc import Callable, Sequence
 from math import sqrt
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from zlib import crc32
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2
+from support import fakes
+from support.cli import call
+from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
 
+from fsbench.api.submit import submit
+from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, render_figure
+from fsbench.core.schema import BackboneFacts
 from fsbench.results.table import shorten_columns
 from leaderboard.figures import (
     OVER_PLAIN,
     Mark,
     compute_ranks,
     draw_columns,
+    draw_figures,
     draw_gains,
     draw_ranks,
     draw_scatter,
     draw_spread,
     list_cliques,
+    write_figures,
 )
-from leaderboard.methods.record import Gain, MethodBoard, MethodRow, MethodScore
+from leaderboard.methods import Gain, MethodBoard, MethodRow, MethodScore
+from leaderboard.ranking.outcomes import Outcomes
 
 NAMES = (
     "pilot-seal-s0", "<script>alert(1)</script>", '"&\x00\x1b\ud800\u202e', "日本語のモデル",
@@ -42,110 +53,79 @@ DEMSAR = """
 """
 C45 = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 MEANS = np.array(DEMSAR.split(), float).reshape(14, 4)
-
-
 COLUMNS = ("isic:5w1s/linear@ibm 32px", "isic:5w5s/linear@ibm 32px", "eurosat:probe 32px")
 
 
-def make_gain(points: float, half: float | None = None, seeds: int = 2, sure: bool = False) -> Gain:
-    """A gain in points, of seeds 0, 1, ...; sure: significant."""
-    covers = "seeds and episodes" if seeds > 1 else "episodes"
-    return Gain(
-        gap=points / 100,
-        ci95=None if half is None else half / 100,
-        p=0.5,
-        significant=sure,
-        n=9,
-        seeds=tuple(range(seeds)),
-        covers=covers,
-    )
-
-
-def make_row(name: str, gains: Sequence[Gain | None] = (), **halves: float | None) -> MethodRow:
-    """A row with gains over plain training by column; halves: of its overall accuracy."""
-    score = {
-        "mean": 0.5,
-        "ci95": 0.01,
-        "ci95_seeds": 0.02,
-        "variance_seeds": None,
-        "n": 9,
-        **halves,
-    }
+def make_row(
+    name: str, gains: Sequence[tuple[float, float | None] | None] = (), **halves: float | None
+) -> MethodRow:
+    """A row with gains in points and their half-widths by column; halves: of its accuracy."""
+    score: dict[str, Any] = {"mean": 0.5, "ci95": 0.01, "ci95_seeds": 0.02, "n": 9} | halves
     scores = {
-        column: MethodScore(**score, gains={"normal": gain})
+        column: MethodScore(**score, variance_seeds=None, gains={"normal": make_gain(*gain)})
         for column, gain in zip(COLUMNS, gains, strict=False)
         if gain
     }
-    return MethodRow.model_construct(name=name, scores=scores, overall=MethodScore(**score))
+    overall = MethodScore(**score, variance_seeds=None)
+    return MethodRow.model_construct(name=name, scores=scores, overall=overall)
+
+
+def make_gain(points: float, half: float | None) -> Gain:
+    ci95 = None if half is None else half / 100
+    return Gain(gap=points / 100, ci95=ci95, p=0.5, n=9, seeds=(0, 1), covers="seeds and episodes")
 
 
 def make_board(*rows: MethodRow) -> MethodBoard:
     return MethodBoard.model_construct(rows=rows, columns=COLUMNS)
 
 
-def some_marks() -> list[Mark]:
-    return [Mark(n, 2, i - 3.0, 1.0, i + 1, i % 2 == 0) for i, n in enumerate(NAMES)]
+def draw_some_columns(names: Sequence[str]) -> Figure | None:
+    rows = [make_row(name, [(float(i), 1.0)]) for i, name in enumerate(names)]
+    return draw_columns(make_board(*rows), rows, "normal", "<b>")
 
 
-def draw(figure: Figure | None) -> Figure:
-    assert figure is not None
-    return figure
-
-
-def some_ranks() -> Figure:
-    return draw(draw_ranks(NAMES, np.random.default_rng(0).normal(np.arange(8), 2, (9, 8)), 0.05))
-
-
-def draw_some_columns(names: Sequence[str]) -> Figure:
-    rows = [make_row(name, [make_gain(float(i), 1.0)]) for i, name in enumerate(names)]
-    return draw(draw_columns(make_board(*rows), rows, "normal", "<b>"))
-
-
-DRAWN: dict[str, Callable[[], Figure]] = {
-    "gains": lambda: draw(draw_gains(some_marks(), "<b>")),
-    "scatter": lambda: draw(draw_scatter(some_marks(), "<b>", "x <i>", OVER_PLAIN)),
+MARKS = [Mark(n, 2, i - 3.0, 1.0, i + 1, i % 2 == 0) for i, n in enumerate(NAMES)]
+DRAWN: dict[str, Callable[[], Figure | None]] = {
+    "gains": lambda: draw_gains(MARKS, "<b>"),
+    "scatter": lambda: draw_scatter(MARKS, "<b>", "x <i>", OVER_PLAIN),
     "columns": lambda: draw_some_columns(NAMES),
-    "spread": lambda: draw(draw_spread(make_board(*map(make_row, NAMES)), "<b>")),
-    "ranks": some_ranks,
+    "spread": lambda: draw_spread(make_board(*map(make_row, NAMES)), "<b>"),
+    "ranks": lambda: draw_ranks(NAMES, np.random.default_rng(0).normal(range(8), 2, (9, 8))),
 }
-every = pytest.mark.parametrize("draw", DRAWN.values(), ids=list(DRAWN))
 
 
-def axes_of(figure: Figure) -> Axes:
+def axes_of(figure: Figure | None) -> Axes:
+    assert figure is not None
     (axes,) = figure.axes
     return axes
 
 
-def points(figure: Figure) -> dict[str, Any]:
+def points(figure: Figure | None) -> dict[str, Any]:
     """The drawn points by the name of their mark."""
     return {str(bar.get_label()): bar[0] for bar in axes_of(figure).containers}
 
 
-def row_names(figure: Figure) -> list[str]:
+def positions(figure: Figure | None) -> dict[str, tuple[float, float]]:
+    return {name: tuple(*line.get_xydata().tolist()) for name, line in points(figure).items()}
+
+
+def row_names(figure: Figure | None) -> list[str]:
     return [label.get_text() for label in axes_of(figure).get_yticklabels()]
 
 
-def texts(figure: Figure) -> list[str]:
+def texts(figure: Figure | None) -> list[str]:
     return [text.get_text() for text in axes_of(figure).texts]
 
 
-def at(line: Any) -> tuple[float, float]:
-    ((x, y),) = line.get_xydata()
-    return float(x), float(y)
-
-
-@every
-@pytest.mark.parametrize("file_format", ["svg", "png"])
-def test_same_numbers_same_bytes(draw: Callable[[], Figure], file_format: str) -> None:
-    figure = draw()
-    first = render_figure(figure, file_format)
-    assert first == render_figure(figure, file_format), "saving changes nothing"
-    assert first == render_figure(draw(), file_format)
-
-
-@every
-def test_hostile_names_are_text_and_nothing_else(draw: Callable[[], Figure]) -> None:
-    svg = render_figure(draw(), "svg").decode()
+@pytest.mark.parametrize("name", DRAWN)
+def test_same_numbers_same_bytes_and_hostile_names_are_text(name: str) -> None:
+    figure, again = DRAWN[name](), DRAWN[name]()
+    assert figure
+    assert again
+    made = render_figure(figure, "svg")
+    assert made == render_figure(figure, "svg"), "saving changes nothing"
+    assert made == render_figure(again, "svg")
+    svg = made.decode()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\u202a-\u202e]", svg)
     root = ElementTree.fromstring(svg)
     tags = {element.tag for element in root.iter()}
@@ -157,56 +137,52 @@ def test_hostile_names_are_text_and_nothing_else(draw: Callable[[], Figure]) -> 
 
 
 def test_gains_stand_in_order_with_interval_value_and_colour() -> None:
-    marks = [
-        Mark("even", 2, 0.0, 1.0),
-        Mark("down", 2, -2.0, 1.0, is_significant=True),
-        Mark("up", 2, 2.0, 1.0, is_significant=True),
-        Mark("one", 1, 1.0),
-    ]
-    figure = draw(draw_gains(marks, "gains"))
+    figure = draw_gains(
+        [
+            Mark("even", 2, 0.0, 1.0),
+            Mark("down", 2, -2.0, 1.0, is_significant=True),
+            Mark("up", 2, 2.0, 1.0, is_significant=True),
+            Mark("one", 1, 1.0),
+        ],
+        "gains",
+    )
     assert row_names(figure) == ["up, 2 seeds", "one, 1 seed", "even, 2 seeds", "down, 2 seeds"]
     assert texts(figure) == ["+2.00", "+1.00", "+0.00", "-2.00"]
     drawn = points(figure)
-    assert {name: at(line) for name, line in drawn.items()} == {
-        "up": (2, 0), "one": (1, 1), "even": (0, 2), "down": (-2, 3)
-    }  # fmt: skip
+    assert positions(figure) == {"up": (2, 0), "one": (1, 1), "even": (0, 2), "down": (-2, 3)}
     assert [line.get_color() for line in drawn.values()] == [GAIN, INK, INK, LOSS]
     faces = {name: line.get_markerfacecolor() for name, line in drawn.items()}
     assert (faces["one"], faces["even"]) == (PAPER, INK)
     intervals = [bar for _, _, bars in axes_of(figure).containers for bar in bars]
     assert [[*bar.get_segments()[0][:, 0]] for bar in intervals] == [[1, 3], [-1, 1], [-3, -1]]
-    assert figure.get_suptitle() == ("gains: of 4, 1 significantly above plain training, 1 below")
-
-
-def test_costs_that_differ_far_make_the_axis_logarithmic() -> None:
-    dear = [Mark(f"m{i}", 2, 1.0, x=10.0**i) for i in range(3)]
-    assert axes_of(draw(draw_scatter(dear, "g", "x", "y"))).get_xscale() == "log"
-    assert axes_of(draw(draw_scatter(dear[:2], "g", "x", "y"))).get_xscale() == "linear"
+    assert figure
+    assert figure.get_suptitle() == "gains: of 4, 1 significantly above plain training, 1 below"
 
 
 def test_points_lie_at_their_numbers_and_have_names_in_their_order() -> None:
+    """Costs that differ far make the axis logarithmic."""
     marks = [
         Mark("cheap", 2, 40.0, x=100),
         Mark("beaten", 1, 39.0, x=1000),
         Mark("best", 2, 60.0, 5.0, x=10_000),
     ]
-    figure = draw(draw_scatter(marks, "cost", "steps", "%"))
+    figure = draw_scatter(marks, "cost", "steps", "%")
     assert texts(figure) == ["beaten", "cheap", "best"]
     heights = [text.xyann[1] for text in axes_of(figure).texts]  # type: ignore[attr-defined]
     assert heights == sorted(heights)
-    assert {name: at(line) for name, line in points(figure).items()} == {
-        "cheap": (100, 40), "beaten": (1000, 39), "best": (10_000, 60)
-    }  # fmt: skip
+    assert positions(figure) == {"cheap": (100, 40), "beaten": (1000, 39), "best": (10_000, 60)}
     assert points(figure)["beaten"].get_markerfacecolor() == PAPER
-    assert (axes_of(figure).get_xlabel(), axes_of(figure).get_ylabel()) == ("steps", "%")
+    axes = axes_of(figure)
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale()) == ("steps", "%", "log")
+    assert axes_of(draw_scatter(marks[:2], "cost", "steps", "%")).get_xscale() == "linear"
 
 
 def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -> None:
     rows = [
-        make_row("a", [make_gain(2.0, 1.0), make_gain(-1.0, 1.5), None]),
-        make_row("b", [make_gain(0.0), make_gain(0.5, 0.4), make_gain(-4.0, 1.0)]),
+        make_row("a", [(2.0, 1.0), (-1.0, 1.5), None]),
+        make_row("b", [(0.0, None), (0.5, 0.4), (-4.0, 1.0)]),
     ]
-    figure = draw(draw_columns(make_board(*rows), rows, "normal", "gain"))
+    figure = draw_columns(make_board(*rows), rows, "normal", "gain")
     assert texts(figure) == ["+2.0", "-1.0", "+0.0", "+0.5", "-4.0"]
     bold = [t.get_text() for t in axes_of(figure).texts if t.get_weight() == "bold"]
     assert bold == ["+2.0", "+0.5", "-4.0"]
@@ -227,7 +203,7 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
 
 def test_half_widths_lie_on_the_row_of_their_name() -> None:
     rows = [make_row("x", ci95=0.01, ci95_seeds=0.02), make_row("y", ci95=0.04, ci95_seeds=0.03)]
-    figure = draw(draw_spread(make_board(*rows, make_row("z", ci95_seeds=None)), "t"))
+    figure = draw_spread(make_board(*rows, make_row("z", ci95_seeds=None)), "t")
     drawn = [([*line.get_xdata()], [*line.get_ydata()]) for line in axes_of(figure).get_lines()]
     assert drawn == [([1, 4], [0, 1]), ([2, 3], [0, 1])]
     assert row_names(figure) == ["x", "y"]
@@ -238,11 +214,12 @@ def test_long_names_leave_room_for_one_row() -> None:
     name = NAMES[4] * 2
     for figure in (
         draw_some_columns([name]),
-        draw(draw_gains([Mark(name, 2, 1.0)], name)),
-        draw(draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y")),
-        draw(draw_spread(make_board(make_row(name)), name)),
+        draw_gains([Mark(name, 2, 1.0)], name),
+        draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y"),
+        draw_spread(make_board(make_row(name)), name),
     ):
-        render_figure(figure, "svg")
+        assert figure
+        figure.draw_without_rendering()
         assert min(axes_of(figure).get_window_extent().size) > 10
 
 
@@ -251,6 +228,8 @@ def test_nothing_to_show_has_no_figure() -> None:
     assert draw_scatter([Mark("a", 2, 1.0)], "t", "x", "y") is None
     assert draw_columns(make_board(), [], "normal", "t") is None
     assert draw_spread(make_board(), "t") is None
+    for shape in ((2, 2), (1, 3), (14, 0)):
+        assert draw_ranks(C45[: shape[1]], np.zeros(shape)) is None
 
 
 def test_average_ranks_are_those_of_the_paper() -> None:
@@ -265,7 +244,13 @@ def test_average_ranks_are_those_of_the_paper() -> None:
     _, looser, _ = compute_ranks(MEANS, 0.1)
     assert looser == pytest.approx(1.12, abs=0.005)
     assert list_cliques(sorted(ranks), difference) == [(0, 3)]
-    assert list_cliques(sorted(ranks), looser) == [(0, 2), (2, 3)]
+    figure = draw_ranks(C45, MEANS, 0.1)
+    assert row_names(figure) == ["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]
+    assert texts(figure) == ["1.96", "2.00", "2.89", "3.14", "critical difference 1.12"]
+    thick = [line for line in axes_of(figure).get_lines() if line.get_linewidth() == 4]
+    assert [[*line.get_ydata()] for line in thick] == [[0, 2], [2, 3]]
+    assert figure
+    assert figure.get_suptitle() == "Average ranks over 14 columns (Friedman's p 0.017)"
 
 
 @pytest.mark.parametrize(
@@ -298,16 +283,133 @@ def test_equal_outcomes_in_another_order_tie() -> None:
     assert compute_ranks(np.array([[one, other, one]] * 2), 0.05)[::2] == ([2.0] * 3, 1.0)
 
 
-def test_the_figure_of_average_ranks_has_names_ranks_and_bars() -> None:
-    figure = draw_ranks(C45, MEANS, 0.1)
-    assert figure is not None
-    assert row_names(figure) == ["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]
-    assert texts(figure) == ["1.96", "2.00", "2.89", "3.14", "critical difference 1.12"]
-    thick = [line for line in axes_of(figure).get_lines() if line.get_linewidth() == 4]
-    assert [[*line.get_ydata()] for line in thick] == [[0, 2], [2, 3]]
-    assert figure.get_suptitle() == "Average ranks over 14 columns (Friedman's p 0.017)"
+LINEAR, AFFINE = "x:5w1s/linear@ibm 32px n_query=5", "x:5w1s/affine@ibm 32px n_query=5"
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (1, 3), (14, 0)])
-def test_too_few_entries_or_columns_have_no_figure(shape: tuple[int, int]) -> None:
-    assert draw_ranks(C45[: shape[1]], np.zeros(shape), 0.05) is None
+def draw_values(mean: float, name: str) -> Any:
+    """200 outcomes around the mean, half of the noise shared by all names."""
+    shared, noise = (np.random.default_rng(crc32(n.encode())) for n in ("", name))
+    return np.clip(mean + shared.normal(0, 0.05, 200) + noise.normal(0, 0.05, 200), 0, 1)
+
+
+def runs() -> tuple[dict[str, dict[str, Outcomes]], dict[str, BackboneFacts]]:
+    """llf far above normal, lw far below, swr like it; two seeds of normal and llf."""
+    means = {"normal": 0.5, "llf": 0.6, "lw": 0.4, "swr": 0.501}
+    facts_by_entry = {f"{m}{s}": facts(m, s) for m in ("normal", "llf") for s in (0, 1)}
+    facts_by_entry |= {
+        "lw0": facts("lw"),
+        "swr0": facts("swr", flops=2 * 10**12),
+        "random": random_init(),
+    }
+    entries = {
+        name: {
+            LINEAR: outcomes(draw_values(means.get(name[:-1], 0.2), name), "linear"),
+            AFFINE: outcomes(
+                draw_values(means.get(name[:-1], 0.2) + 0.1, f"{name} affine"), "affine"
+            ),
+        }
+        for name in facts_by_entry
+    }
+    return entries, facts_by_entry
+
+
+@pytest.fixture(scope="module")
+def board() -> MethodBoard:
+    entries, facts_by_entry = runs()
+    return build_board([LINEAR, AFFINE], runs_of(entries, facts_by_entry))
+
+
+@pytest.fixture(scope="module")
+def drawn(board: MethodBoard) -> dict[str, Figure]:
+    return draw_figures(board)
+
+
+def test_every_question_that_the_board_answers_has_a_picture(
+    board: MethodBoard, drawn: dict[str, Figure]
+) -> None:
+    assert list(drawn) == [
+        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread",
+        "adaptation",
+    ]  # fmt: skip
+    alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
+    assert list(draw_figures(alone)) == ["spread"]
+    costs = {"costs": board.rows[0].costs}
+    equal = [row.model_copy(update=costs) for row in board.rows]
+    assert "cost" not in draw_figures(board.model_copy(update={"rows": tuple(equal)}))
+    one = {"a": facts(), "b": facts("llf")}
+    entries = {name: {LINEAR: outcomes(draw_values(0.5, name))} for name in one}
+    assert not {"adaptation", "spread"} & {
+        *draw_figures(build_board([LINEAR], runs_of(entries, one)))
+    }
+
+
+def test_figures_show_the_numbers_of_the_record(
+    board: MethodBoard, drawn: dict[str, Figure]
+) -> None:
+    rows = {row.name: row for row in board.rows}
+    gained = {name: rows[name].gain for name in ("llf", "swr", "lw")}
+    gaps = {name: 100 * gain.gap for name, gain in gained.items() if gain}
+    assert row_names(drawn["gains"]) == ["llf, 2 seeds", "swr, 1 seed", "lw, 1 seed"]
+    assert texts(drawn["gains"]) == [f"{gap:+.2f}" for gap in gaps.values()]
+    significant = [line.get_color() != INK for line in points(drawn["gains"]).values()]
+    assert significant == [gain.significant for gain in gained.values() if gain]
+    assert significant[1:] == [False, False], "one seed shows no significant gain or loss"
+    assert row_names(drawn["targets"]) == list(gaps)
+    by_column = [rows[n].scores[c].gains["normal"].gap for n in gaps for c in board.columns]
+    assert texts(drawn["targets"]) == [f"{100 * gap:+.1f}" for gap in by_column]
+    costs = {name: (rows[name].costs.flops / 1e12, gap) for name, gap in gaps.items()}
+    assert positions(drawn["cost"]) == costs
+    on_source = {n: rows[n].source_gain for n in gaps}
+    carried = {n: (100 * gain.gap, gaps[n]) for n, gain in on_source.items() if gain}
+    assert positions(drawn["carry"]) == carried
+    accuracies = {
+        row.name: (100 * row.source_accuracy, 100 * row.overall.mean)
+        for row in board.rows
+        if row.source_accuracy is not None and row.overall
+    }
+    assert positions(drawn["in_domain"]) == accuracies
+    for name, position in positions(drawn["adaptation"]).items():
+        of_heads = [rows[name].scores[column].gains["normal"].gap for column in (LINEAR, AFFINE)]
+        assert position == pytest.approx([100 * gap for gap in of_heads])
+    assert positions(drawn["adaptation"]).keys() == gaps.keys()
+    names = row_names(drawn["spread"])
+    assert sorted(names) == ["llf", "normal"], "rows of several seeds"
+    for line, kind in zip(
+        axes_of(drawn["spread"]).get_lines(), ("ci95", "ci95_seeds"), strict=True
+    ):
+        assert line.get_xdata() == pytest.approx(
+            [100 * getattr(rows[name].overall, kind) for name in names]
+        )
+
+
+def test_tracks_have_files_of_their_own_and_heads_meet_in_the_seeds_that_both_have(
+    drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The linear table has two seeds of llf, the affine one the first of them."""
+    entries, facts_by_entry = runs()
+    first = {name: values for name, values in entries.items() if not name.endswith("1")}
+    linear, affine = (
+        build_board([column], runs_of(some, facts_by_entry)).model_copy(
+            update={"track": f"{head} ibm 32px"}
+        )
+        for head, column, some in (("linear", LINEAR, entries), ("affine", AFFINE, first))
+    )
+    monkeypatch.setattr(plotting, "write_figure", lambda figure, path: None)
+    names = {path.name for path in write_figures([linear, affine], Path())}
+    assert {name.rpartition("-")[0] for name in names} == {"linear-ibm-32px", "affine-ibm-32px"}
+    assert [name for name in names if "adaptation" in name] == ["affine-ibm-32px-adaptation.svg"]
+    shown = positions(draw_figures(affine, [linear])["adaptation"])
+    one_seed = draw_figures(build_board([LINEAR, AFFINE], runs_of(first, facts_by_entry)))
+    assert shown == positions(one_seed["adaptation"])
+    assert shown != positions(drawn["adaptation"])
+
+
+def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, right in (("normal", 0.5), ("llf", 0.8)):
+        fakes.write(tmp_path / "results", right, name=name, backbone=facts(name))
+    submitted = submit(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
+    name_controls(tmp_path / "board", submitted)
+    command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
+    assert call(*command, str(tmp_path / "pictures")) == 0
+    assert re.search(r"wrote .*gains\.svg", capsys.readouterr().err)
+    assert (tmp_path / "pictures" / "gains.svg").is_file()

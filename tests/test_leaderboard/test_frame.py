@@ -11,7 +11,6 @@ from fsbench.core.errors import UnknownName
 from fsbench.core.tasks import Track
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.render.frame import OVERALL, ScoreFrame, make_frame, make_frames
-from leaderboard.render.latex import group_labels
 
 ONE, FIVE = COLUMNS
 
@@ -130,13 +129,6 @@ def test_caption_states_the_interval_and_the_control() -> None:
     with pytest.raises(UnknownName, match="did you mean"):
         make_frames([table], "aa")
     assert make_frame(view({"a": entries["b"]}, (FIVE,))).title == "mine: ibm 64px"
-
-
-def test_columns_of_a_data_set_stand_together() -> None:
-    assert group_labels(["a:probe 64px", "a:5w1s/linear@ibm 64px", "b:5w1s/linear@ibm 64px"]) == [
-        ("a", ["probe", "5w1s"]),
-        ("b", ["5w1s"]),
-    ]
 
 
 def test_one_outcome_has_no_interval_and_no_entries_no_rows() -> None:

@@ -6,9 +6,9 @@ from benchmarks.gains import Setting, judge, judge_before
 from benchmarks.gains import simulate as simulate_gains
 from support.methods import average, build_board, facts, run
 
-from leaderboard.methods.record import MethodBoard
-from leaderboard.methods.tables import format_gain
+from leaderboard.methods import MethodBoard
 from leaderboard.ranking.seeds import SeedErrors
+from leaderboard.render.methods import format_gain
 from leaderboard.tables import Row
 
 SPREAD = 0.004

@@ -14,7 +14,7 @@ from support.methods import facts
 from fsbench.api.leaderboard import RankedBoard
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.statistics import paired, score
-from leaderboard.methods.board import build_from_table
+from leaderboard.methods import build_from_table
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.seeds import (

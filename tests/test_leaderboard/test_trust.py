@@ -26,8 +26,7 @@ from fsbench.core.schema import BackboneFacts, DatasetRecord, Result
 from fsbench.results import assembly, outcomes
 from fsbench.results.entry import read_entry, write_entry
 from leaderboard.badges import Badge
-from leaderboard.methods.board import read_method_boards
-from leaderboard.methods.record import Gain
+from leaderboard.methods import Gain, read_method_boards
 from leaderboard.repository import init_board
 from leaderboard.rules.board import inspect_board
 from leaderboard.rules.changes import CHANGE_RULES, compare_folders

@@ -15,7 +15,7 @@ from support import site as fakes_site
 
 from fsbench.core.schema import DatasetRecord, Result
 from leaderboard.badges import BadgeVerdict
-from leaderboard.methods.board import build_from_table
+from leaderboard.methods import build_from_table
 from leaderboard.official import find_official_board
 from leaderboard.render.frame import FLAGS
 from leaderboard.render.json import build_columns_json

@@ -7,13 +7,16 @@ board (`controls` in board.json) or part of the entry itself: what other entries
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import digest
-from leaderboard.methods.record import ControlKind
 from leaderboard.tables import Row, average_rows
 
+ControlKind = Literal["normal", "other_schedule", "random_init"]
+"""Controls of a row. normal: plain training, all else equal; other_schedule: the same, but with a
+learning rate that restarts at every round if the row's does not, and vice versa; random_init: the
+network before any training."""
 OTHER = {"cosine": "single_cycle", "single_cycle": "cosine"}
 SHAPE = ("feature_dim", "features", "input_size", "mean", "std", "n_parameters")
 """Facts, beside the architecture, that a network shares with its random initialization."""

@@ -1,18 +1,12 @@
-"""A method board as text tables, Markdown and CSV.
-
-Text shows percent and points; CSV has every column and cost, fractions, empty fields for unknown
-values, and no text that a spreadsheet would run as a formula (render/csv.py).
-"""
+"""A method board as tables of text: gains, and gains by data set, in percent and points."""
 
 from collections.abc import Iterator, Sequence
 from statistics import mean
 
 from fsbench.core.tables import TextTable
-from leaderboard.methods.controls import IS_PLAIN
-from leaderboard.methods.record import ControlKind, Gain, MethodBoard, MethodRow
+from leaderboard.controls import IS_PLAIN, ControlKind
+from leaderboard.methods import Gain, MethodBoard, MethodRow
 from leaderboard.ranking.tiers import ALPHA
-from leaderboard.render.csv import guard_formula
-from leaderboard.render.md import render_table
 from leaderboard.render.notes import ONE_SEED, SELF_MARK, SELF_NOTE, list_reasons, to_percent
 from leaderboard.tables import group_by_dataset
 
@@ -35,8 +29,8 @@ COVERED = {"seeds and episodes": " s", "pooled seeds and episodes": " p"}
 """Marks of intervals of gains, by what they cover."""
 ONE_SEED_GAIN = f"{ONE_SEED} one pretraining seed: a difference of seeds passes for a gain."
 AVERAGE_NOTE = (
-    "Accuracy (gain over normal), mean over the columns of a data set; JSON, CSV and the figures "
-    "have every column, with its interval."
+    "Accuracy (gain over normal), mean over the columns of a data set; JSON and the figures have "
+    "every column, with its interval."
 )
 MOST_NAMED = 3
 """More rows are counted in a sentence, not named."""
@@ -82,7 +76,7 @@ def name_few(names: Sequence[str]) -> str:
 
 def make_gain_table(board: MethodBoard) -> TextTable:
     """Return the table of overall scores and gains; the note explains missing controls."""
-    kinds = list_compared_kinds(board)
+    kinds = board.kinds
     columns = ("entry", "method", "plan", "seeds", "overall", "sd seeds")
     headings = [HEADINGS[kind] for kind in kinds]
     notes = [GAIN_NOTE]
@@ -114,11 +108,6 @@ def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...
         format_in_domain(row),
         f"{row.costs.flops / 1e12:.4g}",
     )
-
-
-def list_compared_kinds(board: MethodBoard) -> list[ControlKind]:
-    """Return the kinds of control on the board; plain training in any case."""
-    return [k for k in HEADINGS if k == "normal" or any(k in row.controls for row in board.rows)]
 
 
 def make_target_table(board: MethodBoard) -> TextTable:
@@ -163,36 +152,8 @@ def format_targets(row: MethodRow, columns: Sequence[str]) -> str:
 
 def list_notes(board: MethodBoard) -> Iterator[str]:
     """Yield why rows have no control and entries no row, one sentence for each reason."""
-    for kind in list_compared_kinds(board):
+    for kind in board.kinds:
         reasons = {row.name: row.missing[kind] for row in board.rows if kind in row.missing}
         needed = {name: reason for name, reason in reasons.items() if reason != IS_PLAIN}
         yield from list_reasons(HEADINGS[kind].capitalize(), needed)
     yield from list_reasons("Left out", board.left_out)
-
-
-def render_markdown(board: MethodBoard) -> str:
-    """Return GitHub Markdown; every text is escaped."""
-    return "\n\n".join(map(render_table, make_tables(board))) + "\n"
-
-
-def render_csv(boards: Sequence[MethodBoard]) -> str:
-    """Return one line per row and column, and one for the overall score, of every board.
-
-    The fields are those of the JSON record, joined by underscores.
-    """
-    import pandas as pd
-
-    of_row = {"seeds", "scores", "overall", "missing", "source_gain"}
-    of_score = {"gains": {"__all__": {"seeds", "by_seed"}}}
-    lines = [
-        {"track": board.track, "seeds": len(row.seeds)}
-        | row.model_dump(exclude=of_row)
-        | {"column": column, **score.model_dump(exclude=of_score)}
-        for board in boards
-        for row in board.rows
-        for column, score in {**row.scores, "overall": row.overall}.items()
-        if score
-    ]
-    frame = pd.json_normalize(lines, sep="_").convert_dtypes()
-    guarded = frame.map(lambda value: guard_formula(value) if isinstance(value, str) else value)
-    return str(guarded.to_csv(index=False, lineterminator="\n"))

@@ -1,0 +1,460 @@
+"""The method board: matched controls, gains by hand, Holm over the rows of a column, its tables."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import cli, fakes
+from support.methods import (
+    average,
+    build_board,
+    facts,
+    make_rows,
+    name_controls,
+    network,
+    outcomes,
+    random_init,
+    run,
+    runs_of,
+)
+
+from fsbench.api.submit import submit
+from fsbench.core import statistics
+from fsbench.core.schema import BackboneFacts
+from fsbench.results.verification import read_cells
+from leaderboard.controls import (
+    ControlKind,
+    Match,
+    list_inner_controls,
+    match_controls,
+    select_seeds,
+)
+from leaderboard.methods import (
+    Gain,
+    MethodBoard,
+    MethodRow,
+    build_method_board,
+    compute_gain,
+    compute_gains,
+    split_conditions,
+)
+from leaderboard.ranking.seeds import compute_seed_interval
+from leaderboard.ranking.tiers import Ranking
+from leaderboard.render.methods import make_tables
+from leaderboard.tables import BoardTable, Row
+
+Seeds = BackboneFacts | Sequence[BackboneFacts]
+"""Facts of an entry, or of each of its seeds."""
+META = {"loader": "episodes"}
+ONCE = {"schedule": "single_cycle"}
+SHORT = {"plan": {"stages": [{}], "rounds": 1, "epochs": 12}}
+COLUMN = "folder-blobs:5w1s/linear@ibm 32px n_query=5"
+PROBE = "x:probe 64px"
+LLF, NORMAL = np.random.default_rng(0).uniform(size=(2, 2, 30))
+"""Accuracies of two seeds and 30 episodes."""
+
+
+@pytest.mark.parametrize(
+    ("control", "row", "kind", "reason"),
+    [
+        *(
+            (facts(**other), facts("llf"), "normal", "the board names no normal")
+            for other in (
+                {"lr": 0.2},
+                {"architecture": "x"},
+                {"source_fingerprint": "0" * 64},
+                META,
+            )
+        ),
+        (facts("swr"), facts("llf"), "normal", "the board names no normal"),
+        (facts(), facts(), "normal", "it is plain training itself"),
+        (facts(steps=100), facts("llf"), "normal", "took 100 steps .* not 120 over 7680"),
+        (facts(samples=9), facts("llf"), "normal", "over 9 images, not 120 over 7680"),
+        ([facts(seed=1), facts(seed=2)], facts("lw"), "normal", "other seeds only: 1, 2"),
+        (facts(), facts("llf"), "other_schedule", "the board names no normal"),
+        (facts(), facts("llf", schedule="constant"), "other_schedule", "no counterpart"),
+        (facts(), facts("llf", **SHORT), "other_schedule", "nothing restarts"),
+        (facts(), facts("llf"), "random_init", "no random init of"),
+        (random_init(n_parameters=11), facts("llf"), "random_init", "no random init of"),
+    ],
+)
+def test_a_row_without_a_control_says_why(
+    control: Seeds, row: Seeds, kind: ControlKind, reason: str
+) -> None:
+    candidate, compared = make_rows(control, row)
+    assert re.search(reason, str(match_controls(compared, [candidate])[kind]))
+
+
+@pytest.mark.parametrize(
+    ("control", "row", "kind", "seeds"),
+    [
+        (facts(), facts("llf"), "normal", [0]),
+        (facts(**ONCE), facts("llf"), "other_schedule", [0]),
+        (facts(**ONCE), facts(), "other_schedule", [0]),
+        (facts(), facts(**ONCE), "other_schedule", [0]),
+        (facts(), facts("maml", **META), "normal", [0]),  # batches of as many images
+        ([facts(seed=1), facts(seed=2)], [facts("llf", 0), facts("llf", 2)], "normal", [2]),
+        ([facts(steps=1), facts(seed=1)], [facts("llf", 0), facts("llf", 1)], "normal", [1]),
+    ],
+)
+def test_the_control_is_plain_training_under_equal_conditions_over_shared_seeds(
+    control: Seeds, row: Seeds, kind: ControlKind, seeds: list[int]
+) -> None:
+    candidate, compared = make_rows(control, row)
+    match = find_match(compared, [facts_of_other(), candidate], kind)
+    assert match.is_paired
+    assert match.control.name == candidate.name
+    assert list_seeds(match.row) == list_seeds(match.control) == seeds
+
+
+def facts_of_other() -> Row:
+    """A row that is no control of any other."""
+    return make_rows(facts("swr"))[0]
+
+
+def find_match(row: Row, candidates: Sequence[Row], kind: ControlKind = "normal") -> Match:
+    match = match_controls(row, candidates)[kind]
+    assert isinstance(match, Match), match
+    return match
+
+
+def list_seeds(row: Row) -> list[int]:
+    return [network.seed for network in row.networks]
+
+
+def test_random_inits_of_the_same_network_are_its_control() -> None:
+    """The default width is not always part of the architecture's name."""
+    both = [random_init(0), random_init(1, architecture="toy_resnet@8")]
+    row, other, control = make_rows(facts("llf"), random_init(0, n_parameters=11), both)
+    match = find_match(row, [other, control], "random_init")
+    assert match == Match(row, control, is_paired=False)
+    assert match_controls(control, [other, control]) == {}
+
+
+def test_only_a_row_that_the_board_names_is_a_control() -> None:
+    """Made-up entries of plain training neither take the place of a control nor delete it."""
+    copy = facts().model_copy(update={"weights_hash": "f" * 64})
+    plain, forged, row = make_rows(facts(), copy, facts("llf"))
+    assert find_match(row, [plain]).control.name == plain.name
+    assert find_match(row, [forged]).control.name == forged.name
+
+
+def test_the_controls_of_an_entry_come_first_and_serve_no_other() -> None:
+    llf, swr, plain, inner, other = make_rows(
+        facts("llf"), facts("swr"), facts(), facts(), facts(lr=0.2)
+    )
+    llf = replace(llf, controls=(inner, other))
+    assert [control.name for control in list_inner_controls(llf)] == ["control of 0"] * 2
+    assert find_match(llf, [plain]).control.name == "control of 0"
+    assert find_match(swr, [plain]).control.name == plain.name
+
+
+def test_a_control_of_an_entry_counts_on_the_episodes_that_all_of_its_runs_have() -> None:
+    llf, zero, one = make_rows([facts("llf", 0), facts("llf", 1)], facts(seed=0), facts(seed=1))
+    zero = replace(zero, outcomes={"a": outcomes([0.5], index=[1])})
+    match = find_match(replace(llf, controls=(zero, one)), [])
+    assert list_seeds(match.control) == [0, 1]
+    gain = compute_gain(match, ["a"])
+    assert gain
+    assert (gain.gap, gain.n) == (0.0, 1)
+
+
+def gain_over(control: Row, row: Row, *columns: str) -> Gain | None:
+    """The gain over plain training, over the seeds that both have."""
+    both = sorted({*list_seeds(row)} & {*list_seeds(control)})
+    return compute_gain(Match(select_seeds(row, both), select_seeds(control, both)), columns)
+
+
+def make_row(name: str, *values: Any) -> Row:
+    """A row of a method with these accuracies in column a for each seed."""
+    return average(name, [run(f"{name}{s}", facts(name, s), a=v) for s, v in enumerate(values)])
+
+
+def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
+    """Seeds that only one side has do not enter."""
+    for ours in (make_row("llf", LLF[0]), make_row("llf", *LLF)):
+        gain = gain_over(make_row("normal", NORMAL[0]), ours, "a")
+        expected = statistics.paired([LLF[0]], [NORMAL[0]])
+        assert gain is not None
+        assert (gain.gap, gain.ci95, gain.p) == pytest.approx(
+            (expected.gap, expected.ci95, expected.p)
+        )
+        assert (gain.n, gain.covers, gain.seeds, gain.by_seed) == (
+            *(30, "episodes", (0,)),
+            (gain.gap,),
+        )
+
+
+def test_two_seeds_on_both_sides_cover_seeds_paired_but_for_random_inits() -> None:
+    """Initial weights of random inits are not shared, so both sides vary on their own."""
+    ours, control = make_row("llf", *LLF), make_row("normal", *NORMAL)
+    random = average("random", [run(f"r{s}", random_init(s), a=NORMAL[s]) for s in (0, 1)])
+    gaps = LLF - NORMAL
+    se = float(gaps.mean(0).std(ddof=1) / np.sqrt(30))
+    apart = [[[x] for x in side] for side in (LLF, NORMAL)]
+    for match, sides, by_seed in (
+        (Match(ours, control), [[[g] for g in gaps]], gaps.mean(axis=1)),
+        (Match(ours, random, is_paired=False), apart, ()),
+    ):
+        gain = compute_gain(match, ["a"])
+        expected = compute_seed_interval(gaps.mean(), sides, se, ["a"])
+        assert gain is not None
+        assert (gain.gap, gain.ci95, gain.p) == pytest.approx((gaps.mean(), *expected))
+        assert (gain.covers, gain.seeds) == ("seeds and episodes", (0, 1))
+        assert gain.by_seed == pytest.approx(by_seed)
+    one = average("random", [run("r", random_init(), a=NORMAL[0])])
+    gain = compute_gain(Match(ours, one, is_paired=False), ["a"])
+    assert gain is not None
+    assert gain.covers == "episodes"
+    assert gain.gap == pytest.approx(LLF.mean() - NORMAL[0].mean())
+
+
+def test_only_shared_episodes_count() -> None:
+    ours, theirs, none = (
+        network(name, facts(name), {"a": outcomes(values, index=index)})
+        for name, index, values in (
+            ("llf", [1, 2, 3], [0.9, 0.5, 0.7]),
+            ("normal", [2, 3, 4], [0.1, 0.2, 0.9]),
+            ("normal", [7], [0.9]),
+        )
+    )
+    gain = gain_over(theirs, ours, "a")
+    assert gain is not None
+    assert (gain.gap, gain.n) == (pytest.approx((0.4 + 0.5) / 2), 2)
+    assert gain_over(none, ours, "a") is None
+
+
+def test_overall_needs_every_column_and_one_episode_has_no_interval() -> None:
+    ours, control = run("x", facts("llf"), a=[0.5], b=[0.4]), run("y", facts(), a=[0.25])
+    assert gain_over(control, ours, "a", "b") is None
+    assert gain_over(control, ours) is None
+    gain = gain_over(control, ours, "a")
+    assert gain is not None
+    assert (gain.gap, gain.ci95, gain.p) == (0.25, None, 1.0)
+
+
+def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
+    draw = np.random.default_rng(1)
+    means = {"normal": 0.5, "llf": 0.57, "swr": 0.55, "lw": 0.54}
+    columns = {name: [draw.normal(mean, 0.1, 30) for _ in "ab"] for name, mean in means.items()}
+    named = {n: run(n, facts(n), a=a, b=b) for n, (a, b) in columns.items()}
+    plain = named.pop("normal")
+    random = run("r", random_init(), a=columns["lw"][0], b=columns["lw"][1])
+    controls: dict[str, Any] = {name: {"normal": Match(row, plain)} for name, row in named.items()}
+    controls["swr"]["random_init"] = Match(named["swr"], random, is_paired=False)
+    for part in (["a"], ["b"], ["a", "b"]):
+        gains = compute_gains(controls, part, None)
+        p = {name: gain.p for name, gain in gains["normal"].items()}
+        alone = {n: gain_over(plain, row, *part) for n, row in named.items()}
+        assert p == {name: gain.p for name, gain in alone.items() if gain}
+        least, middle, most = sorted(p, key=lambda name: p[name])
+        adjusted = {name: gain.p_holm for name, gain in gains["normal"].items()}
+        assert adjusted[least] == pytest.approx(min(1, 3 * p[least]))
+        assert adjusted[middle] == pytest.approx(min(1, max(3 * p[least], 2 * p[middle])))
+        assert adjusted[most] == pytest.approx(max(adjusted[middle], p[most]))
+        (random_gain,) = gains["random_init"].items()
+        assert random_gain[0] == "swr"
+        assert random_gain[1].p_holm == random_gain[1].p
+        assert "other_schedule" not in gains
+
+
+def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> None:
+    accuracies = {
+        "normal": (0.20, 0.21, 0.22),
+        "swr": (0.22, 0.25, 0.25),
+        "l2": (0.21, 0.22, 0.22),
+        "lw": (0.5,),
+        "seal": (0.26, 0.27),  # two equal gaps are no evidence
+    }
+    runs = {
+        f"{method}{seed}": facts(method, seed).model_copy(update={"source_accuracy": accuracy})
+        for method, by_seed in accuracies.items()
+        for seed, accuracy in enumerate(by_seed)
+    }
+    board = build_board(
+        [PROBE], runs_of({name: {PROBE: outcomes([0.5, 0.25])} for name in runs}, runs)
+    )
+    gains = {row.name: row.source_gain for row in board.rows}
+    assert gains.pop("normal") is None
+    by_name = {name: gain for name, gain in gains.items() if gain}
+    swr, l2, lw, seal = (by_name[name] for name in ("swr", "l2", "lw", "seal"))
+    # differences .02, .04, .03: t = .03 / (.01 / sqrt 3) = 5.196 with 2 degrees of freedom
+    assert swr.gap == pytest.approx(0.03)
+    assert swr.ci95 == pytest.approx(4.30265 * 0.01 / 3**0.5, rel=1e-5)
+    assert swr.p == pytest.approx(1 - 5.196152 / 29**0.5, rel=1e-4)
+    # .01, .01, 0: t = 2; the family has the rows with several seeds
+    assert l2.p == pytest.approx(1 - 2 / 6**0.5, rel=1e-4)
+    assert (swr.p_holm, l2.p_holm) == (pytest.approx(3 * swr.p), pytest.approx(2 * l2.p))
+    assert (lw.gap, lw.ci95, lw.p_holm) == (pytest.approx(0.3), None, 1.0)
+    assert (seal.gap, seal.p_holm) == (pytest.approx(0.06), 1.0)
+    in_domain = {row[1]: row[-2] for row in make_tables(board)[0].rows}
+    assert in_domain["swr"] == "24.00 (+3.00 ± 2.48)"
+    assert in_domain["lw"] == "50.00 (+30.00)"
+    assert in_domain["normal"] == "21.00"
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """normal and llf with two seeds each, a composition with one, a random init, an old run.
+
+    The board names normal and the random init as controls.
+    """
+    root = tmp_path_factory.mktemp("methods")
+    facts_of_runs = [facts(name, seed) for name in ("normal", "llf") for seed in (0, 1)]
+    facts_of_runs += [
+        facts("swr+weight_compander", flops=2 * 10**12),
+        random_init(),
+        fakes.facts("old"),
+    ]
+    accuracy = {"toy/normal": 0.5, "toy/llf": 0.8, "toy/swr+weight_compander": 0.52}
+    for facts_of_run in facts_of_runs:
+        name = facts_of_run.ref.removeprefix("run:runs/")
+        right = accuracy.get(facts_of_run.recipe or "", 0.3)
+        fakes.write(root / "results", right, name=name, backbone=facts_of_run)
+    submitted = submit(root / "results", root / "board", fakes.DECLARATION)
+    name_controls(root / "board", submitted)
+    return root / "board"
+
+
+def rows_by_method(method_board: MethodBoard) -> dict[str, MethodRow]:
+    return {row.method: row for row in method_board.rows}
+
+
+def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.call("leaderboard", "methods", "--board", board, "--json") == 0
+    (data,) = json.loads(capsys.readouterr().out)
+    method_board = MethodBoard.model_validate(data)
+    assert method_board.columns == (COLUMN,)
+    assert [row.method for row in method_board.rows][:3] == [
+        "llf", "swr+weight_compander", "normal",
+    ]  # fmt: skip
+    values: dict[str, list[Any]] = {}
+    for loaded in read_cells(board):
+        values.setdefault(loaded.result.backbone.recipe or "", []).append(loaded.records)
+    llf, plain = (
+        np.stack([run.accuracy for run in values[name]]) for name in ("toy/llf", "toy/normal")
+    )
+    rows = rows_by_method(method_board)
+    row, one = rows["llf"], rows["swr+weight_compander"].overall
+    assert row.name.startswith("entry-llf")
+    assert row.seeds == (0, 1)
+    assert row.overall is not None
+    assert row.overall.mean == pytest.approx(llf.mean())
+    gain = row.scores[COLUMN].gains["normal"]
+    assert (gain.gap, gain.covers) == (
+        pytest.approx(llf.mean() - plain.mean()), "seeds and episodes",
+    )  # fmt: skip
+    assert row.controls["normal"] == rows["normal"].name
+    assert one is not None
+    assert (one.gains["normal"].covers, one.gains["normal"].seeds) == ("episodes", (0,))
+    assert one.variance_seeds is one.ci95_seeds is None
+    assert one.gains["random_init"].gap > 0
+    assert list(method_board.left_out) == ["entry-old"]
+    assert (row.costs.steps, row.costs.samples, row.costs.flops) == (120, 7680, 1e12)
+    assert (row.costs.hours, row.costs.device) == (pytest.approx(0.01), "cpu")
+    assert rows["random init"].costs.hours == 0
+
+
+def test_tables_say_why_there_is_no_control(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.call("leaderboard", "methods", "--board", board, "--format", "md") == 0
+    shown = capsys.readouterr().out
+    for text in ("swr+weight\\_compander", "over normal", "over random init", "folder-blobs"):
+        assert text in shown
+    assert "other schedule |" not in shown, "no row has such a control here"
+    assert "entry-old: its results have no recipe and cost" in shown
+    assert shown.count("| entry-llf") == 2, "in two tables"
+    assert "equal compute: none; below: none. 1 " in shown, "two seeds are too few"
+
+
+def test_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
+    of = {"whole": facts("llf"), "old": fakes.facts(), "timm": fakes.facts(source="timm")}
+    rows = {name: run(name, made, a=[0.5]) for name, made in of.items()}
+    board = build_method_board(BoardTable("b", ranking=Ranking(("a",)), rows=rows), "", rows)
+    assert [row.name for row in board.rows] == ["whole"]
+    assert board.left_out["old"].startswith("its results have no recipe and cost")
+    assert "not pretrained by fsbench" in board.left_out["timm"]
+    del rows["whole"]
+    board = build_method_board(BoardTable("b", ranking=Ranking(("a",)), rows=rows), "", rows)
+    (table,) = make_tables(board)
+    assert table.rows == ()
+    assert "fsbench pretrain" in table.note
+    assert "Left out, old:" in table.note
+
+
+def test_the_order_of_entries_does_not_matter_and_ties_stand_together() -> None:
+    draw = np.random.default_rng(0)
+    names = {"a": facts(), "b": facts("llf"), "c": facts("lw"), "d": facts("swr")}
+    entries = {name: {"x:5w1s": outcomes(draw.uniform(size=20), "x")} for name in names}
+    entries["c"] = {"x:5w1s": entries["a"]["x:5w1s"]}
+    one = build_board(["x:5w1s"], runs_of(entries, names))
+    assert one == build_board(["x:5w1s"], runs_of(dict(reversed(entries.items())), names))
+    gain = rows_by_method(one)["lw"].scores["x:5w1s"].gains["normal"]
+    assert (gain.gap, gain.p, gain.p_holm) == (0.0, 1.0, 1.0)
+
+
+def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
+    names = {"a": facts(), "b": facts("llf"), "c": facts("lw")}
+    one, two = PROBE, "y:probe 64px"
+    full = {one: outcomes([0.1, 0.2, 0.3], "x"), two: outcomes([0.4, 0.2, 0.0], "y")}
+    high = {one: outcomes([0.9, 0.8, 1.0], "x")}
+    method_board = build_board([one, two], runs_of({"a": full, "b": high, "c": full}, names))
+    row = method_board.rows[-1]
+    assert (row.name, row.overall, list(row.scores)) == ("llf", None, [one])
+    assert row.scores[one].gains["normal"].gap == pytest.approx(0.7)
+    overall = rows_by_method(method_board)["lw"].overall
+    assert overall is not None
+    zeros = [np.zeros(3), np.zeros(3)]
+    expected = statistics.paired([full[one].values, full[two].values], zeros, ["x", "y"])
+    assert (overall.mean, overall.ci95, overall.n) == pytest.approx((0.2, expected.ci95, 6))
+    gains, targets = make_tables(method_board)
+    assert gains.rows[-1][4] == "-"
+    assert targets.rows[-1] == ("◦ llf", "90.00 (+70.00)", "-")
+
+
+def test_plain_training_stands_beside_itself_under_the_other_schedule() -> None:
+    names = {"a": facts(), "b": facts(**ONCE), "c": facts("llf")}
+    values = {"a": [0.5, 0.3], "b": [0.2, 0.2], "c": [0.6, 0.6]}
+    entries = {name: {PROBE: outcomes(accuracies, "x")} for name, accuracies in values.items()}
+    method_board = build_board([PROBE], runs_of(entries, names))
+    gaps = {
+        row.name: {kind: gain.gap for kind, gain in row.scores[PROBE].gains.items()}
+        for row in method_board.rows
+    }
+    assert gaps["llf"] == pytest.approx({"normal": 0.2, "other_schedule": 0.4})
+    assert gaps["a"] == pytest.approx({"other_schedule": 0.2})
+    assert gaps["b"] == pytest.approx({"other_schedule": -0.2})
+    table = make_tables(method_board)[0]
+    assert table.columns[6:8] == ("over normal", "over normal, other schedule")
+    assert [row[:3] for row in table.rows if row[6] == "-"] == [
+        ("◦ a", "normal", "3 rounds x 4 epochs, cosine"),
+        ("◦ b", "normal", "3 rounds x 4 epochs, single_cycle"),
+    ]
+
+
+def test_every_network_and_part_of_a_source_has_a_table_and_random_ones_join_theirs() -> None:
+    run, few = facts("normal"), facts("normal", source_subset={"classes": 2, "images_per_class": 5})
+    other = run.model_copy(update={"architecture": "fsbench/other@8"})
+    random = other.model_copy(
+        update={"architecture": "fsbench/other@16", "training": None, "random_init": 0}
+    )
+    untrained = other.model_copy(update={"architecture": "timm/resnet18", "training": None})
+    backbones = {"a": run, "b": other, "c": random, "d": untrained}
+    ours = run.architecture.partition("@")[0]
+    expected = {"fsbench/other": ["b", "c"], ours: ["a"]}
+    expected[min(expected)].append("d")  # no network of its own
+    assert split_conditions(backbones) == expected
+    assert split_conditions({name: backbones[name] for name in "cd"}) == {"": ["c", "d"]}
+    before = run.model_copy(update={"training": None, "random_init": 0})
+    assert split_conditions({"a": run, "e": few, "r": before}) == {
+        "": ["a", "r"],
+        "2 classes x 5 images": ["e", "r"],
+    }
