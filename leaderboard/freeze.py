@@ -38,16 +38,17 @@ def freeze_board(
         if not columns:
             raise UsageError("a board without results has no columns", fix="submit an entry first")
         flagged = {identify_column(r) for results in entries for r in results if r.flags}
-        version_fields = {
+        fields = {
             "version": version,
             "date": datetime.now(UTC).date().isoformat(),
             "about": about or file.about,
-            "columns": [
+            "columns": tuple(
                 column.model_copy(update={"fingerprint": None}) if column in flagged else column
                 for column in columns
-            ],
+            ),
+            "episodes": {},
+            "heads": "apart",
         }
-        unfrozen = file.model_dump(exclude={"episodes", "heads"}) | version_fields
-        frozen = BoardFile.model_validate(unfrozen).freeze()
+        frozen = file.model_copy(update=fields).freeze()
         write_record(folder / BOARD_FILE, frozen)
     return frozen

@@ -8,8 +8,7 @@ for no password; credentials are neither read nor printed.
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -124,9 +123,10 @@ def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposa
     branch of origin; what is checked out in the clone stays as it is. Raises UsageError, and
     ValidationFailed where the check of pull requests would refuse it; nothing is left then.
     """
-    with open_clone(to) as board, TemporaryDirectory(prefix="fsbench-") as temporary:
+    with TemporaryDirectory(prefix="fsbench-") as temporary:
+        board = find_clone(to, Path(temporary))
         root = Path(run_git(board, "rev-parse", "--show-toplevel").rstrip("\n"))
-        tree = Path(temporary, "tree")
+        tree = Path(temporary, ".tree")
         fix = "fetch it: git fetch origin && git remote set-head origin --auto"
         run_git(root, "worktree", "add", "-q", "--detach", str(tree), BASE, fix=fix)
         try:
@@ -145,28 +145,22 @@ def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposa
             run_git(tree, "branch", branch, "HEAD", fix=fix)
         finally:
             run_git(root, "worktree", "remove", "--force", str(tree))
+        if board.parent == Path(temporary):
+            board = Path(shutil.move(board, board.name))
     return Proposal(board, branch, names)
 
 
-@contextmanager
-def open_clone(to: str) -> Iterator[Path]:
-    """Yield a board in a clone; a clone that is made here is removed if the block fails."""
+def find_clone(to: str, temporary: Path) -> Path:
+    """Return the board in a clone; an address is cloned into a temporary folder."""
     if (Path(to) / BOARD_FILE).is_file():
-        yield Path(to)
-        return
-    folder = Path(Path(to).name.removesuffix(".git"))
-    if folder.exists():
-        raise UsageError(
-            f"{folder} exists, so {to} cannot be cloned there",
-            fix=f"give --to {folder} if it is a clone of the board, or change the folder",
-        )
+        return Path(to)
+    name = Path(to).name.removesuffix(".git")
+    if Path(name).exists():
+        fix = f"give --to {name} if it is a clone of the board, or change the folder"
+        raise UsageError(f"{name} exists, so {to} cannot be cloned there", fix=fix)
     fix = "give the folder of a clone, or an address that git can read"
-    run_git(Path(), "clone", "-q", "--", to, str(folder), fix=fix)
-    try:
-        if not (folder / BOARD_FILE).is_file():
-            fix = "give the repository, or the clone, of a board"
-            raise UsageError(f"{to} has no {BOARD_FILE}", fix=fix)
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    run_git(Path(), "clone", "-q", "--", to, str(temporary / name), fix=fix)
+    if not (temporary / name / BOARD_FILE).is_file():
+        fix = "give the repository, or the clone, of a board"
+        raise UsageError(f"{to} has no {BOARD_FILE}", fix=fix)
+    return temporary / name

@@ -10,10 +10,10 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.table import collapse_notes, distinct_labels, rule_notes
 from fsbench.results.verification import read_cells
 from leaderboard.columns import column_order
-from leaderboard.intake.submission import common_name, recipe_key
+from leaderboard.networks import Network, number_seeds
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.store import Network, number_seeds
+from leaderboard.submission import common_name, recipe_key
 from leaderboard.tables import BoardTable, NetworkGroup, rank_groups
 
 Models = Mapping[str, Mapping[Column, Loaded]]

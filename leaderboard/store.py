@@ -18,19 +18,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fsbench.core import __version__
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.schema import BackboneFacts, Result
+from fsbench.core.schema import Result
 from fsbench.results import outcomes
 from fsbench.results.entry import (
     ENTRY_FILE,
     MAX_ENTRY,
     Entry,
-    Loaded,
     parse_entry,
     read_content,
     write_entry,
@@ -49,31 +47,15 @@ from leaderboard.history import (
     now,
     read_json_lines,
 )
+from leaderboard.networks import Network, group_networks, is_control
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import compact
 from leaderboard.ranking.seeds import FEWEST_POOLED
 from leaderboard.record import BoardFile
+from leaderboard.submission import Submission
 from leaderboard.trust import Verification, read_verification
 
-if TYPE_CHECKING:
-    from leaderboard.intake.submission import Submission
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """One model of an entry: a pretraining seed, or a control of its own.
-
-    name: that of the entry where it is the only one, else e.g. `lw seed 1`.
-    """
-
-    name: str
-    cells: tuple[Loaded, ...]
-    seed: int
-    is_control: bool = False
-
-    @property
-    def facts(self) -> BackboneFacts:
-        return self.cells[0].result.backbone
+CHOOSE_NAME = "choose another name in the declaration; --replace replaces your own entry"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,20 +71,7 @@ class BoardEntry(Entry):
     @cached_property
     def networks(self) -> tuple[Network, ...]:
         """All models, the seeds of the row first, by seed."""
-        models: tuple[dict[str, list[Loaded]], ...] = {}, {}
-        controls = self.controls
-        for cell in self.cells:
-            identity = cell.result.backbone.identity
-            models[identity in controls].setdefault(identity, []).append(cell)
-        networks = []
-        for is_control, word in ((False, "seed"), (True, "control")):
-            of_kind = list(models[is_control].values())
-            numbers = number_seeds([cells[0].result.backbone for cells in of_kind])
-            for seed, cells in sorted(zip(numbers, of_kind, strict=True), key=lambda pair: pair[0]):
-                is_only = len(of_kind) == 1 and not is_control
-                name = self.name if is_only else f"{self.name} {word} {seed}"
-                networks.append(Network(name, tuple(cells), seed, is_control))
-        return tuple(networks)
+        return group_networks(self.name, self.cells, self.controls)
 
     @property
     def seeds(self) -> tuple[Network, ...]:
@@ -124,24 +93,6 @@ def complete_file(
         "controls": tuple(dict.fromkeys((*file.controls, *plain))),
     }
     return complete_columns(file, [e.results for e in entries]).model_copy(update=update)
-
-
-def is_control(facts: BackboneFacts) -> bool:
-    """Return whether a network is random, or trained without any method."""
-    return facts.random_init is not None or bool(facts.training and facts.training.plain)
-
-
-def seed_of(facts: BackboneFacts) -> int:
-    """Return the pretraining seed, or that of random weights; 0 where none is recorded."""
-    if facts.random_init is None and facts.training is not None:
-        return facts.training.view.seed
-    return facts.random_init or 0
-
-
-def number_seeds(networks: Sequence[BackboneFacts]) -> list[int]:
-    """Return the seeds of the networks of a row, or 0, 1, ... if two are equal."""
-    seeds = [seed_of(facts) for facts in networks]
-    return seeds if len(set(seeds)) == len(seeds) else list(range(len(seeds)))
 
 
 @dataclass(frozen=True)
@@ -238,7 +189,7 @@ class Board:
         listed = ", ".join(f"'{network.name}'" for network in entry.networks)
         raise UsageError(f"'{name}' is no single network", fix=f"name one: {listed}")
 
-    def select_columns(self, submission: "Submission") -> "Submission":
+    def select_columns(self, submission: Submission) -> Submission:
         """Return the submission without what an official board or a version has no column for."""
         if self.file.has_extra:
             return submission
@@ -248,7 +199,7 @@ class Board:
 
     def add(
         self,
-        submissions: "Sequence[Submission]",
+        submissions: Sequence[Submission],
         replace: bool = False,
         sign_with: Path | None = None,
     ) -> list[str]:
@@ -294,7 +245,7 @@ class Board:
         if present != name or not replace:
             raise ValidationFailed(
                 f"{self.folder} already has an entry '{present}'",
-                fix="choose another name in the declaration; --replace replaces your own entry",
+                fix=CHOOSE_NAME,
             )
         if self.entry(name).file.key not in {None, key}:
             raise ValidationFailed(

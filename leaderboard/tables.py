@@ -22,12 +22,13 @@ from leaderboard.badges import FAILED, SELF_REPORTED
 from leaderboard.columns import TrackColumns, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
 from leaderboard.near_copies import find_suspicions, list_results
+from leaderboard.networks import Network
 from leaderboard.published import PublishedEntry, select_published
 from leaderboard.ranking.outcomes import Outcomes, extract_outcomes, has_second_rule
 from leaderboard.ranking.seeds import SeedErrors
 from leaderboard.ranking.tiers import RankedEntry, Ranking, rank_entries, score_groups
 from leaderboard.record import BoardFile
-from leaderboard.store import Board, BoardEntry, Network
+from leaderboard.store import Board, BoardEntry
 from leaderboard.trust import Verification
 
 OVERALL = "overall"

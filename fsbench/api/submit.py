@@ -10,15 +10,10 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.core.options import expand_path
 from fsbench.core.progress import SILENT, Reporter, format_count
 from fsbench.core.schema import Declaration
-from leaderboard.intake.archive import open_submission
-from leaderboard.intake.submission import (
-    Submission,
-    find_declaration,
-    read_declaration,
-    read_submissions,
-)
+from leaderboard.declaration import find_declaration, read_declaration
 from leaderboard.rules.submission import check_submissions
 from leaderboard.store import Board
+from leaderboard.submission import Submission, read_submissions
 
 
 def submit(
@@ -41,7 +36,7 @@ def submit(
     Parameters
     ----------
     results : str, Path or Results
-        A results folder, a .zip of one, or the results of `fsbench.evaluate`.
+        A results folder, or the results of `fsbench.evaluate`.
     board : str or Path
         The folder of the board; it is made if it does not exist.
     declaration : str, Path, Declaration or mapping, optional
@@ -93,13 +88,13 @@ def submit(
         if isinstance(results, Results):
             results.save(temporary)
             results = temporary
-        with open_submission(expand_path(results)) as folder:
-            stated = read_declaration(declaration or find_declaration(folder), name)
-            target = Board.open(expand_path(board), new=True)
-            submissions = [
-                target.select_columns(submission)
-                for submission in read_submissions(folder, stated, models, controls)
-            ]
+        folder = expand_path(results)
+        stated = read_declaration(declaration or find_declaration(folder), name)
+        target = Board.open(expand_path(board), new=True)
+        submissions = [
+            target.select_columns(submission)
+            for submission in read_submissions(folder, stated, models, controls)
+        ]
         if problems := check_submissions(submissions, target, replace):
             listed = "\n  ".join(map(str, problems))
             count = format_count(len(problems), "problem")

@@ -49,8 +49,9 @@ from leaderboard.badges import (
     list_differences,
     write_badge,
 )
+from leaderboard.networks import Network
 from leaderboard.signatures import require_key
-from leaderboard.store import Board, BoardEntry, Network
+from leaderboard.store import Board, BoardEntry
 from protocols import EPISODIC, episodes_per_block
 from protocols.base import Inputs
 

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    results: Path = Argument(Path("results"), help="Results folder, or a .zip of one."),
+    results: Path = Argument(Path("results"), help="Results folder."),
     board: Path | None = Option(None, help="Folder of the leaderboard."),
     to: str | None = Option(
         None, help="Instead of --board: a clone or the git address of a board, for a pull request."
@@ -53,7 +53,7 @@ def submit(
 
     models = options.split(model, "model")
     if init:
-        from leaderboard.intake.submission import write_template
+        from leaderboard.declaration import write_template
 
         typer.echo(f"wrote {write_template(results)}")
         console.log(f"fill in its empty keys, then: fsbench submit {results} --board DIR")

@@ -207,7 +207,8 @@ def find_entries(path: Path) -> list[Path]:
         if ENTRY_FILE in files:
             folders.append(Path(folder))
     if not folders:
-        what = "holds no results" if path.is_dir() else "does not exist"
+        what = "is no folder" if path.exists() else "does not exist"
+        what = "holds no results" if path.is_dir() else what
         raise UsageError(
             f"{path} {what}", fix="give the folder that `fsbench benchmark -o DIR` wrote"
         )

@@ -21,41 +21,25 @@ from leaderboard.badges import (
 )
 
 BADGE_RULES = RuleList()
-FIX = "remove the badge, or verify the entry again"
 
 
-@BADGE_RULES.add("badge", FIX)
-def check_statement(badge: Badge, entry: Entry) -> Iterator[str]:
-    """Check that the badge is of this entry and of the past."""
+@BADGE_RULES.add("badge", "remove the badge, or verify the entry again")
+def check_badge(badge: Badge, entry: Entry) -> Iterator[str]:
+    """Check entry and date of a badge; of the present state also every recomputed result."""
     if badge.entry != entry.name:
         yield f"a badge of {badge.entry!r}, expected of {entry.name!r}"
     if datetime.fromisoformat(badge.date) > datetime.now(UTC):
         yield f"date {badge.date}, expected a date that has passed"
-
-
-@BADGE_RULES.add("badge", FIX)
-def check_coverage(badge: Badge, entry: Entry) -> Iterator[str]:
-    """Check that the badge names every result of the network once, and recomputes episodes."""
-    results = index_results(badge, entry)
-    columns = [str(check.column) for check in badge.checks]
-    if badge.entry_digest == entry.digest and sorted([*columns, *badge.not_verified]) != [*results]:
-        yield f"results {', '.join(columns)}, expected {', '.join(results)}, each once"
-
-
-@BADGE_RULES.add("badge", FIX)
-def check_comparisons(badge: Badge, entry: Entry) -> Iterator[str]:
-    """Check draws, mean and environment of every recomputed result, and how much it compares."""
-    results = index_results(badge, entry)
-    for check in badge.checks if badge.entry_digest == entry.digest else ():
-        loaded = results.get(str(check.column))
-        for text in compare_with_entry(badge, check, loaded) if loaded else ():
-            yield f"{check.column}: {text}"
-
-
-def index_results(badge: Badge, entry: Entry) -> dict[str, Loaded]:
-    """Return column -> result of the network of a badge, sorted."""
+    if badge.entry_digest != entry.digest:
+        return
     of_network = [c for c in entry.cells if c.result.backbone.identity == badge.weights]
-    return dict(sorted({str(loaded.result.column): loaded for loaded in of_network}.items()))
+    results = {str(loaded.result.column): loaded for loaded in of_network}
+    columns = [str(check.column) for check in badge.checks]
+    if sorted([*columns, *badge.not_verified]) != sorted(results):
+        yield f"results {', '.join(columns)}, expected {', '.join(sorted(results))}, each once"
+    for column, check in zip(columns, badge.checks, strict=True):
+        for text in compare_with_entry(badge, check, results[column]) if column in results else ():
+            yield f"{column}: {text}"
 
 
 def compare_with_entry(badge: Badge, check: ColumnCheck, loaded: Loaded) -> Iterator[str]:

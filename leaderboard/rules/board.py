@@ -11,21 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
-from fsbench.core.io import MAX_JSON
 from fsbench.core.progress import format_count
 from fsbench.results.entry import ENTRY_FILE, Entry, make_file, read_entry
 from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem, RuleList
 from leaderboard.badges import read_badges
-from leaderboard.history import HISTORY_FILE, MAX_LINES, VERIFICATIONS_FILE
-from leaderboard.intake.archive import check_folder
-from leaderboard.intake.submission import Submission
+from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.near_copies import Suspicions, find_suspicions, list_results
 from leaderboard.ranking.outcomes import compact
 from leaderboard.rules.badge import BADGE_RULES
 from leaderboard.rules.submission import BOARD_RULES, check_entry, check_origin
 from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
 from leaderboard.store import Board, BoardEntry
+from leaderboard.submission import Submission, check_folder
 
 BOARD_FILES = (
     *("board.json", HISTORY_FILE, VERIFICATIONS_FILE, "README.md", "CONTRIBUTING.md"),
@@ -90,15 +88,6 @@ def check_stray_files(folder: Path) -> Iterator[str]:
         is_entry = not path.name.startswith(".") and (path / ENTRY_FILE).is_file()
         if path.is_symlink() or not (path.name in allowed or is_entry):
             yield f"{path.name}: no entry, expected entries and {BOARD_FILES[0]}"
-
-
-@FOLDER_RULES.add("size", "shorten the file")
-def check_file_sizes(folder: Path) -> Iterator[str]:
-    """Check that the files of a board have a size that is read."""
-    for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        most = MAX_LINES if path.suffix == ".jsonl" else MAX_JSON
-        if (size := path.stat().st_size) > most:
-            yield f"{path.name}: {size} bytes, expected at most {most}"
 
 
 @FOLDER_RULES.add("name", REMOVE)

@@ -1,15 +1,14 @@
 """Changes of a board against a base: what a pull request of a submitter may and may not do.
 
 A submitter adds whole entry folders of one owner, or replaces an entry that the owner signed and
-signs again. A signer of the base's board.json also adds signed badges to existing entries. Every
-other change is a maintainer's: deleted and changed files, other badges of existing entries,
-board.json, workflows, links, submodules, hidden files. What an entry contains is left to the
-inspection of the board.
+signs again. Every other change is a maintainer's: deleted and changed files, badges of existing
+entries, board.json, workflows, links, submodules, hidden files. What an entry contains is left to
+the inspection of the board.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -17,15 +16,13 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from fsbench.core.errors import UsageError, ValidationFailed
-from fsbench.core.io import read_record
 from fsbench.results.entry import ENTRY_FILE, MAX_ENTRY, EntryFile, parse_entry, read_content
 from fsbench.results.names import BADGES
 from fsbench.results.verification import RuleList
-from leaderboard.badges import Badge
 from leaderboard.git import run_git
 from leaderboard.official import BOARD_FILE
 from leaderboard.record import BoardFile
-from leaderboard.signatures import BADGE_NAMESPACE, ENTRY_NAMESPACE, is_signed, signature_path
+from leaderboard.signatures import ENTRY_NAMESPACE, is_signed
 
 SPECIAL_MODES = {"100755": "an executable file", "120000": "a link", "160000": "a submodule"}
 """Modes of git that no file of a board has."""
@@ -52,8 +49,7 @@ class TreeChanges:
     """All changes of a tree below `root`, and the board of the base.
 
     board: path of the board below `root`; file: the base's board.json; base_names: names in the
-    board folder of the base; replaced: changed entries of the base that name a key -> their new
-    state if that key signed it.
+    board folder of the base; replaced: entries of the base whose key signed a newer state.
     """
 
     root: Path
@@ -61,7 +57,13 @@ class TreeChanges:
     changes: tuple[FileChange, ...]
     file: BoardFile
     base_names: frozenset[str]
-    replaced: dict[str, EntryFile | None]
+    replaced: frozenset[str]
+
+    @cached_property
+    def changed_names(self) -> frozenset[str]:
+        """Names in the board folder that changes are in, or of."""
+        inside = (c.path for c in self.changes if c.path.is_relative_to(self.board))
+        return frozenset(path.relative_to(self.board).parts[0] for path in inside)
 
     @cached_property
     def folded_names(self) -> frozenset[str]:
@@ -127,17 +129,30 @@ def compare_trees(
         file = BoardFile.model_validate_json(git("show", f"{before}:{board / BOARD_FILE}"))
     except (ValueError, UsageError):
         file = BoardFile(name="board")
-    inside = [c.path.relative_to(board).parts for c in changes if c.path.is_relative_to(board)]
-    replaced = {}
-    for name in sorted({parts[0] for parts in inside if len(parts) > 1} & names):
+    trees = TreeChanges(root, board, tuple(sorted(changes)), file, names, frozenset())
+    replaced = set()
+    for name in trees.changed_names & names:
         path = board / name / ENTRY_FILE
-        try:
-            old = EntryFile.model_validate_json(git("show", f"{before}:{path}"))
-        except (ValueError, UsageError):  # no entry, or none that fsbench wrote
-            continue
-        if old.key:
-            replaced[name] = read_replacement(root / path, old)
-    return TreeChanges(root, board, tuple(sorted(changes)), file, names, replaced)
+        with suppress(UsageError):  # it was no entry
+            if is_signed_again(git("show", f"{before}:{path}"), root / path):
+                replaced.add(name)
+    return replace(trees, replaced=frozenset(replaced))
+
+
+def is_signed_again(before: str, path: Path) -> bool:
+    """Return whether the key of an entry signed its new state, and whether that is newer.
+
+    An older state has a valid signature as well. before: content of entry.json; path: of the new
+    one.
+    """
+    try:
+        old, new = EntryFile.model_validate_json(before), read_entry_file(path)
+        dates = [datetime.fromisoformat(file.submitted or "") for file in (old, new)]
+    except (ValidationFailed, ValueError):  # not written by fsbench
+        return False
+    if old.key is None or old.key != new.key or dates[0] >= dates[1]:
+        return False
+    return is_signed(path, [old.key], ENTRY_NAMESPACE)
 
 
 @CHANGE_RULES.add("change", FIX)
@@ -152,32 +167,15 @@ def check_files(comparison: TreeChanges) -> Iterator[str]:
 @CHANGE_RULES.add("owner", "one pull request per owner, with equal authors in all of its entries")
 def check_owner(comparison: TreeChanges) -> Iterator[str]:
     """Check that new and replaced entries are of one owner: a key, or else authors."""
-    board, owners = comparison.board, dict[str, str]()
-    inside = (c.path for c in comparison.changes if c.path.is_relative_to(board))
-    names = {path.relative_to(board).parts[0] for path in inside}
-    for name in sorted(names - (comparison.base_names - comparison.replaced.keys())):
+    owners: dict[str, str] = {}
+    others = comparison.base_names - comparison.replaced
+    for name in sorted(comparison.changed_names - others):
         with suppress(ValidationFailed):  # the inspection of the board reports it
-            file = read_entry_file(comparison.root / board / name / ENTRY_FILE)
+            file = read_entry_file(comparison.root / comparison.board / name / ENTRY_FILE)
             owners[name] = file.key or (file.declaration.authors if file.declaration else "")
     if len(set(owners.values())) > 1:
         listed = "; ".join(f"{name} by {owner[:60]}" for name, owner in list(owners.items())[:5])
         yield f"{listed}, expected one owner"
-
-
-def read_replacement(path: Path, before: EntryFile) -> EntryFile | None:
-    """Return an entry if the key of its state before signed it, and if it is newer than that.
-
-    An older state has a valid signature as well.
-    """
-    try:
-        after = read_entry_file(path)
-        dates = [datetime.fromisoformat(file.submitted or "") for file in (before, after)]
-        is_newer = dates[0] < dates[1]
-    except (ValidationFailed, ValueError, TypeError):
-        return None
-    has_key = after.key is not None and after.key == before.key
-    signed = has_key and is_signed(path, [str(after.key)], ENTRY_NAMESPACE)
-    return after if is_newer and signed else None
 
 
 def read_entry_file(path: Path) -> EntryFile:
@@ -197,35 +195,13 @@ def explain_refusal(comparison: TreeChanges, change: FileChange) -> str | None:
         return f"{change.kind} outside of entry folders"
     if any(part.startswith(".") for part in parts):
         return f"{change.kind} hidden file"
-    if comparison.replaced.get(parts[0]) and parts[1] != BADGES:
+    if parts[0] in comparison.replaced and parts[1] != BADGES:
         if parts[0] in {*comparison.file.controls, *comparison.file.pooled}:
             return f"{change.kind} in {parts[0]!r}, which board.json names as a control or pooled"
         return change.kind if change.kind in SPECIAL_MODES.values() else None
-    if is_signed_badge(comparison, change):
-        return None
     if parts[0].casefold() in comparison.folded_names:
         return f"{change.kind} in the existing entry {parts[0][:100]!r}"
     if change.kind != "added":
         return change.kind
     size = (comparison.root / change.path).stat().st_size
     return None if size <= MAX_ADDED_FILE else f"a file of {size} bytes"
-
-
-def is_signed_badge(comparison: TreeChanges, change: FileChange) -> bool:
-    """Return whether a change adds a badge, or its signature, by a key that the base trusts.
-
-    The inspection of the board checks that the badge fits the results of its entry.
-    """
-    file = comparison.root / change.path.with_name(change.path.name.removesuffix(".sig"))
-    parts = change.path.relative_to(comparison.board).parts
-    if change.kind != "added" or len(parts) != 3 or parts[1] != BADGES:
-        return False
-    if parts[0] not in comparison.base_names or file.suffix != ".json":
-        return False
-    if any(path.is_symlink() or not path.is_file() for path in (file, signature_path(file))):
-        return False
-    try:
-        read_record(file, Badge)
-    except ValidationFailed:
-        return False
-    return is_signed(file, comparison.file.signers, BADGE_NAMESPACE)

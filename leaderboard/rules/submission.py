@@ -7,13 +7,13 @@ listed at once, and nothing in it is ever executed. What one field may contain i
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from fsbench.core import __version__
-from fsbench.core.errors import DataError
+from fsbench.core.errors import DataError, UnknownName
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import FITTED, EpisodicSpec
@@ -24,10 +24,11 @@ from fsbench.results.names import ANALYSES, BADGES, safe_name
 from fsbench.results.verification import Problem, RuleList, find_problems
 from leaderboard.columns import assign_track, find_column
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
-from leaderboard.intake.submission import Submission, recipe_key, resolve_datasets
+from leaderboard.networks import seed_of
 from leaderboard.record import BoardFile
 from leaderboard.rules.changes import read_entry_file
-from leaderboard.store import Board, seed_of
+from leaderboard.store import CHOOSE_NAME, Board
+from leaderboard.submission import Submission, recipe_key
 
 MAX_DRAWS = 2 * 10**9
 """Work of drawing the episodes of a submission again, in random numbers."""
@@ -35,11 +36,8 @@ DRAWS_OF_EPISODE = 10_000
 """Random numbers that take as long as what an episode takes beside its own."""
 AHEAD = timedelta(days=1)
 """Longest time that a clock may be ahead."""
-WINDOWS_NAMES = {
-    *("con", "prn", "aux", "nul"),
-    *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
-}
-"""Names of devices on Windows, also before a suffix."""
+WINDOWS_NAME = re.compile(r"(con|prn|aux|nul|(com|lpt)\d)(\..*)?", re.IGNORECASE)
+"""A device of Windows, also before a suffix."""
 TAKEN_NAMES = {
     *("board.json", "index.html", ENTRY_FILE, BADGES, ANALYSES),
     *(HISTORY_FILE, VERIFICATIONS_FILE),
@@ -47,8 +45,8 @@ TAKEN_NAMES = {
 """Names that files and folders of boards and sites have."""
 SHOWN = 3
 """Maximum number of names in a message."""
-RESULT_RULES, ENTRY_RULES, NEW_RULES, BOARD_RULES = RuleList(), RuleList(), RuleList(), RuleList()
-"""Of a result, of an entry and of a new entry on a board, and of all results of a board."""
+RESULT_RULES, ENTRY_RULES, BOARD_RULES = RuleList(), RuleList(), RuleList()
+"""Of a result and of an entry on a board, and of all results of a board."""
 
 
 def check_submissions(
@@ -65,8 +63,10 @@ def check_submissions(
         others = {n: restore_results(path, read_entry_file(path)) for n, path in paths.items()}
         results = others | results
     problems = [p for submission in submissions for p in check_entry(submission, board)]
-    for submission in () if replace else submissions:
-        problems += NEW_RULES.find_problems(submission.name, submission, board)
+    for name in () if replace else (submission.name for submission in submissions):
+        if present := board.find_name(name):
+            text = f"an entry '{present}' on the board, expected a free name"
+            problems.append(Problem("taken", name, text, CHOOSE_NAME))
     problems += BOARD_RULES.find_problems(board.folder, results, board.file)
     return list(dict.fromkeys(problems))
 
@@ -171,7 +171,7 @@ def check_safe_names(submission: Submission, board: Board) -> Iterator[str]:
     for name in sorted({submission.name, *(c.result.dataset.name for c in submission.cells)}):
         if name != safe_name(name) or not name.isascii():
             yield f"{name!a}, expected {safe_name(name)!a}"
-        if name.casefold() in TAKEN_NAMES or name.casefold().partition(".")[0] in WINDOWS_NAMES:
+        if name.casefold() in TAKEN_NAMES or WINDOWS_NAME.fullmatch(name):
             yield f"{name!r}, expected a name that no file of a board and no device of Windows has"
 
 
@@ -229,18 +229,17 @@ def check_episodes(result: Result, records: EpisodeRecords, spec: EpisodicSpec) 
 @ENTRY_RULES.add("backbone", "evaluate every task with one backbone, of one run")
 def check_networks(submission: Submission, board: Board) -> Iterator[str]:
     """Check that all results of a network have one record of it."""
-    for results in submission.by_network.values():
-        first, *others = (loaded.result.backbone for loaded in results)
-        for other in others:
-            if names := [name for name, value in other if value != getattr(first, name)]:
+    for network in submission.networks:
+        for other in (loaded.result.backbone for loaded in network.cells):
+            if names := [name for name, value in other if value != getattr(network.facts, name)]:
                 yield f"results of one network with other {', '.join(names)}"
 
 
 @ENTRY_RULES.add("duplicate", "keep the result that belongs on the board")
 def check_duplicates(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a network has one result per column."""
-    for results in submission.by_network.values():
-        for column, count in sorted(Counter(c.result.column for c in results).items()):
+    for network in submission.networks:
+        for column, count in sorted(Counter(c.result.column for c in network.cells).items()):
             if count > 1:
                 yield f"{count} results of {column}, expected one"
 
@@ -248,7 +247,7 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[str]:
 @ENTRY_RULES.add("seeds", "submit other recipes as entries of their own, and one run per seed")
 def check_recipe(submission: Submission, board: Board) -> Iterator[str]:
     """Check that the networks of an entry but its controls are seeds of one recipe."""
-    facts = [results[0].result.backbone for results in submission.seeds]
+    facts = [network.facts for network in submission.networks if not network.is_control]
     if submission.cells and not facts:
         yield "no network but controls, expected one or more"
     if len({recipe_key(network) for network in facts}) > 1:
@@ -262,9 +261,9 @@ def check_recipe(submission: Submission, board: Board) -> Iterator[str]:
 def check_seed_columns(submission: Submission, board: Board) -> Iterator[str]:
     """Check that the seeds have the same columns of a table, so that no bad one is left out."""
     tables: dict[object, dict[int, set[ColumnId]]] = defaultdict(lambda: defaultdict(set))
-    for result in (loaded.result for results in submission.seeds for loaded in results):
-        table = tables[assign_track(board.file, result.column)]
-        table[seed_of(result.backbone)].add(result.column)
+    for network in (network for network in submission.networks if not network.is_control):
+        for column in (loaded.result.column for loaded in network.cells):
+            tables[assign_track(board.file, column)][network.seed].add(column)
     for table in tables.values():
         for seed, columns in sorted(table.items()):
             if missing := sorted(set().union(*table.values()) - columns):
@@ -303,6 +302,19 @@ def list_targets(submission: Submission) -> set[str]:
     return resolve_datasets(cell.result.dataset.name for cell in submission.cells)
 
 
+def resolve_datasets(names: Iterable[str]) -> set[str]:
+    """Return the data sets of names or aliases in any spelling; unknown ones in lower case."""
+    from fsbench.data.catalog import resolve_alias
+
+    datasets = set()
+    for name in names:
+        try:
+            datasets.add(resolve_alias(name, plugins=False))
+        except UnknownName:
+            datasets.add(name.casefold())
+    return datasets
+
+
 @ENTRY_RULES.add("removed", "ask a maintainer of the board")
 def check_removed(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a maintainer has not removed these outcomes."""
@@ -311,13 +323,6 @@ def check_removed(submission: Submission, board: Board) -> Iterator[str]:
         digest = digest_outcomes([(cell.result, cell.records) for cell in submission.cells])
         if event := removed.get(digest):
             yield f"a maintainer removed these outcomes as '{event.entry}': {event.reason}"
-
-
-@NEW_RULES.add("taken", "choose another name in the declaration, or --replace your own entry")
-def check_name_free(submission: Submission, board: Board) -> Iterator[str]:
-    """Check that no entry of the board has the name."""
-    if present := board.find_name(submission.name):
-        yield f"an entry '{present}' on the board, expected a free name"
 
 
 @BOARD_RULES.add("images", "evaluate the same copy of the data: compare with fsbench data verify")

@@ -13,6 +13,7 @@ from fsbench.data.catalog import all_facts
 from leaderboard.badges import SELF_REPORTED
 from leaderboard.figures import draw_columns, draw_table_ranks
 from leaderboard.methods import MethodBoard, build_from_table
+from leaderboard.networks import Network
 from leaderboard.ranking.rank_intervals import RankInterval
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
@@ -37,7 +38,7 @@ from leaderboard.site.packing import (
     pack_histograms,
     pack_json,
 )
-from leaderboard.store import BoardEntry, Network
+from leaderboard.store import BoardEntry
 from leaderboard.summary import summarize_board
 from leaderboard.tables import BoardTable, declaration_of
 

@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 25_215,
+    "fsbench": 25_212,
     "pretrain": 6_983,
     "protocols": 3_894,
-    "leaderboard": 7_372,
+    "leaderboard": 7_220,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

@@ -34,38 +34,30 @@ def make_badge(
 ) -> Badge:
     """A badge of these columns of a network; flips are those of the first column."""
     entry = Board.open(board).entry(name)
-    cells = entry.networks[network].cells
-    of = {str(cell.result.column): cell for cell in cells}
-    episodic = [c for c in of if isinstance(of[c].records, EpisodeRecords)]
+    results = {str(c.result.column): c for c in entry.networks[network].cells}
+    made = next(iter(results.values())).result.provenance
+    here = provenance.environment_of(made) | environment
+    episodic = [c for c in results if isinstance(results[c].records, EpisodeRecords)]
     chosen = sorted(columns or episodic)
-    here = provenance.environment_of(cells[0].result.provenance) | environment
     checks = []
     for column in chosen:
-        loaded, flips = of[column], flipped if column == chosen[0] else 0
-        records = loaded.records
+        loaded, records = results[column], results[column].records
         assert isinstance(records, EpisodeRecords)
-        rows = badges.draw_rows(len(records.index), n, entry.digest, seed, column)
-        before = provenance.environment_of(loaded.result.provenance)
-        parts = provenance.differing_parts(before, here).items()
-        differs = tuple(f"{part}: {theirs} -> {ours}" for part, (theirs, ours) in parts)
-        total = 0 if records.dense_total is None else int(records.dense_total.sum())
-        counts = [
-            FlipCount(
-                outcomes=outcomes,
-                flipped=flips * (outcomes > 0),
-                gained=flips * (outcomes > 0),
-            )
-            for outcomes in (records.correct.size, total)
-        ]
+        flips = flipped if column == chosen[0] else 0
+        dense = 0 if records.dense_total is None else int(records.dense_total.sum())
+        scored, of_dense = (
+            FlipCount(outcomes=outcomes, flipped=flips, gained=flips) if outcomes else None
+            for outcomes in (records.correct.size, dense)
+        )
         checks.append(
             ColumnCheck(
                 column=loaded.result.column,
                 mean=loaded.result.score.mean,
-                drawn=tuple(records.index[rows].tolist()),
+                drawn=badges.draw_episodes(loaded, n, entry.digest, seed),
                 episodes=len(records.index),
-                scored=counts[0],
-                dense=counts[1] if total else None,
-                differs=differs,
+                scored=scored,
+                dense=of_dense,
+                differs=badges.list_differences(loaded.result, here),
                 wrong=tuple(records.index[:flips].tolist()),
             )
         )
@@ -77,7 +69,7 @@ def make_badge(
         environment={**here, "fsbench": "0", "commit": "none"},
         seed=seed,
         checks=tuple(checks),
-        not_verified=tuple(sorted(set(of) - set(chosen))),
+        not_verified=tuple(sorted(results.keys() - set(chosen))),
     )
 
 

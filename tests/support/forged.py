@@ -29,6 +29,19 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(text, encoding="utf8")
 
 
+def put(place: str, value: object) -> Callable[[Path], None]:
+    """Return a change of a value of entry.json, named as e.g. results.0.score.mean."""
+    *outer, last = place.split(".")
+
+    def change(content: dict[str, Any]) -> None:
+        inner: Any = content
+        for key in outer:
+            inner = inner[int(key) if key.isdecimal() else key]
+        inner[last] = value
+
+    return lambda folder: edit(folder, change)
+
+
 def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any) -> None:
     """Write an entry anew with other results, None for one to leave out, and other facts."""
     entry = read_entry(folder)

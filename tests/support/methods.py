@@ -13,12 +13,13 @@ from support import fakes
 from fsbench.core.io import write_record
 from fsbench.core.schema import BackboneFacts, Training
 from leaderboard.controls import find_shape
-from leaderboard.intake.submission import Submission
 from leaderboard.methods import RANDOM, MethodBoard, build_method_board
+from leaderboard.networks import seed_of
 from leaderboard.official import BOARD_FILE
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import Ranking
-from leaderboard.store import Board, seed_of
+from leaderboard.store import Board
+from leaderboard.submission import Submission
 from leaderboard.tables import BoardTable, Row, average_rows
 
 COSTS: dict[str, Any] = {

@@ -17,9 +17,9 @@ from fsbench.cli.main import run
 from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.results.entry import EntryFile
 from fsbench.results.store import ResultStore
-from leaderboard.intake.submission import read_submissions
 from leaderboard.record import BoardFile, Column, identify_column
 from leaderboard.store import Board
+from leaderboard.submission import read_submissions
 from leaderboard.tables import rank_board
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,5 +1,6 @@
-"""fsbench leaderboard check: every defect of a board folder is named; exit 5 with the list."""
+"""Defects of a board: every one is named in words, all at once, with exit code 5."""
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,19 +11,18 @@ import pytest
 from support import cli, fakes
 from support.badges import make_badge
 from support.fakes import DECLARATION
-from support.forged import edit, forge, rewrite
+from support.forged import edit, forge, put
 
 from fsbench.api.submit import submit
-from fsbench.core.records import EpisodeRecords, Records
-from fsbench.core.schema import Result
+from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import ColumnId
-from fsbench.results.entry import Loaded, read_entry, write_entry
+from fsbench.results.entry import read_entry, write_entry
 from leaderboard import badges
 from leaderboard.badges import FlipCount
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
 
-STUDIES = Path(__file__).resolve().parents[2] / "leaderboard" / "studies"
+Edit = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
@@ -39,83 +39,158 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "board"))
 
 
-def badge(board: Path, name: str = "a", **changes: object) -> Path:
-    """A badge that verify could have written, apart from the changes."""
-    made = make_badge(board, name)
-    return badges.write_badge(board / name, made.model_copy(update=changes))
+def assert_named(board: Path, text: str) -> None:
+    problems = [str(problem) for problem in inspect_board(board).problems]
+    assert any(text in problem for problem in problems), problems
 
 
-def change_check(board: Path, **changes: object) -> Path:
-    (check,) = make_badge(board, "a").checks
-    return badge(board, checks=(check.model_copy(update=changes),))
+TEXT, NO_DATE = "text is too long or has invisible", "submitted: Value error, "
+FUTURE, VERSION = "no date in the future", "fsbench: String should match"
+VALUES: tuple[tuple[str, object, str], ...] = (
+    ("submitted", "yesterday", NO_DATE),
+    ("submitted", "2026-01-01T00:00:00", NO_DATE),
+    ("submitted", "<script>alert(1)</script>", NO_DATE),
+    ("submitted", "9999-12-31T23:59:59-23:59", NO_DATE),
+    ("submitted", "2999-01-01T00:00:00+00:00", FUTURE),
+    ("results.0.started", "2999-01-01T00:00:00+00:00", FUTURE),
+    ("results.0.started", "never", "started: Value error, "),
+    ("fsbench", "9.1.0", "fsbench 9.1.0, expected at most"),
+    ("environments.0.fsbench", "0.1.1", "fsbench 0.1.1, expected at most"),
+    ("fsbench", "best", VERSION),
+    ("fsbench", "=1+1", VERSION),
+    ("fsbench", "1.0\u202e", VERSION),
+    ("environments.0.packages.torch", "newest", "torch: String should"),
+    ("environments.0.python", "3.12\u200b.0", "python: String should match"),
+    ("declaration.authors", "C.\x1b[2J Carol", "declaration.authors"),
+    ("declaration.authors", "", "declaration.authors"),
+    ("declaration.statement", "x" * 5000, "at most 2000"),
+    ("declaration.name", "dora", "name the folder after it"),
+    ("declaration", None, "not a submitted entry"),
+    ("rank", 1, "unknown key 'rank'"),
+    ("datasets.0.class_names", [*"uvwxy", "z\u2028"], TEXT),
+    ("datasets.0.class_counts", [15_000_000] * 6, "more than 20000000 images"),
+    ("datasets.0.class_counts", [10**29] * 6, "datasets.0.class_counts"),
+    ("datasets.0.class_counts", [31] * 6, ": manifest "),
+    ("datasets.0.class_counts", [3] * 6, "3 images in class 0"),
+    ("datasets.0.class_ids", [0, 1, 2, 3, 4, 10**19], "datasets.0.class_ids"),
+    ("datasets.0.class_ids", [-(10**30), 1, 2, 3, 4, 5], "datasets.0.class_ids"),
+    ("specs.0.head.epochs", 10**9, "specs.0.episodic.head.epochs"),
+    ("specs.0.n_way", 4, "specs.0"),
+    ("environments.0.batch_size", 1, "environments.0.batch_size"),
+    ("environments.0.batch_size", 10**9, "environments.0.batch_size"),
+    ("environments.0.threads", 10**9, "environments.0.threads"),
+    ("environments.0.halvings", 10**6, "environments.0.halvings"),
+    ("environments.0.command", "x" * 5000, "environments.0.command"),
+    ("models.0.n_parameters", 10**4000, "models.0.n_parameters"),
+    ("models.0.steps", 10**4000, "models.0.steps"),
+    ("models.0.architecture", "\x1b[2Jgone", "models.0.architecture"),
+    ("models.0.architecture", "py:a:b", "a reference that needs no code"),
+    ("models.0.ref", "abc\u202e", "models.0.ref"),
+    ("models.0.ref", "py:os:system", "a reference that needs no code"),
+    ("models.0.ref", "a.pth@py:a:b", "a reference that needs no code"),
+    ("models.0.pretraining_data", ["folder-blobs"], "trained on folder-blobs, expected it"),
+    ("results.0.seconds", 1.7e308, "results.0.seconds"),
+    ("results.0.seconds", 3e10, "results.0.seconds"),
+    ("results.0.score.mean", 0.99, "the file says 99.00 ± "),
+    ("results.0.score.mean", 99.0, "results.0.score.mean"),
+    ("results.0.score.mean", float("nan"), "no valid entry"),
+    ("results.0.model", 1, "names model 1 of 1"),
+    ("results.0.manifest_hash", "0" * 64, "0000, expected "),
+    ("results.0.flags", [], "the flags are none, its data need custom"),
+    ("results.0.column", "eurosat:5w1s/linear@ibm 32px n_query=5", "is named 'eurosat"),
+    ("results.0.column", "<script>", "is named '<script>'"),
+    ("outcomes", "0" * 64, "cannot be read"),
+    ("controls", [1], "controls"),
+    ("controls", [0], "no network but controls"),
+)
+"""Place in entry.json, a value there, and what is said of it."""
 
 
-def change_flips(board: Path, **changes: object) -> Path:
-    (check,) = make_badge(board, "a").checks
-    return change_check(board, scored=check.scored.model_copy(update=changes))
+@pytest.mark.parametrize(("place", "value", "text"), VALUES)
+def test_a_forged_value_is_named(place: str, value: object, text: str, board: Path) -> None:
+    put(place, value)(board / "a")
+    assert_named(board, text)
 
 
-def call(board: Path) -> int:
-    return cli.call("leaderboard", "check", "--board", str(board))
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("good \u202e dab", "C. Caro\u3164l", "C. Carol\ufe0f", "C. Carol\U000e0101", "a\u2800"),
+        *("C. Carol ", " C. Carol", "C.\u009b2J Carol", "C. Carol\u200b", "\ue000"),
+        "a" + "\u0301" * 40,
+    ],
+)
+def test_a_text_that_hides_something_is_named(text: str, board: Path) -> None:
+    put("declaration.authors", text)(board / "a")
+    assert_named(board, TEXT)
 
 
-def test_a_sound_board_is_ok_with_what_git_needs(
-    board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    badge(board)
-    badge(board, entry_digest="0" * 64)  # of an earlier state of the entry
-    (board / ".git").mkdir()
-    (board / ".gitignore").write_text(".lock")
-    (board / "README.md").write_text("a board")
-    assert call(board) == 0
-    assert capsys.readouterr().out == "ok: 2 entries, 2 results, 80 episodes, 2 badges\n"
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((n, "a name that no file of a board") for n in ("con", "LPT1.pth", "index.html")),
+        *((n, "a name that no file of a board") for n in ("Entry.json", "badges")),
+        ("c\u0430rol", "use letters, digits and"),
+    ],
+)
+def test_a_name_that_is_not_safe_is_named(name: str, text: str, board: Path) -> None:
+    rename(board, name)
+    assert_named(board, text)
 
 
-def link(board: Path) -> None:
-    (board / "a" / "x.json").symlink_to("/etc/passwd")
+def rename(board: Path, name: str) -> None:
+    put("declaration.name", name)(board / "a")
+    (board / "a").rename(board / name)
 
 
-def linked(board: Path) -> None:
+# --- files and outcomes --------------------------------------------------------------------------
+
+
+def write(path: str, content: str = "x") -> Edit:
+    return lambda board: (board / path).write_text(content)
+
+
+def link_entry(board: Path) -> None:
     """An entry that lies elsewhere: sound by itself, and not what a clone of the board holds."""
     (board / "a").rename(board.parent / "away")
     (board / "a").symlink_to(board.parent / "away")
 
 
-def line(**changes: object) -> Callable[[Path], object]:
-    """Change a field of the only result of entry a."""
-    return lambda b: edit(b / "a", lambda content: content["results"][0].update(changes))
+def put_deep(board: Path) -> None:
+    (board / "a" / "d" / "d").mkdir(parents=True)
+    (board / "a" / "d" / "d" / "x").touch()
 
 
-def top(**changes: object) -> Callable[[Path], object]:
-    return lambda b: edit(b / "a", lambda content: content.update(changes))
+def repeat_key(board: Path) -> None:
+    path = board / "a" / "entry.json"
+    path.write_text(path.read_text().replace("{", '{\n "submitted": "2026-01-01",', 1))
 
 
-NOON, EAST = "T12:00:00+00:00", "T12:00:00+02:00"
-DENSE = FlipCount(outcomes=1, flipped=0, gained=0)
-NONE = ColumnId.parse("eurosat:5w1s/linear@ibm 224px")
+def replace_outcomes(board: Path) -> None:
+    """No Arrow file, under a digest that fits."""
+    next((board / "a").glob("outcomes-*")).unlink()
+    digest = hashlib.sha256(b"x").hexdigest()
+    (board / "a" / f"outcomes-{digest[:12]}.arrow.zst").write_bytes(b"x")
+    put("outcomes", digest)(board / "a")
 
 
-def add_space(path: Path) -> None:
-    path.write_text(path.read_text() + " ")
-
-
-def edit_badge(path: Path) -> None:
-    path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
-
-
-def other_model(board: Path) -> None:
+def add_network(board: Path) -> None:
     """Results of a second network, as if it were a seed."""
-    other = fakes.facts("other")
+    entry = read_entry(board / "a")
+    results = [(loaded.result, loaded.records) for loaded in entry.cells]
+    other = [(r.model_copy(update={"backbone": fakes.facts("other")}), o) for r, o in results]
+    facts = {name: getattr(entry.file, name) for name in ("declaration", "submitted", "fsbench")}
+    write_entry(board / "a", results + other, **facts)
 
-    def change(loaded: Loaded) -> tuple[Result, Records]:
-        return loaded.result.model_copy(update={"backbone": other}), loaded.records
 
-    cells = [(c.result, c.records) for c in read_entry(board / "a").cells]
-    rewrite(board / "a", change)
-    changed = [(c.result, c.records) for c in read_entry(board / "a").cells]
-    file = read_entry(board / "a").file
-    facts = {name: getattr(file, name) for name in ("declaration", "submitted", "fsbench")}
-    write_entry(board / "a", cells + changed, **facts)
+def move_images(board: Path) -> None:
+    """The images of b by their fingerprint, spread otherwise over the classes."""
+    counts = {"class_counts": (20, 40, 30, 30, 30, 30)}
+    data, apart = fakes.dataset().model_copy(update=counts), board.parent / "apart"
+    fakes.write(board.parent / "results", name="a", data=data)
+    submit(board.parent / "results", apart, DECLARATION.model_copy(update={"name": "a"}))
+    shutil.rmtree(board / "a")
+    shutil.copytree(apart / "a", board / "a")
 
 
 def remove_and_restore(board: Path) -> None:
@@ -127,86 +202,157 @@ def remove_and_restore(board: Path) -> None:
 def remove_and_rename(board: Path) -> None:
     """The same outcomes come back in another entry."""
     remove_and_restore(board)
-    edit(board / "a", lambda content: content["declaration"].update(name="again"))
-    (board / "a").rename(board / "again")
+    rename(board, "again")
 
 
-DEFECTS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "score": ("the file says 99.00 ±", line(score={"mean": 0.99, "ci95": 0.1, "n": 40})),
-    "manifest": ("0000, expected ", line(manifest_hash="0" * 64)),
-    "column": ("is named 'eurosat", line(column="eurosat:5w1s/linear@ibm 32px n_query=5")),
-    "outcomes": ("cannot be read", top(outcomes="0" * 64)),
-    "layout": ("not as fsbench writes it", lambda b: add_space(b / "a" / "entry.json")),
-    "results folder": ("not a submitted entry", top(declaration=None)),
-    "name": ("name the folder after it", lambda b: (b / "a").rename(b / "c")),
-    "file": ("expected only its two files", lambda b: (b / "a" / "evil.py").write_text("boom")),
-    "older outcomes": (
-        "expected only its two files",
-        lambda b: (b / "a" / f"outcomes-{'0' * 12}.arrow.zst").write_text("x"),
-    ),
+def records(change: Callable[[EpisodeRecords], EpisodeRecords]) -> Edit:
+    """Change the records of a and make every hash fit again."""
+    return lambda board: forge(board / "a", "5w", change)
+
+
+def dense(right: int, total: int = 29) -> Edit:
+    """Add dense queries of which so many are right in every class."""
+
+    def change(old: EpisodeRecords) -> EpisodeRecords:
+        totals = np.full(old.correct.shape[:2], total)
+        return replace(old, dense_correct=np.full_like(totals, right), dense_total=totals)
+
+    return records(change)
+
+
+FILES = "expected only its two files"
+DEFECTS: dict[str, tuple[str, Edit]] = {
+    "file": (FILES, write("a/evil.py")),
+    "page": (FILES, write("a/index.html", "<script>")),
+    "older outcomes": (FILES, write(f"a/outcomes-{'0' * 12}.arrow.zst")),
+    "deep file": (FILES, put_deep),
     "folder": ("notes: no entry", lambda b: (b / "notes").mkdir()),
-    "models": ("networks of several recipes, expected one recipe", other_model),
-    "link": ("link or special", link),
-    "linked entry": ("a: no entry", linked),
-    "entry": ("no valid entry", lambda b: (b / "a" / "entry.json").write_text("{")),
-    "board": ("board.json", lambda b: (b / "board.json").write_text("[]")),
-    "history": ("history.jsonl, line 1", lambda b: (b / "history.jsonl").write_text("{}\n")),
+    "hidden file": (".env: no entry", write(".env")),
+    "link": ("link or special", lambda b: (b / "a" / "x.json").symlink_to("/etc/passwd")),
+    "linked entry": ("a: no entry", link_entry),
+    "layout": ("not as fsbench writes it", lambda b: write(
+        "a/entry.json", (b / "a/entry.json").read_text() + " ")(b)),
+    "repeated key": ("not as fsbench writes it", repeat_key),
+    "entry": ("no valid entry", write("a/entry.json", "{")),
+    "deep entry": ("no valid entry", write("a/entry.json", "[" * 100_000)),
+    "board": ("board.json", write("board.json", "[]")),
+    "history": ("history.jsonl, line 1", write("history.jsonl", "{}\n")),
     "case": ("another letter case", lambda b: shutil.copytree(b / "a", b / "A")),
+    "lost outcomes": ("cannot be read", lambda b: next((b / "a").glob("outcomes-*")).unlink()),
+    "unreadable outcomes": ("cannot be read", replace_outcomes),
+    "outcomes of another": ("other content than entry.json states", lambda b: shutil.copy(
+        next((b / "b").glob("outcomes-*")), next((b / "a").glob("outcomes-*")))),
+    "models": ("networks of several recipes, expected one recipe", add_network),
+    "images": ("equal fingerprints with other class counts", move_images),
     "removed": ("as 'a': copied from a paper", remove_and_restore),
     "removed, renamed": ("a maintainer removed these outcomes as 'a'", remove_and_rename),
-    "edited badge": ("drawn episodes", lambda b: edit_badge(badge(b))),
-    "badge of the future": ("a date that has passed", lambda b: badge(b, date=f"2031-12-31{NOON}")),
-    "badge without date": (
-        "date: Value error, Invalid isoformat",
-        lambda b: badge(b, date="yesterday"),
-    ),
-    "badge in local time": ("no date such as", lambda b: badge(b, date=f"2026-01-02{EAST}")),
-    "badge of no result": ("each once", lambda b: change_check(b, column=NONE)),
-    "badge hides a result": ("each once", lambda b: badge(b, not_verified=("x",))),
-    "badge of chosen episodes": (
-        "drawn episodes (0, 1, 2,",
-        lambda b: change_check(b, drawn=tuple(range(30))),
-    ),
-    "badge of another seed": ("drawn episodes", lambda b: badge(b, seed=7)),
-    "badge of fewer episodes": (
-        "1 episodes drawn, expected 30 or more",
-        lambda b: change_check(b, drawn=(1,)),
-    ),
-    "badge of many draws": (
-        "drawn episodes",
-        lambda b: change_check(b, drawn=tuple(range(41))),
-    ),
-    "badge of 10^9 episodes": ("at most the 40", lambda b: change_check(b, episodes=10**9)),
-    "badge of 10^9 outcomes": (
-        "0, expected 1000",
-        lambda b: change_flips(b, outcomes=10**9),
-    ),
-    "badge of another mean": ("mean 0.5, expected", lambda b: change_check(b, mean=0.5)),
-    "badge of another entry": ("of 'a'", lambda b: badge(b, entry="b")),
-    "badge invents a CPU": ("environment", lambda b: change_check(b, differs=("cpu: a -> b",))),
-    "badge hides a CPU": ("environment", lambda b: badge(b, environment={"cpu capability": "x"})),
-    "badge of odd flips": ("impossible counts", lambda b: change_flips(b, flipped=1)),
-    "badge gains more": ("impossible counts", lambda b: change_flips(b, flipped=2, gained=4)),
-    "badge without the wrong": ("episodes that differ", lambda b: change_flips(b, flipped=2)),
-    "badge of no episode": ("episodes that differ", lambda b: change_check(b, wrong=(99,))),
-    "badge with dense queries": ("expected 1 to 0", lambda b: change_check(b, dense=DENSE)),
-    "signature of nothing": (
-        "expected only its two files",
-        lambda b: badge(b).rename(b / "a" / "badges" / "x.json.sig"),
-    ),
-}
+    "dense right": ("fewer dense queries are right or wrong", dense(0)),
+    "dense wrong": ("fewer dense queries are right or wrong", dense(29)),
+    "dense totals": ("all images but the support", dense(20, 500)),
+    "collapsed": ("not right for exactly one class",
+                  records(lambda old: replace(old, collapsed=np.ones_like(old.collapsed)))),
+    "never finite": ("no logits are finite, but",
+                     records(lambda old: replace(old, finite=np.zeros_like(old.finite)))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_every_defect_is_named(name: str, board: Path) -> None:
     text, spoil = DEFECTS[name]
     spoil(board)
-    problems = [str(problem) for problem in inspect_board(board).problems]
-    assert any(text in problem for problem in problems), problems
+    assert_named(board, text)
 
 
-def collapsed(records: EpisodeRecords) -> EpisodeRecords:
-    """Every query went to the first class."""
+# --- badges --------------------------------------------------------------------------------------
+
+
+def add_badge(board: Path, **changes: object) -> Path:
+    """Add a badge of a that verify could have written, apart from the changes."""
+    return badges.write_badge(board / "a", make_badge(board, "a").model_copy(update=changes))
+
+
+def edit_badge(board: Path) -> None:
+    path = add_badge(board)
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
+
+
+BADGES: dict[str, tuple[dict[str, object], str]] = {
+    "of the future": ({"date": "2031-12-31T12:00:00+00:00"}, "a date that has passed"),
+    "without a date": ({"date": "yesterday"}, "date: Value error, Invalid isoformat"),
+    "in local time": ({"date": "2026-01-02T12:00:00+02:00"}, "no date such as"),
+    "that hides a result": ({"not_verified": ("x",)}, "each once"),
+    "of another seed": ({"seed": 7}, "drawn episodes"),
+    "of another entry": ({"entry": "b"}, "a badge of 'b', expected of 'a'"),
+    "that hides a CPU": ({"environment": {"cpu capability": "x"}}, "environment"),
+}
+CHECKS: dict[str, tuple[dict[str, object], str]] = {
+    "of no result": ({"column": ColumnId.parse("eurosat:5w1s/linear@ibm 224px")}, "each once"),
+    "of chosen episodes": ({"drawn": tuple(range(30))}, "drawn episodes (0, 1, 2,"),
+    "of fewer episodes": ({"drawn": (1,)}, "1 episodes drawn, expected 30 or more"),
+    "of many draws": ({"drawn": tuple(range(41))}, "drawn episodes"),
+    "of 10^9 episodes": ({"episodes": 10**9}, "at most the 40"),
+    "of another mean": ({"mean": 0.5}, "mean 0.5, expected"),
+    "that invents a CPU": ({"differs": ("cpu: a -> b",)}, "environment"),
+    "of no episode": ({"wrong": (99,)}, "episodes that differ"),
+    "with dense queries": (
+        {"dense": FlipCount(outcomes=1, flipped=0, gained=0)},
+        "expected 1 to 0",
+    ),
+}
+FLIPS: dict[str, tuple[dict[str, object], str]] = {
+    "of 10^9 outcomes": ({"outcomes": 10**9}, "0, expected 1000"),
+    "of odd flips": ({"flipped": 1}, "impossible counts"),
+    "that gains more": ({"flipped": 2, "gained": 4}, "impossible counts"),
+    "without the wrong": ({"flipped": 2}, "episodes that differ"),
+}
+
+
+@pytest.mark.parametrize("name", [*BADGES, *CHECKS, *FLIPS])
+def test_a_forged_badge_is_named(name: str, board: Path) -> None:
+    changes, text = (BADGES | CHECKS | FLIPS)[name]
+    (check,) = make_badge(board, "a").checks
+    if name in FLIPS:
+        changes = {"scored": check.scored.model_copy(update=changes)}
+    if name not in BADGES:
+        changes = {"checks": (check.model_copy(update=changes),)}
+    add_badge(board, **changes)
+    assert_named(board, text)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (edit_badge, "drawn episodes"),
+        (lambda b: add_badge(b).rename(b / "a" / "badges" / "x.json.sig"), FILES),
+        (lambda b: add_badge(b).write_text("{}"), "is not a valid Badge"),
+    ],
+)
+def test_a_spoiled_file_of_a_badge_is_named(spoil: Edit, text: str, board: Path) -> None:
+    spoil(board)
+    assert_named(board, text)
+
+
+# --- what is sound -------------------------------------------------------------------------------
+
+
+def call(board: Path) -> int:
+    return cli.call("leaderboard", "check", "--board", str(board))
+
+
+def test_a_sound_board_is_ok_with_what_git_needs(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_badge(board)
+    add_badge(board, entry_digest="0" * 64)  # of an earlier state of the entry
+    (board / ".git").mkdir()
+    (board / ".gitignore").write_text(".lock")
+    (board / "README.md").write_text("a board")
+    assert call(board) == 0
+    assert capsys.readouterr().out == "ok: 2 entries, 2 results, 80 episodes, 2 badges\n"
+
+
+def collapse(records: EpisodeRecords) -> EpisodeRecords:
+    """Send every query to the first class."""
     correct = np.zeros_like(records.correct)
     correct[:, 0] = True
     return replace(records, correct=correct, collapsed=np.ones_like(records.collapsed))
@@ -214,27 +360,35 @@ def collapsed(records: EpisodeRecords) -> EpisodeRecords:
 
 def test_what_is_no_defect(board: Path) -> None:
     """Collapsed episodes are alike for any weights; a broken result is told of once."""
-    badge(board)  # of the state before
+    add_badge(board)  # of the state before
     for name in "ab":
-        forge(board / name, "5w", collapsed)
+        forge(board / name, "5w", collapse)
     assert inspect_board(board).problems == []
     (board / "a" / "entry.json").write_text("{")
     assert [p.where for p in inspect_board(board).problems] == [str(board / "a")]
 
 
-@pytest.mark.parametrize("study", ["pilot", "regime"])
-def test_the_boards_of_the_studies_are_whole(study: str) -> None:
-    inspection = inspect_board(STUDIES / study / "entries")
-    assert inspection.problems == []
-    assert len(inspection.entries) > 30
+def test_names_that_a_spreadsheet_would_run_are_escaped(
+    board: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("=1+1", "+1", "@sum", "=cmd@x"):
+        shutil.copytree(board / "a", board / name)
+        edit(board / name, lambda content, name=name: content["declaration"].update(name=name))
+    assert call(board) == 0
+    cli.call("report", "--board", str(board), "--format", "csv")
+    cli.call("leaderboard", "methods", "--board", str(board), "--format", "csv")
+    fields = [field for line in capsys.readouterr().out.splitlines() for field in line.split(",")]
+    assert {"'=1+1", "'+1", "'@sum", "'=cmd@x"} <= {*fields}
+    assert not [field for field in fields if field.startswith(("=", "+", "@"))]
 
 
 def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("score", "file", "folder"):
+    put("results.0.score.mean", 0.99)(board / "a")
+    for name in ("file", "folder"):
         DEFECTS[name][1](board)
     assert call(board) == 5
     shown = capsys.readouterr().err
-    for code in ("the file says", "no entry", "only its two files", "problems in 2 entries"):
-        assert code in shown
+    for text in ("the file says", "no entry", "only its two files", "problems in 2 entries"):
+        assert text in shown
     assert shown.count("fix:") >= 3
     assert call(board / "nowhere") == 2

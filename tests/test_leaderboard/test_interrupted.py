@@ -61,14 +61,3 @@ def test_an_entry_is_whole_and_the_next_submission_records_it(
     assert mean(board) == means["new"]
     problems = inspect_board(board).problems
     assert all(TEMPORARY in problem.text for problem in problems), "deleted a day later"
-
-
-def test_an_entry_in_another_letter_case_is_not_replaced(tmp_path: Path) -> None:
-    """Some file systems take both for one."""
-    fakes.write(tmp_path / "r")
-    board = Board.open(tmp_path / "board", new=True)
-    submit(tmp_path / "r", board.folder, DECLARATION)
-    capitals = DECLARATION.model_copy(update={"name": "ENTRY"})
-    with pytest.raises(store.ValidationFailed, match="already has an entry 'entry'"):
-        submit(tmp_path / "r", board.folder, capitals, replace=True)
-    assert board.names() == ["entry"]

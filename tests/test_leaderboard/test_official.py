@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.schema import Declaration
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.targets import eurosat
@@ -26,7 +28,7 @@ from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
 
-def named(name: str, **changes: object) -> object:
+def named(name: str, **changes: object) -> Declaration:
     return DECLARATION.model_copy(update={"name": name, **changes})
 
 
@@ -36,54 +38,40 @@ def board(tmp_path: Path) -> Path:
     return tmp_path / "board"
 
 
-def edit(board: Path, change: Any) -> None:
-    raw = json.loads((board / "board.json").read_text())
-    change(raw)
-    (board / "board.json").write_text(json.dumps(raw))
+def edit(board: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads((board / "board.json").read_text())
+    change(content)
+    (board / "board.json").write_text(json.dumps(content))
 
 
-def refreeze(raw: dict[str, Any]) -> None:
+def freeze_again(content: dict[str, Any]) -> None:
     """As somebody would who knows the format."""
-    raw["frozen"] = BoardFile.model_validate(raw).content_digest
-
-
-CHANGES: dict[str, tuple[Any, str]] = {
-    "date": (lambda raw: raw.update(date="2020-01-01"), "date"),
-    "about": (lambda raw: raw.update(about="mine"), "about"),
-    "rule": (lambda raw: raw.update(official=False, date="2020-01-01"), "date, official"),
-    "dropped": (lambda raw: raw["columns"].pop(0), "columns: flowers102:probe 224px"),
-    "order": (lambda raw: raw["columns"].reverse(), "columns"),
-    "spec": (
-        lambda raw: raw["columns"][1].update(spec_digest="a" * 64),
-        "columns: cub200:probe 224px",
-    ),
-    "fingerprint": (
-        lambda raw: raw["columns"][2].update(fingerprint="a" * 64),
-        "columns: aircraft:probe 224px",
-    ),
-    "added": (
-        lambda raw: raw["columns"].append({**raw["columns"][0], "name": "x:probe 9px"}),
-        "columns: x:probe 9px",
-    ),
-    "many": (
-        lambda raw: raw.update(columns=raw["columns"][:1]),
-        "columns: aircraft:probe 224px, aircraft:probe 224px lr-held-out, aircraft:probe 64px, "
-        "aircraft:probe 64px lr-held-out, ...",
-    ),
-}
+    content["frozen"] = BoardFile.model_validate(content).content_digest
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["digest kept", "digest made again"])
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_frozen_board_that_was_changed_is_refused(board: Path, name: str, again: bool) -> None:
-    change, message = CHANGES[name]
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        (lambda c: c.update(about="mine"), "about"),
+        (lambda c: c.update(official=False, date="2020-01-01"), "date, official"),
+        (lambda c: c["columns"].pop(0), "columns"),
+        (lambda c: c["columns"].reverse(), "columns"),
+        (lambda c: c["columns"][1].update(spec_digest="a" * 64), "columns"),
+        (lambda c: c["columns"][2].update(fingerprint="a" * 64), "columns"),
+        (lambda c: c["columns"].append({**c["columns"][0], "name": "x:probe 9px"}), "columns"),
+    ],
+)
+def test_a_frozen_board_that_was_changed_is_refused(
+    board: Path, change: Callable[[dict[str, Any]], object], fields: str, again: bool
+) -> None:
     edit(board, change)
     if again:
-        edit(board, refreeze)
-    with pytest.raises(ValidationFailed, match="the frozen board transfer-2 was changed") as error:
+        edit(board, freeze_again)
+    message = f"the frozen board transfer-2 was changed: {fields}\n"
+    with pytest.raises(ValidationFailed, match=message) as caught:
         Board.open(board)
-    assert f"transfer-2 was changed: {message}\n" in f"{error.value}\n"
-    assert "restore the file" in error.value.fix
+    assert "restore the file" in caught.value.fix
 
 
 @pytest.mark.parametrize("digest", ["a" * 64, None])

@@ -1,1 +1,0 @@
-"""Submissions: read as hostile input, checked by small rules, put on a board by rename."""
