@@ -9,21 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from fsbench.core import statistics
-from fsbench.core.statistics import OCTETS, RESAMPLES, episodes_needed, shares, sign_flip
+from fsbench.core.statistics import RESAMPLES, shares, sign_flip
 
 small = st.lists(st.integers(-9, 9).map(lambda k: k / 75), min_size=1, max_size=8)
 
 
 def enumerated(parts: list[float]) -> float:
     """Twice the smaller share of all signs whose sum is at least, or at most, the one seen."""
-    sums = [sum(s * x for s, x in zip(signs, parts, strict=True)) for signs in signs_of(len(parts))]
-    total = sum(parts)
-    above, below = (np.mean([k * s >= k * total - 1e-9 for s in sums]) for k in (1, -1))
+    signs = np.array(list(product((-1, 1), repeat=len(parts))))
+    sums, total = signs @ parts, sum(parts)
+    above, below = (np.mean(k * sums >= k * total - 1e-9) for k in (1, -1))
     return float(min(1.0, 2 * min(above, below)))
-
-
-def signs_of(n: int) -> list[tuple[int, ...]]:
-    return list(product((-1, 1), repeat=n))
 
 
 @settings(max_examples=25, deadline=None)
@@ -32,8 +28,8 @@ def test_few_parts_are_enumerated(parts: list[float]) -> None:
     assert sign_flip(np.array(parts), "x") == pytest.approx(enumerated(parts))
 
 
-@pytest.mark.parametrize(("n", "seed"), [(14, 0), (100, 1), (600, 2), (601, 3)])
-@pytest.mark.parametrize("z", [0.0, 1.0, 2.0, 2.6])
+@pytest.mark.parametrize(("n", "seed"), [(14, 0), (100, 1), (601, 3)])
+@pytest.mark.parametrize("z", [0.0, 1.0, 2.6])
 def test_many_parts_agree_with_the_z_test(n: int, seed: int, z: float) -> None:
     """The z test takes the spread about the mean, so it is compared where that hardly matters."""
     rng = np.random.default_rng(seed)
@@ -79,27 +75,11 @@ def test_columns_over_the_same_episodes_flip_together() -> None:
     assert sign_flip(apart, "x") < once / 10
 
 
-def test_a_byte_stands_for_eight_signs() -> None:
-    assert sorted(map(tuple, OCTETS)) == list(product((-1.0, 1.0), repeat=8))
-    assert (OCTETS[0] == 1).all()
-
-
-def rejected(mean: float, n: int, trials: int, seed: int) -> int:
-    """Simulated comparisons that find a gap: skewed and discrete, as accuracies near 1 are."""
-    rng = np.random.default_rng(seed)
-    right = rng.binomial(75, [[[0.9]], [[0.9 - mean]]], (2, trials, n)) / 75
-    return sum(sign_flip(a - b, "trial", i) < 0.05 for i, (a, b) in enumerate(zip(*right)))  # noqa: B905
-
-
-@pytest.mark.parametrize("n", [12, 40])
-def test_false_alarms_keep_to_alpha(n: int) -> None:
+def test_false_alarms_keep_to_alpha() -> None:
+    """Simulated comparisons without a gap, skewed and discrete, as accuracies near 1 are."""
+    rng = np.random.default_rng(40)
+    right = rng.binomial(75, 0.9, (2, 300, 40)) / 75
+    pairs = enumerate(zip(*right, strict=True))
+    alarms = sum(sign_flip(a - b, "trial", i) < 0.05 for i, (a, b) in pairs)
     low, high = binom.interval(0.999, 300, 0.05)
-    assert low <= rejected(0.0, n, 300, n) <= high
-
-
-def test_a_planned_number_of_episodes_finds_the_gap_as_often_as_planned() -> None:
-    """sd of A - B: two binomials of 75 queries at about 0.89."""
-    sd = np.sqrt((0.9 * 0.1 + 0.88 * 0.12) / 75)
-    n = episodes_needed(sd, 0.02)
-    low, high = binom.interval(0.999, 200, 0.8)
-    assert low <= rejected(0.02, n, 200, 7) <= high
+    assert low <= alarms <= high

@@ -33,10 +33,10 @@ def test_the_digest_is_that_of_the_recipe_as_it_was_trained() -> None:
     assert (other.view.seed, training.view.seed) == (4, 3)  # nothing computed is copied
 
 
-def test_the_control_of_every_recipe_is_matched_and_plain() -> None:
+def test_the_controls_of_recipes_are_matched_and_plain() -> None:
     from pretrain.recipes.registry import control_recipe, load_recipe, recipe_names
 
-    for name in recipe_names():
+    for name in (name for name in recipe_names() if name.startswith(("full/", "paper/"))):
         recipe = load_recipe(name)
         ours, plain = (
             Training(recipe=variant.model_dump(mode="json"), **fakes_methods.COSTS)
