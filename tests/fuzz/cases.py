@@ -7,13 +7,17 @@ kind.
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from fsbench.core.errors import FsbenchError
+from fsbench.backbones import load_backbone
+from fsbench.backbones.base import Backbone
+from fsbench.core.errors import CheckpointError, FsbenchError
 
 T = TypeVar("T")
 
@@ -21,6 +25,27 @@ QUICK, FULL = 30, 2000
 SIZES = pytest.mark.parametrize(
     "size", [QUICK, pytest.param(FULL, marks=pytest.mark.slow)], ids=["quick", "full"]
 )
+ARCH = "fsbench/toy_resnet"
+DAMAGES: dict[str, Callable[[bytes, int, bytes], bytes]] = {
+    "as it is": lambda data, at, more: data,
+    "cut": lambda data, at, more: data[:at],
+    "without its start": lambda data, at, more: data[at + 1 :],
+    "changed": lambda data, at, more: (
+        data[:at] + bytes([data[at] ^ (1 + more[0] % 255)]) + data[at + 1 :]
+    ),
+    "less": lambda data, at, more: data[:at] + data[at + 1 :],
+    "more": lambda data, at, more: data[:at] + more + data[at:],
+    "zeros": lambda data, at, more: data[:at] + bytes(len(data) - at),
+    "behind": lambda data, at, more: data + more,
+    "other": lambda data, at, more: more,
+}
+"""What a transfer, a disk or a stranger may do to a file, at some place with some bytes."""
+PLACES = st.integers(0, 2**20)
+DAMAGE = st.sampled_from([*DAMAGES]), PLACES, st.binary(min_size=1, max_size=40)
+
+
+def damage(data: bytes, how: str, place: int, more: bytes) -> bytes:
+    return DAMAGES[how](data, place % len(data), more)
 
 
 class Tally:
@@ -43,6 +68,10 @@ class Tally:
         assert named in refused.message, refused
         self.ended["refused"] += 1
         return None
+
+    def load(self, path: Path) -> Backbone | None:
+        """The backbone of a checkpoint; None where it is refused."""
+        return self.attempt(lambda: load_backbone(str(path), arch=ARCH), CheckpointError, str(path))
 
     def explore(
         self, size: int, check: Callable[..., None], *strategies: SearchStrategy[Any]

@@ -2,8 +2,6 @@
 
 import builtins
 import os
-import pickle
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,34 +22,25 @@ class Poison:
         return {
             "system": (os.system, (f"touch {path}",)),
             "eval": (builtins.eval, (f"open({path!r}, 'w').close()",)),
-            "exec": (builtins.exec, (f"open({path!r}, 'w').close()",)),
             "open": (builtins.open, (path, "w")),
-            "mkdir": (os.mkdir, (path,)),
             "touch": (Path.touch, (Path(path),)),
-            "copy": (shutil.copy, (__file__, path)),
             "getattr": (getattr(os, "system"), (f"touch {path}",)),  # noqa: B009
-            "makedirs": (os.makedirs, (path,)),
         }[self.way]
 
 
-WAYS = ("system", "eval", "exec", "open", "mkdir", "touch", "copy", "getattr", "makedirs")
+WAYS = ("system", "eval", "open", "touch", "getattr")
 
 
-def raw(way: int, canary: Path) -> bytes:
-    """Pickles written by hand: the old opcodes that pickle.dumps does not use."""
-    text = f"touch {canary}".encode()
-    return (
-        b"cos\nsystem\n(V" + text + b"\ntR.",
-        b"(S'" + text + b"'\nios\nsystem\n.",
-        b"(cos\nsystem\nV" + text + b"\no.",
-        b"\x80\x04\x8c\x02os\x8c\x06system\x93V" + text + b"\n\x85R.",
-        b"(dV" + text + b"\n(S'" + text + b"'\nios\nsystem\ns.",
-        b"c__builtin__\neval\n(V__import__('os').system('" + text + b"')\ntR.",
-        b"ctorch\nload\n(V" + str(canary).encode() + b"\ntR.",
-    )[way]
-
-
-N_RAW = 7
+OPCODES = (
+    b"cos\nsystem\n(VCOMMAND\ntR.",
+    b"(S'COMMAND'\nios\nsystem\n.",
+    b"(cos\nsystem\nVCOMMAND\no.",
+    b"\x80\x04\x8c\x02os\x8c\x06system\x93VCOMMAND\n\x85R.",
+    b"(dVCOMMAND\n(S'COMMAND'\nios\nsystem\ns.",
+    b"c__builtin__\neval\n(V__import__('os').system('COMMAND')\ntR.",
+    b"ctorch\nload\n(VCOMMAND\ntR.",
+)
+"""Pickles written by hand: the old opcodes that pickle.dumps does not use."""
 
 
 @st.composite
@@ -72,7 +61,3 @@ def trees(draw: st.DrawFn, tensors: dict[str, Any], canary: Path) -> dict[Any, A
             ]
         )
     )
-
-
-def dumped(tree: object, protocol: int) -> bytes:
-    return pickle.dumps(tree, protocol)

@@ -71,7 +71,6 @@ def isic_table(root: Path) -> Table:
 
 def lesion_table(root: Path) -> Table:
     lesions = isic_table(root)
-    lesions.file.parent.mkdir(parents=True, exist_ok=True)
     lesions.write(clean(lesions.rows))
     rows = [["image", "lesion_id"], *([f"ISIC_{n:07}", f"HAM_{n % 4}"] for n in range(7))]
     file = root / "isic" / "ISIC2018_Task3_Training_LesionGroupings.csv"
@@ -82,23 +81,17 @@ def startup_table(root: Path, name: str) -> Table:
     """STARTUP's list of a data set, beside its images."""
     if name == "chestx":
         labels = chestx_table(root)
+        labels.write(clean(labels.rows))
         ids = [row[0] for row in labels.rows[1:]]
-    elif name == "isic":
-        labels = isic_table(root)
-        ids = [f"{row[0]}.jpg" for row in labels.rows[1:]]
     else:
         classes = TARGETS.load(name).FACTS.classes[:3]
         ids = [f"{c}/{c[:4]}_{n}.jpg" for c in classes for n in range(3)]
         for image in ids:
             picture(root / name / image)
-        labels = None
-    if labels:
-        labels.file.parent.mkdir(parents=True, exist_ok=True)
-        labels.write(clean(labels.rows))
     lists = TARGETS.load(name).FACTS.startup
     assert lists is not None
     file = root / "startup_splits" / f"{lists.prefix}_labeled_80.csv"
-    rows = [["img_path", "x"], *([i, "1"] for i in ids[: len(ids) - 1])]
+    rows = [["img_path", "x"], *([i, "1"] for i in ids[:-1])]
     return table(root, name, file, rows, "img_path", "labeled_80")
 
 
@@ -116,9 +109,7 @@ TABLES: dict[str, Callable[[Path], Table]] = {
     "isic": isic_table,
     "isic lesions": lesion_table,
     "startup chestx": lambda root: startup_table(root, "chestx"),
-    "startup isic": lambda root: startup_table(root, "isic"),
     "startup eurosat": lambda root: startup_table(root, "eurosat"),
-    "startup cropdisease": lambda root: startup_table(root, "cropdisease"),
 }
 
 

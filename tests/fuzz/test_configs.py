@@ -8,7 +8,6 @@ import pytest
 import typer
 from fuzz.cases import SIZES, Tally
 from hypothesis import strategies as st
-from support.cli import call
 
 import fsbench
 from fsbench.api.options import EvaluationOptions
@@ -47,24 +46,8 @@ def read_options(command: tuple[typer.Typer, list[Given]], arguments: list[str])
 
 BARE = st.sampled_from(
     [
-        "1",
-        "5",
-        "010",
-        "0x1f",
-        "1e3",
-        "1_000",
-        "1:30",
-        "yes",
-        "no",
-        "~",
-        "null",
-        "2.0",
-        "2.7",
-        "nan",
-        ".inf",
-        "true",
-        "2020-01-01",
-        "cdfsl",
+        *("1", "5", "010", "0x1f", "1e3", "1_000", "1:30", "2.0", "2.7", "nan", ".inf"),
+        *("yes", "no", "~", "null", "true", "2020-01-01", "cdfsl"),
     ]
 )
 """What YAML takes for numbers, flags, dates and nothing where it stands bare."""
@@ -78,15 +61,8 @@ WORDS = st.one_of(
 """A word, and how a file writes it."""
 PLAIN = st.one_of(st.integers(-5, 10**6), st.booleans(), st.floats(), BARE, FREE)
 SINGLE = [
-    "episodes",
-    "way",
-    "seed",
-    "threads",
-    "batch-size",
-    "limit",
-    "protocol",
-    "bn_mode",
-    "name",
+    *("episodes", "way", "seed", "threads", "batch-size", "limit"),
+    *("protocol", "bn_mode", "name"),
 ]
 MANY = ["tasks", "shots", "heads", "data", "set"]
 KEYS = st.sampled_from([*SINGLE, *MANY])
@@ -178,33 +154,3 @@ def test_any_text_at_all(
     kinds = st.sampled_from(["yaml", "json", "toml", "x"])
     encodings = st.sampled_from(["utf8", "utf8", "utf-16", "latin-1"])
     tally.explore(size, check, st.one_of(valid, parts), kinds, encodings)
-
-
-LAUGHS = "a: &a [x]\n" + "".join(
-    f"{c}: &{c} [*{b}, *{b}]\n" for b, c in zip("abcd", "bcde", strict=True)
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("laughs.yaml", LAUGHS),
-        ("twice.yaml", "seed: 1\nseed: 2\n"),
-        ("dashes.yaml", "seed: 1\n--seed: 2\n"),
-        ("n.json", '{"seed": NaN}'),
-        ("f.toml", "episodes = 2.7"),
-        ("code.toml", 'model = "py:os:getcwd"'),
-        ("deep.yaml", "[" * 5000),
-        ("self.yaml", "config: self.yaml"),
-    ],
-)
-def test_the_command_line_refuses(
-    name: str, text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / name).write_text(text)
-    exit_code = call("episodic", "-m", "x", "-C", str(tmp_path / name), "-o", str(tmp_path / "out"))
-    shown = capfd.readouterr().err
-    assert exit_code == 2, shown
-    assert name in shown
-    assert "fix:" in shown
-    assert not (tmp_path / "out").exists()

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.cases import SIZES, Tally
+from fuzz.cases import DAMAGE, SIZES, Tally, damage
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from fsbench.cli.main import run
 from fsbench.core.errors import DataError
 from fsbench.data.images import decode_rgb, open_rgb
 
@@ -42,9 +41,9 @@ def sixteen(pixels: Pixels) -> NDArray[np.uint16]:
     return pixels[..., 0].astype(np.uint16) * 256 + pixels[..., 1]
 
 
-def palette(pixels: Pixels) -> Made:
-    few = Image.fromarray(pixels).quantize(16)
-    return saved(few, "PNG"), np.asarray(few.convert("RGB"))
+def converted(image: Image.Image, kind: str) -> Made:
+    """A file of another mode, and what it is as RGB."""
+    return saved(image, kind), np.asarray(image.convert("RGB"))
 
 
 def animated(pixels: Pixels, kind: str) -> bytes:
@@ -56,11 +55,6 @@ def turned(pixels: Pixels) -> bytes:
     exif = Image.Exif()
     exif[0x0112] = 6
     return saved(Image.fromarray(pixels), "PNG", exif=exif)
-
-
-def cmyk(pixels: Pixels) -> Made:
-    image = Image.fromarray(pixels).convert("CMYK")
-    return saved(image, "TIFF"), np.asarray(image.convert("RGB"))
 
 
 def jpeg(pixels: Pixels, mode: str) -> Made:
@@ -81,10 +75,10 @@ GOOD: dict[str, Callable[[Pixels], Made]] = {
     "webp": lambda p: (saved(Image.fromarray(p), "WEBP", lossless=True), p),
     "jpeg": lambda p: jpeg(p, "RGB"),
     "cmyk jpeg": lambda p: jpeg(p, "CMYK"),
-    "cmyk tiff": cmyk,
+    "cmyk tiff": lambda p: converted(Image.fromarray(p).convert("CMYK"), "TIFF"),
     "grey": lambda p: (saved(Image.fromarray(p[..., 0]), "PNG"), grey(p)),
     "alpha": lambda p: (saved(Image.fromarray(np.dstack([p, p[..., :1]])), "PNG"), p),
-    "palette": palette,
+    "palette": lambda p: converted(Image.fromarray(p).quantize(16), "PNG"),
     "16 bits": lambda p: (saved(Image.fromarray(sixteen(p)), "PNG"), grey(p)),
     "16-bit tiff": lambda p: (saved(Image.fromarray(sixteen(p)), "TIFF"), grey(p)),
     "16-bit pgm": lambda p: (pgm(p), grey(p)),
@@ -143,18 +137,15 @@ def test_every_kind_under_every_name(size: int, tmp_path: Path, tally: Tally) ->
 def test_damaged_images(size: int, tally: Tally) -> None:
     """A cut file gives the very pixels or none; a changed byte never more than other pixels."""
 
-    def check(kind: str, seed: int, how: str, place: int) -> None:
+    def check(kind: str, seed: int, how: str, place: int, more: bytes) -> None:
         whole, meant = GOOD[kind](noise(1 + seed % 40, 1 + seed % 37, 3, seed))
-        at = place % len(whole)
-        data = whole[:at] if how == "cut" else whole[:at] + bytes([place % 256]) + whole[at + 1 :]
+        data = damage(whole, how, place, more)
         outcome = tally.attempt(lambda: np.asarray(decode_rgb(data, "row 7")), DataError, "row 7")
-        if outcome is not None and how == "cut":
+        if outcome is not None and how in {"as it is", "cut"}:
             np.testing.assert_array_equal(outcome, meant)
         assert outcome is None or (outcome.dtype == np.uint8 and outcome.shape[2] == 3)
 
-    hows = st.sampled_from(["cut", "changed"])
-    tally.explore(size, check, st.sampled_from([*GOOD]), st.integers(0, 10**4), hows,
-                  st.integers(0, 10**5))  # fmt: skip
+    tally.explore(size, check, st.sampled_from([*GOOD]), st.integers(0, 10**4), *DAMAGE)
 
 
 @pytest.mark.parametrize("kind", [*GOOD, *BAD])
@@ -166,23 +157,3 @@ def test_each_kind_once(kind: str) -> None:
     else:
         data, meant = GOOD[kind](pixels)
         np.testing.assert_array_equal(np.asarray(decode_rgb(data, "row 7")), meant)
-
-
-@pytest.mark.parametrize("kind", ["huge png", "postscript", "empty"])
-def test_the_command_line_names_the_image(
-    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    images, out = tmp_path / "own", tmp_path / "out"
-    for name in "ab":
-        (images / name).mkdir(parents=True)
-        for n in range(16):
-            (images / name / f"{n:02}.png").write_bytes(GOOD["png"](noise(32, 32, 3, n))[0])
-    (images / "b" / "07.png").write_bytes(BAD[kind](noise(32, 32, 3, 0)))
-    with pytest.raises(SystemExit) as stop:
-        run(["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native",
-             "-t", f"folder:{images}:2w1s", "--episodes", "2", "-o", str(out)])  # fmt: skip
-    shown = capfd.readouterr().err
-    assert stop.value.code == 3, shown
-    assert "07.png" in shown
-    assert "Traceback" not in shown
-    assert not list(out.rglob("*.json"))

@@ -1,7 +1,6 @@
 """Task ids and the other words of a command: read as written, or refused with what is allowed."""
 
 import re
-from pathlib import Path
 
 import pytest
 from fuzz.cases import SIZES, Tally
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from fsbench.api.options import EvaluationOptions, TaskOptions
 from fsbench.api.request import build_request, parse_tasks
 from fsbench.backbones.loading import parse_reference
-from fsbench.cli.main import run
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.core.tasks import PROTOCOLS, TaskId, head_names
 from fsbench.data.catalog import TARGETS, DataRoots
@@ -94,29 +92,3 @@ def test_other_words(size: int, tally: Tally) -> None:
 
     texts = st.one_of(NUMBERS, ASSIGNED, PLACES)
     tally.explore(size, check, st.sampled_from([*WORDS]), texts)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["-t", "eurosat:5w1s/linear@ibm@ibm"], 2),
-        (["-t", "folder:~nobody/x"], 3),
-        (["-t", "eurosat", "--data", "~nobody"], 3),
-        (["-t", "eurosat", "--shots", "9" * 5000], 2),
-        (["-t", "eurosat", "--input-size", "9" * 5000], 2),
-        (["-t", "eurosat", "--shard", f"0/{'9' * 5000}"], 2),
-        (["-t", "toy_scan:2w1s", "--input-size", "1"], 2),
-        (["-t", "toy_scan:2w1s", "--input-size", "99999999"], 2),
-    ],
-)
-def test_the_command_line_refuses(
-    arguments: list[str], code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        run(["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", *arguments,
-             "-o", str(tmp_path / "out")])  # fmt: skip
-    shown = capfd.readouterr().err
-    assert stop.value.code == code, shown
-    assert "fix:" in shown
-    assert "Traceback" not in shown
-    assert not (tmp_path / "out").exists()
