@@ -1,10 +1,9 @@
-"""Claims of the papers that a small machine can check, one file each; the file name is the name.
+"""Claims of the papers that a small machine can check: NAME.yaml and NAME.py are one claim.
 
-A file defines CLAIM: its source, its runs and its statements, each with its condition and rule.
-`fsbench claims` lists and runs them by engine.py. A statement is judged only where its condition
-holds: what the paper's effect needs (over-fitting, an ascent that reaches chance, a bound that
-bites, arms that learn equally) is measured in the same runs, and a run without it says nothing
-about the statement.
+NAME.py defines CLAIM by engine.py; `fsbench claims` lists and runs them. A statement is judged only
+where its condition holds: what the paper's effect needs (over-fitting, an ascent that reaches
+chance, a bound that bites, arms that learn equally) is measured in the same runs, and a run without
+it says nothing about the statement.
 
 Seeds below a claim's first one were used to choose settings; verdicts come from those after it.
 Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-full.json.
@@ -12,7 +11,7 @@ Outcomes that were recorded lie in outcomes/, NAME.json and (of `--full`) NAME-f
 
 from pathlib import Path
 
-from fsbench.claims.engine import Claim, ClaimOutcome
+from fsbench.claims.engine import Claim, ClaimOutcome, read_claim_card
 from fsbench.core.registry import Registry
 
 CLAIMS: Registry[Claim] = Registry(
@@ -33,19 +32,22 @@ def load_recorded(name: str, full: bool = False) -> ClaimOutcome | None:
 def list_statements() -> list[dict[str, str]]:
     """Return every statement with its condition, the seeds and the recorded verdicts."""
     rows = []
-    for name, claim in CLAIMS.items():
+    for name in CLAIMS.names():
+        card = read_claim_card(name)
         recorded = [load_recorded(name), load_recorded(name, full=True)]
-        for part, statement in claim.statements.items():
-            outcomes = [s for outcome in recorded if outcome for s in outcome.statements]
+        outcomes = [
+            statement for outcome in recorded if outcome for statement in outcome.statements
+        ]
+        for part, statement in card.statements.items():
             verdicts = [outcome.verdict for outcome in outcomes if outcome.name == part]
             rows.append(
                 {
                     "claim": name,
                     "statement": part,
-                    "source": claim.source,
+                    "source": card.source,
                     "says": statement.text,
                     "condition": statement.condition,
-                    "seeds": str(claim.seeds),
+                    "seeds": str(card.seeds),
                     "verdict": "; full: ".join(verdicts),
                 }
             )

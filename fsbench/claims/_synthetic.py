@@ -36,10 +36,9 @@ def draw_source(signal: float, seed: int) -> SourceDataset:
     """Draw the data. Vectors are stored as float images (N, 3, 8, 8), padded with zeros."""
     sizes = enumerate((TRAIN, TEST))
     train, test = (draw_split(signal, n, "synthetic", seed, part) for part, n in sizes)
-    classes = tuple(f"{label:03b}" for label in range(CLASSES))
-    statistics = 0.0, 1 / 255  # the loader's normalisation changes nothing
-    key = f"synthetic-{signal:g}-{seed}"
-    return make_source("synthetic", key, train, test, classes, statistics)
+    classes = [f"{label:03b}" for label in range(CLASSES)]
+    scale = 0.0, 1 / 255  # the loader's normalisation changes nothing
+    return make_source("synthetic", f"synthetic-{signal:g}-{seed}", train, test, classes, scale)
 
 
 def draw_split(signal: float, n: int, *names: seeding.Name) -> Split:

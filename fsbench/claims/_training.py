@@ -1,9 +1,9 @@
 """Short training runs that the claims share: two small sources, recipes and one training.
 
 The digits of scikit-learn, 1,797 grey images of ten classes (Alpaydin and Kaynak, Optical
-Recognition of Handwritten Digits, UCI 1998, CC BY 4.0), need no download. Values from 0 to 16
-are scaled to 0..255 and repeated to three channels. Networks reach 96 to 98 % on them, which leaves
-no room for a gain; wrong labels on a part of the training images make over-fitting visible.
+Recognition of Handwritten Digits, UCI 1998, CC BY 4.0), need no download. Networks reach 96 to 98 %
+on them, which leaves no room for a gain, so most claims give 40 % of the training images a wrong
+label (NOISE), which makes over-fitting visible.
 
 Ten classes of TinyImageNet, where they are on disk, are the colour images: few of them are learned
 by heart, and accuracies on others stay far below 100 %.
@@ -11,14 +11,12 @@ by heart, and accuracies on others stay far below 100 %.
 Soft weight rescaling is trained as in appendix D of https://arxiv.org/abs/2507.04683: Adam at 1e-3,
 no augmentation, no decay, optimizer state kept between stages. Batches have 32 images, not the
 paper's 256, so that 1,437 images and a few seconds still give some thousand steps. A coefficient of
-SWR acts once per step; each claim states how its own was chosen. On clean digits the MLP reaches
-97 % with and without regularisation, so most claims teach 40 % of the digits a wrong label (NOISE).
+SWR acts once per step; each claim states how its own was chosen.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +29,7 @@ from fsbench.core.io import cache_folder
 from fsbench.data.base import hash_lines
 from fsbench.data.image_folder import make_custom_facts
 from fsbench.data.loading import list_source
-from fsbench.data.source import SourceDataset, SourceImage, SourceListing, Split, decode_source
+from fsbench.data.source import SourceDataset, SourceListing, Split, decode_source
 from fsbench.data.sources import tinyimagenet
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import Recipe
@@ -54,8 +52,12 @@ def load_digits_source(
     zoom: enlarge every pixel to zoom x zoom, for networks that need larger images; noise: part of
     the training images that get a wrong label, drawn evenly from the other nine.
     """
-    images, labels = _read_digits()
-    images = images.repeat(zoom, axis=2).repeat(zoom, axis=3)
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    images = np.repeat(grey[:, None], 3, axis=1).repeat(zoom, axis=2).repeat(zoom, axis=3)
+    labels = digits.target.astype(np.int64)
     order = seeding.permutations(1, IMAGES, "digits", seed)[0]
     val, used = order[:VALIDATION], order[VALIDATION : VALIDATION + train]
     taught = labels[used]
@@ -65,19 +67,9 @@ def load_digits_source(
         taught = np.where(drawn[:, 0] < noise, other % CLASSES, taught)
     name = f"digits-{seed}-{train}" + (f"-zoom{zoom}" if zoom > 1 else "")
     parts = Split(images[used], taught), Split(images[val], labels[val])
-    statistics = float(images[used].mean() / 255), float(images[used].std() / 255)
+    scale = float(images[used].mean() / 255), float(images[used].std() / 255)
     key = name + (f"-noise{noise:g}" if noise else "")
-    return make_source("digits", key, *parts, tuple("0123456789"), statistics)
-
-
-@cache
-def _read_digits() -> tuple[Any, Any]:
-    """Return all images (1797, 3, 8, 8) and labels."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
-    return np.repeat(grey[:, None], 3, axis=1), digits.target.astype(np.int64)
+    return make_source("digits", key, *parts, "0123456789", scale)
 
 
 def make_source(
@@ -85,12 +77,12 @@ def make_source(
     key: str,
     train: Split,
     val: Split,
-    classes: tuple[str, ...],
-    statistics: tuple[float, float],
+    classes: Sequence[str],
+    scale: tuple[float, float],
 ) -> SourceDataset:
-    """Return a source made in memory; key: its own name and fingerprint; statistics: mean, std."""
+    """Return a source made in memory; key: its own name and fingerprint; scale: mean, std."""
     facts = make_custom_facts(name, classes, train.labels.tolist(), "made in memory")
-    mean, std = ((value, value, value) for value in statistics)
+    mean, std = ((value, value, value) for value in scale)
     return SourceDataset(key, facts, train, val, len(classes), mean, std, key)
 
 
@@ -105,22 +97,22 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
     names = listing.facts.classes
     ranked = sorted(range(len(names)), key=lambda label: seeding.seed_for("claims", names[label]))
     position = {label: i for i, label in enumerate(ranked[:CLASSES])}
-
-    def select(part: Sequence[SourceImage]) -> list[SourceImage]:
-        return [i._replace(label=position[i.label]) for i in part if i.label in position]
-
+    train, val = (
+        [image._replace(label=position[image.label]) for image in part if image.label in position]
+        for part in (listing.train, listing.val)
+    )
     classes = tuple(names[label] for label in position)
     counts = (tinyimagenet.TRAIN,) * CLASSES
     facts = listing.facts.model_copy(update={"classes": classes, "images_per_class": counts})
     stamp = None if listing.stamp is None else hash_lines([listing.stamp, *classes])
-    part = SourceListing(facts, select(listing.train), select(listing.val), stamp, listing.flags)
+    part = SourceListing(facts, train, val, stamp, listing.flags)
     source = decode_source(part, cache, COLOUR_SIDE)
     order = seeding.permutations(1, len(source.train), "colour", job.seed)[0]
-    used, val = order[:images], order[images : images + COLOUR_VALIDATION]
+    used, others = order[:images], order[images : images + COLOUR_VALIDATION]
     return replace(
         source,
         train=Split(source.train.images[used], source.train.labels[used]),
-        val=Split(source.train.images[val], source.train.labels[val]),
+        val=Split(source.train.images[others], source.train.labels[others]),
         fingerprint=hash_lines([source.fingerprint, str(job.seed), str(images)]),
     )
 

@@ -1,17 +1,20 @@
 """Engine of the claims: runs over seeds, conditions, figures, verdicts, means and curves.
 
-A claim is data. It says where the paper makes it, which arms run with every seed, which quantities
-are measured of one run, and for every statement its condition and the rule of its figures, in words
-and as functions of the quantities. All else is here.
+A claim is a card and its code. The card, NAME.yaml, says where the paper makes the claim, how it is
+tested here, and for every statement its condition and the rule of its figures. The code, NAME.py,
+says which arms run with every seed, which quantities are measured of one run, and how conditions
+and figures follow from them. All else is here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Literal, NamedTuple
 
+from fsbench.core import io
 from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Provenance, View
@@ -24,10 +27,6 @@ OVERALL = (
     "statement: not testable here if a condition fails; else reproduced if all figures are;"
     " direction only if at least 9 in 10 figures have at least the published direction; otherwise"
     " not reproduced"
-)
-ABOVE = (
-    "A above B: reproduced if the mean over seeds of A - B exceeds twice its standard error;"
-    " direction only if it is above 0"
 )
 FITTED = 99.0
 """Training accuracy (%) from which images count as learned by heart."""
@@ -45,7 +44,7 @@ class ClaimCondition(Frozen):
 
 
 class ClaimFigure(Frozen):
-    """One checkable figure of a paper: what it says, what was measured here, and the verdict."""
+    """A checkable figure of a paper: what it says, what was measured here, and the verdict."""
 
     what: str
     published: str
@@ -114,7 +113,11 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
         published: str = "above 0",
         spec: str = ".2f",
     ) -> ClaimFigure:
-        """Judge by the rule ABOVE whether the quantity of arm a is above that of b, or above 0."""
+        """Judge whether the quantity of arm a is above that of b, or above 0.
+
+        Reproduced if the mean over seeds of the difference exceeds twice its standard error;
+        direction only if it is above 0.
+        """
         gain = self.compare(quantity, a, b)
         return judge(what, published, f"{gain:{spec}}", gain.is_clear, gain.mean > 0)
 
@@ -122,21 +125,17 @@ class Runs(dict[Any, list[Mapping[str, Any]]]):
         self, what: str, quantity: str, arms: Any, least: float = FITTED, unit: str = " %"
     ) -> ClaimCondition:
         """Require that the quantity of every run of these arms is at least `least`."""
-        return require(what, "at least", least, min(self.collect(quantity, arms)), unit)
-
-    def require_at_most(self, what: str, quantity: str, arms: Any, most: float) -> ClaimCondition:
-        return require(what, "at most", most, max(self.collect(quantity, arms)))
+        return require(what, "at least", least, self.collect(quantity, arms), unit)
 
     def require_equal(
         self, what: str, quantity: str, a: Any, b: Any, most: float
     ) -> ClaimCondition:
         """Require that a quantity of two arms differs by at most `most` points with every seed."""
         pairs = zip(self.collect(quantity, a), self.collect(quantity, b), strict=True)
-        return require(what, "at most", most, max(abs(x - y) for x, y in pairs), " points")
+        return require(what, "at most", most, [abs(x - y) for x, y in pairs], " points")
 
 
-@dataclass(frozen=True)
-class ClaimStatement:
+class ClaimStatement(Frozen):
     """A statement of a paper in one line, the condition that it needs, and the rule of a figure.
 
     colour: the colour images are needed; searched: the settings come from a search for the printed
@@ -146,8 +145,6 @@ class ClaimStatement:
     text: str
     condition: str
     rule: str
-    conditions: Callable[[Runs], Iterable[ClaimCondition]]
-    figures: Callable[[Runs], Iterable[ClaimFigure]]
     colour: bool = False
     searched: bool = False
 
@@ -180,6 +177,33 @@ class ClaimStatement:
         )
 
 
+class ClaimCard(Frozen):
+    """The text of a claim. source: paper, section, table or figure; statements: by name.
+
+    set_up: how it is tested here, and what was tried. seeds, full_seeds: default numbers of the
+    quick and the `--full` run (0: nothing is random); first_seed: the first that no trial used.
+    """
+
+    source: str
+    set_up: str
+    seeds: int = 0
+    full_seeds: int = 0
+    first_seed: int = 100
+    statements: dict[str, ClaimStatement]
+
+
+def read_claim_card(name: str) -> ClaimCard:
+    """Read the card of a claim, NAME.yaml."""
+    return ClaimCard.model_validate(io.read_table(Path(__file__).with_name(f"{name}.yaml")))
+
+
+class ClaimRule(NamedTuple):
+    """The conditions and the figures of a statement, as functions of the quantities."""
+
+    conditions: Callable[[Runs], Iterable[ClaimCondition]]
+    figures: Callable[[Runs], Iterable[ClaimFigure]]
+
+
 @dataclass(frozen=True)
 class ClaimSettings:
     """Settings of a claim's run. seeds: None for the claim's own number; full: the run that takes
@@ -201,52 +225,44 @@ class ClaimJob(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper. source: paper, section, table or figure; statements: by name.
+    """A claim of a paper: its card, and the rules of its statements by name.
 
     measure: returns the quantities of one job, in a process of its own; arms: what runs with every
-    seed; full_arms: the same of `--full`, where it differs; colour_arms: those that need the colour
-    images; few: largest number of seeds of arms that no statement needs. curves: axis of the
-    quantities that are drawn; notes: further lines. seeds, full_seeds: default numbers of the quick
-    and the `--full` run (0: nothing is random); first_seed: the first that no trial used.
+    seed; colour_arms: those that need the colour images. curves: axis of the quantities that are
+    drawn; notes: further lines.
     """
 
-    source: str
-    statements: Mapping[str, ClaimStatement]
+    card: ClaimCard
+    rules: Mapping[str, ClaimRule]
     measure: Callable[[ClaimJob], Mapping[str, Any]] | None = None
     arms: Collection[Any] = ()
-    full_arms: Collection[Any] = ()
     colour_arms: Collection[Any] = ()
-    few: Mapping[Any, int] = field(default_factory=dict)
     curves: Mapping[str, tuple[str, Sequence[float]]] = field(default_factory=dict)
     notes: Callable[[], Iterable[str]] = tuple
-    seeds: int = 0
-    full_seeds: int = 0
-    first_seed: int = 100
 
     def run(self, settings: ClaimSettings, report: Reporter = SILENT) -> ClaimOutcome:
         """Run all arms over the seeds and judge them. Raise UsageError for a single seed."""
-        seeds = self.full_seeds if settings.full else self.seeds
+        seeds = self.card.full_seeds if settings.full else self.card.seeds
         seeds = settings.seeds if seeds and settings.seeds is not None else seeds
         if seeds == 1:
             raise UsageError("--n-seeds 1 gives no standard deviation", fix="use at least 2")
         images = require_colour_images(settings)
-        arms = [*((settings.full and self.full_arms) or self.arms)]
-        arms += self.colour_arms if images.holds else ()
+        arms = [*self.arms, *(self.colour_arms if images.holds else ())]
         runs = run_arms(self, arms, seeds, settings, report)
         return self.judge(runs, images).model_copy(update={"seeds": seeds, "full": settings.full})
 
     def judge(self, runs: Runs, images: ClaimCondition) -> ClaimOutcome:
         """Return the verdicts on all statements, the means of all arms and the curves."""
         outcomes = []
-        for name, statement in self.statements.items():
+        for name, statement in self.card.statements.items():
             conditions = [images] if statement.colour else []
             figures: list[ClaimFigure] = []
             if images.holds or not statement.colour:
-                conditions += statement.conditions(runs)
-                figures += statement.figures(runs)
+                conditions += self.rules[name].conditions(runs)
+                figures += self.rules[name].figures(runs)
             outcomes.append(statement.assess(name, conditions, figures))
         return ClaimOutcome(
-            source=self.source,
+            source=self.card.source,
             seeds=0,
             statements=tuple(outcomes),
             notes=(*describe_arms(runs), *self.notes()),
@@ -255,11 +271,7 @@ class Claim:
 
 
 def run_arms(
-    claim: Claim,
-    arms: Iterable[Any],
-    n_seeds: int,
-    settings: ClaimSettings,
-    report: Reporter = SILENT,
+    claim: Claim, arms: Iterable[Any], n_seeds: int, settings: ClaimSettings, report: Reporter
 ) -> Runs:
     """Measure all arms over the seeds in processes of one thread each."""
     import torch
@@ -267,11 +279,12 @@ def run_arms(
     runs = Runs({arm: [] for arm in arms})
     if claim.measure is None or not runs:
         return runs
-    seeds = range(claim.first_seed, claim.first_seed + n_seeds)
-    jobs = [ClaimJob(arm, s, settings) for arm in runs for s in seeds[: claim.few.get(arm)]]
+    first = claim.card.first_seed
+    seeds = range(first, first + n_seeds)
+    jobs = [ClaimJob(arm, seed, settings) for arm in runs for seed in seeds]
     one_thread = torch.set_num_threads, (1,)
     with (
-        report.task(claim.source, len(jobs), "runs") as advance,
+        report.task(claim.card.source, len(jobs), "runs") as advance,
         ProcessPoolExecutor(settings.processes, get_context("spawn"), *one_thread) as pool,
     ):
         for job, quantities in zip(jobs, pool.map(claim.measure, jobs), strict=True):
@@ -301,15 +314,15 @@ def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> 
     """
     for quantity, (x, axis) in axes.items():
         for arm in (arm for arm, results in runs.items() if quantity in results[0]):
-            *group, last = [arm] if isinstance(arm, str) else arm
-            values = runs.collect(quantity, arm)
-            if isinstance(values[0], Mapping):
-                group, labels = [*group, last], list(values[0])
-                curves = {label: average(value[label] for value in values) for label in labels}
+            *group, label = [arm] if isinstance(arm, str) else arm
+            curves = runs.collect(quantity, arm)
+            if isinstance(curves[0], Mapping):
+                group.append(label)
             else:
-                curves = {last: average(values)}
+                curves = [{label: curve} for curve in curves]
             title = ": ".join([*group, quantity])
-            for label, values in curves.items():
+            for label in curves[0]:
+                values = average(curve[label] for curve in curves)
                 at = tuple(axis[: len(values)])
                 yield View(title=title, x=x, y=quantity, at=at, values=values, label=label)
 
@@ -326,11 +339,16 @@ def require_colour_images(settings: ClaimSettings) -> ClaimCondition:
 
 
 def require(
-    what: str, relation: Literal["at least", "at most"], bound: float, x: float, unit: str = " %"
+    what: str,
+    relation: Literal["at least", "at most"],
+    bound: float,
+    values: Iterable[float],
+    unit: str = " %",
 ) -> ClaimCondition:
-    """Require x to be at least, or at most, the bound."""
-    required, ours = f"{relation} {bound:g}{unit}", f"{x:.3g}{unit}"
-    holds = x >= bound if relation == "at least" else x <= bound
+    """Require all values to be at least, or at most, the bound; the worst of them is shown."""
+    worst = min(values) if relation == "at least" else max(values)
+    required, ours = f"{relation} {bound:g}{unit}", f"{worst:.3g}{unit}"
+    holds = worst >= bound if relation == "at least" else worst <= bound
     return ClaimCondition(what=what, required=required, ours=ours, holds=holds)
 
 

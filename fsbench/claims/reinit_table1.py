@@ -1,16 +1,9 @@
-"""Six methods on synthetic data with three signal strengths (reinitialization study, Table 1).
-
-https://arxiv.org/abs/2109.00267, section 1.1. The data, and the choices that the paper leaves open,
-are in _synthetic.py. Every figure is the mean over seeds of training runs with the methods'
-own files. The paper does not state the distribution of the initial weights, on which the baseline
-depends: at signal 1 it reaches 52.2 ± 4.7 % with the Glorot-uniform weights used here (20 seeds),
-43.1 ± 8.3 % with He-normal ones and 76.2 ± 5.9 % with PyTorch's default (5 seeds each).
-"""
+"""Six methods on synthetic data with three signal strengths (reinitialization study, Table 1)."""
 
 from statistics import mean, stdev
 
 from fsbench.claims import _synthetic, _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
 
 PUBLISHED = {
     signal: dict(zip(_synthetic.METHODS, row, strict=True))
@@ -47,20 +40,13 @@ def judge_method(runs: Runs, method: str, signal: float) -> ClaimFigure:
 
 
 CLAIM = engine.Claim(
-    source="reinitialization study, Table 1",
-    statements={
-        "table": engine.ClaimStatement(
-            text="redrawing weights in rounds raises test accuracy on synthetic data, LW most",
-            condition="the baseline learns its training vectors by heart",
-            rule="a cell: reproduced if our mean is within 2 sqrt(s^2 + e^2) of the printed one (s:"
-            " standard deviation over our seeds, e: printed error); direction only if at least the"
-            " sign of its difference from BL is as printed",
-            conditions=lambda runs: [runs.require("training accuracy of BL", "fit", BASELINES)],
-            figures=lambda runs: [judge_method(runs, *arm) for arm in TABLE],
+    engine.read_claim_card("reinit_table1"),
+    {
+        "table": ClaimRule(
+            lambda runs: [runs.require("training accuracy of BL", "fit", BASELINES)],
+            lambda runs: [judge_method(runs, *arm) for arm in TABLE],
         )
     },
-    measure=measure,
+    measure,
     arms=TABLE,
-    seeds=4,
-    full_seeds=20,
 )

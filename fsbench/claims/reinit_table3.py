@@ -1,22 +1,13 @@
-"""Sign tests between methods, recomputed from Table 2 (reinitialization study, Table 3).
+"""Sign tests between methods, recomputed from Table 2 (reinitialization study, Table 3)."""
 
-https://arxiv.org/abs/2109.00267, section 3.1. For a network and two methods: wins and losses over
-the 18 pairs of data set and setting, ties dropped, exact two-sided binomial test; Holm's correction
-over the network's 15 pairs of methods. The paper marks p < 0.05 with a star and, if it holds after
-Holm, with a circle.
-
-The marks are not legible in the available copy, so the statements of the text are checked. One of
-them, that LW beats the other methods on every network but resnet50, contradicts the study's own
-result of FC on vgg16.
-"""
-
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, permutations
 from typing import NamedTuple
 
 from fsbench.claims import engine
-from fsbench.claims.engine import ClaimFigure, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimRule, Runs
 from fsbench.core.statistics import holm
 from pretrain.recipes.reinit_study import load_table2, table2_methods, table2_networks
 
@@ -43,13 +34,13 @@ class MethodComparison(NamedTuple):
     holm: float
 
     @property
-    def significant(self) -> bool:
+    def is_significant(self) -> bool:
         return self.wins > self.losses and self.p < LEVEL
 
     @property
     def mark(self) -> str:
         """The mark of Table 3: a circle (significant after Holm), a star (before), or none."""
-        return "" if not self.significant else "∘" if self.holm < LEVEL else "★"
+        return "" if not self.is_significant else "∘" if self.holm < LEVEL else "★"
 
     def __str__(self) -> str:
         text = f"{self.wins}:{self.losses}, p {self.p:.2g}, Holm {self.holm:.2g}"
@@ -63,37 +54,34 @@ def compare_methods(network: str) -> dict[tuple[str, str], MethodComparison]:
 
     rows = [row.accuracy for row in load_table2() if row.network == network]
     pairs = list(combinations(table2_methods(), 2))
-    counts = [
-        (sum(row[a] > row[b] for row in rows), sum(row[a] < row[b] for row in rows))
-        for a, b in pairs
-    ]
-    p = [float(binomtest(wins, wins + losses).pvalue) for wins, losses in counts]
+    wins = {(a, b): sum(row[a] > row[b] for row in rows) for a, b in permutations(rows[0], 2)}
+    p = [float(binomtest(wins[a, b], wins[a, b] + wins[b, a]).pvalue) for a, b in pairs]
     comparisons = {}
-    for (a, b), (wins, losses), raw, corrected in zip(pairs, counts, p, holm(p), strict=True):
-        comparisons[a, b] = MethodComparison(wins, losses, raw, corrected)
-        comparisons[b, a] = MethodComparison(losses, wins, raw, corrected)
+    for (a, b), raw, corrected in zip(pairs, p, holm(p), strict=True):
+        for better, worse in ((a, b), (b, a)):
+            counts = wins[better, worse], wins[worse, better]
+            comparisons[better, worse] = MethodComparison(*counts, raw, corrected)
     return comparisons
 
 
 def require_pairs(runs: Runs) -> list[engine.ClaimCondition]:
-    networks = [row.network for row in load_table2()]
-    least = min(map(networks.count, networks))
-    return [engine.require("pairs per network", "at least", PAIRS, least, "")]
+    pairs = Counter(row.network for row in load_table2()).values()
+    return [engine.require("pairs per network", "at least", PAIRS, pairs, "")]
 
 
 def judge_tests(runs: Runs) -> Iterator[ClaimFigure]:
     for network, better, worse in WINS:
         pair = compare_methods(network)[better, worse]
         what, more = f"{network}: {better} > {worse}", pair.wins > pair.losses
-        yield engine.judge(what, "significant", str(pair), pair.significant, more)
+        yield engine.judge(what, "significant", str(pair), pair.is_significant, more)
     for method in SHORT:
-        beaten = [n for n in table2_networks() if compare_methods(n)[method, "BL"].significant]
+        beaten = [n for n in table2_networks() if compare_methods(n)[method, "BL"].is_significant]
         what, ours = f"networks where {method} > BL", ", ".join(beaten) or "none"
         yield engine.judge(what, "not all four", ours, len(beaten) < len(table2_networks()))
     pairs = compare_methods("resnet50")
     pair = pairs["FC", "BL"]
-    yield engine.judge("resnet50: FC > BL", "not significant", str(pair), not pair.significant)
-    winners = [a for a in EQUALS if all(pairs[a, b].significant for b in EQUALS if b != a)]
+    yield engine.judge("resnet50: FC > BL", "not significant", str(pair), not pair.is_significant)
+    winners = [a for a in EQUALS if all(pairs[a, b].is_significant for b in EQUALS if b != a)]
     what = f"resnet50: winner among {', '.join(EQUALS)}"
     yield engine.judge(what, "none", ", ".join(winners) or "none", not winners)
 
@@ -106,16 +94,7 @@ def describe_marks(network: str) -> str:
 
 
 CLAIM = engine.Claim(
-    source="reinitialization study, Table 3 and section 3.1",
-    statements={
-        "sign tests": engine.ClaimStatement(
-            text="only LW beats the baseline on all networks, by exact binomial tests on Table 2",
-            condition="18 pairs can reach p < 0.05; nothing is trained",
-            rule="a win: reproduced if p < 0.05, direction only if there are more wins than losses;"
-            " no win: reproduced unless p < 0.05 contradicts it",
-            conditions=require_pairs,
-            figures=judge_tests,
-        )
-    },
+    engine.read_claim_card("reinit_table3"),
+    {"sign tests": ClaimRule(require_pairs, judge_tests)},
     notes=lambda: map(describe_marks, table2_networks()),
 )

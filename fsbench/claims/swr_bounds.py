@@ -1,24 +1,4 @@
-"""Soft weight rescaling bounds the weights, generalises better and balances the layers.
-
-https://arxiv.org/abs/2507.04683, Theorem 2, appendices B and C, Figure 5. The paper measures a
-3-layer MLP on CIFAR-10 over 200 epochs with a coefficient of 1e-3 (official script). Here
-
-| statement        | images                                          | coefficient | epochs |
-|------------------|-------------------------------------------------|-------------|--------|
-| bound, accuracy  | 1,437 digits, 40 % of them with a wrong label   | 1e-1        | 120    |
-| balancedness     | 1,000 of ten TinyImageNet classes at 16 px      | 1e-2        | 60     |
-
-Theorem 2 bounds a norm by n + d / lam, where d is the largest change of the norm by one optimizer
-step. Adam moves an element by at most lr (1 - beta1) / sqrt(1 - beta2), which gives d without
-measuring a step. A bound that plain training does not reach says nothing, so plain training must
-exceed it. Balancedness is compared between networks that have learned their images equally well:
-a network that is held back has small, balanced weights for that reason alone.
-
-Tried on other seeds: clean digits at 1e-2 (accuracies of 97 % on both sides; the bound is never
-reached); wrong labels at 1e-2 (plain training reaches 63 % of the bound; SWR gains 13 points and is
-less balanced, -.05, but fits 63 % of the labels where plain training fits 98 %), and at 1e-1 (plain
-training reaches 2.6 times the bound); 80 epochs, where plain training fits 97.6 %.
-"""
+"""Soft weight rescaling bounds the weights, generalises better and balances the layers."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -27,7 +7,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
 
 if TYPE_CHECKING:
     from pretrain.training.context import Context
@@ -124,40 +104,29 @@ def judge_balancedness(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 CLAIM = engine.Claim(
-    source="soft weight rescaling, Theorem 2, appendices B and C, Figure 5",
-    statements={
-        "bound": engine.ClaimStatement(
-            text="SWR bounds the weights that plain training lets grow",
-            condition="the bound bites: plain training exceeds it in every layer",
-            rule="bound: reproduced if no layer of any seed exceeds it after any epoch, otherwise"
-            f" not. Growth: {engine.ABOVE}",
-            conditions=lambda runs: [runs.require(NORM_OF_VANILLA, "least share", PLAIN, 1.0, "")],
-            figures=judge_norms,
+    engine.read_claim_card("swr_bounds"),
+    {
+        "bound": ClaimRule(
+            lambda runs: [runs.require(NORM_OF_VANILLA, "least share", PLAIN, 1.0, "")],
+            judge_norms,
         ),
-        "accuracy": engine.ClaimStatement(
-            text="SWR generalises better than plain training",
-            condition="plain training learns its images by heart",
-            rule=f"test accuracy (%), mean over epochs as in Figure 5: {engine.ABOVE}",
-            conditions=lambda runs: [runs.require(VANILLA_FIT, "fit", PLAIN)],
-            figures=lambda runs: [
+        "accuracy": ClaimRule(
+            lambda runs: [runs.require(VANILLA_FIT, "fit", PLAIN)],
+            lambda runs: [
                 runs.judge_above(
                     "test accuracy: SWR - vanilla", "mean test", SWR, PLAIN, spec=".3f"
                 )
             ],
         ),
-        "balancedness": engine.ClaimStatement(
-            text="SWR balances the layers",
-            condition="both networks learn their images by heart",
-            rule=f"means over epochs as in Figure 5: {engine.ABOVE}",
-            conditions=lambda runs: [
+        "balancedness": ClaimRule(
+            lambda runs: [
                 runs.require(VANILLA_FIT, "fit", COLOUR_PLAIN),
                 runs.require_equal(DIFFERENCE, "fit", COLOUR_PLAIN, COLOUR_SWR, EQUAL),
             ],
-            figures=judge_balancedness,
-            colour=True,
+            judge_balancedness,
         ),
     },
-    measure=measure,
+    measure,
     arms=(PLAIN, SWR),
     colour_arms=(COLOUR_PLAIN, COLOUR_SWR),
     curves={
@@ -165,6 +134,4 @@ CLAIM = engine.Claim(
         "balancedness": engine.FROM_START,
         "test accuracy (%)": engine.FROM_FIRST,
     },
-    seeds=3,
-    full_seeds=10,
 )

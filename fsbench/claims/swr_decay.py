@@ -1,19 +1,11 @@
-"""Soft weight rescaling with learning-rate decay: norms collapse unless they are re-anchored.
+"""Soft weight rescaling with learning-rate decay: norms collapse unless they are re-anchored."""
 
-https://arxiv.org/abs/2507.04683, appendix E, Table 5: 200 epochs at 1e-3, times 0.1 at epochs 100
-and 150. Here 80 epochs on digits with drops at 40 and 60. The printed accuracies are those of the
-MLP on MNIST; norms are described in words only.
-
-Tried on other seeds: a condition of 25 % growth for all methods, which SWR does not reach because
-it bounds the norm (9 %); its figures were as below.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import mean, stdev
 from typing import Any
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
+from fsbench.claims.engine import ClaimCondition, ClaimFigure, ClaimJob, ClaimRule, Runs
 
 EPOCHS, LAM, DROPS = 80, 1e-2, (0.5, 0.75)
 METHODS: dict[str, dict[str, object]] = {
@@ -50,54 +42,41 @@ def measure_growth(norms: Sequence[float]) -> dict[str, float]:
     return {"early growth": 100 * early, "kept": (norms[-1] / norms[0] - 1) / early}
 
 
-def judge_growth(method: str, runs: Runs) -> ClaimFigure:
-    kept, swr = (runs.collect("kept", arm) for arm in (method, "SWR"))
-    falls, growth = method == "SWR", mean(kept)
-    return engine.judge(
-        f"{method}: growth of the norm kept",
-        "drops toward 0" if falls else "no drop",
-        f"{growth:.2f} ± {stdev(kept):.2f}",
-        growth <= 0.5 if falls else growth >= 0.95,
-        growth < 1 if falls else growth > mean(swr),
-    )
+def require_growth(runs: Runs) -> Iterator[ClaimCondition]:
+    for method, least in GROWN.items():
+        yield runs.require(f"{method}: growth until the first drop", "early growth", method, least)
 
 
-GAIN, PUBLISHED_GAIN = "test accuracy: SWR + re-init - SWR", f"{98.29 - 97.96:+.2f} (MNIST)"
+def judge_growth(runs: Runs) -> Iterator[ClaimFigure]:
+    for method in METHODS:
+        kept, swr = (runs.collect("kept", arm) for arm in (method, "SWR"))
+        falls, growth = method == "SWR", mean(kept)
+        yield engine.judge(
+            f"{method}: growth of the norm kept",
+            "drops toward 0" if falls else "no drop",
+            f"{growth:.2f} ± {stdev(kept):.2f}",
+            growth <= 0.5 if falls else growth >= 0.95,
+            growth < 1 if falls else growth > mean(swr),
+        )
+
+
+def require_room(runs: Runs) -> list[ClaimCondition]:
+    accuracies = runs.collect("best", "SWR")
+    return [engine.require("best test accuracy of SWR", "at most", ROOM, accuracies)]
+
+
+def judge_accuracy(runs: Runs) -> list[ClaimFigure]:
+    what, published = "test accuracy: SWR + re-init - SWR", f"{98.29 - 97.96:+.2f} (MNIST)"
+    return [runs.judge_above(what, "final", "SWR + re-init", "SWR", published)]
+
+
 CLAIM = engine.Claim(
-    source="soft weight rescaling, appendix E, Table 5",
-    statements={
-        "norms": engine.ClaimStatement(
-            text="when the learning rate drops, SWR pulls norms back to their start; re-anchored,"
-            " it does not",
-            condition="the norms have grown before the first drop",
-            rule="growth kept: mean over seeds of the norm's growth since the start, at the end"
-            " divided by that before the first drop. SWR, which falls towards the initial norm:"
-            " reproduced if at most 0.5, direction only if below 1. Re-anchored SWR and vanilla,"
-            " which do not fall: reproduced if at least 0.95, direction only if above SWR's",
-            conditions=lambda runs: [
-                runs.require(
-                    f"{method}: growth until the first drop", "early growth", method, least
-                )
-                for method, least in GROWN.items()
-            ],
-            figures=lambda runs: [judge_growth(method, runs) for method in METHODS],
-        ),
-        "accuracy": engine.ClaimStatement(
-            text="re-anchored SWR generalises better than SWR when the learning rate drops",
-            condition="accuracy leaves room for a gain",
-            rule=f"test accuracy (%), last epoch: {engine.ABOVE}",
-            conditions=lambda runs: [
-                runs.require_at_most("best test accuracy of SWR", "best", "SWR", ROOM)
-            ],
-            figures=lambda runs: [
-                runs.judge_above(GAIN, "final", "SWR + re-init", "SWR", PUBLISHED_GAIN)
-            ],
-        ),
+    engine.read_claim_card("swr_decay"),
+    {
+        "norms": ClaimRule(require_growth, judge_growth),
+        "accuracy": ClaimRule(require_room, judge_accuracy),
     },
-    measure=measure,
+    measure,
     arms=METHODS,
     curves={"norm": engine.FROM_START, "test accuracy (%)": engine.FROM_FIRST},
-    seeds=3,
-    full_seeds=20,
-    first_seed=110,
 )

@@ -1,15 +1,4 @@
-"""Proportionality: scale all weights by c once, with or without correcting the biases.
-
-https://arxiv.org/abs/2507.04683, Theorem 1, Figure 1: training on CIFAR-10 for 100 epochs, scaling,
-50 more epochs. Theorem 1 is tested with the MLP and the CNN on digits, enlarged twice for the CNN,
-which needs it. The gain by training on after scaling is tested with the MLP on 1,000 images of ten
-TinyImageNet classes at 16 px, which it learns by heart; on digits the best accuracy is 98 %, and
-there is nothing to gain (tried on other seeds: -.14 at every c but .1, there -.83).
-
-Without the correction only the weights are multiplied: the paper does not say what happens to the
-biases. Training continues with a new optimizer. Predictions are compared in float64, where rounding
-breaks no tie.
-"""
+"""Proportionality: scale all weights by c once, with or without correcting the biases."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -18,7 +7,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from fsbench.claims import _training, engine
-from fsbench.claims.engine import ClaimFigure, ClaimJob, Runs
+from fsbench.claims.engine import ClaimFigure, ClaimJob, ClaimRule, Runs
 from fsbench.data.source import SourceDataset
 
 if TYPE_CHECKING:
@@ -29,8 +18,6 @@ if TYPE_CHECKING:
 SCALES = (0.9, 0.7, 0.5, 0.3, 0.1)
 TRAINED, ROOM = 90.0, 95.0
 """Least test accuracy (%) of a trained network; best accuracy above which nothing can be gained."""
-
-
 GAIN = "mlp, colour images"
 SETUPS = {"mlp": ("mlp", 1, 30, 0), "cnn": ("cnn", 2, 30, 0), GAIN: ("mlp", 0, 60, 30)}
 """Network, zoom of the digits (0: colour images), epochs before and after scaling (0: not trained
@@ -112,6 +99,12 @@ def continue_training(model: "nn.Module", source: SourceDataset, seed: int, epoc
     return max(_training.train_once(recipe, source, start).test)
 
 
+def require_trained(runs: Runs) -> Iterator[engine.ClaimCondition]:
+    for network in THEOREM:
+        what = f"{network}: test accuracy before scaling"
+        yield runs.require(what, "last", network, TRAINED)
+
+
 def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
     for network in THEOREM:
         share = min(map(min, runs.collect("same with", network)))
@@ -131,6 +124,12 @@ def judge_theorem(runs: Runs) -> Iterator[ClaimFigure]:
         )
 
 
+def require_fit_and_room(runs: Runs) -> Iterator[engine.ClaimCondition]:
+    yield runs.require("training accuracy before scaling", "fit", GAIN)
+    what = "best test accuracy before scaling"
+    yield engine.require(what, "at most", ROOM, runs.collect("best", GAIN))
+
+
 def judge_gain(runs: Runs) -> Iterator[ClaimFigure]:
     for correction in CORRECTIONS:
         best, later = (runs.collect(name, GAIN) for name in ("best", f"later {correction}"))
@@ -145,36 +144,12 @@ def judge_gain(runs: Runs) -> Iterator[ClaimFigure]:
 
 
 CLAIM = engine.Claim(
-    source="soft weight rescaling, Theorem 1, Figure 1",
-    statements={
-        "theorem 1": engine.ClaimStatement(
-            text="scaling the weights changes no prediction if the biases are scaled accordingly",
-            condition="the networks are trained, so that predictions and biases mean something",
-            rule="with correction: reproduced if every prediction after scaling equals the one"
-            " before, for all seeds and all c, otherwise not. Without: the mean accuracy right"
-            " after scaling is reproduced as falling if no smaller c has more, by more than one"
-            " standard error over the paired seeds, and the smallest c has less than before"
-            " scaling; direction only if just the latter holds",
-            conditions=lambda runs: [
-                runs.require(f"{network}: test accuracy before scaling", "last", network, TRAINED)
-                for network in THEOREM
-            ],
-            figures=judge_theorem,
-        ),
-        "gain": engine.ClaimStatement(
-            text="training on after scaling exceeds the best accuracy before",
-            condition="images are learned by heart, and accuracy leaves room for a gain",
-            rule=f"best of the further epochs against the best before, for each c: {engine.ABOVE};"
-            " reproduced if all c are, direction only if all are at least that",
-            conditions=lambda runs: [
-                runs.require("training accuracy before scaling", "fit", GAIN),
-                runs.require_at_most("best test accuracy before scaling", "best", GAIN, ROOM),
-            ],
-            figures=judge_gain,
-            colour=True,
-        ),
+    engine.read_claim_card("swr_figure1"),
+    {
+        "theorem 1": ClaimRule(require_trained, judge_theorem),
+        "gain": ClaimRule(require_fit_and_room, judge_gain),
     },
-    measure=measure,
+    measure,
     arms=THEOREM,
     colour_arms=(GAIN,),
     curves={
@@ -182,6 +157,4 @@ CLAIM = engine.Claim(
         for moment in ("after", "later")
         for correction in CORRECTIONS
     },
-    seeds=3,
-    full_seeds=5,
 )

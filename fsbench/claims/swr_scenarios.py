@@ -1,29 +1,12 @@
-"""Warm start and continual learning: SWR and the comparators of its paper.
-
-https://arxiv.org/abs/2507.04683, sections 4.1 and 4.2, Figures 2 to 4. The MLP on digits of which
-40 % have a wrong label in training, with the coefficients that the paper chose for its CNN on
-CIFAR-10 (Tables 2 and 3): like that CNN, and unlike the paper's MLP on MNIST, the network loses by
-learning its images by heart. SWR's coefficient acts once per step; it is multiplied by the ratio of
-the paper's steps to ours (ScenarioSetup.factor).
-
-All effects need a network that fits its images. Tried on other seeds, with wrong labels: 40 and 8
-epochs per stage and SWR at 50 times its coefficient (14 of 21 figures reproduced, none in the
-limited scenario; but the first stage ends at 84 and 47 % training accuracy, so a new start wins
-because it has no time to learn wrong labels); 120 epochs in the warm start, where the gap that a
-warm start leaves is .7 points; 30 epochs in the other two, 60 in the last. The epochs below are the
-smallest of these at which plain training fits.
-
-Why a head reset lowers no accuracy at a switch here, against the paper: the head has learned wrong
-labels, and a new one is better on right ones after a single epoch. With right labels accuracy falls
-at a switch, by 1.4 points with a reset and .9 without (one other seed).
-"""
+"""Warm start and continual learning: SWR and the comparators of its paper."""
 
 from collections.abc import Iterator
+from functools import partial
 from statistics import mean
 
 from fsbench.claims import _training, engine
 from fsbench.claims._training import TrainedRun
-from fsbench.claims.engine import ClaimCondition, ClaimFigure, ClaimJob, Runs
+from fsbench.claims.engine import ClaimCondition, ClaimFigure, ClaimJob, ClaimRule, Runs
 
 MARGIN = 0.5
 """Percentage points."""
@@ -43,6 +26,24 @@ METHODS: dict[str, tuple[str, tuple[float, ...]]] = {
 }
 """Method, and its `lam` by scenario as printed for the CNN on CIFAR-10, by name in the paper."""
 PENALTIES, RESETS = ("L2", "L2 Init"), ("S&P", "head reset")
+ABOVE: dict[str, list[tuple[str, str, str | None]]] = {
+    WARM: [
+        *(("final", method, "vanilla") for method in ("cold", "SWR", *RESETS)),
+        *(("final", method, "cold") for method in PENALTIES),
+    ],
+    FULL: [
+        *(("later", method, "vanilla") for method in (*PENALTIES, *RESETS, "SWR")),
+        *(("drop", method, None) for method in RESETS),
+    ],
+    LIMITED: [("switch", "SWR", method) for method in PENALTIES],
+}
+"""Quantity, the better and the worse method (None: 0) by scenario, according to the paper."""
+COMPARABLE = {
+    WARM: [("final", "SWR", method) for method in (*PENALTIES, *RESETS)],
+    FULL: [],
+    LIMITED: [("later", "S&P", method) for method in PENALTIES],
+}
+"""Quantity, and two methods of which the first is at least comparable to the second."""
 
 
 def measure(job: ClaimJob) -> dict[str, object]:
@@ -78,90 +79,43 @@ def measure_stages(run: TrainedRun, epochs: int) -> dict[str, object]:
     }
 
 
-def judge_pair(
-    runs: Runs, scenario: str, quantity: str, a: str, b: str | None, comparable: bool = False
-) -> ClaimFigure:
-    """Judge by the rule whether a is above b (None: above 0), or comparable to it."""
-    arms = (scenario, a), (scenario, b) if b else None
-    what = f"{scenario}, {quantity}: {a} {'comparable to' if comparable else 'above'} {b or 0}"
-    if not comparable:
-        return runs.judge_above(what, quantity, *arms)
-    gain = runs.compare(quantity, *arms)
-    return engine.judge(what, f"at least -{MARGIN}", f"{gain}", gain.mean >= -MARGIN)
+def judge_scenario(scenario: str, runs: Runs) -> Iterator[ClaimFigure]:
+    for quantity, a, b in ABOVE[scenario]:
+        what = f"{scenario}, {quantity}: {a} above {b or 0}"
+        yield runs.judge_above(what, quantity, (scenario, a), (scenario, b) if b else None)
+    for quantity, a, b in COMPARABLE[scenario]:
+        gain = runs.compare(quantity, (scenario, a), (scenario, b))
+        what = f"{scenario}, {quantity}: {a} comparable to {b}"
+        yield engine.judge(what, f"at least -{MARGIN}", f"{gain}", gain.mean >= -MARGIN)
 
 
-def judge_warm_start(runs: Runs) -> Iterator[ClaimFigure]:
-    pairs = [("cold", "vanilla"), ("SWR", "vanilla"), *((a, "cold") for a in PENALTIES)]
-    for a, b in (*pairs, *((a, "vanilla") for a in RESETS)):
-        yield judge_pair(runs, WARM, "final", a, b)
-    for b in PENALTIES + RESETS:
-        yield judge_pair(runs, WARM, "final", "SWR", b, comparable=True)
-
-
-def judge_full(runs: Runs) -> Iterator[ClaimFigure]:
-    for a in (*PENALTIES, *RESETS, "SWR"):
-        yield judge_pair(runs, FULL, "later", a, "vanilla")
-    for a in RESETS:
-        yield judge_pair(runs, FULL, "drop", a, None)
-
-
-def judge_limited(runs: Runs) -> Iterator[ClaimFigure]:
-    for b in PENALTIES:
-        yield judge_pair(runs, LIMITED, "switch", "SWR", b)
-    for b in PENALTIES:
-        yield judge_pair(runs, LIMITED, "later", "S&P", b, comparable=True)
-
-
-def require_learned_stage(runs: Runs, scenario: str, stage: str) -> ClaimCondition:
+def require_learned(scenario: str, stage: str, runs: Runs) -> Iterator[ClaimCondition]:
     """Require that plain training ends this stage with its images learned by heart."""
     what = f"training accuracy of vanilla, end of the {stage} stage"
-    return runs.require(what, f"{stage} fit", (scenario, "vanilla"))
+    yield runs.require(what, f"{stage} fit", (scenario, "vanilla"))
 
 
-def require_gap(runs: Runs) -> ClaimCondition:
+def require_gap(runs: Runs) -> Iterator[ClaimCondition]:
+    yield from require_learned(WARM, "first", runs)
     gap = runs.compare("final", (WARM, "cold"), (WARM, "vanilla"))
     what = "gap that a warm start leaves: final accuracy, cold - vanilla"
     required, ours = "above 2 standard errors", f"{gap}"
-    return ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
+    yield ClaimCondition(what=what, required=required, ours=ours, holds=gap.is_clear)
 
 
-RULE = (
-    f"{engine.ABOVE}. A comparable to B: reproduced if the mean of A - B is at least -{MARGIN}"
-    " percentage points, otherwise not. Final: test accuracy (%) after the last stage; later:"
-    " mean over the ends of all stages but the first; switch: accuracy after the first epoch of a"
-    " stage minus that before it, mean over stages"
-)
 CLAIM = engine.Claim(
-    source="soft weight rescaling, sections 4.1 and 4.2, Figures 2 to 4",
-    statements={
-        WARM: engine.ClaimStatement(
-            "after half of the images, SWR is comparable to or better than resets, penalties",
-            "the first stage is learned by heart, and costs accuracy: a new start gains",
-            RULE,
-            lambda runs: [require_learned_stage(runs, WARM, "first"), require_gap(runs)],
-            judge_warm_start,
-        ),
-        FULL: engine.ClaimStatement(
-            "where images arrive in ten parts, resets, penalties and SWR beat plain training",
-            "plain training learns all images by heart by the last stage",
-            RULE,
-            lambda runs: [require_learned_stage(runs, FULL, "last")],
-            judge_full,
-        ),
-        LIMITED: engine.ClaimStatement(
-            "where past images are gone, SWR loses less at a change than penalties do",
-            "plain training learns its images by heart by the last stage",
-            RULE,
-            lambda runs: [require_learned_stage(runs, LIMITED, "last")],
-            judge_limited,
+    engine.read_claim_card("swr_scenarios"),
+    {
+        WARM: ClaimRule(require_gap, partial(judge_scenario, WARM)),
+        FULL: ClaimRule(partial(require_learned, FULL, "last"), partial(judge_scenario, FULL)),
+        LIMITED: ClaimRule(
+            partial(require_learned, LIMITED, "last"), partial(judge_scenario, LIMITED)
         ),
     },
-    measure=measure,
+    measure,
     arms=[(scenario, method) for scenario in SCENARIOS for method in METHODS],
     curves={
         "test accuracy (%) by stage": ("stage", range(1, 11)),
         "test accuracy (%) after the first stage": engine.FROM_FIRST,
     },
-    seeds=3,
-    full_seeds=20,
 )

@@ -103,8 +103,9 @@ def describe_conditions(statement: "StatementOutcome") -> str:
 
 def show_outcome(name: str, outcome: "ClaimOutcome") -> None:
     """Print the statements of one claim, the conditions of each before its figures."""
-    from fsbench.claims.engine import OVERALL
+    from fsbench.claims.engine import OVERALL, read_claim_card
 
+    typer.echo(read_claim_card(name).set_up)
     for statement in outcome.statements:
         typer.echo(f"{name}, {statement.name}: {outcome.source}\n{statement.statement}\n")
         rows = [

@@ -1,0 +1,183 @@
+"""Claims of NIO, SEAL and weight compander: settings and measures by hand, and tiny runs."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from fsbench.backbones.networks import load_architecture
+from fsbench.claims import _training, nio_gradcosine, seal_ascent, seal_knn_depth, wc_weights
+from fsbench.claims.engine import ClaimJob, ClaimSettings
+from fsbench.claims.wc_weights import BOUND, CONTROL, END, FIRST, PHASES, PLAIN, START, WC
+from fsbench.core import seeding
+from fsbench.core.specs import SourceSubset
+from pretrain.bases import init_scales
+from pretrain.recipes.schedules import sum_rates
+from protocols.analyses.weight_percentiles import WeightSpread
+
+
+@pytest.mark.parametrize("kind", ["without BN", "with BN"])
+def test_nio_is_measured_before_training(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nio_gradcosine, "BATCH", 16)
+    monkeypatch.setattr(nio_gradcosine, "STEPS", 2)
+    job, bn = ClaimJob((kind, "gc"), 1), kind == "with BN"
+    architecture, _, rate, _ = nio_gradcosine.SETTINGS[kind]
+    with seeding.stream(*nio_gradcosine.build_nio_recipe(job).stream("init")):
+        model = load_architecture(architecture).at(16).build(10)
+    zero = {n for n, p in model.named_parameters() if not p.any()}
+    assert zero == ({"layer1.1.bias", "layer2.1.bias"} if bn else set())
+    effect = nio_gradcosine.measure(job)
+    assert effect["zero"] == effect["still zero"] == len(zero)
+    assert effect["misfit"] <= 1e-6
+    assert 0 < abs(effect["smallest factor"] - 1) <= 2.1 * rate  # two steps of Adam
+    assert effect["of a weight"] >= effect["smallest factor"]
+    assert effect["GC before"] != effect["GC after"]
+    assert -1 <= effect["GC after"] <= 1
+
+
+def test_a_changed_direction_after_nio_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = init_scales.ScaleOptimizer.write
+
+    def turn(self: init_scales.ScaleOptimizer, m: torch.Tensor) -> None:
+        write(self, m)
+        with torch.no_grad():
+            self.live["fc.weight"][0, 0] *= 1.1
+
+    monkeypatch.setattr(init_scales.ScaleOptimizer, "write", turn)
+    monkeypatch.setattr(nio_gradcosine, "BATCH", 16)
+    monkeypatch.setattr(nio_gradcosine, "STEPS", 1)
+    assert nio_gradcosine.measure(ClaimJob(("without BN", "gc"), 0))["misfit"] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "objective", "settings"),
+    [("with BN", "gc_gn_sqrt", (0.6, 0.015, 5.0)), ("without BN", "gc", (0.7, 0.015, 4.0))],
+)
+def test_settings_of_nio(kind: str, objective: str, settings: tuple[float, ...]) -> None:
+    nio: Any = nio_gradcosine.build_nio_recipe(ClaimJob((kind, objective), 3)).method("nio")
+    assert (nio.overlap, nio.rate, nio.gamma) == settings
+    assert (nio.parts, nio.iterations, nio.objective) == (2, 50, objective)
+
+
+PAPERS_ASCENT = (
+    0.01
+    * 3125
+    * 0.1
+    * sum(
+        [(e + 1) / 20 / 10 for e in range(20)]
+        + [0.05 * (1 + math.cos(math.pi * e / 140)) for e in range(20)]
+    )
+)
+"""S times the sum of the rates over the paper's 40 epochs of 3,125 steps: warm-up, cosine."""
+
+
+def test_the_matched_ascent_is_as_long_as_the_papers() -> None:
+    ours = 2 * 44 * 0.1  # 1437 images: 44 steps; one epoch of warm-up and the cosine's first
+    assert seal_ascent.match_factor(8, 1437) == pytest.approx(PAPERS_ASCENT / ours)
+
+
+def test_seal_and_its_comparators_share_everything_but_the_method() -> None:
+    ours, control = (seal_ascent.build_seal_recipe(m, 8, 1, 0.5) for m in ("seal", "normal"))
+    assert ours.method("seal").model_dump()["ascent_factor"] == 0.5
+    plain = {"name": control.name, "methods": control.methods}
+    assert {**dict(ours), **plain} == dict(control)
+
+
+def test_the_moments_of_a_generation() -> None:
+    trace = [float(epoch) for epoch in range(48)]
+    assert seal_ascent.extract_moments(trace, 1) == (15, 19, 31)
+    assert seal_ascent.extract_moments(trace, 2) == (31, 35, 47)
+
+
+def test_a_matched_ascent_lowers_accuracy_more_than_the_papers_strength(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(seal_ascent, "EPOCHS", 4)
+    monkeypatch.setattr(seal_ascent, "IMAGES", 64)
+    strong = seal_ascent.measure(ClaimJob("matched", 0))["training accuracy (%)"]
+    monkeypatch.setattr(seal_ascent, "match_factor", lambda *plan: seal_ascent.PAPERS_S)
+    gentle = seal_ascent.measure(ClaimJob("matched", 0))["training accuracy (%)"]
+    assert len(gentle) == len(strong) == 12
+    assert gentle[:4] == strong[:4]
+    assert min(strong[4:]) < min(gentle[4:])
+
+
+@pytest.mark.parametrize("method", seal_knn_depth.RECIPES)
+def test_a_run_of_seal_is_probed(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal_knn_depth, "EPOCHS", 4)
+    monkeypatch.setattr(seal_knn_depth, "IMAGES", 64)
+    run: Any = seal_knn_depth.measure(ClaimJob(method, 100))
+    assert len(run["accuracy of the probe (%)"]) == 4
+    assert 0 <= run["depth"] <= 4
+    assert run["chance"] == 10
+
+
+def test_the_full_run_shortens_the_papers_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a source that is generated: 2 classes of the toy source, then a small network."""
+    monkeypatch.setattr(seal_knn_depth, "FULL_SOURCE", "toy_source")
+    monkeypatch.setattr(seal_knn_depth, "FULL_SUBSET", SourceSubset(classes=2, images_per_class=32))
+    job = ClaimJob("seal", 100, ClaimSettings(full=True))
+    recipe, source = seal_knn_depth.prepare_full(job)
+    assert (recipe.plan.rounds, recipe.plan.epochs, recipe.seed) == (3, 40, 100)
+    assert (recipe.architecture, len(source.train)) == ("seal_resnet50", 64)
+    factor = recipe.method("seal").model_dump()["ascent_factor"]
+    assert factor * sum_rates(recipe, 10, 64) == pytest.approx(PAPERS_ASCENT)
+    small = {"architecture": "toy_resnet", "input_size": 16, "plan.epochs": 4}
+    for name, value in small.items():
+        monkeypatch.setitem(seal_knn_depth.FULL_FIELDS, name, value)
+    run: Any = seal_knn_depth.measure(job)
+    assert (len(run["accuracy of the probe (%)"]), run["chance"]) == (4, 50)
+
+
+def test_quantities_of_weights_by_hand() -> None:
+    """Two epochs: the peak comes first, the rest is read at the end."""
+
+    def spread(largest: float, dead: float, width: float) -> WeightSpread:
+        lines = (-1.0, -0.9, -width / 2, -width / 8, 0.0, width / 8, width / 2, 0.9, 1.0)
+        return WeightSpread(100, lines, largest, dead)
+
+    first = {FIRST: spread(2.0, 0.9, 0.1), "layer1.0.conv1": spread(0.1, 0.9, 0.1)}
+    last = {FIRST: spread(1.0, 0.2, 0.4), "layer1.0.conv1": spread(0.1, 0.3, 0.1)}
+    whole = {"all": spread(0.1, 0.99, 0.1)}
+    weights = wc_weights.summarize_weights([first | whole, last | whole])
+    assert (weights["largest"], weights["largest |w|"]) == (2.0, [2.0, 1.0])
+    assert weights["peak"] == pytest.approx(2.0 / BOUND)
+    assert (weights["dead"], weights["later"], weights["width"]) == pytest.approx((20, 30, 0.4))
+    assert weights["w"]["84 %"] == [0.05, 0.2]
+    assert len(weights["start"]) == 3 * 9
+
+
+def test_the_control_has_the_rate_that_the_compander_has_at_zero() -> None:
+    plain, wc, control = (
+        wc_weights.build_compander_recipe(ClaimJob((END, arm), 0)) for arm in (PLAIN, WC, CONTROL)
+    )
+    assert plain.lr == wc.lr == 0.1
+    assert control.lr == pytest.approx(0.1 * 2.56)
+    assert control.replace({"lr": 0.1}) == plain
+    compander: Any = wc.method("weight_compander")
+    assert (compander.a, compander.b, compander.decays) == (0.8, 0.5, "w")
+    assert pytest.approx(1.2566, abs=1e-4) == BOUND
+
+
+def test_decay_times_steps_is_the_papers() -> None:
+    assert PHASES[END][1] * 60 * 11 == pytest.approx(1e-4 * 200 * 351)
+    end, start = (
+        wc_weights.build_compander_recipe(ClaimJob((phase, PLAIN), 0)) for phase in (END, START)
+    )
+    assert (start.weight_decay, start.schedule) == (5e-4, "constant")
+    assert (end.weight_decay, end.schedule) == (PHASES[END][1], "step")
+    assert end.milestones == (0.45, 0.68)
+
+
+def test_a_run_with_compander_starts_from_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = _training.load_digits_source(0, zoom=2)
+    monkeypatch.setattr(_training, "load_colour_source", lambda job, images: digits)
+    monkeypatch.setitem(PHASES, END, (1, 1e-4, "constant"))
+    plain, wc = (wc_weights.measure(ClaimJob((END, arm), 0)) for arm in (PLAIN, WC))
+    assert 5 < plain["fit"] <= 100
+    assert 0 < wc["accuracy"] <= 100
+    assert wc["start"] == pytest.approx(plain["start"], abs=1e-6)
+    assert len(wc["largest |w|"]) == len(wc["w"]["50 %"]) == 2
+    assert wc["w"]["16 %"][1] != plain["w"]["16 %"][1]
+    assert wc["peak"] < 1
