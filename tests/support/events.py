@@ -1,7 +1,7 @@
-"""Driving a run over its round starts, with all effective tensors before and after."""
+"""Driving a run over its round and stage starts, with all effective tensors before and after."""
 
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from support.pretrain import epochs, tiny, trainer
@@ -12,6 +12,23 @@ from pretrain.training.loop import Trainer
 from pretrain.weights import surgery
 
 Tensors = dict[str, Tensor]
+
+
+class Event(NamedTuple):
+    """A run at a round or stage start: its tensors at the start of the run, before and after."""
+
+    made: Trainer
+    start: Tensors
+    before: Tensors
+    after: Tensors
+
+    @property
+    def changed(self) -> set[str]:
+        return changed(self.before, self.after)
+
+    @property
+    def parameters(self) -> set[str]:
+        return {name for name, _ in self.made.ctx.model.named_parameters()}
 
 
 def tensors(made: Trainer) -> Tensors:
@@ -34,11 +51,24 @@ def open_round(made: Trainer) -> tuple[Tensors, Tensors]:
     return before, tensors(made)
 
 
-def at_event(method: str, out: Path, *assignments: str) -> tuple[Trainer, Tensors, Tensors]:
-    """A run at its first event, the start of round 1: trainer, tensors before and after."""
+def at_event(method: str, out: Path, *assignments: str) -> Event:
+    """A run at its first event, the start of round 1."""
     made = trainer(tiny(method, *assignments), out)
+    start = tensors(made)
     train_round(made)
-    return made, *open_round(made)
+    return Event(made, start, *open_round(made))
+
+
+def at_new_data(method: str, out: Path, *assignments: str) -> Event:
+    """A run with one round a stage at its first new data, the start of stage 1."""
+    return at_event(method, out, "plan.rounds=1", *assignments)
+
+
+def next_event(made: Trainer) -> tuple[Tensors, Tensors]:
+    """All tensors before and after the next round's events, where an epoch is open."""
+    finish_epoch(made)
+    train_round(made)
+    return open_round(made)
 
 
 def finish_epoch(made: Trainer) -> None:
