@@ -24,9 +24,7 @@ from pretrain.training.checkpoint import write_tensors
 from pretrain.training.loop import Trainer, train_recipe
 
 RANKS = 2
-HERE = Path(__file__).parent
-
-
+TESTS = Path(__file__).parents[1]
 NETWORK = ("architecture=cnn", "input_size=10")
 """A network without batch norm and dropout: there several ranks do what one process does."""
 
@@ -79,7 +77,7 @@ def together(jobs: Mapping[str, Job], out: Path) -> None:
         for n, j in jobs.items()
     }
     (out / "jobs.json").write_text(json.dumps(content))
-    torchrun(str(HERE / "ranks_worker.py"), str(out))
+    torchrun("-m", "support.ranks", str(out))
 
 
 def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -93,7 +91,8 @@ def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
 def under_torchrun(*arguments: str) -> tuple[list[str], dict[str, str]]:
     """Command and environment."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     return [*command, f"--nproc-per-node={RANKS}", *arguments], environment
 
 
@@ -104,21 +103,16 @@ def work(out: Path) -> None:
     rank = distributed.get_rank()
     keep_own_weights(rank)
     with float64():
-        for name, job in json.loads((out / "jobs.json").read_text()).items():
-            recipe = Recipe.model_validate(job["recipe"])
-            train(Job(recipe, job["kill_at"]), out / name)
+        for name, content in json.loads((out / "jobs.json").read_text()).items():
+            job = Job(Recipe.model_validate(content["recipe"]), content["kill_at"])
+            (out / name).mkdir(parents=True, exist_ok=True)
+            if job.kill_at is not None:
+                train_until_killed(job, out / name)
+            train_recipe(job.recipe, images(job.recipe), out / name)
     distributed.destroy_process_group()
 
 
-def train(job: Job, out: Path) -> None:
-    """A job of this rank."""
-    out.mkdir(parents=True, exist_ok=True)
-    if job.kill_at is not None:
-        killed(job, out)
-    train_recipe(job.recipe, images(job.recipe), out)
-
-
-def killed(job: Job, out: Path) -> None:
+def train_until_killed(job: Job, out: Path) -> None:
     """Train with a checkpoint after every step until the job's kill."""
     step, seconds = Trainer._step, loop.CHECKPOINT_SECONDS
 
@@ -157,3 +151,7 @@ def record(run: Path) -> dict[str, object]:
     """run.json."""
     record: dict[str, object] = json.loads((run / "run.json").read_text())
     return record
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]))

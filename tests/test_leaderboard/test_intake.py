@@ -97,7 +97,7 @@ def test_exit_codes_and_messages(
 
 
 HEAVY = {
-    *("datasets", "matplotlib", "pandas", "rich.console", "scipy.stats", "sklearn"),
+    *("datasets", "matplotlib", "pandas", "scipy.stats", "sklearn"),
     *("timm", "torch"),
 }
 

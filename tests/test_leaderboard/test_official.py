@@ -15,7 +15,7 @@ from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
-from fsbench.core.schema import Declaration
+from fsbench.core.schema import DatasetRecord, Declaration, Flag
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.targets import eurosat
@@ -76,32 +76,28 @@ def test_a_frozen_board_that_was_changed_is_refused(
 
 @pytest.mark.parametrize("digest", ["a" * 64, None])
 def test_a_changed_digest_alone_is_refused(board: Path, digest: str | None) -> None:
-    edit(board, lambda raw: raw.update(frozen=digest))
+    edit(board, lambda content: content.update(frozen=digest))
     with pytest.raises(ValidationFailed, match="was changed: its digest differs"):
         Board.open(board)
 
 
-def test_a_version_of_ones_own_is_kept_by_its_digest(tmp_path: Path) -> None:
-    columns = official.find_official_board("transfer-2").columns
-    mine = BoardFile(name="mine", version=3, date="2026-01-01", columns=columns).freeze()
-    path = tmp_path / "board.json"
-    path.write_text(mine.model_dump_json())
-    assert Board.open(tmp_path).file == mine
-    edit(tmp_path, lambda raw: raw["columns"].pop())
-    with pytest.raises(ValidationFailed, match="mine-3 was changed: its digest differs"):
-        Board.open(tmp_path)
-
-
 def test_an_unknown_version_of_an_official_board_asks_for_an_update(board: Path) -> None:
-    edit(board, lambda raw: raw.update(version=9))
+    edit(board, lambda content: content.update(version=9))
     with pytest.raises(ValidationFailed, match="knows cdfsl-2, transfer-2, transfer-3"):
         Board.open(board)
 
 
-@pytest.mark.parametrize("field", ["date", "columns"])
-def test_a_version_lacks_nothing(board: Path, field: str) -> None:
-    edit(board, lambda raw: raw.update({field: None}))
-    with pytest.raises(ValidationFailed, match="has a date and columns"):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"date": None}, "has a date and columns"),
+        ({"columns": None}, "has a date and columns"),
+        ({"episodes": {"linear": 60}}, "the episodes of its specs"),
+    ],
+)
+def test_a_version_is_whole(board: Path, changes: dict[str, object], message: str) -> None:
+    edit(board, lambda content: content.update(changes))
+    with pytest.raises(ValidationFailed, match=message):
         Board.open(board)
 
 
@@ -114,10 +110,9 @@ def test_a_column_has_a_track(name: str) -> None:
 
 
 def test_an_older_version_renders_under_its_own_file(
-    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = fakes_official.write_all(tmp_path / "r", 0.8, "a")
-    submit(results, board, named("old"))
+    submit_probes(board, "old")
     before = rank_board(board)
     old = official.find_official_board("transfer-2")
     newer = old.model_copy(update={"version": 3, "columns": old.columns[:1]}).freeze()
@@ -128,49 +123,47 @@ def test_an_older_version_renders_under_its_own_file(
     assert before[0].name == "transfer-2"
 
 
+def submit_probes(
+    board: Path, name: str, accuracy: float = 0.8, *others: DatasetRecord, size: int = 64
+) -> None:
+    """Submit all official columns of 224 px, and probes of other data sets or sizes."""
+    results = board.parent / name
+    fakes_official.write_all(results, accuracy, name)
+    for data in others:
+        fakes_official.write(results, accuracy, data, name, size)
+    submit(results, board, named(name))
+
+
 def test_official_and_subset_are_never_one_table(board: Path, tmp_path: Path) -> None:
-    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("whole"))
-    submit(fakes_official.write_all(tmp_path / "b", 0.6, "b"), board, named("worse"))
-    mixed = fakes_official.write_all(tmp_path / "c", 0.9, "c")
-    fakes_official.write(mixed, 0.9, fakes_official.dataset("dogs"), "c", size=64)
-    part = tmp_path / "d"
-    fakes_official.write(part, 0.99, fakes_official.dataset("dogs", subset=True), "d")
-    fakes_official.write(part, 0.99, fakes_official.dataset("cub200"), "d")
-    submit(part, board, named("part"))
-    submit(mixed, board, named("wide"))
-    views = {view.track.label: view for view in rank_board(board) if view.track}
-    assert list(views) == [
-        "probe 224px official",
-        "probe 64px official",
-        "probe 224px subset",
-    ]
-    large, small, subset = views.values()
+    submit_probes(board, "whole")
+    submit_probes(board, "worse", 0.6)
+    for data in (fakes_official.dataset("dogs", subset=True), fakes_official.dataset("cub200")):
+        fakes_official.write(tmp_path / "part", 0.99, data, "part")
+    submit(tmp_path / "part", board, named("part"))
+    submit_probes(board, "wide", 0.9, fakes_official.dataset("dogs"))
+    tables = {table.track.label: table for table in rank_board(board) if table.track}
+    assert list(tables) == ["probe 224px official", "probe 64px official", "probe 224px subset"]
+    large, small, subset = tables.values()
     assert large.ranking.columns == tuple(f"{name}:probe 224px" for name in sorted(SETS))
-    assert [[s.name for s in tier] for tier in large.ranking.tiers] == [
-        ["wide"],
-        ["whole"],
-        ["worse"],
-    ]
+    tiers = [[entry.name for entry in tier] for tier in large.ranking.tiers]
+    assert tiers == [["wide"], ["whole"], ["worse"]]
     (unranked,) = large.ranking.unranked
     assert (unranked.name, set(unranked.scores)) == ("part", {"cub200:probe 224px"})
     assert len(unranked.missing) == 4
-    assert [s.name for s in subset.ranking.entries] == ["part"]
+    assert [entry.name for entry in subset.ranking.entries] == ["part"]
     assert subset.ranking.columns == ("dogs:probe 224px",)
-    assert subset.rows["part"].flags == ("subset",)
-    assert large.rows["part"].flags == ()
-    assert [s.name for s in small.ranking.unranked] == ["wide"]
+    assert (subset.rows["part"].flags, large.rows["part"].flags) == (("subset",), ())
+    assert [entry.name for entry in small.ranking.unranked] == ["wide"]
     assert len(small.ranking.columns) == 5
-    assert {e.name for e in large.published if not all(c.in_domain for c in e.cells)} == {
-        f"seal-paper-{name}" for name in ("normal", "normal-long", "llf", "seal")
-    }
+    measured = {e.name for e in large.published if not all(c.in_domain for c in e.cells)}
+    assert measured == {f"seal-paper-{n}" for n in ("normal", "normal-long", "llf", "seal")}
     assert subset.published == ()
 
 
 def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: Path) -> None:
-    submit(fakes_official.write_all(tmp_path / "a", 0.8, "a"), board, named("first"))
-    other = fakes_official.write(
-        tmp_path / "b", 0.7, fakes_official.dataset("dogs", images="f"), "b"
-    )
+    submit_probes(board, "first")
+    copied = fakes_official.dataset("dogs", images="f")
+    other = fakes_official.write(tmp_path / "b", 0.7, copied, "b")
     with pytest.raises(ValidationFailed, match="second and first: other images of dogs"):
         submit(tmp_path / "b", board, named("second"))
     assert Board.open(board).names() == ["first"]
@@ -207,17 +200,26 @@ def test_subsets_settle_no_copy_and_follow_none(board: Path, tmp_path: Path) -> 
     for name, images in (("a", "1"), ("z", "2")):
         part = fakes_official.dataset("dogs", subset=True, images=images)
         fakes_official.write(tmp_path / name, 0.7, part, name)
-    submit(tmp_path / "a", board, named("a-subset"))
-    submit(fakes_official.write_all(tmp_path / "o", 0.8, "o"), board, named("official"))
-    submit(tmp_path / "z", board, named("z-subset"))
-    assert Board.open(board).names() == ["a-subset", "official", "z-subset"]
+    submit(tmp_path / "a", board, named("a"))
+    submit_probes(board, "official")
+    submit(tmp_path / "z", board, named("z"))
+    assert Board.open(board).names() == ["a", "official", "z"]
 
 
-def test_wrong_counts_without_a_flag_are_refused(board: Path, tmp_path: Path) -> None:
-    data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": ()})
+@pytest.mark.parametrize(
+    ("flags", "declared", "message"),
+    [
+        ((), {}, "other images"),
+        (("subset",), {"targets_seen": ("dogs",)}, "expected targets unseen in pretraining"),
+    ],
+)
+def test_parts_of_data_need_their_flag_and_unseen_targets(
+    flags: tuple[Flag, ...], declared: dict[str, object], message: str, board: Path, tmp_path: Path
+) -> None:
+    data = fakes_official.dataset("dogs", subset=True).model_copy(update={"flags": flags})
     fakes_official.write(tmp_path / "r", 0.7, data, "a")
-    with pytest.raises(ValidationFailed, match="other images"):
-        submit(tmp_path / "r", board, named("liar"))
+    with pytest.raises(ValidationFailed, match=message):
+        submit(tmp_path / "r", board, named("liar", **declared))
 
 
 def test_what_is_no_column_is_left_out_or_refused(
@@ -248,66 +250,52 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
         submit(tmp_path / "s", board, named("seeded"))
 
 
-def test_targets_seen_stay_off_even_the_subset_track(board: Path, tmp_path: Path) -> None:
-    fakes_official.write(tmp_path / "r", 0.7, fakes_official.dataset("dogs", subset=True), "a")
-    with pytest.raises(ValidationFailed, match="expected targets unseen in pretraining"):
-        submit(tmp_path / "r", board, named("seer", targets_seen=("dogs",)))
-
-
 def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
     (view,) = rank_board(board)
     assert view.track == Track(protocol=None, input_size=224, adaptation="probe", data="official")
     assert view.ranking.columns == tuple(f"{name}:probe 224px" for name in sorted(SETS))
 
 
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
-    code = cli.call("leaderboard", *arguments)
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
 def test_the_command_line_from_list_to_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = call(capsys, "boards")
-    assert code == 0
-    rows = [line.split() for line in out.splitlines() if re.match(r"(cdfsl|transfer)-\d ", line)]
+    def call(*words: object, code: int = 0) -> tuple[str, str]:
+        assert cli.call("leaderboard", *words) == code
+        return capsys.readouterr()
+
+    shown, notes = call("boards")
+    rows = [line.split() for line in shown.splitlines() if re.match(r"(cdfsl|transfer)-\d ", line)]
     assert len(rows) == 38
     assert rows[0][:6] == ["cdfsl-2", "2026-11-23", "linear", "ibm", "224px", "16"]
-    assert "subset" in err
-    board = str(tmp_path / "b")
-    for title, start in (("transfer", "transfer-3 (10"), ("transfer-2", "transfer-2 (20")):
-        (tmp_path / "b" / "board.json").unlink(missing_ok=True)
-        code, out, _ = call(capsys, "init", "--board", board, "--official", title)
-        assert (code, out.startswith(f"{board}: {start} columns, 2026-11-2")) == (0, True)
-    code, _, err = call(capsys, "init", "--board", board)
-    assert (code, "already has a board.json" in err) == (2, True)
-    submit(fakes_official.write_all(tmp_path / "r", 0.8, "a"), tmp_path / "b", named("one"))
-    code, out, _ = call(capsys, "show", "--board", board, "--json")
-    (shown,) = json.loads(out)
-    assert code == 0
-    assert (shown["board"], shown["official"]) == ("transfer-2", True)
-    assert (shown["track"]["data"], shown["track"]["input_size"]) == ("official", 224)
-    assert shown["entries"][0]["tier"] == 1
-    code, out, _ = call(capsys, "show", "--board", board)
-    assert "transfer-2: probe 224px official" in out
-    code, out, _ = call(capsys, "boards", "--json")
-    columns = {version["title"]: len(version["columns"]) for version in json.loads(out)}
+    assert "subset" in notes
+    versions = {version["title"]: version for version in json.loads(call("boards", "--json")[0])}
+    columns = {title: len(version["columns"]) for title, version in versions.items()}
     assert columns == {"cdfsl-2": 448, "transfer-2": 20, "transfer-3": 10}
+    board = tmp_path / "board"
+    for title, start in (("transfer", "transfer-3 (10"), ("transfer-2", "transfer-2 (20")):
+        (board / "board.json").unlink(missing_ok=True)
+        shown, _ = call("init", "--board", board, "--official", title)
+        assert shown.startswith(f"{board}: {start} columns, 2026-11-2")
+    assert "already has a board.json" in call("init", "--board", board, code=2)[1]
+    submit_probes(board, "one")
+    (table,) = json.loads(call("show", "--board", board, "--json")[0])
+    assert (table["board"], table["official"]) == ("transfer-2", True)
+    assert (table["track"]["data"], table["track"]["input_size"]) == ("official", 224)
+    assert table["entries"][0]["tier"] == 1
+    assert "transfer-2: probe 224px official" in call("show", "--board", board)[0]
 
 
 def test_init_writes_what_is_asked_and_nothing_over(tmp_path: Path) -> None:
     free = BoardFile(name="my-board", about=ABOUT)
     assert init_board(tmp_path / "my board") == free
     assert Board.open(tmp_path / "my board").file == free
-    with pytest.raises(UnknownName, match="did you mean 'cdfsl'"):
-        init_board(tmp_path / "x", "cdfls")
-    with pytest.raises(UnknownName, match="cdfsl-9"):
-        init_board(tmp_path / "x", "cdfsl-9")
+    for title, message in (("cdfls", "did you mean 'cdfsl'"), ("cdfsl-9", "cdfsl-9")):
+        with pytest.raises(UnknownName, match=message):
+            init_board(tmp_path / "x", title)
     assert not (tmp_path / "x").exists()
     fakes.write(tmp_path / "r")
-    submit(tmp_path / "r", tmp_path / "held", DECLARATION)
-    (tmp_path / "held" / "board.json").unlink()
+    submit(tmp_path / "r", tmp_path / "full", DECLARATION)
+    (tmp_path / "full" / "board.json").unlink()
     with pytest.raises(UsageError, match="already holds entries"):
-        init_board(tmp_path / "held", "cdfsl")
-    assert init_board(tmp_path / "held").name == "held"
+        init_board(tmp_path / "full", "cdfsl")
+    assert init_board(tmp_path / "full").name == "full"
