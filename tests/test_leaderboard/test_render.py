@@ -1,117 +1,312 @@
-"""The board as people read it: golden Markdown, JSON without NaN, escaped text, published apart."""
+"""Every format: golden files, hostile names stay names, and what was written reads back."""
 
+import csv
+import io
 import json
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import fakes
+from support.sheets import COLUMNS, ERROR, HOSTILE, constant, hostile, swinging, view
 
 from fsbench.api.leaderboard import RankedBoard
+from fsbench.core.errors import UnknownName
 from fsbench.results.table import shorten_columns
-from leaderboard.ranking.tiers import Outcomes, rank_entries
-from leaderboard.render.frame import make_frame
+from leaderboard.ranking.outcomes import Outcomes
+from leaderboard.ranking.tiers import rank_entries
+from leaderboard.render import FORMATS
+from leaderboard.render.csv import guard_formula
+from leaderboard.render.frame import ScoreFrame, make_frame
+from leaderboard.render.latex import escape_latex
 from leaderboard.render.md import escape_markdown
 from leaderboard.render.terminal import make_published_tables, make_score_table
 from leaderboard.tables import BoardTable, Row
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "board.md"
-COLUMNS = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+ONE, FIVE = COLUMNS
+NAMES = FORMATS.names()
 
 
-def outcomes(mean: float, spread: float = 0.1, n: int = 100) -> Outcomes:
-    """Half of the episodes lie `spread` above the mean, half below."""
-    return Outcomes(np.arange(n), mean + spread * np.where(np.arange(n) % 2, 1.0, -1.0), "a spec")
+def make(shape: str, *frames: ScoreFrame) -> str:
+    return FORMATS.load(shape)(frames)
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def paper() -> ScoreFrame:
+    """Three data sets, entries above and below the control, one without a column, one incomparable.
+
+    Flags are on a row, on a column and on one number.
+    """
+    chestx, crop, crop5, eurosat = columns = tuple(
+        f"{task}/linear@ibm 64px"
+        for task in ("chestx:5w1s", "cropdisease:5w1s", "cropdisease:5w5s", "eurosat:5w1s")
+    )
+    entries = {
+        "base_line": dict(zip(columns, map(constant, (0.2, 0.5, 0.6, 0.7)), strict=True)),
+        "gain": {chestx: swinging(0.2 + 5 * ERROR), crop: swinging(0.5 - ERROR),
+                 crop5: constant(0.4), eurosat: constant(0.9)},
+        "part": {chestx: swinging(1 / 3), eurosat: constant(0.1)},
+        "once": {c: Outcomes(np.arange(1), np.array([0.5]), "draws") for c in columns},
+    }  # fmt: skip
+    flags = {name: {eurosat: ("derived",)} for name in entries}
+    flags["gain"] |= {chestx: ("short",)}
+    flags["once"] = {column: (*flags["once"].get(column, ()), "subset") for column in columns}
+    return make_frame(view(entries, columns, flags, ("a note",), source=0.5), "base_line")
 
 
 def board() -> BoardTable:
+    """A table beside which published numbers are shown."""
+    columns = ("eurosat:5w1s/linear@ibm 224px", "eurosat:5w5s/linear@ibm 224px")
     entries = {
-        "seal": {COLUMNS[0]: outcomes(0.5775), COLUMNS[1]: outcomes(0.7461)},
-        "twin": {COLUMNS[0]: outcomes(0.5775), COLUMNS[1]: outcomes(0.7461)},
-        "normal": {COLUMNS[0]: outcomes(0.5340), COLUMNS[1]: outcomes(0.7174)},
-        "half": {COLUMNS[0]: outcomes(0.9)},
-        "single": {COLUMNS[0]: outcomes(0.2, n=1), COLUMNS[1]: outcomes(0.2, n=1)},
+        name: dict(zip(columns, map(swinging, means), strict=False))
+        for name, means in (
+            ("seal", (0.5775, 0.7461)),
+            ("twin", (0.5775, 0.7461)),
+            ("normal", (0.5340, 0.7174)),
+            ("half", (0.9,)),
+        )
     }
-    ranking = rank_entries(entries, COLUMNS, averaged={"eurosat": COLUMNS})
+    entries["single"] = {c: Outcomes(np.arange(1), np.array([0.1]), "draws") for c in columns}
+    ranking = rank_entries(entries, columns, averaged={"eurosat": columns})
     facts = fakes.facts("seal", pretraining_data=("tinyimagenet",))
     rows = {
-        entry.name: Row(
-            entry.name,
+        name: Row(
+            name,
             facts,
-            entries[entry.name],
-            column_flags={COLUMNS[0]: ("saw eurosat",)} if entry.name == "half" else {},
-            source=0.5922 if entry.name == "seal" else None,
+            outcomes,
+            column_flags={columns[0]: ("saw eurosat",)} if name == "half" else {},
+            source=0.5922 if name == "seal" else None,
         )
-        for entry in ranking.entries
+        for name, outcomes in entries.items()
     }
+    rows = {entry.name: rows[entry.name] for entry in ranking.entries}
     return BoardTable(name="cdfsl", official=True, ranking=ranking, rows=rows)
 
 
-def test_golden_markdown() -> None:
-    """Refresh on purpose: python -m tests.test_leaderboard.test_render"""
-    assert RankedBoard((board(),)).to_markdown() == GOLDEN.read_text(encoding="utf8")
+@pytest.mark.parametrize("file", ["board.md", "report.latex", "report.md"])
+def test_golden_files(file: str) -> None:
+    """Refresh on purpose: REFRESH=1 pytest tests/test_leaderboard/test_render.py"""
+    path = GOLDEN / file
+    is_board = path.stem == "board"
+    text = RankedBoard((board(),)).to_markdown() if is_board else make(path.suffix[1:], paper())
+    if os.environ.get("REFRESH"):
+        path.write_text(text, encoding="utf8")
+    assert text == path.read_text(encoding="utf8")
+
+
+def test_formats_list_themselves() -> None:
+    assert NAMES == ("csv", "html", "json", "latex", "md")
+    with pytest.raises(UnknownName, match="latex"):
+        FORMATS.load("latx")
+
+
+@pytest.mark.parametrize("shape", NAMES)
+def test_every_format_makes_any_frame(shape: str) -> None:
+    for frames in ((), (hostile(),), (paper(), hostile()), (make_frame(view({}, ())),)):
+        text = make(shape, *frames)
+        assert text == make(shape, *frames), "same input, same bytes"
+        assert "nan" not in text.replace("nance", "")
+        assert "None" not in text
+
+
+def parse(text: str, value: object) -> object:
+    """Return a field of a CSV as the type of this value."""
+    if isinstance(value, str):
+        return text
+    if isinstance(value, tuple):
+        return tuple(filter(None, text.split(", ")))
+    return type(value)(int(text) if isinstance(value, bool) else text) if text else None  # type: ignore[call-arg]
+
+
+def test_csv_and_json_hold_the_numbers_of_the_frame() -> None:
+    frame = paper()
+    text = make("csv", frame)
+    lines = {(line["entry"], line["column"]): line for line in read_csv(text)}
+    scores = list(frame.records())
+    assert len(lines) == len(scores) == text.count("\r\n") - 1 == text.count("\n") - 1
+    for score in scores:
+        line = lines[score.entry, score.column]
+        for name, value in score._asdict().items():
+            assert parse(line[name], value) == (None if value != value else value), name
+    (content,) = json.loads(make("json", frame))
+    names = [column["name"] for column in content["columns"]]
+    assert tuple(names) == frame.table.ranking.columns
+    for entry in content["entries"]:
+        by_column = frame.scores[entry["name"]]
+        for i, name in enumerate(names):
+            score = by_column.get(name)
+            shown = [entry["mean"][i], entry["n"][i]]
+            assert shown == ([score.mean, score.n] if score else [None, None])
+            assert (i in entry["best"]) == bool(score and frame.is_best(score))
+        over = entry["over_control"].items()
+        gaps = {name: (gap["gap"], gap["p_adjusted"]) for name, gap in over}
+        assert gaps == {name: (s.gap, s.p) for name, s in by_column.items() if s.control}
+    by_name = {entry["name"]: entry for entry in content["entries"]}
+    assert by_name["part"]["missing"] == names[1:3]
+    assert by_name["part"]["reason"] == "lacks 2 of 4 columns"
+    assert by_name["once"]["ci95"] == [None] * 4
+    (content,) = RankedBoard((board(),)).to_json()
+    behind = {entry["name"]: entry["behind_leader"] for entry in content["entries"]}
+    assert behind["seal"] is None
+    assert behind["twin"]["p_adjusted"] == 1.0
+    assert [entry["name"] for entry in content["published"]] == [e.name for e in board().published]
+
+
+def test_no_name_becomes_a_formula() -> None:
+    assert {row["entry"] for row in read_csv(make("csv", hostile()))} == {"'=1+1", *HOSTILE[1:]}
+
+
+@given(st.text())
+def test_guarded_text_is_no_formula_and_loses_nothing(text: str) -> None:
+    shown = guard_formula(text)
+    assert not shown.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    assert shown in {text, "'" + text}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a|b", r"a\|b"),
+        ("<script>", "&lt;script&gt;"),
+        ("[x](javascript:y)", r"\[x\](javascript:y)"),
+        ("two\nlines", "two lines"),
+        ("*_`#", r"\*\_\`\#"),
+    ],
+)
+def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
+    assert escape_markdown(text) == expected
+
+
+def test_markdown_has_as_many_columns_in_every_row() -> None:
+    table = [x for x in make("md", hostile()).splitlines() if x.startswith("|")]
+    assert len(table) == 2 + len(HOSTILE)
+    assert {line.replace(r"\|", "").count("|") for line in table} == {4}
+    assert "<script" not in "".join(table)
+
+
+class Reader(HTMLParser):
+    """Tags, and the text of table cells in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not [name for name, _ in attrs if name in {"src", "href"} or name.startswith("on")]
+        if tag in {"td", "th"}:
+            self.texts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.texts:
+            self.texts[-1] += data
+
+
+def test_html_shows_names_as_they_are_and_loads_nothing() -> None:
+    reader = Reader()
+    text = make("html", hostile())
+    reader.feed(text)
+    shown = [part.strip() for part in reader.texts]
+    assert [name for name in shown if name in HOSTILE] == list(reversed(HOSTILE[:-1]))
+    assert not {"script", "link", "img", "iframe"} & set(reader.tags)
+    assert "url(" not in text
+    assert "@import" not in text
+    best = next(part for part in shown if part.startswith("70.00"))
+    assert best.split() == ["70.00", "±", f"{1.96 * 100 * ERROR:.2f}†"]
+    assert reader.tags.count("b") == 1
+    assert f"{HOSTILE[-1]}ᵃ" in shown, "a letter stands at the row whose numbers all have the flag"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a&b_c%d$e#f", r"a\&b\_c\%d\$e\#f"),
+        (r"{\}", r"\{\textbackslash{}\}"),
+        ("a--b", "a-{}-b"),
+        ("``x''", "`{}`x'{}'"),
+        ("é ß 日", "é ß 日"),
+        ("[3pt]", "{[}3pt]"),
+        ("a\n\nb", "a b"),
+    ],
+)
+def test_latex_shows_text_as_it_is(text: str, expected: str) -> None:
+    assert escape_latex(text) == expected
+
+
+@pytest.mark.parametrize("columns", [1, 2, 8])
+def test_every_row_of_latex_has_as_many_columns_as_the_head_says(columns: int) -> None:
+    names = tuple(f"d{i // 3}:5w{i + 1}s/linear@ibm 64px" for i in range(columns))
+    entries = {"a & b": {c: constant(0.5) for c in names}, "c": {names[0]: constant(0.1)}}
+    text = make("latex", make_frame(view(entries, names)))
+    lines = text.splitlines()
+    spec = next(line for line in lines if line.startswith(r"\begin{tabular}"))
+    width = len(spec.partition("}{")[2].removesuffix("}"))
+    assert width == 1 + columns + (columns > 1)
+    for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]:
+        assert len(re.findall(r"(?<!\\)&", line)) == width - 1
+    assert (r"\resizebox" in text) == (width - 1 > 6)
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    for name in ("table", "tabular"):
+        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_pdflatex_takes_hostile_names(tmp_path: Path) -> None:
+    everything = "".join(chr(i) for i in range(32, 0x180)) + "−±×†‡ ff fi -- ``''"
+    entries = {
+        everything: {ONE: constant(0.5), FIVE: constant(0.6)},
+        "[1pt] *": {ONE: constant(0.1)},
+    }
+    body = make("latex", hostile(), make_frame(view(entries), everything))
+    document = (
+        r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+        f"\n{body}\n"
+        r"\end{document}"
+    )
+    (tmp_path / "paper.tex").write_text(document, encoding="utf8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "paper.pdf").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("shape", "bold"), [("latex", r"\mathbf"), ("md", "**"), ("html", "<b>")])
+def test_one_model_has_nothing_in_bold_and_no_rule_about_it(shape: str, bold: str) -> None:
+    entries = {"a": {ONE: constant(0.5)}, "b": {ONE: constant(0.4)}}
+    for n in (1, 2):
+        frame = make_frame(view(dict([*entries.items()][:n]), (ONE,)))
+        text = make(shape, frame)
+        assert (bold in text) == ("the best of a column" in text) == (n > 1)
+
+
+def test_the_terminal_shows_a_data_set_as_the_mean_of_its_columns() -> None:
+    table = make_score_table(make_frame(board()))
+    assert table.title == table.complete.title == "cdfsl: linear@ibm 224px"
+    assert table.columns == ("tier", "entry", "overall", "eurosat", "source", "notes")
+    rows = {row[1]: row for row in table.rows}
+    half_width = f"{196 * ERROR:.2f}"
+    assert rows["seal"][:4] == ("1", "seal", *[f"66.18 ± {half_width}"] * 2)
+    assert rows["halfᵃ"][2:4] == ("-", "-")
 
 
 def test_published_numbers_stand_once_below_all_tracks() -> None:
     text = RankedBoard((board(), board())).to_markdown()
     assert text.count("### published") == 1
     assert text.rindex("| tier |") < text.index("### published")
-
-
-def test_rows_by_hand() -> None:
-    table = make_score_table(make_frame(board()))
-    whole = table.complete
-    assert whole is not None
-    assert table.title == whole.title == "cdfsl: linear@ibm 224px"
-    assert table.columns == ("tier", "entry", "overall", "eurosat", "source", "notes")
-    assert whole.columns == (
-        "tier", "entry", "overall", "eurosat:5w1s", "eurosat:5w5s", "source", "notes",
-    )  # fmt: skip
-    rows = {row[1]: row for row in whole.rows}
-    half_width = f"{1.96 * 0.1 * (100 / 99) ** 0.5 / 10 * 100:.2f}"  # sd .1, ddof 1, n 100
-    assert rows["seal"] == (
-        "1", "seal", f"66.18 ± {half_width}", f"57.75 ± {half_width}", f"74.61 ± {half_width}",
-        "59.22", "-",
-    )  # fmt: skip
-    assert rows["twin"][0] == "1"
-    assert rows["normal"][:3] == ("2", "normal", f"62.57 ± {half_width}")
-    half = rows["halfᵃ"]
-    assert half[0] == half[2] == half[4] == "-"
-    assert half[-1] == "lacks 1 of 2 columns", "the reason is in the row"
-    assert "a: saw eurosat, not official." in table.note
-    assert rows["single"][3] == "10.00"
-    assert rows["single"][0] == rows["single"][2] == "-"
-    assert rows["single"][-1].startswith("not comparable: shares 1 outcomes")
-    assert "Unranked, half: lacks 1 of 2 columns." in table.note, "where flags find no room"
-    assert [row[1] for row in whole.rows][-2:] == ["halfᵃ", "single"], "unranked entries come last"
-    assert {row[1]: row[3] for row in table.rows}["seal"] == f"66.18 ± {half_width}"
-
-
-def test_published_numbers_stand_apart_on_the_boards_data_sets() -> None:
     (table,) = make_published_tables([board(), board()])
-    accuracies = {row[:2]: row[2] for row in table.rows}
-    assert len(accuracies) == len(table.rows)
-    assert accuracies["seal-paper-seal", "eurosat:5w1s/linear"] == "57.75 ± 0.88"
-    in_domain = "tinyimagenet:in-domain"
-    assert accuracies["weight-compander-paper-wc", in_domain] == "65.93 (± 0.12)"
-    assert "not ranked" in table.note
-    assert not {row[1] for row in make_score_table(make_frame(board())).rows} & {
-        name for name, _ in accuracies
-    }
-
-
-def test_json_is_finite_and_whole() -> None:
-    content, *_ = json.loads(json.dumps(RankedBoard((board(),)).to_json(), allow_nan=False))
-    entries = {entry["name"]: entry for entry in content["entries"]}
-    assert entries["seal"]["tier"] == 1
-    assert entries["seal"]["behind_leader"] is None
-    assert entries["twin"]["behind_leader"]["p_adjusted"] == 1.0
-    assert entries["half"]["missing"] == [COLUMNS[1]]
-    assert entries["half"]["tier"] is None
-    assert entries["half"]["reason"] == "lacks 1 of 2 columns"
-    assert entries["seal"]["reason"] is None
-    assert entries["single"]["ci95"][0] is None
-    assert [entry["name"] for entry in content["published"]] == [e.name for e in board().published]
+    assert len({row[:2] for row in table.rows}) == len(table.rows)
 
 
 def test_frames_hold_numbers_and_the_reason() -> None:
@@ -157,21 +352,3 @@ def test_what_all_columns_share_is_said_once(
     columns: tuple[str, ...], labels: list[str], common: str
 ) -> None:
     assert shorten_columns(columns) == (labels, common)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a|b", r"a\|b"),
-        ("<script>", "&lt;script&gt;"),
-        ("[x](javascript:y)", r"\[x\](javascript:y)"),
-        ("two\nlines", "two lines"),
-        ("*_`#", r"\*\_\`\#"),
-    ],
-)
-def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
-    assert escape_markdown(text) == expected
-
-
-if __name__ == "__main__":
-    GOLDEN.write_text(RankedBoard((board(),)).to_markdown(), encoding="utf8")
