@@ -31,13 +31,15 @@ def board(tmp_path: Path) -> Path:
 
 
 def read(capsys: pytest.CaptureFixture[str], board: Path) -> BoardStatistics:
-    capsys.readouterr()
-    assert call("--board", str(board), "--json") == 0
+    assert call("--board", board, "--json") == 0
     (summary,) = json.loads(capsys.readouterr().out)
     return BoardStatistics.model_validate(summary)
 
 
-def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_that_the_board_allows(
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The critical difference of 3 entries over 2 columns is 2.343 sqrt(3 4 / 12) by Demsar."""
     summary = read(capsys, board)
     assert summary.track == "linear n_query=5 ibm 32px"
     assert [(e.name, e.tier, e.low, e.rank, e.high) for e in summary.rank_intervals] == [
@@ -45,24 +47,13 @@ def test_everything_that_the_board_allows(board: Path, capsys: pytest.CaptureFix
         ("middle", 2, 2, 2, 2),
         ("last", 3, 3, 3, 3),
     ]
-    assert read(capsys, board) == summary
-
-
-def test_the_tables(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("--board", str(board)) == 0
+    assert call("--board", board, "--figures", tmp_path / "figures") == 0
     shown = capsys.readouterr()
     (line,) = (text for text in shown.out.splitlines() if "middle" in text and "to" in text)
     assert line.split()[:2] == ["middle", "2"]
     assert line.split()[3:] == ["2", "2", "to", "2"]
     assert "One pretraining seed per row" in shown.err
-
-
-def test_average_ranks_are_a_figure(
-    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The critical difference of 3 entries over 2 columns is 2.343 sqrt(3 4 / 12) by Demsar."""
-    assert call("--board", str(board), "--figures", str(tmp_path / "figures")) == 0
-    assert "wrote" in capsys.readouterr().err
+    assert "wrote" in shown.err
     (path,) = (tmp_path / "figures").iterdir()
     assert path.name == "linear-n_query-5-ibm-32px-ranks.svg"
     texts = [(text or "").strip() for text in ElementTree.parse(path).getroot().itertext()]
@@ -74,12 +65,12 @@ def test_average_ranks_are_a_figure(
 def test_a_board_of_one_entry_and_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fakes.write(tmp_path / "a")
     submit(tmp_path / "a", tmp_path / "board", fakes.DECLARATION)
+    capsys.readouterr()
     summary = read(capsys, tmp_path / "board")
     assert summary.rank_intervals == ()
     assert summary.notes == (
         "Not computed: rank intervals of one ranked entry (they need two or more).",
     )
-    figures = tmp_path / "figures"
-    assert call("--board", str(tmp_path / "board"), "--figures", str(figures)) == 0
-    assert not figures.exists()
-    assert call("--board", str(tmp_path / "nowhere")) == 2
+    assert call("--board", tmp_path / "board", "--figures", tmp_path / "figures") == 0
+    assert not (tmp_path / "figures").exists()
+    assert call("--board", tmp_path / "nowhere") == 2

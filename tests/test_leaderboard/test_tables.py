@@ -21,7 +21,7 @@ from fsbench.core.specs import (
     Protocol,
     Spec,
 )
-from fsbench.core.tasks import ColumnId, Data, Track
+from fsbench.core.tasks import ColumnId, Track
 from fsbench.data.catalog import all_facts
 from leaderboard.columns import (
     TrackColumns,
@@ -131,36 +131,31 @@ def facts(result: Result) -> tuple[object, ...]:
 
 @settings(max_examples=60, deadline=None)
 @given(FILES, ENTRIES)
-def test_no_table_mixes_two_tracks(name: str, entries: list[list[Result]]) -> None:
-    file = board(name, entries)
-    for table in split(name, entries):
-        standing = [r for of in entries for r in of if table.find(r)]
-        episodes = {facts(result) for result in standing if isinstance(result.spec, EpisodicSpec)}
+def test_no_table_mixes_two_tracks_and_every_result_of_a_column_is_in_one(
+    name: str, entries: list[list[Result]]
+) -> None:
+    file, tables = board(name, entries), split(name, entries)
+    results = [result for of_entry in entries for result in of_entry]
+    for result in results:
+        is_column = file.version is None or find_column(file, result) is not None
+        assert sum(table.find(result) is not None for table in tables) == is_column
+    for table in tables:
+        present = [result for result in results if table.find(result)]
+        episodes = {facts(result) for result in present if isinstance(result.spec, EpisodicSpec)}
         assert len(episodes) <= 1
-        assert len({result.spec.image.input_size for result in standing}) <= 1
+        assert len({result.spec.image.input_size for result in present}) <= 1
         if any(kind for *_, kind in episodes):
-            assert all(isinstance(result.spec, EpisodicSpec) for result in standing)
+            assert all(isinstance(result.spec, EpisodicSpec) for result in present)
         if file.version is not None:
-            assert len({bool(result.flags) for result in standing}) <= 1
+            assert len({bool(result.flags) for result in present}) <= 1
         if not table.is_extra and name != "together":
-            assert len({result.task.mode for result in standing}) <= 1
+            assert len({result.task.mode for result in present}) <= 1
         for column in table.columns:
             assert table.track is not None
             whole = table.track.data or not table.track.adaptation
             update = {"extra": False} | ({} if whole else {"adaptation": None})
             track = table.track.model_copy(update=update)
             assert track.takes(Track.of(column.name, table.track.data))
-
-
-@settings(max_examples=60, deadline=None)
-@given(FILES, ENTRIES)
-def test_every_result_of_a_column_stands_in_one_table(
-    name: str, entries: list[list[Result]]
-) -> None:
-    file, tables = board(name, entries), split(name, entries)
-    for result in (result for of_entry in entries for result in of_entry):
-        places = [table for table in tables if table.find(result)]
-        assert len(places) == (file.version is None or find_column(file, result) is not None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -284,21 +279,17 @@ def test_official_is_what_a_column_knows(wrong: dict[str, object]) -> None:
     assert unknown.has_images_of(other)
 
 
-def track_of(text: str, data: Data | None = None) -> Track:
-    return Track.of(ColumnId.parse(text), data)
-
-
 def test_the_track_of_a_column_by_hand() -> None:
-    assert track_of("a-b.c:5w20s/linear@startup-disjoint 84px bn-train") == Track(
-        protocol="startup-disjoint", input_size=84
-    )
-    track = track_of("isic:5w1s/soft_kmeans@startup 64px transductive normalize=l2", "subset")
-    assert track.label == "soft_kmeans normalize=l2 startup 64px transductive subset"
-    assert track.groups == "classic"
-    assert track_of("dogs:probe 224px lr-held-out", "official").adaptation == "probe lr-held-out"
-    probes = track_of("dogs:knn 64px")
-    assert probes.groups is None
-    assert track_of("isic:5w1s/linear@ibm 64px").takes(probes)
-    assert not probes.takes(track_of("isic:5w1s/linear@ibm 64px"))
-    for other in ("isic:5w1s/linear@ibm 224px", "isic:5w1s/soft_kmeans@ibm 64px transductive"):
-        assert not track_of(other).takes(probes)
+    labels = {
+        "isic:5w1s/linear@ibm 64px": "ibm 64px",
+        "isic:5w1s/linear@ibm 224px": "ibm 224px",
+        "a-b.c:5w20s/linear@startup-disjoint 84px bn-train": "startup-disjoint 84px",
+        "isic:5w1s/soft_kmeans@ibm 64px transductive": "ibm 64px transductive",
+        "dogs:knn 64px": "64px",
+    }
+    tracks = {column: Track.of(ColumnId.parse(column)) for column in labels}
+    assert {column: track.label for column, track in tracks.items()} == labels
+    linear, *others, probes = tracks.values()
+    assert linear.takes(probes)
+    assert not probes.takes(linear)
+    assert not any(other.takes(probes) for other in others)

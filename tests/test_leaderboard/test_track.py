@@ -1,4 +1,4 @@
-"""Transductive results never stand beside inductive ones on a board."""
+"""Columns that share a table, and those that share their episodes."""
 
 import json
 from pathlib import Path
@@ -15,6 +15,8 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import Track
 from fsbench.results import table
 from fsbench.results.store import ResultStore
+from fsbench.results.verification import read_cells
+from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
 
@@ -68,3 +70,21 @@ def test_tables_mark_them(mixed: Path, tmp_path: Path) -> None:
     assert [row[0] for row in rows][:2] == [name.replace(" 32px", "") for name in (LINEAR, SOFT)]
     assert "transductive: sees all queries at once; not comparable with the other rows" in notes
     assert "transductive" not in table.build_table(results[:1]).note
+
+
+def draws(root: Path) -> dict[str, str]:
+    return {str(one.result.task): extract_outcomes(one).draws for one in read_cells(root)}
+
+
+def test_heads_share_their_episodes_shots_and_probes_do_not(mixed: Path, tmp_path: Path) -> None:
+    fakes.write(mixed, shots=5)
+    fakes.write_probe(mixed)
+    once, more, centroid, probe = (
+        next(d for task, d in draws(mixed).items() if part in task)
+        for part in ("1s/linear", "5s/linear", "1s/centroid", "probe")
+    )
+    assert once == centroid
+    assert len({once, more, probe}) == 3
+    other = fakes.dataset("folder-other").model_copy(update={"images_hash": "f" * 64})
+    fakes.write(tmp_path / "other", data=other)
+    assert once not in draws(tmp_path / "other").values()

@@ -65,16 +65,21 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield browser_driver
 
 
+def write_page(folder: Path, made: Any) -> str:
+    """Write the page of these data and return its address."""
+    written = folder / "index.html"
+    written.write_text(page.render_page(made), encoding="utf8")
+    return written.as_uri()
+
+
 @pytest.fixture(scope="module")
 def address(source: fakes_site.SiteBoard, tmp_path_factory: pytest.TempPathFactory) -> str:
-    written = tmp_path_factory.mktemp("site") / "index.html"
     made = data.build_page_data(*source)
     made["tracks"].append({**made["tracks"][0], "title": OTHER})
     row = next(row for row in made["tracks"][0]["entries"] if row["name"] == HOSTILE)
     made["facts"][HOSTILE]["link"] = row["link"] = "javascript:window.hit=1"
     made["facts"][HOSTILE]["ref"] = "run:a; touch it's"
-    written.write_text(page.render_page(made), encoding="utf8")
-    return written.as_uri()
+    return write_page(tmp_path_factory.mktemp("site"), made)
 
 
 @pytest.fixture
@@ -114,6 +119,11 @@ def test_tiers_and_entries_stand_in_order(opened: Any, source: fakes_site.SiteBo
     assert heads == [f"Tier {i}" for i, tier in enumerate(tiers, 1) if len(tier) > 1] != []
     marks = [mark.text for mark in find(opened, ".board tbody .badge")]
     assert marks == [str(s.tier) for tier in tiers for s in tier]
+    steps = opened.execute_script(
+        "return [...document.querySelectorAll('.board tbody tr')].map((row) =>"
+        " row.querySelector('.shade')?.className.match(/q(\\d)/)[1]).filter(Boolean)"
+    )
+    assert sorted(map(int, steps), reverse=True) == [8, 6, 4, 2, 0], "by rank within a column"
 
 
 def test_numbers_without_a_signed_badge_are_marked(
@@ -233,17 +243,10 @@ def test_no_page_scrolls_sideways(opened: Any, size: tuple[int, int]) -> None:
         assert shown == [size[0], size[0]], view
 
 
-def test_on_a_phone_the_entry_stays_in_sight(opened: Any) -> None:
-    browser.resize(opened, browser.PHONE)
-    opened.execute_script("document.getElementById('board').scrollLeft = 300")
-    left = opened.execute_script(
-        "return document.querySelector('.board tbody .entry').getBoundingClientRect().left"
-    )
-    assert 0 <= left < 60
-
-
 def test_a_hostile_name_is_only_text(opened: Any) -> None:
     assert HOSTILE in names(opened)
+    links = find(opened, ".board tbody .links a")
+    assert [link.get_attribute("href") for link in links] == ["https://example.org/"] * 4
     find(opened, ".name[title*='onerror']")[0].click()
     assert wait(opened, ".title h2").text == HOSTILE
     assert not find(opened, "main img, main script")
@@ -252,19 +255,33 @@ def test_a_hostile_name_is_only_text(opened: Any) -> None:
     assert "-m 'run:a; touch it'\\''s'" in wait(opened, "#recompute pre").text
 
 
-def test_light_and_dark_follow_the_system_and_the_button(opened: Any) -> None:
-    def paper() -> str:
-        colour: str = opened.execute_script(
-            "return getComputedStyle(document.body).backgroundColor"
-        )
-        return colour
-
-    light = paper()
-    browser.dark(opened, True)
-    dark = paper()
-    assert light == "rgb(255, 255, 255)" != dark
+def test_light_and_dark_follow_the_system_and_the_button_and_are_readable(opened: Any) -> None:
+    """What the browser computes, not only what the palette says."""
+    papers = []
+    for is_dark in (False, True):
+        browser.dark(opened, is_dark)
+        papers.append(read_paper(opened))
+        assert lowest_contrast(opened) >= 4.5
+    assert papers[0] == "rgb(255, 255, 255)" != papers[1]
     wait(opened, "#theme").click()
-    assert paper() == light
+    assert read_paper(opened) == papers[0]
+
+
+def read_paper(driver: Any) -> str:
+    script = "return getComputedStyle(document.body).backgroundColor"
+    return str(driver.execute_script(script))
+
+
+def lowest_contrast(driver: Any) -> float:
+    pairs = driver.execute_script(
+        "return [...document.querySelectorAll('.board td.cell, .board .badge, .board th .name,"
+        " .about, .count, .board thead button, footer p, .tier-head .muted')].map((e) => {"
+        " let b = e; while (getComputedStyle(b).backgroundColor === 'rgba(0, 0, 0, 0)'"
+        " && b.parentElement) b = b.parentElement;"
+        " return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"
+    )
+    colours = [[tuple(int(v) / 255 for v in re.findall(r"\d+", c)[:3]) for c in p] for p in pairs]
+    return min(compute_contrast(a, b) for a, b in colours)
 
 
 def test_the_skip_link_comes_first_and_leads_to_the_table(opened: Any) -> None:
@@ -310,22 +327,14 @@ def test_charts_of_the_track_are_drawn(opened: Any) -> None:
         assert min(widths) > 400, "each picture is drawn"
 
 
-def test_published_numbers_say_what_their_spread_is(opened: Any) -> None:
-    assert "papers do not state whether SD, SE or CI" in wait(opened, "#published .note").text
-    shown = find(opened, "#published td")
-    assert [cell.text for cell in shown] == ["43.48 (± 0.25)"]
-    assert shown[0].get_attribute("title").startswith("Table 1: ± over seeds as printed")
-
-
 def test_published_rows_stand_where_they_have_numbers(
     driver: Any, source: fakes_site.SiteBoard, tmp_path: Path
 ) -> None:
     printed = printed_entries("seal-", "swr-")
     tables = [show_published(table, printed) for table in source.tables]
-    written = tmp_path / "index.html"
     made = data.build_page_data(*source._replace(tables=tables))
-    written.write_text(page.render_page(made), encoding="utf8")
-    driver.get(f"{written.as_uri()}#/t/0")
+    driver.get(f"{write_page(tmp_path, made)}#/t/0")
+    assert "papers do not state whether SD, SE or CI" in wait(driver, "#published .note").text
     transfer, in_domain = find(driver, "#published .box")
     assert "seal-paper-seal" in transfer.text
     assert "swr-paper-swr" in in_domain.text
@@ -333,25 +342,8 @@ def test_published_rows_stand_where_they_have_numbers(
     heads = [head.text for head in transfer.find_elements("css selector", "thead th")]
     assert heads[1].startswith("isic:5w1s") or heads[1].startswith("eurosat:5w1s")
     assert heads[-1] == "tinyimagenet:in-domain"
-
-
-def test_text_of_every_colour_is_readable(opened: Any) -> None:
-    """What the browser computes, not only what the palette says."""
-    for is_dark in (False, True):
-        browser.dark(opened, is_dark)
-        assert lowest_contrast(opened) >= 4.5
-
-
-def lowest_contrast(driver: Any) -> float:
-    pairs = driver.execute_script(
-        "return [...document.querySelectorAll('.board td.cell, .board .badge, .board th .name,"
-        " .about, .count, .board thead button, footer p, .tier-head .muted')].map((e) => {"
-        " let b = e; while (getComputedStyle(b).backgroundColor === 'rgba(0, 0, 0, 0)'"
-        " && b.parentElement) b = b.parentElement;"
-        " return [getComputedStyle(e).color, getComputedStyle(b).backgroundColor]; })"
-    )
-    colours = [[tuple(int(v) / 255 for v in re.findall(r"\d+", c)[:3]) for c in p] for p in pairs]
-    return min(compute_contrast(a, b) for a, b in colours)
+    spread = next(c for c in find(driver, "#published td") if c.text == "43.48 (± 0.25)")
+    assert spread.get_attribute("title").startswith("Table 1: ± over seeds as printed")
 
 
 def top_of(driver: Any, selector: str) -> float:
@@ -376,12 +368,6 @@ def test_finding_and_caveat_stand_above_the_table(opened: Any) -> None:
     assert not wait(opened, "#submit ol").is_displayed()
     wait(opened, "#submit summary").click()
     assert "fsbench submit results --to" in wait(opened, "#submit ol").text
-
-
-def test_links_stand_in_the_row(opened: Any) -> None:
-    links = find(opened, ".board tbody .links a")
-    assert [link.get_attribute("href") for link in links] == ["https://example.org/"] * 4
-    assert find(opened, '#published .links a[href*="github.com"]')[0].text == "code"
 
 
 def test_methods_are_the_first_tab(opened: Any, address: str) -> None:
@@ -432,17 +418,13 @@ def test_every_tab_is_reached_by_wheel_and_by_keys(driver: Any, address: str) ->
     assert all(map(visible, tabs))
 
 
-def test_colours_follow_the_place_in_a_column(opened: Any) -> None:
-    """An outlier takes the last step and leaves the others theirs."""
-    steps = opened.execute_script(
-        "return [...document.querySelectorAll('.board tbody tr')].map((row) =>"
-        " row.querySelector('.shade')?.className.match(/q(\\d)/)[1]).filter(Boolean)"
-    )
-    assert sorted(map(int, steps), reverse=True) == [8, 6, 4, 2, 0]
-
-
-def test_compared_names_stay_in_sight_on_a_phone(opened: Any) -> None:
+def test_names_stay_in_sight_on_a_phone(opened: Any) -> None:
     browser.resize(opened, browser.PHONE)
+    opened.execute_script("document.getElementById('board').scrollLeft = 300")
+    left = opened.execute_script(
+        "return document.querySelector('.board tbody .entry').getBoundingClientRect().left"
+    )
+    assert 0 <= left < 60
     opened.execute_script("location.hash = '#/t/0/c/first/second/third'")
     wait(opened, "#shots")
     opened.execute_script("window.scrollTo(0, 900)")
@@ -464,10 +446,8 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page of two methods with two seeds each and one with one."""
     runs = {m: [fakes_methods.facts(m, s) for s in (0, 1)] for m in ("seal", "normal")}
     runs |= {"swr": [fakes_methods.facts("swr")]}
-    written = tmp_path_factory.mktemp("seeded") / "index.html"
     board = fakes_site.source(list(runs), backbones=runs, controls=["normal"])
-    written.write_text(page.render_page(data.build_page_data(*board)), encoding="utf8")
-    return written.as_uri()
+    return write_page(tmp_path_factory.mktemp("seeded"), data.build_page_data(*board))
 
 
 def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
@@ -522,11 +502,9 @@ def test_a_column_that_came_later_has_a_table_with_the_reason(driver: Any, tmp_p
     board = fakes_site.source(["a", "b"], shots=[1])
     more = fakes_site.source(["late"], shots=[5]).entries
     entries = [*board.entries, *more]
-    written = tmp_path / "index.html"
     made = data.build_page_data(board.file, entries, rank_tracks(board.file, entries))
-    written.write_text(page.render_page(made), encoding="utf8")
     browser.resize(driver, browser.DESK)
-    driver.get(f"{written.as_uri()}#/t/1")
+    driver.get(f"{write_page(tmp_path, made)}#/t/1")
     assert "extra columns" in wait(driver, '.tabs a[aria-current="page"]').text
     assert names(driver) == ["late"]
     assert EXTRA in wait(driver, ".board .flags .reason").text

@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import methods as fakes_methods
@@ -29,9 +28,13 @@ HOME = Path(page.__file__).parent
 PASTED = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(")
 
 
+def render(*names: str) -> str:
+    return page.render_page(data.build_page_data(*fakes_site.source(names)))
+
+
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page.render_page(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE])))
+    return render("a", "b", HOSTILE)
 
 
 class Elements(HTMLParser):
@@ -79,33 +82,26 @@ def test_nothing_is_fetched_and_no_attribute_runs(text: str) -> None:
         assert re.fullmatch(r"#.*|data:,", attributes.get("href") or "#")
 
 
-def test_embedded_data_come_back_whole(text: str) -> None:
-    content: dict[str, Any] = json.loads(Elements(text).texts["data"])
+def test_equal_boards_give_equal_pages_whose_data_come_back_whole(text: str) -> None:
+    assert render("a", "b", HOSTILE) == text
+    content = json.loads(Elements(text).texts["data"])
+    made = data.build_page_data(*fakes_site.source(["a", "b", HOSTILE]))
     assert HOSTILE in content["facts"]
-    assert content == json.loads(
-        json.dumps(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE])))
-    )
+    assert content == json.loads(json.dumps(made))
+    assert "every number is recomputed from stored outcomes" in text
+    assert "board.json" not in made["about"]
 
 
-def test_equal_boards_give_equal_pages(text: str) -> None:
-    assert page.render_page(data.build_page_data(*fakes_site.source(["a", "b", HOSTILE]))) == text
-
-
-def test_every_sheet_is_part_of_the_page() -> None:
+def test_assets_are_all_shown_and_never_paste_text_as_markup() -> None:
     assert sorted(page.CSS) == sorted(path.stem for path in (HOME / "css").iterdir())
-
-
-def test_assets_stay_short_and_never_paste_text_as_markup() -> None:
     for path in [*(HOME / "js").iterdir(), *(HOME / "css").iterdir(), HOME / "page.html.j2"]:
         content = path.read_text(encoding="utf8")
         assert content.count("\n") <= 300, path
-        assert not re.search(
-            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", content
-        )
+        assert not PASTED.search(content), path
 
 
 def test_a_board_without_entries_has_a_page() -> None:
-    text = page.render_page(data.build_page_data(*fakes_site.source([])))
+    text = render()
     assert "0 entries" in " ".join(text.split())
     assert "fsbench submit results --init" in text
 
@@ -123,25 +119,7 @@ def test_an_official_board_says_what_it_measures_before_any_entry() -> None:
     )
 
 
-def test_the_template_of_about_asks_nothing_of_a_reader() -> None:
-    text = page.render_page(data.build_page_data(*fakes_site.source(["a"])))
-    assert "every number is recomputed from stored outcomes" in text
-    assert "board.json" not in data.build_page_data(*fakes_site.source(["a"]))["about"]
-
-
-def test_the_finding_states_which_entries_gain() -> None:
-    runs = {"mine": fakes_methods.facts("seal"), "plain": fakes_methods.facts("normal")}
-    board = fakes_site.source(list(runs), backbones=runs, controls=["plain"])
-    made = data.build_page_data(*board)
-    finding = made["methods"][0]["finding"]
-    assert finding == (
-        "Significantly above plain training of equal compute: none; below: none. 0 of 1 entries "
-        "have the several seeds that this needs."
-    )
-    assert made["tracks"][0]["finding"].endswith(f". {finding}")
-
-
-def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
+def test_a_finding_says_who_gains_and_names_no_entry_that_its_table_lacks() -> None:
     """Two networks share a table of the board, and have pages of methods of their own."""
     other = {"architecture": "fsbench/other@8"}
     runs = {"best": fakes_methods.facts("normal")}
@@ -149,11 +127,16 @@ def test_a_finding_names_no_entry_that_its_table_lacks() -> None:
         name: fakes_methods.facts(method).model_copy(update=other)
         for name, method in (("second", "normal"), ("third", "seal"))
     }
-    named = {"controls": ["best", "second"]}
-    board = fakes_site.source(list(runs), backbones=runs, **named)
+    board = fakes_site.source(list(runs), backbones=runs, controls=["best", "second"])
     made = data.build_page_data(*board)
     assert any(name in made["tracks"][0]["finding"] for name in runs)
-    assert len(made["methods"]) == 2
+    findings = {methods["finding"] for methods in made["methods"]}
+    assert findings == {
+        "",
+        "Significantly above plain training of equal compute: none; below: none. 0 of 1 entries "
+        "have the several seeds that this needs.",
+    }
+    assert made["tracks"][0]["finding"].endswith(f". {max(findings)}")
     for methods in made["methods"]:
         others = set(runs) - {row["name"] for row in methods["rows"]}
         assert others
