@@ -1,7 +1,6 @@
 """Networks whose outcomes hardly arise without copying, and equal weights, flagged on both sides.
 
-They are shown as suspicious, not refused: a maintainer who has examined a pair of entries adds it
-to `cleared` in board.json, e.g. [["a", "b"]].
+They are shown, not refused; a maintainer who examined a pair adds it to `cleared` in board.json.
 
 Two networks are near copies if their answers, right or wrong query by query, correlate as those of
 a copy would of which 5 % of the queries were flipped, or whose accuracy was raised by 3 points: for
@@ -20,7 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, combinations
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -39,6 +38,8 @@ LEAST, MOST = 0.05, 0.955
 """Accuracies between which the bound follows the formula."""
 MARGIN = 0.05
 """By so much counts of 100 episodes or more may correlate less than answers, by chance."""
+SCREENED, STEP, CHANCE = 128, 4, 0.1
+"""Compared first is one count of four, of 128 or more, which may correlate by .1 less by chance."""
 MIN_ERRORS = 50
 """Expected differences of independent networks below which small numbers are no evidence."""
 COLUMNS = 3
@@ -47,7 +48,7 @@ SAME_WEIGHTS = {"affine": 0.05}
 OTHER_HEADS = 0.01
 """Share of queries in which two evaluations of one network may differ, affine tuning being chaotic;
 on another machine 0.002 and 0.02 are usual."""
-ROWS = 256
+ROWS = 128
 """Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
 NEAR, DIFFERS, SAME = (
     "suspicious: near copy of",
@@ -87,12 +88,8 @@ class NetworkResult(NamedTuple):
         return np.packbits(self.outcomes.right > 0)
 
 
-class Pair(NamedTuple):
-    """Two results of a column, and how their counts correlate."""
-
-    one: NetworkResult
-    other: NetworkResult
-    correlation: float
+Pair = tuple[NetworkResult, NetworkResult]
+"""Two results of a column."""
 
 
 def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
@@ -108,18 +105,17 @@ def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
 def find_suspicions(file: BoardFile, results: Iterable[NetworkResult]) -> Suspicions:
     """Return what is suspicious about each network; pairs in `cleared` are left out.
 
-    A text names a reason, the first network of it and the number of the others.
+    A text names a reason, the first network of it by name, and the number of the others.
     """
     cleared = {frozenset(names) for names in file.cleared}
-    others: dict[str, dict[str, dict[str, None]]] = {}
-    for reason, pair in compare_results(results):
-        if frozenset((pair.one.entry, pair.other.entry)) not in cleared:
-            names = pair.one.network, pair.other.network
-            for a, b in (names, names[::-1]):
-                others.setdefault(a, {}).setdefault(reason, {})[b] = None
+    others: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for reason, (one, other) in compare_results(results):
+        if frozenset((one.entry, other.entry)) not in cleared:
+            others[one.network][reason].add(other.network)
+            others[other.network][reason].add(one.network)
     return {
         network: tuple(
-            f"{reason} {next(iter(names))}" + f" and {len(names) - 1} more" * (len(names) > 1)
+            f"{reason} {min(names)}" + f" and {len(names) - 1} more" * (len(names) > 1)
             for reason, names in reasons.items()
         )
         for network, reasons in others.items()
@@ -133,49 +129,65 @@ def compare_results(results: Iterable[NetworkResult]) -> Iterator[tuple[str, Pai
         outcomes = result.outcomes
         episodes = outcomes.draws, outcomes.out_of, outcomes.numbering
         columns[result.loaded.result.spec_digest, *episodes].append(result)
-    candidates: dict[tuple[str, str], list[Pair]] = defaultdict(list)
-    for pair in chain.from_iterable(map(find_pairs, columns.values())):
-        if pair.one.weights != pair.other.weights:
-            candidates[pair.one.network, pair.other.network].append(pair)
-        elif pair.one.network != pair.other.network:
-            yield DIFFERS if has_other_outcomes(pair) else SAME, pair
-    compared = [nlargest(COLUMNS, pairs, key=itemgetter(2)) for pairs in candidates.values()]
-    named = {result for pairs in compared for pair in pairs for result in pair[:2]}
+    candidates: dict[tuple[str, str], list[tuple[float, Pair]]] = defaultdict(list)
+    for column in columns.values():
+        by_weights: dict[str, list[NetworkResult]] = defaultdict(list)
+        for result in column:
+            by_weights[result.weights].append(result)
+        for pair in chain.from_iterable(combinations(same, 2) for same in by_weights.values()):
+            if pair[0].network != pair[1].network:
+                yield DIFFERS if has_other_outcomes(*pair) else SAME, pair
+        for correlation, (one, other) in list_correlated(column):
+            if one.weights != other.weights:
+                candidates[one.network, other.network].append((correlation, (one, other)))
+    compared = [nlargest(COLUMNS, pairs, key=itemgetter(0)) for pairs in candidates.values()]
+    named = {result for pairs in compared for _, pair in pairs for result in pair}
     by_entry = sorted(named, key=lambda result: result.loaded.folder)
     answers = {result: result.answers for result in by_entry}  # reads every entry once
     for pairs in compared:
-        for pair in pairs:
-            if is_near_copy(answers[pair.one], answers[pair.other], pair.one.n_queries):
-                yield NEAR, pair
+        for _, (one, other) in pairs:
+            if is_near_copy(answers[one], answers[other], one.n_queries):
+                yield NEAR, (one, other)
                 break
 
 
-def find_pairs(column: Sequence[NetworkResult]) -> Iterator[Pair]:
-    """Yield pairs of equal weights, and those whose counts correlate as those of copies."""
+def list_correlated(column: Sequence[NetworkResult]) -> Iterator[tuple[float, Pair]]:
+    """Yield the results of a column whose counts correlate as those of copies.
+
+    Few pairs of honest networks pass the first comparison, of one count of each `step`.
+    """
     out_of, n = column[0].outcomes.out_of, column[0].n_queries
-    right = np.stack([result.outcomes.right for result in column]).astype(np.float32)
-    _, weights = np.unique([result.weights for result in column], return_inverse=True)
-    accuracy = right.mean(axis=1, dtype=np.float64) / out_of
-    centered = right - right.mean(axis=1, keepdims=True)
-    lengths = np.sqrt(np.einsum("ij,ij->i", centered, centered))
-    centered /= np.where(lengths > 0, lengths, 1)[:, None]
-    bounds = bound_correlation(accuracy) - MARGIN * (out_of > 1)
-    for low in range(0, len(right), ROWS):
-        part = slice(low, low + ROWS)
-        correlations = centered[part] @ centered[low:].T
-        p, q = accuracy[part, None], accuracy[low:]
-        near = correlations >= np.minimum(bounds[part, None], bounds[low:])
-        near &= (p * (1 - q) + q * (1 - p)) * n >= MIN_ERRORS
-        near |= weights[part, None] == weights[low:]
-        for i, j in np.argwhere(np.triu(near, 1)).tolist():
-            yield Pair(column[low + i], column[low + j], float(correlations[i, j]))
+    counts = np.stack([result.outcomes.right for result in column]).astype(np.float32)
+    step = 1 if out_of == 1 else max(1, min(STEP, counts.shape[1] // SCREENED))
+    p = counts.mean(axis=1, dtype=np.float64) / out_of
+    bounds = bound_correlation(p) - MARGIN * (out_of > 1)
+    order = np.argsort(-bounds, kind="stable")  # then the smaller bound is that of the later row
+    least = bounds[order].astype(np.float32)
+    rows, screened = (normalize_rows(part[order]) for part in (counts, counts[:, ::step]))
+    for low in range(0, len(rows), ROWS):
+        block = slice(low, low + ROWS)
+        is_near = (screened[block] @ screened[low:].T >= least[low:] - CHANCE).any(axis=0)
+        later = low + np.flatnonzero(is_near)
+        correlations = rows[block] @ rows[later].T
+        for row, other in np.argwhere(correlations >= least[later]).tolist():
+            i, j = sorted((order[low + row], order[later[other]]))
+            is_later = low + row < later[other]
+            if is_later and (p[i] * (1 - p[j]) + p[j] * (1 - p[i])) * n >= MIN_ERRORS:
+                yield float(correlations[row, other]), (column[i], column[j])
 
 
-def has_other_outcomes(pair: Pair) -> bool:
+def normalize_rows(counts: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return rows whose products are their correlations, 0 for those without a spread."""
+    centered = counts - counts.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centered, axis=1, keepdims=True)
+    return np.asarray(centered / np.where(lengths > 0, lengths, 1), np.float32)
+
+
+def has_other_outcomes(one: NetworkResult, other: NetworkResult) -> bool:
     """Return whether results differ by more than flips; a flip changes a count by about 1."""
-    a, b = (result.outcomes.right.astype(np.float64) for result in pair[:2])
-    share = SAME_WEIGHTS.get(pair.one.loaded.result.column.adaptation, OTHER_HEADS)
-    return bool(((a - b) ** 2).sum() > share * pair.one.n_queries)
+    a, b = (result.outcomes.right.astype(np.float64) for result in (one, other))
+    share = SAME_WEIGHTS.get(one.loaded.result.column.adaptation, OTHER_HEADS)
+    return bool(((a - b) ** 2).sum() > share * one.n_queries)
 
 
 def bound_correlation(accuracy: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ records on disk.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, reduce
 from pathlib import Path
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from fsbench.core.records import EpisodeRecords, ProbeRecords, Records
 from fsbench.core.schema import Result
 from fsbench.core.specs import BALANCED, EpisodeSpec, EpisodicSpec, ProbeSpec
-from fsbench.core.statistics import Paired, measure_columns
 from fsbench.results.entry import Entry, Loaded, decode_outcomes, read_content
 from fsbench.results.outcomes import MAX_FILE, OutcomeTable
 from fsbench.results.summary import choose_rate, scored_images
@@ -206,12 +205,6 @@ def has_second_rule(result: Result) -> bool:
     """Return whether a result is of a probe that is scored on test and also holds images out."""
     spec = result.spec
     return isinstance(spec, ProbeSpec) and spec.select == "test" and spec.held_out is not None
-
-
-def measure_mean(outcomes: Mapping[str, Outcomes], columns: Sequence[str]) -> Paired:
-    """Return the mean of one entry over columns, with its error over episodes."""
-    of_columns = [outcomes[column] for column in columns]
-    return measure_columns([o.values for o in of_columns], [o.draws for o in of_columns])
 
 
 @cache

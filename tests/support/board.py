@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +71,10 @@ def skills(name: str) -> list[int]:
 
 
 def cell(name: str, target: str, spec: EpisodicSpec, skill: int) -> Loaded:
-    """A result of this backbone; its luck is that of other entries some queries later."""
-    template, noise, hard = variant(target, spec)
-    correct = np.roll(noise, int(1e9 * uniforms((1,), name)[0])) < SKILLS[skill] - hard
-    n = len(correct)
+    """A result of this backbone. Its luck is its own: shared luck would make near copies."""
+    template, hard = variant(target, spec)
+    n, e = spec.n_episodes, spec.episode
+    correct = uniforms((n, e.n_way, e.n_query), name, target, spec.label) < SKILLS[skill] - hard
     records = EpisodeRecords(np.arange(n), correct, np.zeros(n, np.bool_), np.ones(n, np.bool_))
     score = summarize(records, spec).score
     changed = {"backbone": fakes.facts(name), "score": score}
@@ -83,14 +82,14 @@ def cell(name: str, target: str, spec: EpisodicSpec, skill: int) -> Loaded:
 
 
 @cache
-def variant(target: str, spec: EpisodicSpec) -> tuple[Result, NDArray[np.float64], NDArray[Any]]:
-    """A result with its real manifest, the luck of each query, and how hard each episode is."""
+def variant(target: str, spec: EpisodicSpec) -> tuple[Result, NDArray[np.float64]]:
+    """A result with its real manifest, and how hard each episode is."""
     images = hashlib.sha256(target.encode()).hexdigest()  # no two data sets have equal ones
     data = fakes.official(target).model_copy(update={"images_hash": images, "fingerprint": images})
     e, n = spec.episode, spec.n_episodes
     hard = 0.2 * uniforms((n, 1, 1), target, e.k_shot, "hard") - 0.1
-    noise = uniforms((n, e.n_way, e.n_query), target, spec.label)
-    records = EpisodeRecords(np.arange(n), noise < 0.5, np.zeros(n, np.bool_), np.ones(n, np.bool_))
+    correct = np.zeros((n, e.n_way, e.n_query), np.bool_)
+    records = EpisodeRecords(np.arange(n), correct, np.zeros(n, np.bool_), np.ones(n, np.bool_))
     made = fakes.provenance()
     result = assembly.build_result(fakes.facts(), data, spec, records, False, made)
-    return result, noise, hard
+    return result, hard

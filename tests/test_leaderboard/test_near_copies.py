@@ -21,14 +21,16 @@ from leaderboard.near_copies import (
 )
 from leaderboard.record import BoardFile
 
-SPEC = EpisodicSpec(episode=EpisodeSpec(k_shot=5), n_episodes=200)
+N = 512
+"""So many episodes are screened before all are compared."""
+SPEC = EpisodicSpec(episode=EpisodeSpec(k_shot=5), n_episodes=N)
 FILE = BoardFile(name="board")
 Answers = NDArray[np.bool_]
 
 
 def answers(name: str, accuracy: float, shared: float = 0.8) -> Answers:
     """Right answers of a network; `shared` of the difficulty of a query is that of all networks."""
-    shape = (200, 5, 15)
+    shape = (N, 5, 15)
     hard = shared * uniforms(shape, "difficulty") + (1 - shared) * uniforms(shape, name, "own")
     return np.asarray(hard < np.quantile(hard, accuracy))
 
