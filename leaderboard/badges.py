@@ -5,13 +5,11 @@
 
 A badge names the entry and its digest, which covers everything that is shown of it: of a replaced
 entry no badge is valid. Whoever can write a file can write a badge, so only one that carries the
-signature of a key in board.json counts (trust.py); any other one is an unsigned claim, whatever it
-says.
+signature of a key in board.json counts (trust.py). Any other one is an unsigned claim.
 
-Episodes are drawn in every column on its own, spread over its whole range, by a number that is
-chosen after the entry is frozen. If a share s of a column's episodes is forged, n draws miss all of
-them with (1 - s)^n: thirty find a forged gain of 3.8 points over 60 % with 95 %, if the forged
-episodes are all right, and a smaller one if more episodes share it.
+Episodes are drawn in every column on its own, spread over its whole range. If a share s of them is
+forged, n draws miss all of these with (1 - s)^n. A forged gain over the accuracy a needs a share of
+gain / (1 - a) or more: thirty draws find 3.8 points over 60 % with 95 %.
 """
 
 import math

@@ -9,7 +9,6 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -106,17 +105,8 @@ def render_readme(folder: Path, report: Reporter = SILENT) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A branch that adds entries `names` to the board in a clone."""
-
-    folder: Path
-    branch: str
-    names: tuple[str, ...]
-
-
-def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposal:
-    """Commit entries to a new branch of the board's repository `to`, as a pull request needs it.
+def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> tuple[Path, str]:
+    """Commit entries to a branch of the board's repository `to`; return its clone and the branch.
 
     to: a board in a clone, or an address, which is cloned into the working directory; submit: adds
     entries to the board in a folder and returns their names. The branch starts at the default
@@ -131,7 +121,7 @@ def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposa
         run_git(root, "worktree", "add", "-q", "--detach", str(tree), BASE, fix=fix)
         try:
             copy = tree / board.resolve().relative_to(root.resolve())
-            names = tuple(submit(copy))
+            names = submit(copy)
             branch = f"submit-{names[0]}"
             run_git(copy, "add", "-f", "--", *names)
             fix = "git config --global user.name NAME, and user.email ADDRESS"
@@ -147,7 +137,7 @@ def propose_entries(to: str, submit: Callable[[Path], Sequence[str]]) -> Proposa
             run_git(root, "worktree", "remove", "--force", str(tree))
         if board.parent == Path(temporary):
             board = Path(shutil.move(board, board.name))
-    return Proposal(board, branch, names)
+    return board, branch
 
 
 def find_clone(to: str, temporary: Path) -> Path:

@@ -146,11 +146,8 @@ class Board:
         Raises ValidationFailed.
         """
         names = self.history.sort(self.names())
-        if not names:
-            return []
         entries: list[BoardEntry] = []
-        what = f"read {self.file.name}"
-        with report.task(what, len(names), "entries") as advance:
+        with report.task(f"read {self.file.name}", len(names), "entries") as advance:
             for name in names:
                 entries.append(self.entry(name))
                 advance(1)

@@ -73,10 +73,8 @@ def submit(
     if to is not None and board is None and not dry_run:
         from leaderboard.repository import propose_entries
 
-        proposal = propose_entries(to, lambda folder: [entry.name for entry in add(board=folder)])
-        names = ", ".join(proposal.names)
-        console.log(f"branch {proposal.branch} of {proposal.folder} adds {names}")
-        typer.echo(f"git -C {shlex.quote(str(proposal.folder))} push origin {proposal.branch}")
+        clone, branch = propose_entries(to, lambda folder: [e.name for e in add(board=folder)])
+        typer.echo(f"git -C {shlex.quote(str(clone))} push origin {branch}")
         console.log("push the branch, then open a pull request from it where the board is hosted")
         return
     if board is None or to is not None:

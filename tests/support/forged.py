@@ -36,8 +36,8 @@ def put(place: str, value: object) -> Callable[[Path], None]:
     def change(content: dict[str, Any]) -> None:
         inner: Any = content
         for key in outer:
-            inner = inner[int(key) if key.isdecimal() else key]
-        inner[last] = value
+            inner = inner[int(key) if isinstance(inner, list) else key]
+        inner[int(last) if isinstance(inner, list) else last] = value
 
     return lambda folder: edit(folder, change)
 

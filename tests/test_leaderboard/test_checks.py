@@ -1,6 +1,8 @@
 """One hostile or careless submission per rule; each is refused with its own code, unwritten."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import fakes, methods
@@ -86,43 +88,44 @@ def test_results_of_a_network_are_of_one_training(
         assert len({loaded.result.backbone.model_dump_json() for loaded in read.cells}) == 1
 
 
-@pytest.mark.parametrize("index", [range(3, 43), [0, 2**31 - 1]])
-def test_episodes_that_are_picked(index: list[int], results: Path) -> None:
-    """Forty good episodes out of many are no evaluation, and no number takes memory."""
-    fakes.write(results, index=index)
-    assert codes(results) == {"incomplete"}
-
-
 def test_too_many_episodes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submission, "MAX_DRAWS", 39 * 10_156)
     fakes.write(results)
     assert codes(results) == {"size"}
 
 
-@pytest.mark.parametrize("name", ["toy_tiles", "eurosat-easy"])
-def test_images_without_their_flag(name: str, results: Path) -> None:
-    """An official name with other counts, and an unknown data set."""
-    fakes.write(results, data=fakes.dataset(name, ()))
-    assert codes(results) == {"flags"}
-
-
-def test_two_results_of_one_column(results: Path) -> None:
+def write_twice(results: Path) -> None:
     for folder, accuracy in (("x", 0.5), ("y", 0.6)):
         fakes.write(results / folder, accuracy)
-    assert codes(results) == {"duplicate"}
 
 
-def test_results_of_other_features(results: Path) -> None:
+def write_also(results: Path, **changes: Any) -> None:
+    """Write another result of the network with these changes."""
     fakes.write(results)
-    fakes.write(results / "x", shots=5, backbone=fakes.facts(features="cls token"))
-    assert "backbone" in codes(results)
+    fakes.write(results / "x", shots=5, **changes)
 
 
-def test_results_of_other_images(results: Path) -> None:
-    fakes.write(results)
-    moved = fakes.dataset().model_copy(update={"fingerprint": "9" * 64})
-    fakes.write(results, shots=5, data=moved)
-    assert codes(results) == {"images"}
+CARELESS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "episodes picked by hand": ("incomplete", lambda r: fakes.write(r, index=range(3, 43))),
+    "an episode without end": ("incomplete", lambda r: fakes.write(r, index=[0, 2**31 - 1])),
+    "fewer images, no flag": (
+        "flags", lambda r: fakes.write(r, data=fakes.dataset("toy_tiles", ()))),
+    "unknown data, no flag": ("flags", lambda r: fakes.write(r, data=fakes.dataset("mine", ()))),
+    "two results of one column": ("duplicate", write_twice),
+    "other features": (
+        "backbone", lambda r: write_also(r, backbone=fakes.facts(features="cls token"))),
+    "other images": (
+        "images",
+        lambda r: write_also(r, data=fakes.dataset().model_copy(update={"fingerprint": "9" * 64}))),
+    "no result": ("unreadable", lambda r: (r.mkdir(), (r / "entry.json").write_text("{}"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CARELESS)
+def test_a_careless_submission_has_the_code_of_its_rule(name: str, results: Path) -> None:
+    code, write = CARELESS[name]
+    write(results)
+    assert code in codes(results)
 
 
 def test_targets_seen(results: Path, tmp_path: Path) -> None:
@@ -196,12 +199,6 @@ def test_all_problems_are_listed_and_nothing_is_written(results: Path, tmp_path:
     ):
         assert text in str(caught.value)
     assert not (tmp_path / "board").exists()
-
-
-def test_a_result_alone_that_cannot_be_read(results: Path) -> None:
-    results.mkdir()
-    (results / "entry.json").write_text("{}")
-    assert codes(results) == {"unreadable"}
 
 
 def test_every_rule_says_what_it_demands() -> None:

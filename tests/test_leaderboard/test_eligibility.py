@@ -114,16 +114,6 @@ def test_short_entries_are_unranked_also_where_all_are() -> None:
     assert not other.ranking.tiers
 
 
-def test_equal_weights_unrank_nobody() -> None:
-    """Copies of the leader under other names: all stand, and the original keeps its tier."""
-    a, b, *copies = board("a", "b", "copy", "later")
-    twin = a.cells[0].result.backbone
-    (table,) = rank([a, b, *(edit(copy, changed(backbone=twin)) for copy in copies)])
-    assert not table.ranking.unranked
-    assert table.ranking.tiers[0][0].name == "a"
-    assert {"copy", "later"} <= {row.name for tier in table.ranking.tiers for row in tier}
-
-
 def test_the_rows_of_first_images_stay_and_others_are_extra() -> None:
     a, b, c = board("a", "b", "c")
     moved = fakes.official("eurosat").model_copy(update={"fingerprint": "9" * 64})

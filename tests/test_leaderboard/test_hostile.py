@@ -1,6 +1,5 @@
 """Submissions made to hurt: refused with a reason, in bounded time and memory, nothing written."""
 
-import copy
 import json
 import os
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import fakes
 from support.fakes import DECLARATION
-from support.forged import edit, rewrite
+from support.forged import edit, put, rewrite
 
 from fsbench.api.submit import submit
 from fsbench.cli.main import printable, run
@@ -98,24 +97,13 @@ def test_many_episodes_are_refused_quickly(tmp_path: Path) -> None:
         submit(tmp_path / "r", tmp_path / "board", DECLARATION)
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where a nested record holds anything."""
-    yield at
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, inner in items:
-            yield from places(inner, (*at, key))
-
-
-def spoiled(record: Any, at: tuple[Any, ...], value: Any) -> Any:
-    if not at:
-        return value
-    copied = copy.deepcopy(record)
-    inner = copied
-    for key in at[:-1]:
-        inner = inner[key]
-    inner[at[-1]] = value
-    return copied
+def list_places(value: Any, place: str = "") -> Iterator[str]:
+    """Yield where a nested record has anything, e.g. results.0.score.mean."""
+    items = enumerate(value) if isinstance(value, list) else dict.items(value)
+    for key, inner in items:
+        yield f"{place}{key}"
+        if isinstance(inner, dict | list):
+            yield from list_places(inner, f"{place}{key}.")
 
 
 ODD = st.one_of(
@@ -126,16 +114,15 @@ ODD = st.one_of(
 )  # fmt: skip
 
 
-def attempt(folder: Path, number: int, value: Any) -> None:
-    """Change one place of entry.json; it is refused with a reason, or changed nothing of note."""
+def attempt(folder: Path, number: int, value: object) -> None:
+    """Change a value of entry.json; it is refused with a reason, or changed nothing of note."""
     if not (folder / "r").exists():
         fakes.write(folder / "r")
         fakes.write_probe(folder / "r")
     file = next((folder / "r").rglob("entry.json"))
     text = file.read_text()
-    record = json.loads(text)
-    spots = list(places(record))
-    file.write_text(json.dumps(spoiled(record, spots[number % len(spots)], value)))
+    places = list(list_places(json.loads(text)))
+    put(places[number % len(places)], value)(file.parent)
     try:
         with suppress(FsbenchError):
             submit(folder / "r", folder / "board", DECLARATION, dry_run=True)

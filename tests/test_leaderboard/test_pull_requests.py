@@ -137,9 +137,9 @@ def take_over(board: Path) -> None:
     put("declaration.name", "alice")(board / "alice")
 
 
-def make_official(board: Path) -> None:
+def edit_board(board: Path, **changes: object) -> None:
     content = json.loads((board / "board.json").read_text())
-    (board / "board.json").write_text(json.dumps(content | {"official": True}))
+    (board / "board.json").write_text(json.dumps(content | changes))
 
 
 def add_submodule(board: Path) -> None:
@@ -163,7 +163,8 @@ CHANGES: dict[str, tuple[str, Edit]] = {
                              lambda b: put("submitted", "2020-01-01")(b / "bob")),
     "make another's file executable": ("executable", lambda b: (b / "bob/entry.json").chmod(0o755)),
     "replace by a link": ("a link", link("bob/entry.json", "../alice/entry.json")),
-    "make the board official": ("board.json: changed outside", make_official),
+    "make the board official": ("board.json: changed outside",
+                                lambda b: edit_board(b, official=True)),
     "delete board.json": ("board.json: deleted outside", remove("board.json")),
     "delete the workflow": ("check.yml: deleted hidden file",
                             remove(".github/workflows/check.yml")),
@@ -192,16 +193,6 @@ def test_a_hostile_change_is_refused(
     text, spoil = CHANGES[name]
     spoil(board)
     assert check(board, "--base", "main") == 5
-    assert text in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["delete an entry", "replace by a link", "git attributes"])
-def test_a_hostile_folder_is_refused(
-    name: str, base: Path, board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text, spoil = CHANGES[name]
-    spoil(board)
-    assert check(board, "--base-folder", str(base / "board")) == 5
     assert text in capsys.readouterr().err
 
 
@@ -322,32 +313,16 @@ def copy_nearly(board: Path) -> None:
     forge(board / "carol", "5w", lambda _: flipped(1)(theirs))  # type: ignore[arg-type]
 
 
-def invent_outcomes(board: Path) -> None:
-    """Other outcomes of bob's weights."""
-    results, apart = board.parent / "results", board.parent / "apart"
-    fakes.write(results, accuracy=0.9, name="carol", backbone=fakes.facts("bob"))
-    fsbench.submit(results, apart, declared("carol", "carol"))
-    shutil.rmtree(board / "carol")
-    shutil.copytree(apart / "carol", board / "carol")
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (copy_nearly, "suspicious: near copy of"),
-        (invent_outcomes, "suspicious: other outcomes than the same weights in"),
-    ],
-)
 def test_what_is_suspicious_is_shown_until_it_is_cleared(
-    make: Edit, text: str, board: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    text = "suspicious: near copy of"
     assert list_suspicions(board) == {}
-    make(board)
+    copy_nearly(board)
     assert list_suspicions(board) == {"bob": f"{text} carol", "carol": f"{text} bob"}
     assert check(board, "--base", "main") == 0
     assert f"carol: {text} bob" in capsys.readouterr().err
-    content = json.loads((board / "board.json").read_text())
-    (board / "board.json").write_text(json.dumps(content | {"cleared": [["carol", "bob"]]}))
+    edit_board(board, cleared=[["carol", "bob"]])
     assert list_suspicions(board) == {}
     assert check(board) == 0
     assert "suspicious" not in capsys.readouterr().err
@@ -434,8 +409,7 @@ def edit_badge(board: Path) -> None:
 
 def replace_control(board: Path) -> None:
     """Worse results of a control give all others a gain."""
-    content = json.loads((board / "board.json").read_text())
-    (board / "board.json").write_text(json.dumps(content | {"controls": ["alice"]}))
+    edit_board(board, controls=["alice"])
     settle(board)
     submit_signed(board, 0.3)
 

@@ -295,11 +295,6 @@ def test_fault_6_a_failed_badge_stays_with_a_replaced_entry(
     assert {key: read_rows(board)[key] for key in others} == others
 
 
-def test_a_badge_of_the_entry_itself_takes_a_failed_one_away(base: Path, board: Path) -> None:
-    add_badge(board, "plain", make_badge(board, "plain", date=LATER, seed=1), base / "judge")
-    assert str(verification(board, "plain")).startswith("verified 2 of 2")
-
-
 @pytest.mark.parametrize(
     ("fact", "value"),
     [
