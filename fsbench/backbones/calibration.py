@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from fsbench.core.specs import Triple
-from fsbench.data.sources import toy_source
-from fsbench.data.toy import toy_image
+from fsbench.data.toy import SOURCE_FACTS, Style, toy_image
 
 PER_CLASS = 2
 """Images of each of the 20 classes; a forward pass has one of each."""
@@ -53,8 +52,8 @@ def calibrate(network: nn.Module, size: int, mean: Triple, std: Triple) -> str |
             if statistic is not None:
                 statistic.copy_(round_mantissa(statistic))
     network.float()
-    n = PER_CLASS * len(toy_source.FACTS.classes)
-    return f"BatchNorm statistics of {n} images of {toy_source.FACTS.name} at {side} px"
+    n = PER_CLASS * len(SOURCE_FACTS.classes)
+    return f"BatchNorm statistics of {n} images of {SOURCE_FACTS.name} at {side} px"
 
 
 def collect_statistics(
@@ -71,8 +70,8 @@ def collect_statistics(
 
 def draw_images(rank: int, side: int, mean: Triple, std: Triple) -> Tensor:
     """Return image `rank` of each class, normalised: (20, 3, side, side) float64."""
-    name, style = toy_source.FACTS.name, toy_source.STYLE
-    pixels = np.stack([toy_image(name, style, c, rank, side) for c in toy_source.FACTS.classes])
+    name, pairs = SOURCE_FACTS.name, SOURCE_FACTS.classes
+    pixels = np.stack([toy_image(name, Style(), pair, rank, side) for pair in pairs])
     images = torch.from_numpy(pixels).double().div_(255)
     normalised = (images - images.new_tensor(mean)) / images.new_tensor(std)
     return normalised.permute(0, 3, 1, 2).contiguous()

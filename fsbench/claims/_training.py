@@ -30,7 +30,6 @@ from fsbench.data.base import hash_lines
 from fsbench.data.image_folder import make_custom_facts
 from fsbench.data.loading import list_source
 from fsbench.data.source import SourceDataset, SourceListing, Split, decode_source
-from fsbench.data.sources import tinyimagenet
 from pretrain.recipes.plan import scenario_fields
 from pretrain.recipes.recipe import Recipe
 
@@ -102,7 +101,7 @@ def load_colour_source(job: ClaimJob, images: int) -> SourceDataset:
         for part in (listing.train, listing.val)
     )
     classes = tuple(names[label] for label in position)
-    counts = (tinyimagenet.TRAIN,) * CLASSES
+    counts = listing.facts.images_per_class[:CLASSES]
     facts = listing.facts.model_copy(update={"classes": classes, "images_per_class": counts})
     stamp = None if listing.stamp is None else hash_lines([listing.stamp, *classes])
     part = SourceListing(facts, train, val, stamp, listing.flags)

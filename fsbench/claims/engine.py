@@ -19,8 +19,7 @@ from fsbench.core.errors import UsageError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import Provenance, View
 from fsbench.core.specs import Frozen
-from fsbench.data.catalog import DataRoots
-from fsbench.data.sources import tinyimagenet
+from fsbench.data.catalog import SOURCES, DataRoots
 
 ClaimVerdict = Literal["reproduced", "direction only", "not reproduced", "not testable here"]
 OVERALL = (
@@ -329,7 +328,7 @@ def draw_curves(runs: Runs, axes: Mapping[str, tuple[str, Sequence[float]]]) -> 
 
 def require_colour_images(settings: ClaimSettings) -> ClaimCondition:
     """Require TinyImageNet on disk."""
-    is_there = settings.data.find(tinyimagenet.FACTS) is not None
+    is_there = settings.data.find(SOURCES.load("tinyimagenet").FACTS) is not None
     return ClaimCondition(
         what="colour images (TinyImageNet)",
         required="on disk (--data or FSBENCH_DATA)",

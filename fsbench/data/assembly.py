@@ -18,7 +18,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import DatasetFacts
-from fsbench.data.files import ClassTree, find_class_tree, list_images, match_names, without_suffix
+from fsbench.data.files import ClassTree
 
 ListedImage = tuple[int, str]
 """Class id and id of an image, or class id and path below the image folder, as a list states."""
@@ -32,31 +32,7 @@ class ImageRow(NamedTuple):
     path: str
 
 
-def list_tree_rows(
-    folder: Path, facts: DatasetFacts, candidates: Sequence[str]
-) -> tuple[list[ImageRow], tuple[str, ...]]:
-    """List the images of a tree with one folder per class, and notes on its other files.
-
-    The canonical id is `Class/file`. candidates: places of the tree, see `find_class_tree`. Raises
-    DataError if none exists, or if the tree has a folder that is not a class of the data set.
-    """
-    place = find_class_tree(folder, candidates, facts.classes)
-    if place is None:
-        raise DataError(
-            f"{folder} holds no class folder of {facts.name}, such as {facts.classes[0]}",
-            fix=f"expected below it: {facts.layout}",
-        )
-    tree = ClassTree.read(place)
-    names = match_names(tree.images, facts.classes, place)
-    if unknown := [name for name in tree.images if name not in names]:
-        raise DataError(
-            f"{place} holds folders that are no class of {facts.name}: {', '.join(unknown[:5])}",
-            fix=f"move them away; its {len(facts.classes)} classes start with {facts.classes[0]}",
-        )
-    return tree_rows(tree, folder, facts.classes), tree.notes
-
-
-def tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[ImageRow]:
+def list_tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[ImageRow]:
     """Return the images of a class tree below `folder`; accents in their ids are composed."""
     rows = []
     for label, path in tree.labelled(classes):
@@ -64,29 +40,6 @@ def tree_rows(tree: ClassTree, folder: Path, classes: Sequence[str]) -> list[Ima
         relative = (tree.root / path).relative_to(folder).as_posix()
         rows.append(ImageRow(label, unicodedata.normalize("NFC", canonical_id), relative))
     return rows
-
-
-def locate_images(
-    folder: Path, trees: Iterable[Path], table: Path, listed: Sequence[ListedImage]
-) -> tuple[list[ImageRow], tuple[str, ...]]:
-    """Return the rows of the images of a label file, and notes on missing ones.
-
-    The images lie in `trees` below `folder`, named by their id. Ids without a file are skipped and
-    counted in a note: users often have parts of large archives. Raises DataError for two files of
-    one id, and for an image that the label file lists more than once.
-    """
-    require_listed_once(table, [image_id for _, image_id in listed])
-    paths: dict[str, str] = {}
-    for path in (tree / name for tree in trees for name in list_images(tree)):
-        relative, image_id = path.relative_to(folder).as_posix(), without_suffix(path.name)
-        if (other := paths.setdefault(image_id, relative)) != relative:
-            raise DataError(
-                f"{other} and {relative} are both called {image_id}", fix="keep one of the two"
-            )
-    present = [ImageRow(label, i, paths[i]) for label, i in listed if i in paths]
-    absent = len(listed) - len(present)
-    note = f"{absent} of {len(listed)} images named in {table.name} are missing"
-    return present, (note,) if absent else ()
 
 
 def require_listed_once(lists: object, ids: Iterable[str]) -> None:
@@ -109,8 +62,12 @@ def assemble(
 ) -> TargetDataset:
     """Build the data set of a pool; flag it `subset` unless it has exactly the official images.
 
+    STARTUP's lists select the official images where there are more, as in a whole PlantVillage.
     Raises DataError if no image is left, or if the list of the pool is missing.
     """
+    if pool == "full" and facts.startup and len(rows) > facts.n_images:
+        rows, note = select_official(facts, rows, splits)
+        notes += (note,)
     if pool == "labeled_80":
         listed_ids = facts.listed_ids(pool, splits)
         rows = [row for row in rows if row.canonical_id in listed_ids]
@@ -132,7 +89,23 @@ def assemble(
         pool=pool,
         notes=notes,
     )
+    if facts.group_pattern:
+        dataset = dataset.with_groups(facts.group_of)
     official = facts.complete(dataset.class_counts)
     if pool == "labeled_80" and facts.startup:
         official = dataset.images_hash == facts.startup.labeled_80_hash
     return dataset if official else replace(dataset, flags=frozenset({"subset"}))
+
+
+def select_official(
+    facts: DatasetFacts, rows: Sequence[ImageRow], splits: Path | None
+) -> tuple[Sequence[ImageRow], str]:
+    """Select the images that either of STARTUP's lists names, and say how many they are."""
+    if splits is None:
+        many = f"{len(rows)} images, more than the {facts.n_images} official ones"
+        return rows, f"{many}; STARTUP's lists select those"
+    ids = facts.listed_ids("labeled_80", splits) | facts.listed_ids("unlabeled_20", splits)
+    selected = [row for row in rows if row.canonical_id in ids]
+    if not selected:
+        return rows, f"{len(rows)} images, none with a name of STARTUP's lists"
+    return selected, f"{len(selected)} of {len(rows)} images are named by STARTUP's lists"

@@ -1,18 +1,13 @@
-"""Facts of data sets that are known before one is read; those of the suite are in cards/NAME.yaml.
+"""Facts of data sets that are known before one is read."""
 
-A card has the fields of DatasetFacts but the name. Its `classes` are names, or names with the
-official numbers of images, in class id order; its `images_per_class` is one number.
-"""
-
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
-from fsbench.core import io
 from fsbench.core.errors import DataError
 from fsbench.core.specs import Frozen, TestScore
 from fsbench.data.files import find_path, read_csv_columns, without_suffix
@@ -23,12 +18,13 @@ SPLITS = "startup_splits"
 
 @dataclass(frozen=True)
 class Archive:
-    """A file of a publisher: a zip or tar archive, or a single file used as it is.
+    """A file of a publisher: a zip or tar archive, a gzipped file, or a file used as it is.
 
     known_hash: `md5:...`, `sha1:...` or `sha256:...`; hash_source: who states it, unless the
     publisher does; mirrors: other addresses of the same bytes; saved_as: its
-    file name, by default the end of the address; official: whether it holds the official images;
-    inner: archives in it that are unpacked, too.
+    file name, by default the end of the address; into: the folder that it is unpacked to, below
+    that of the data set; official: whether it holds the official images; inner: archives in it that
+    are unpacked, too.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -38,6 +34,7 @@ class Archive:
     hash_source: str = ""
     mirrors: tuple[str, ...] = ()
     saved_as: str = ""
+    into: str = "."
     official: bool = True
     inner: tuple[str, ...] = ()
 
@@ -81,6 +78,7 @@ class DatasetFacts(Frozen):
     metric: TestScore = Field("accuracy", description="of the official test: what a probe reports")
     pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
     groups: str = Field("", description="what images of one group share and where it is read")
+    group_pattern: str = Field("", description="its groups in a canonical id name the group")
     layout: str = Field(description="files and folders expected below the data set folder")
     folders: tuple[str, ...] = Field(description="accepted folder names below --data ROOT")
     aliases: tuple[str, ...] = ()
@@ -88,7 +86,6 @@ class DatasetFacts(Frozen):
     license: str
     citation: str
     homepage: str
-    counts: Mapping[str, int] = Field({}, description="images by class, where a card has them")
     archives: tuple[Archive, ...] = Field((), description="what `fsbench data download` fetches")
     steps: str = Field("", description="what users do by hand to get the images, as lines")
     startup: StartupLists | None = Field(None, description="STARTUP's lists of the data set")
@@ -104,6 +101,11 @@ class DatasetFacts(Frozen):
             return counts == dict(enumerate(self.images_per_class))
         every = list(counts) == list(range(len(self.classes)))
         return every and sum(counts.values()) == self.n_images
+
+    def group_of(self, canonical_id: str) -> str:
+        """Return the group of an image by its name; group_pattern matches whatever the case."""
+        match = re.match(self.group_pattern, canonical_id, re.IGNORECASE)
+        return "".join(match.groups()).lower() if match else canonical_id
 
     def listed_ids(
         self, part: Literal["labeled_80", "unlabeled_20"], splits: Path | None
@@ -127,13 +129,11 @@ class DatasetFacts(Frozen):
         return set(names if self.startup.suffixed else map(without_suffix, names))
 
 
-@cache
-def read_card(name: str) -> DatasetFacts:
-    """Read the card of a data set of the suite. Raise ValueError for a field that is wrong."""
-    fields = io.read_table(Path(__file__).parent / "cards" / f"{name}.yaml")
-    classes, per_class = fields.pop("classes"), fields.pop("images_per_class", None)
-    counts = classes if isinstance(classes, dict) else {}
-    official = counts.values() if per_class is None else (per_class,) * len(classes)
-    return DatasetFacts(
-        name=name, classes=tuple(classes), images_per_class=tuple(official), counts=counts, **fields
-    )
+class Dataset(NamedTuple):
+    """A data set by name: a card of the suite, a toy data set, or a module of a plug-in.
+
+    load: (folder, pool, splits) -> TargetDataset, or (folder, cache) -> SourceListing.
+    """
+
+    FACTS: DatasetFacts
+    load: Callable[..., Any]

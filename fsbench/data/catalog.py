@@ -1,36 +1,76 @@
-"""Data sets by name: registries of targets/ and sources/, aliases, and folders of the user."""
+"""Data sets by name: cards/targets, cards/sources and plug-ins, aliases, folders of the user."""
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
 
 from fsbench.core.errors import DataError, UnknownName, UsageError
+from fsbench.core.io import read_table
 from fsbench.core.options import expand_path
 from fsbench.core.registry import DATASETS, PRETRAINING_DATASETS, Registry, module_with
-from fsbench.data.cards import SPLITS, DatasetFacts
+from fsbench.data.cards import SPLITS, Dataset, DatasetFacts
 from fsbench.data.files import find_first
+from fsbench.data.toy import TOY_SOURCES, TOY_TARGETS
+
+CARDS = Path(__file__).parent / "cards"
 
 
-class DatasetModule(Protocol):
-    """Interface of a file of fsbench/data/targets or fsbench/data/sources.
+@cache
+def read_card(path: Path) -> Dataset:
+    """Read the card of a data set of the suite. Raise ValueError for a field that is wrong.
 
-    load: (folder, pool, splits) -> TargetDataset, or (folder, cache) -> SourceListing.
+    It has the fields of DatasetFacts but name and domain, which the path states. Its `classes` are
+    names, or names with the official numbers of images, in class id order; its `images_per_class`
+    is one number; its `reader` names a class of fsbench.data.readers and sets the fields of it.
     """
+    fields = read_table(path)
+    classes, per_class = fields.pop("classes"), fields.pop("images_per_class", None)
+    counts = classes.values() if isinstance(classes, dict) else ()
+    official = counts if per_class is None else (per_class,) * len(classes)
+    ((reader, settings),) = fields.pop("reader").items()
+    facts = DatasetFacts(
+        name=path.stem,
+        domain="target" if path.parent.name == "targets" else "source",
+        classes=tuple(classes),
+        images_per_class=tuple(official),
+        **fields,
+    )
+    module, _, kind = reader.partition(".")
+    package = import_module(f"fsbench.data.readers.{module}")
+    return Dataset(facts, partial(getattr(package, kind)(**settings).load, facts))
 
-    FACTS: DatasetFacts
-    load: Callable[..., Any]
+
+def pick_dataset(module: ModuleType) -> Dataset:
+    """Return the data set of a plug-in's module. Raise LookupError if it defines none."""
+    module_with("FACTS", "load")(module)
+    return Dataset(module.FACTS, module.load)
 
 
-TARGETS: Registry[DatasetModule] = Registry(
-    "target", "fsbench.data.targets", module_with("FACTS", "load"), group=DATASETS
-)
-SOURCES: Registry[DatasetModule] = Registry(
-    "source", "fsbench.data.sources", module_with("FACTS", "load"), group=PRETRAINING_DATASETS
-)
+class DatasetRegistry(Registry[Dataset]):
+    """Data sets by name: cards of a folder, toy data sets, and modules of plug-ins."""
+
+    def __init__(self, kind: str, folder: Path, toys: Mapping[str, Dataset], group: str) -> None:
+        super().__init__(kind, __name__, pick_dataset, group=group)
+        self.folder, self.toys = folder, toys
+
+    def suite_names(self) -> tuple[str, ...]:
+        return tuple(sorted([*(path.stem for path in self.folder.glob("*.yaml")), *self.toys]))
+
+    def load(self, name: str) -> Dataset:
+        if name in self.toys:
+            return self.toys[name]
+        if name in self.suite_names():
+            return read_card(self.folder / f"{name}.yaml")
+        return super().load(name)
+
+
+TARGETS = DatasetRegistry("target", CARDS / "targets", TOY_TARGETS, DATASETS)
+SOURCES = DatasetRegistry("source", CARDS / "sources", TOY_SOURCES, PRETRAINING_DATASETS)
 
 
 @cache
@@ -43,7 +83,7 @@ def all_facts(*, plugins: bool = True) -> dict[str, DatasetFacts]:
     }
 
 
-def dataset_module(name: str) -> DatasetModule:
+def dataset_module(name: str) -> Dataset:
     return (TARGETS if name in TARGETS.names() else SOURCES).load(name)
 
 
@@ -68,12 +108,11 @@ def fold_name(text: str) -> str:
 
 def dataset_groups() -> dict[str, tuple[str, ...]]:
     """Return the targets of each group name that tasks accept."""
-    toys = tuple(n for n in TARGETS.suite_names() if TARGETS.load(n).FACTS.domain == "toy")
     return {
         "cdfsl": ("chestx", "isic", "eurosat", "cropdisease"),
         "cdfsl-small": ("eurosat", "cropdisease", "isic"),
         "transfer": ("flowers102", "cub200", "aircraft", "mit67", "dogs"),
-        "toy": toys,
+        "toy": tuple(TOY_TARGETS),
     }
 
 

@@ -1,26 +1,23 @@
 """Contents of the images of a target: hashes, the fingerprint, and warnings of odd files.
 
-The fingerprint is the sha-256 over sorted (canonical id, content hash). Content hashes and the
-largest values of 16-bit images are cached in <cache>/hashes, one file per data set folder (its
-first line is the sha-256 of the second, which is JSON), and reused while path, size, mtime, ctime
-and inode are unchanged. See fsbench/data/README.md, "Which images a result is about".
+The fingerprint is the sha-256 over sorted (canonical id, content hash). What was read is cached in
+<cache>/hashes, one file per data set folder: the sha-256 of its second line, and JSON. See
+fsbench/data/README.md, "Which images a result is about".
 """
 
-import errno
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
-from fsbench.core.errors import DataError
 from fsbench.core.io import write_atomic
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data.base import TargetDataset, hash_lines
-from fsbench.data.files import require_content, stamp_file
+from fsbench.data.files import refuse_unreadable, stamp_file
 from fsbench.data.images import largest_value
 
 ContentCache = dict[str, list[int | str]]
@@ -36,7 +33,7 @@ N_LISTED = 10
 class Contents:
     """Contents of the images of a data set, in its order.
 
-    hashes: sha-256 of the files; largest: value of each 16-bit image, -1 for other images.
+    hashes: sha-256 of the files; largest: see `largest_value`.
     """
 
     dataset: TargetDataset
@@ -52,79 +49,75 @@ class Contents:
         return hash_lines([*lines, *([f"{bits} bits"] if bits else [])])
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> list[str]:
         """Warnings on equal images in several classes, and on 16-bit images that look black."""
-        return tuple(filter(None, (self._warn_of_equal_images(), self._warn_of_unused_bits())))
+        return [*self._warn_of_equal_images(), *self._warn_of_unused_bits()]
 
-    def _warn_of_equal_images(self) -> str:
+    def _warn_of_equal_images(self) -> Iterator[str]:
         members: dict[str, list[int]] = {}
         for index, sha256 in enumerate(self.hashes):
             members.setdefault(sha256, []).append(index)
         ids, labels = self.dataset.canonical_ids, self.dataset.labels.tolist()
         equal = [group for group in members.values() if len({labels[i] for i in group}) > 1]
-        if not equal:
-            return ""
         first = [{labels[i]: ids[i] for i in reversed(group)} for group in equal[:N_LISTED]]
         texts = [" = ".join(group[label] for label in sorted(group)) for group in first]
-        return (
-            f"warning: {sum(map(len, equal))} images have the same content as an image of another "
-            f"class: {', '.join(texts)}{', ...' if len(equal) > N_LISTED else ''}"
-        )
+        if equal:
+            yield (
+                f"warning: {sum(map(len, equal))} images have the same content as an image of "
+                f"another class: {', '.join(texts)}{', ...' if len(equal) > N_LISTED else ''}"
+            )
 
-    def _warn_of_unused_bits(self) -> str:
+    def _warn_of_unused_bits(self) -> Iterator[str]:
         values = [value for value in self.largest if value >= 0]
         limit, top = 1 << (self.dataset.bits or 16), max(values, default=0)
         dim = sum(value < limit // 8 for value in values)
         bits = max(8, top.bit_length())
         scale = f"scale them: ?bits={bits} behind folder:DIR or hf-hub:NAME"
-        if not dim:
-            return ""
-        return (
-            f"warning: {dim} of {len(values)} 16-bit images use less than an eighth of their range "
-            f"and look almost black (the largest value of all is {top} of {limit - 1}); "
-            f"{scale if 1 << bits < limit else 'save all with one range'}"
-        )
+        if dim:
+            yield (
+                f"warning: {dim} of {len(values)} 16-bit images use less than an eighth of their "
+                f"range and look almost black (the largest value of all is {top} of {limit - 1}); "
+                f"{scale if 1 << bits < limit else 'save all with one range'}"
+            )
 
 
 def hash_contents(dataset: TargetDataset, cache: Path, report: Reporter = SILENT) -> Contents:
     """Read the content of every image. Raise DataError naming an unreadable file."""
     store = cache / "hashes" / f"{hash_lines([str(dataset.root.resolve())])[:16]}.json"
-    cached = _load(store, report)
+    cached = read_store(store, report)
     parts = [range(i, min(i + PART, len(dataset))) for i in range(0, len(dataset), PART)]
     with (
         report.task(f"hash {dataset.name}", len(dataset), "images") as advance,
         ThreadPoolExecutor(8) as threads,
     ):
         entries = []
-        for part in threads.map(lambda part: [_entry(dataset, i, cached) for i in part], parts):
+        for part in threads.map(lambda part: [make_entry(dataset, i, cached) for i in part], parts):
             entries += part
             advance(len(part))
     fresh = dict(zip(dataset.paths, entries, strict=True))
     if dataset.file(0) is not None and any(cached.get(path) != e for path, e in fresh.items()):
-        _save(store, cached | fresh, report)
+        text = json.dumps(cached | fresh)
+        write_atomic(store, f"{hash_lines([text])}\n{text}".encode())
     return Contents(dataset, [str(entry[-1]) for entry in entries], [int(e[-2]) for e in entries])
 
 
-def _entry(dataset: TargetDataset, index: int, cached: ContentCache) -> list[int | str]:
+def make_entry(dataset: TargetDataset, index: int, cached: ContentCache) -> list[int | str]:
+    """Return the entry of an image: the cached one while `stamp_file` of its file is the same."""
     path = dataset.file(index)
     if path is None:
         data = dataset.content(index)
         return [largest_value(BytesIO(data)), hashlib.sha256(data).hexdigest()]
-    try:
-        stamp = stamp_file(path)
-        old = cached.get(dataset.paths[index])
-        if old and old[:-2] == [*stamp]:
-            return old
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            stream.seek(0)
-            return [*stamp, largest_value(stream), digest]
-    except OSError as error:
-        require_content(path)
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    stamp = stamp_file(path)
+    old = cached.get(dataset.paths[index])
+    if old and old[:-2] == [*stamp]:
+        return old
+    with refuse_unreadable(path), path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        stream.seek(0)
+        return [*stamp, largest_value(stream), digest]
 
 
-def _load(store: Path, report: Reporter) -> ContentCache:
+def read_store(store: Path, report: Reporter) -> ContentCache:
     """Read the cached hashes of a folder; report a damaged file and start afresh."""
     try:
         digest, text = store.read_text().split("\n")
@@ -137,14 +130,3 @@ def _load(store: Path, report: Reporter) -> ContentCache:
         pass
     report.log(f"{store} is damaged: hashing all images again")
     return {}
-
-
-def _save(store: Path, cached: ContentCache, report: Reporter) -> None:
-    """Write the content hashes; only report a cache that is read-only."""
-    text = json.dumps(cached)
-    try:
-        write_atomic(store, f"{hash_lines([text])}\n{text}".encode())
-    except OSError as error:
-        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
-            raise
-        report.log(f"content hashes are not cached: {store.parent} is read-only")

@@ -1,6 +1,8 @@
 """Downloads of data sets: checked by hash, resumed, unpacked and verified."""
 
+import gzip
 import hashlib
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -11,17 +13,17 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data import catalog
-from fsbench.data.cards import Archive, DatasetFacts
-from fsbench.data.catalog import DataRoots, DatasetModule
+from fsbench.data.cards import Archive, Dataset, DatasetFacts
+from fsbench.data.catalog import DataRoots
 from fsbench.data.verification import verify_dataset
 
 CHUNK = 1 << 20
 TIMEOUT = 60.0
 """Seconds without data before a connection is considered lost."""
-PACKED = (".zip", ".tar", ".tgz", ".tar.gz")
+PACKED = (".zip", ".tar", ".tgz", ".gz")
 """Suffixes of archives to unpack; other files are kept as they are."""
-NO_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, EOFError)
-"""Exceptions of zipfile and tarfile for a file of the right hash that is no sound archive."""
+NO_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError)
+"""Exceptions of zipfile, tarfile and gzip for a file of the right hash that is no sound archive."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def acquire_datasets(
 
 
 def acquire_dataset(
-    module: DatasetModule, roots: DataRoots, cache: Path, report: Reporter
+    module: Dataset, roots: DataRoots, cache: Path, report: Reporter
 ) -> Acquisition:
     """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
     facts = module.FACTS
@@ -67,8 +69,6 @@ def acquire_dataset(
         report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
         return Acquisition(facts, folder)
     download_archives(facts.archives, folder, report)
-    if arrange := getattr(module, "arrange", None):
-        arrange(folder)
     check = verify_dataset(facts.name, placed, cache, report)
     problem = check.problem()
     if problem is None:
@@ -98,7 +98,7 @@ def download_archives(archives: Sequence[Archive], folder: Path, report: Reporte
         for packed in (path, *(folder / name for name in archive.inner)):
             if packed.name.endswith(PACKED):
                 report.log(f"unpacking {packed.name}")
-                extract_archive(packed, folder)
+                extract_archive(packed, folder / archive.into)
                 packed.unlink()
 
 
@@ -178,6 +178,10 @@ def extract_archive(archive: Path, folder: Path) -> None:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as zipped:
                 zipped.extractall(folder)
+        elif archive.suffix == ".gz" and not archive.stem.endswith(".tar"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with gzip.open(archive) as packed, (folder / archive.stem).open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
         else:
             with tarfile.open(archive) as tarred:
                 tarred.extractall(folder, filter="data")

@@ -8,7 +8,8 @@ import os
 import stat
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -35,14 +36,14 @@ def list_entries(folder: Path) -> list[os.DirEntry[str]]:
         raise DataError(f"cannot read the folder {folder}: {error.strerror}") from error
 
 
-def _hidden(name: str) -> bool:
-    return name.startswith((".", "__"))
+HIDDEN = (".", "__")
+"""Starts of the names of folders that are left out."""
 
 
 def list_folders(folder: Path) -> list[Path]:
     """Return the visible folders directly below, links included, sorted by name."""
-    entries = list_entries(folder)
-    return require_utf8([Path(e.path) for e in entries if e.is_dir() and not _hidden(e.name)])
+    folders = [entry for entry in list_entries(folder) if entry.is_dir()]
+    return require_utf8([Path(f.path) for f in folders if not f.name.startswith(HIDDEN)])
 
 
 def require_utf8(paths: list[Path]) -> list[Path]:
@@ -62,26 +63,34 @@ def stamp_file(path: Path) -> tuple[int, ...]:
     """Return size, mtime, ctime and inode of a regular file: equal while its content is unchanged.
 
     A file may be replaced at equal size and mtime (cp -p, rsync, unpacking); ctime and inode then
-    differ. Raises OSError for a missing file, and for a pipe, socket or device, whose reading may
+    differ. Raises DataError for a missing file, and for a pipe, socket or device, whose reading may
     never end.
     """
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError("it is not a regular file but a folder, pipe, socket or device")
+    with refuse_unreadable(path):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a regular file but a folder, pipe, socket or device")
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+@contextmanager
+def refuse_unreadable(path: Path) -> Iterator[None]:
+    """Raise DataError naming the file, and what lies in its place, for an OSError inside."""
+    try:
+        yield
+    except OSError as error:
+        require_content(path)
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def find_path(folder: Path, relative: str) -> Path | None:
     """Return the file or folder at `relative` ('/' as separator, any letter case), or None."""
     for part in Path(relative).parts:
-        if not folder.is_dir():
-            return None
-        names = [entry.name for entry in list_entries(folder)]
-        same = [name for name in names if name == part]
-        same += [name for name in names if name.lower() == part.lower()]
+        names = [entry.name for entry in list_entries(folder)] if folder.is_dir() else []
+        same = [name for name in names if name.lower() == part.lower()]
         if not same:
             return None
-        folder = folder / same[0]
+        folder = folder / (part if part in same else same[0])
     return folder
 
 
@@ -109,9 +118,9 @@ def list_files(folder: Path) -> list[str]:
     """
     paths: list[Path] = []
     for here, below, names in os.walk(folder, followlinks=True):
-        below[:] = [name for name in below if not _hidden(name)]
+        below[:] = [name for name in below if not name.startswith(HIDDEN)]
         for name in below:
-            _refuse_loop(folder, Path(here), name)
+            refuse_loop(folder, Path(here, name))
         paths += [Path(here) / name for name in names if not name.startswith(".")]
     return sorted(path.relative_to(folder).as_posix() for path in require_utf8(paths))
 
@@ -127,7 +136,7 @@ def list_images(folder: Path) -> list[str]:
 class ClassTree(NamedTuple):
     """A folder of class folders.
 
-    images: by class folder, sorted paths relative to the root; others: all other files.
+    images: by name of the class folder, sorted paths relative to the root; others: all other files.
     """
 
     root: Path
@@ -135,15 +144,23 @@ class ClassTree(NamedTuple):
     others: list[str]
 
     @classmethod
-    def read(cls, root: Path) -> "ClassTree":
-        """List all files. Raise DataError like `list_files`."""
+    def read(
+        cls, root: Path, synonyms: Mapping[str, str] = {}, ignored: Collection[str] = ()
+    ) -> "ClassTree":
+        """List all files, but those of ignored folders. Raise DataError like `list_files`.
+
+        synonyms: names of folders that another name stands for.
+        """
         from fsbench.data.formats import readable_suffixes
 
+        names = {f.name: synonyms.get(f.name, f.name) for f in list_folders(root)}
         suffixes = readable_suffixes()
-        tree = cls(root, {path.name: [] for path in list_folders(root)}, [])
+        tree = cls(root, {new: [] for name, new in names.items() if name not in ignored}, [])
         for path in list_files(root):
-            is_image = "/" in path and path.lower().endswith(suffixes)
-            (tree.images[path.partition("/")[0]] if is_image else tree.others).append(path)
+            folder, inside, _ = path.partition("/")
+            if folder not in ignored:
+                is_image = inside and path.lower().endswith(suffixes)
+                (tree.images[names[folder]] if is_image else tree.others).append(path)
         return tree
 
     def labelled(self, classes: Sequence[str]) -> list[tuple[int, str]]:
@@ -157,40 +174,26 @@ class ClassTree(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A count of the files by suffix, where they have several or some are left out."""
-        images = [path for paths in self.images.values() for path in paths]
-        read = count_suffixes(images)
-        mixed = (f"{len(images)} files are read: {read}",) if "," in read or self.others else ()
-        return (*mixed, *describe_left_out(self.others))
+        return describe_left_out(self.others)
 
 
 def describe_left_out(paths: Sequence[str]) -> tuple[str, ...]:
     """Return a note that counts files which are not evaluated, by suffix; none for no file."""
     from fsbench.data.formats import advise_on_suffixes
 
-    hint = advise_on_suffixes({Path(path).suffix.lower() for path in paths})
+    counts = Counter(Path(path).suffix.lower() for path in paths)
+    listed = [f"{n} {suffix or 'without a suffix'}" for suffix, n in counts.most_common(8)]
     files = "1 file is" if len(paths) == 1 else f"{len(paths)} files are"
-    text = f"{files} left out, not read as images: {count_suffixes(paths)}{hint}"
+    hint = advise_on_suffixes(counts.keys())
+    text = f"{files} left out, not read as images: {', '.join(listed)}{hint}"
     return (text,) if paths else ()
 
 
-def count_suffixes(paths: Iterable[str]) -> str:
-    """Return how many files have each suffix, e.g. 5 .png, 2 without a suffix."""
-    counts = Counter(
-        Path(path).suffix.lower() or "without a suffix" for path in paths
-    ).most_common()
-    more = f", {sum(n for _, n in counts[8:])} others" if len(counts) > 8 else ""
-    return ", ".join(f"{n} {suffix}" for suffix, n in counts[:8]) + more
-
-
-def _refuse_loop(folder: Path, here: Path, name: str) -> None:
-    """Raise DataError if here/name links to a folder that this walk of `folder` came through."""
-    link = here / name
-    if not link.is_symlink():
-        return
+def refuse_loop(folder: Path, link: Path) -> None:
+    """Raise DataError for a link to a folder that this walk of `folder` came through."""
+    walked = [path for path in link.parents if path.is_relative_to(folder)]
     target = link.resolve()
-    walked = [here, *(path for path in here.parents if path.is_relative_to(folder))]
-    if any(path.resolve().is_relative_to(target) for path in walked):
+    if link.is_symlink() and any(path.resolve().is_relative_to(target) for path in walked):
         raise DataError(
             f"{link} links to {target}, which contains it: its images would count again and again",
             fix="remove the link",
@@ -252,12 +255,10 @@ def require_content(path: Path) -> None:
         annex = "annex/objects" in target.as_posix()
         what, command = f"a link to {target}, which is missing", "git annex get" if annex else ""
     else:
-        try:
-            stamp_file(path)
-            with path.open("rb") as stream:
-                what, command = identify_stand_in(stream.read(200))
-        except OSError:
+        if not path.is_file() or not os.access(path, os.R_OK):
             return  # whoever reads the file names the fault
+        with path.open("rb") as stream:
+            what, command = identify_stand_in(stream.read(200))
     if what:
         fix = f"run `{command}` in {path.parent}" if command else "fetch the file again"
         raise DataError(f"{path} is {what}, without the content: {fix}", fix=fix)

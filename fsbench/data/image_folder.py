@@ -15,7 +15,7 @@ from fsbench.core.errors import DataError
 from fsbench.core.schema import Flag
 from fsbench.core.tasks import FOLDER, short_name, split_folder, user_data_name
 from fsbench.data import files
-from fsbench.data.assembly import assemble, tree_rows
+from fsbench.data.assembly import assemble, list_tree_rows
 from fsbench.data.base import TargetDataset, hash_lines
 from fsbench.data.cards import DatasetFacts
 from fsbench.data.files import ClassTree, match_names, read_name
@@ -42,7 +42,7 @@ def load_folder_target(ref: str) -> TargetDataset:
     folder, bits = split_folder(ref)
     tree = read_class_tree(folder, LAYOUT)
     names = sorted({read_name(name) for name in tree.images})
-    rows = tree_rows(tree, folder, names)
+    rows = list_tree_rows(tree, folder, names)
     facts = make_custom_facts(short_name(ref), names, (row.label for row in rows), LAYOUT)
     dataset = assemble(facts, folder, rows, notes=(*tree.notes, *note_case(names)))
     flags, name = frozenset[Flag]({"custom"}), user_data_name(ref)
@@ -158,14 +158,7 @@ def list_tree_images(
 
 def stamp_files(paths: list[Path]) -> str:
     """Return the sha-256 over path and `stamp_file` of the files, in this order."""
-    lines = []
-    for path in paths:
-        try:
-            lines.append(f"{path.resolve()} {files.stamp_file(path)}")
-        except OSError as error:
-            files.require_content(path)
-            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    return hash_lines(lines)
+    return hash_lines(f"{path.resolve()} {files.stamp_file(path)}" for path in paths)
 
 
 def make_custom_facts(

@@ -43,8 +43,8 @@ def open_rgb(path: Path, pre_resize: int | None = None, bits: int | None = None)
     bicubic, the default of `Image.resize` in the Pillow versions that projects with IBM's ChestX
     loader pin. Raises DataError naming the file.
     """
+    stamp_file(path)  # a pipe would be waited for
     try:
-        stamp_file(path)  # a pipe would be waited for
         with Image.open(path, formats=readable_formats()) as image:
             rgb = _rgb(image, bits)
     except BROKEN as error:

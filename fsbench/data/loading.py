@@ -13,8 +13,8 @@ from fsbench.data.catalog import SOURCES, TARGETS, DataRoots, resolve_alias
 from fsbench.data.content import hash_contents
 from fsbench.data.hub import LABEL_RULE, load_hub_target, read_hub_tables
 from fsbench.data.image_folder import list_folder_source, load_folder_target, make_custom_facts
+from fsbench.data.readers.tinyimagenet import build_listing
 from fsbench.data.source import SourceDataset, SourceListing, decode_source, take_subset
-from fsbench.data.sources import tinyimagenet
 
 
 def load_target(
@@ -106,12 +106,12 @@ def load_hub_source(ref: str, cache: Path) -> SourceListing:
     """
     tables = read_hub_tables(ref, cache / "datasets")
     stamp = hash_lines([ref.removeprefix(HUB), *(table.stamp for table in tables)])
-    classes = tables[0].classes
-    official = tinyimagenet.FACTS.classes
-    is_tinyimagenet = set(tables[0].labels) == set(official)
-    train, val = (table.samples(official if is_tinyimagenet else classes) for table in tables)
+    official = SOURCES.load("tinyimagenet").FACTS
+    is_tinyimagenet = set(tables[0].labels) == set(official.classes)
+    classes = official.classes if is_tinyimagenet else tables[0].classes
+    train, val = (table.samples(classes) for table in tables)
     if is_tinyimagenet:
-        return tinyimagenet.build_listing(official, train, val, stamp)
+        return build_listing(official, classes, train, val, stamp)
     layout = f"columns {tables[0].image} and {tables[0].label}"
     labels = (sample.label for sample in train)
     name = f"hub-{ref.removeprefix(HUB)}"

@@ -5,6 +5,7 @@ They lie in <cache>/sources/<name>-<size>px-<key>-{train,val,test}, keyed by the
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -139,9 +140,10 @@ class SourceImage(NamedTuple):
 class SourceListing:
     """Images of a source before decoding.
 
-    Labels index facts.classes; facts.images_per_class counts train images. stamp: changes with any
-    file and keys the cache of decoded images; None for generated images, which are not cached.
-    test: as in SourceDataset, empty for none; notes: remarks on the files.
+    Labels index facts.classes. stamp: changes with any file and keys the cache of decoded images;
+    None for generated images, which are not cached. test: as in SourceDataset, empty for none;
+    notes: remarks on the files; counts: images by class id that are to be the official ones, those
+    of train if None.
     """
 
     facts: DatasetFacts
@@ -151,6 +153,7 @@ class SourceListing:
     flags: frozenset[Flag] = field(default_factory=frozenset)
     test: Sequence[SourceImage] = ()
     notes: tuple[str, ...] = ()
+    counts: Counter[int] | None = None
 
 
 VERSION = 1

@@ -8,6 +8,7 @@ the names (data set, class, rank), so the images are the same on every machine.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from fsbench.core.errors import DataError
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
-from fsbench.data.cards import DatasetFacts
+from fsbench.data.cards import Dataset, DatasetFacts
+from fsbench.data.source import SourceImage, SourceListing
 
 Array = NDArray[np.float64]
 
@@ -150,10 +152,8 @@ class ToyTarget(TargetDataset):
         return Image.fromarray(toy_image(self.name, self.style, pair, int(rank)))
 
 
-def make_toy(
-    name: str, title: str, style: Style, pairs: tuple[str, ...]
-) -> tuple[DatasetFacts, Callable[..., ToyTarget]]:
-    """Return FACTS and `load` of a toy target, of 40 images of each pair."""
+def make_toy(name: str, title: str, style: Style, pairs: tuple[str, ...]) -> Dataset:
+    """Return a toy target of 40 images of each pair."""
     facts = toy_facts(name, title, pairs, 40)
 
     def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
@@ -172,4 +172,41 @@ def make_toy(
             style=style,
         )
 
-    return facts, load
+    return Dataset(facts, load)
+
+
+SCAN = Style(colour=0.0, contrast=0.5, noise=0.06)
+TOY_TARGETS = {
+    name: make_toy(name, f"Toy: {title}", style, pairs)
+    for name, title, style, pairs in (
+        ("toy_photo", "new shapes, style of the source", Style(), TARGET_PAIRS[0::2]),
+        ("toy_rims", "figures with a rim", Style(rim=True), TARGET_PAIRS[:8]),
+        ("toy_scan", "grey, faint and noisy scans", SCAN, TARGET_PAIRS[1::2]),
+        ("toy_tiles", "many small figures", Style(tiles=2), TARGET_PAIRS[8:]),
+    )
+}
+"""Toy targets by name. Scans are like X-rays, tiles like aerial pictures."""
+
+TRAIN, VAL = 150, 30
+"""Images per class of the toy source."""
+SOURCE_FACTS = toy_facts("toy_source", "Toy: source", SOURCE_PAIRS, TRAIN)
+
+
+def load_toy_source(folder: Path, cache: Path) -> SourceListing:
+    """Return all images; folder and cache are not used. A CPU trains on them in seconds."""
+    train, val = (
+        [
+            SourceImage(label, partial(open_source_image, pair, rank))
+            for rank in ranks
+            for label, pair in enumerate(SOURCE_PAIRS)
+        ]
+        for ranks in (range(TRAIN), range(TRAIN, TRAIN + VAL))
+    )
+    return SourceListing(SOURCE_FACTS, train, val, stamp=None)
+
+
+def open_source_image(pair: str, rank: int) -> Image.Image:
+    return Image.fromarray(toy_image(SOURCE_FACTS.name, Style(), pair, rank))
+
+
+TOY_SOURCES = {"toy_source": Dataset(SOURCE_FACTS, load_toy_source)}

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,10 +30,9 @@ from fsbench.data.loading import list_source, load_target, plugin_flags
 class DatasetCheck:
     """Result of checking a data set on disk.
 
-    counts: present and official images per class, in class id order (train images of a source;
-    None where the publisher states no count per class, and for the user's own images);
-    custom: no publisher's counts vouch for it;
-    corrupt: one message per image that cannot be decoded.
+    counts: present and official images per class, in class id order; None where the publisher
+    states no count per class, and for the user's own images; custom: no publisher's counts vouch
+    for it; corrupt: one message per image that cannot be decoded.
     """
 
     facts: DatasetFacts
@@ -54,22 +52,20 @@ class DatasetCheck:
                 f"\n  {lines}",
                 fix=f"fetch these again ({self.facts.download})",
             )
-        if not self.complete:
-            return DataError(
-                f"{self.facts.name} does not have the official images: {self._differing()}",
-                fix="results on it are marked `subset`; for official ones complete it: "
-                f"{self.facts.download}",
-            )
-        return None
-
-    def _differing(self) -> str:
+        if self.complete:
+            return None
         other = [
             f"{name} {present} of {official}"
             for name, (present, official) in zip(self.facts.classes, self.counts, strict=True)
             if official is not None and present != official
         ]
         more = f" and {len(other) - 8} more classes" if len(other) > 8 else ""
-        return "; ".join([*other[:8], *self.notes]) + more
+        return DataError(
+            f"{self.facts.name} does not have the official images: "
+            f"{'; '.join([*other[:8], *self.notes])}{more}",
+            fix="results on it are marked `subset`; for official ones complete it: "
+            f"{self.facts.download}",
+        )
 
 
 def verify_dataset(
@@ -84,22 +80,22 @@ def verify_dataset(
         is_source = not parts.split and len(parts.load_splits(cache / "datasets")) > 1
     else:
         is_source = not name.startswith(FOLDER) and resolve_alias(name) in SOURCES.names()
-    openers: list[Callable[[], Any]]
+    openers: list[Callable[[], object]]
     if is_source:
         listing = list_source(name, roots, cache)
-        facts, flags, labels = listing.facts, listing.flags, [i.label for i in listing.train]
-        openers = [image.open for image in (*listing.train, *listing.val)]
+        facts, flags = listing.facts, listing.flags
+        present = listing.counts or Counter(image.label for image in listing.train)
+        openers = [image.open for image in (*listing.train, *listing.val, *listing.test)]
         notes = (f"{len(listing.val)} validation images", *listing.notes)
     else:
         dataset = load_target(name, roots, cache=cache)
-        facts, notes, labels = dataset.facts, dataset.notes, dataset.labels.tolist()
+        facts, notes, present = dataset.facts, dataset.notes, Counter(dataset.labels.tolist())
         flags = dataset.flags | plugin_flags(dataset.name)
         openers = [partial(dataset.image, index) for index in range(len(dataset))]
-    corrupt = tuple(_corrupt(openers, facts.name, report)) if decode else ()
+    corrupt = tuple(find_corrupt(openers, facts.name, report)) if decode else ()
     if decode and not corrupt and not is_source:
         notes = (*notes, *hash_contents(dataset, cache, report).warnings)
-    present, custom = Counter(labels), "custom" in flags
-    unknown = (None,) * len(facts.classes)
+    custom, unknown = "custom" in flags, (None,) * len(facts.classes)
     official = unknown if custom else facts.images_per_class or unknown
     return DatasetCheck(
         facts=facts,
@@ -112,8 +108,12 @@ def verify_dataset(
     )
 
 
-def _corrupt(openers: Sequence[Callable[[], Any]], name: str, report: Reporter) -> Iterator[str]:
-    def complain(opener: Callable[[], Any]) -> str:
+def find_corrupt(
+    openers: Sequence[Callable[[], object]], name: str, report: Reporter
+) -> Iterator[str]:
+    """Open every image; yield what is wrong with those that cannot be decoded."""
+
+    def complain(opener: Callable[[], object]) -> str:
         try:
             opener()
         except DataError as error:
@@ -163,9 +163,20 @@ def audit_groups(
     dataset: TargetDataset, shots: Sequence[int], n_episodes: int, seed: int = 0
 ) -> Audit:
     """Count leaks per number of shots. Raise DataError without groups, or for too many shots."""
-    groups = dataset.require_groups()
-    specs = [EpisodeSpec(pool=dataset.pool, k_shot=k, seed=seed) for k in shots]
-    leaks = [measure_leak(dataset, groups, spec, n_episodes) for spec in specs]
+    groups, leaks = dataset.require_groups(), []
+    for k_shot in shots:
+        spec = EpisodeSpec(pool=dataset.pool, k_shot=k_shot, seed=seed)
+        sampler = EpisodeSampler.of(spec, dataset)
+        fractions = [shared_fractions(sampler.episode(i), groups) for i in range(n_episodes)]
+        same_class, any_class = np.array(fractions).T
+        leak = Leak(
+            shots=k_shot,
+            episodes=n_episodes,
+            queries=float(same_class.mean()),
+            any_class=float(any_class.mean()),
+            affected=float((same_class > 0).mean()),
+        )
+        leaks.append(leak)
     distinct = [np.unique(codes) for codes in groups.by_class.values()]
     return Audit(
         dataset=dataset.name,
@@ -175,21 +186,6 @@ def audit_groups(
         repeats=len(dataset) - sum(map(len, distinct)),
         meaning=dataset.facts.groups,
         leaks=tuple(leaks),
-    )
-
-
-def measure_leak(
-    dataset: TargetDataset, groups: Groups, spec: EpisodeSpec, n_episodes: int
-) -> Leak:
-    sampler = EpisodeSampler.of(spec, dataset)
-    fractions = [shared_fractions(sampler.episode(i), groups) for i in range(n_episodes)]
-    same_class, any_class = np.array(fractions).T
-    return Leak(
-        shots=spec.k_shot,
-        episodes=n_episodes,
-        queries=float(same_class.mean()),
-        any_class=float(any_class.mean()),
-        affected=float((same_class > 0).mean()),
     )
 
 

@@ -12,9 +12,9 @@ from PIL import Image
 from fsbench.core.specs import Pool
 from fsbench.data.base import TargetDataset
 from fsbench.data.catalog import TARGETS
-from fsbench.data.targets import chestx, isic
 
 Rows = list[list[str]]
+ISIC_TABLE = "ISIC2018_Task3_Training_GroundTruth"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def picture(path: Path) -> None:
 
 def chestx_table(root: Path) -> Table:
     names = [f"0000000{n}_00{n % 3}" for n in range(1, 9)]
-    findings = [*chestx.FACTS.classes, "Mass|Nodule"]
+    findings = [*TARGETS.load("chestx").FACTS.classes, "Mass|Nodule"]
     for name in names:
         picture(root / "chestx" / "images" / f"{name}.png")
     rows = [["Image Index", "Finding Labels", "Follow-up #"]]
@@ -58,15 +58,15 @@ def chestx_table(root: Path) -> Table:
 
 
 def isic_table(root: Path) -> Table:
-    classes = isic.FACTS.classes
+    classes = TARGETS.load("isic").FACTS.classes
     for n in range(len(classes)):
-        picture(root / "isic" / isic.FOLDERS[0] / f"ISIC_{n:07}.jpg")
+        picture(root / "isic" / "ISIC2018_Task3_Training_Input" / f"ISIC_{n:07}.jpg")
     rows = [["image", *classes]]
     rows += [
         [f"ISIC_{n:07}", *("1.0" if c == n else "0.0" for c in range(len(classes)))]
         for n in range(len(classes))
     ]
-    return table(root, "isic", root / "isic" / isic.TABLE / f"{isic.TABLE}.csv", rows, "image")
+    return table(root, "isic", root / "isic" / ISIC_TABLE / f"{ISIC_TABLE}.csv", rows, "image")
 
 
 def lesion_table(root: Path) -> Table:

@@ -8,7 +8,7 @@ from torch import nn
 from fsbench import backbones
 from fsbench.backbones.calibration import calibrate, draw_images, round_mantissa
 from fsbench.backbones.features import is_constant
-from fsbench.data.sources import toy_source
+from fsbench.data.toy import load_toy_source
 
 ZERO, ONE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 WITH_BATCHNORM = ("fsbench/toy_resnet", "timm/test_resnet", "timm/test_efficientnet")
@@ -33,7 +33,7 @@ def test_statistics_are_those_of_the_toy_source() -> None:
 
 def test_images_are_of_the_source_at_the_size_asked_for() -> None:
     """At its own side an image is the first training image of its class."""
-    first = [np.asarray(sample.open()) for sample in toy_source.load(None, None).train[:20]]  # type: ignore[arg-type]
+    first = [np.asarray(sample.open()) for sample in load_toy_source(None, None).train[:20]]  # type: ignore[arg-type]
     images = draw_images(0, 32, ZERO, ONE)
     assert torch.equal(
         (images * 255).round().byte(), torch.from_numpy(np.stack(first)).permute(0, 3, 1, 2)

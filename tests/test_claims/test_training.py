@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits
 from fsbench.claims import _training
 from fsbench.claims.engine import ClaimJob, ClaimSettings, require_colour_images
 from fsbench.core.errors import DataError
-from fsbench.data.catalog import DataRoots
-from fsbench.data.sources import tinyimagenet
+from fsbench.data.catalog import DataRoots, all_facts
 
 
 def test_every_image_is_used_once_with_its_label() -> None:
@@ -71,14 +70,14 @@ def test_colour_images_are_ten_classes_in_an_order_set_by_the_seed(
 ) -> None:
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "tiny-imagenet-200"
-    for position, wnid in enumerate(tinyimagenet.FACTS.classes[:12]):
+    for position, wnid in enumerate(all_facts()["tinyimagenet"].classes[:12]):
         for part, n in (("train", 4), ("val", 1)):
             images = folder / part / wnid / "images"
             images.mkdir(parents=True)
             for i in range(n):
                 colour = (20 * position, 50 * i, 100)
                 Image.new("RGB", (64, 64), colour).save(images / f"{wnid}_{i}.JPEG")
-    (folder / "wnids.txt").write_text("\n".join(tinyimagenet.FACTS.classes[:12]))
+    (folder / "wnids.txt").write_text("\n".join(all_facts()["tinyimagenet"].classes[:12]))
     settings = ClaimSettings(data=DataRoots.parse([str(tmp_path)]))
     assert require_colour_images(settings).holds
     one, other = (

@@ -14,8 +14,9 @@ from fsbench.core.schema import Result
 from fsbench.core.seeding import words
 from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
 from fsbench.core.tasks import TaskId
-from fsbench.data.targets.cub200 import FACTS
+from fsbench.data.catalog import TARGETS
 
+FACTS = TARGETS.load("cub200").FACTS
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 TRAIN, TEST = 6, 4
 

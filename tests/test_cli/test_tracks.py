@@ -9,9 +9,10 @@ from PIL import Image
 from support.cli import call
 
 from fsbench.core.schema import Result
-from fsbench.data.targets.chestx import FACTS, get_patient
+from fsbench.data.catalog import TARGETS
 from fsbench.results.verification import read_cells
 
+CHESTX = TARGETS.load("chestx").FACTS
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
 ENOUGH = 26
 """Images a class: 13 patients of two images, most of whom come again in another class."""
@@ -24,7 +25,7 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data" / "chestx"
     (folder / "images").mkdir(parents=True)
     rows = ["Image Index,Finding Labels"]
-    for c, label in enumerate(FACTS.classes):
+    for c, label in enumerate(CHESTX.classes):
         for i in range(ENOUGH):
             who = i // 2 if i < 6 else 100 * (c + 1) + i // 2
             name = f"{who:08}_{c}{i:02}.png"
@@ -73,7 +74,7 @@ def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
     for line in file.read_text().splitlines():
         row = json.loads(line)
         of_support, of_query = (
-            {get_patient(Path(path).stem) for paths in row[part] for path in paths}
+            {CHESTX.group_of(Path(path).stem) for paths in row[part] for path in paths}
             for part in ("support", "query")
         )
         leaks += len(of_support & of_query)

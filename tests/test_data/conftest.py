@@ -1,7 +1,8 @@
-"""Small image trees on disk."""
+"""Small image trees on disk, and cards with other facts."""
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from PIL import Image
 from support.downloads import Server, serve
 
-from fsbench.data.catalog import all_facts
+from fsbench.data import DataRoots, TargetDataset, catalog, load_target
+from fsbench.data.cards import Dataset
 
 
 def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
@@ -21,11 +23,25 @@ def picture(path: Path, side: int = 8, mode: str = "RGB") -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def fresh_facts() -> Iterator[None]:
-    """Forget facts of data sets that a test has changed."""
-    yield
-    all_facts.cache_clear()
+@pytest.fixture
+def change_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Give data sets of the suite other facts."""
+
+    def change(name: str, **changes: object) -> None:
+        read, (path,) = catalog.read_card, catalog.CARDS.glob(f"*/{name}.yaml")
+        facts = read(path).FACTS.model_copy(update=changes)
+        changed = Dataset(facts, partial(read(path).load.func, facts))  # type: ignore[attr-defined]
+        monkeypatch.setattr(catalog, "read_card", lambda p: changed if p == path else read(p))
+        catalog.all_facts.cache_clear()
+
+    yield change
+    catalog.all_facts.cache_clear()
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., TargetDataset]:
+    """Load a target below `data`."""
+    return lambda name, *pool: load_target(name, DataRoots.parse([str(tmp_path / "data")]), *pool)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from PIL import Image
@@ -14,8 +13,7 @@ from support.cli import call
 from support.downloads import Server, zipped
 
 from fsbench.data.cards import Archive
-from fsbench.data.sources import caltech101
-from fsbench.data.targets import cropdisease, eurosat
+from fsbench.data.catalog import all_facts
 
 Publish = Callable[..., Archive]
 
@@ -39,16 +37,10 @@ def download(
 
 
 @pytest.fixture
-def publish(server: Server, monkeypatch: pytest.MonkeyPatch) -> Publish:
+def publish(server: Server, change_card: Callable[..., None]) -> Publish:
     """Serve an archive as that of a data set, which has the images of `counts` by class."""
 
-    def publish(
-        module: ModuleType,
-        archive: Archive,
-        body: bytes,
-        counts: dict[str, int],
-        present: dict[str, int] | None = None,
-    ) -> None:
+    def publish(name: str, archive: Archive, body: bytes, counts: dict[str, int]) -> None:
         server.files[f"/{archive.url}"] = body
         placed = replace(
             archive,
@@ -56,9 +48,8 @@ def publish(server: Server, monkeypatch: pytest.MonkeyPatch) -> Publish:
             mirrors=tuple(f"{server.url}/{name}" for name in archive.mirrors),
             known_hash=archive.known_hash or f"md5:{hashlib.md5(body).hexdigest()}",
         )
-        changes = {"classes": tuple(counts), "images_per_class": tuple(counts.values())}
-        changes |= {"counts": present or counts, "archives": (placed,)}
-        monkeypatch.setattr(module, "FACTS", module.FACTS.model_copy(update=changes))
+        official = tuple(counts.values())
+        change_card(name, classes=tuple(counts), images_per_class=official, archives=(placed,))
 
     return publish
 
@@ -67,7 +58,7 @@ def test_a_cut_connection_is_resumed_and_the_images_verified(
     capsys: pytest.CaptureFixture[str], server: Server, publish: Publish, tmp_path: Path
 ) -> None:
     server.cut = 500
-    publish(eurosat, Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 6})
+    publish("eurosat", Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 6})
     code, text = download(capsys, tmp_path)
     assert code == 0, text
     assert server.asked == [None, "bytes=500-"]
@@ -91,7 +82,7 @@ def test_a_mirror_takes_over(
     body = zipped(TREE)
     known_hash = f"sha256:{hashlib.sha256(body).hexdigest()}"
     archive = Archive("e.zip", known_hash, "a test", mirrors=("gone.zip", "m/e.zip"))
-    publish(eurosat, archive, body, {"Forest": 6, "River": 6})
+    publish("eurosat", archive, body, {"Forest": 6, "River": 6})
     server.files["/m/e.zip"] = body
     if fault == "absent":
         del server.files["/e.zip"]
@@ -108,7 +99,7 @@ def test_a_wrong_hash_everywhere_leaves_nothing(
     capsys: pytest.CaptureFixture[str], server: Server, publish: Publish, tmp_path: Path
 ) -> None:
     archive = Archive("e.zip", f"md5:{'0' * 32}", mirrors=("m.zip",))
-    publish(eurosat, archive, zipped(TREE), {"Forest": 6, "River": 6})
+    publish("eurosat", archive, zipped(TREE), {"Forest": 6, "River": 6})
     server.files["/m.zip"] = b"other"
     code, text = download(capsys, tmp_path)
     assert code == 3
@@ -119,7 +110,7 @@ def test_a_wrong_hash_everywhere_leaves_nothing(
 def test_images_that_are_not_the_official_ones_are_named(
     capsys: pytest.CaptureFixture[str], publish: Publish, tmp_path: Path
 ) -> None:
-    publish(eurosat, Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 7})
+    publish("eurosat", Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 7})
     code, text = download(capsys, tmp_path)
     assert code == 3
     assert "River 6 of 7" in text
@@ -137,37 +128,25 @@ def test_archives_in_an_archive_and_their_layout(
                 entry = tarfile.TarInfo(f"101_ObjectCategories/{name}/image_{n:04d}.jpg")
                 entry.size = len(jpeg(n))
                 archive.addfile(entry, BytesIO(jpeg(n)))
-    name = caltech101.FACTS.archives[0].inner[0]
+    name = all_facts()["caltech101"].archives[0].inner[0]
     body = zipped({name: inner.getvalue(), "caltech-101/show_annotation.m": b""})
-    used = dict.fromkeys(counts, 30)
-    publish(caltech101, Archive("caltech-101.zip", "", inner=(name,)), body, used, counts)
+    publish("caltech101", Archive("caltech-101.zip", "", inner=(name,)), body, counts)
     code, text = download(capsys, tmp_path, "caltech101")
     assert code == 0, text
     tree = tmp_path / "caltech101" / "101_ObjectCategories"
     assert len(list((tree / "crab").iterdir())) == 31
 
 
-def test_plantvillage_is_arranged_and_marked_subset(
+def test_a_whole_plantvillage_is_marked_subset(
     capsys: pytest.CaptureFixture[str], publish: Publish, tmp_path: Path
 ) -> None:
     folders = {"Corn___Common_rust": 3, "Cherry___healthy": 2, "Background_without_leaves": 1}
-    body = zipped(
-        {
-            f"{cropdisease.MENDELEY}/{name}/image ({n}).JPG": jpeg(n)
-            for name, count in folders.items()
-            for n in range(count)
-        }
-    )
+    top = "Plant_leave_diseases_dataset_without_augmentation"
+    images = {f"{top}/{name}/{n}.JPG": jpeg(n) for name, k in folders.items() for n in range(k)}
     official = {"Cherry_(including_sour)___healthy": 1, "Corn_(maize)___Common_rust_": 2}
-    publish(cropdisease, Archive("p.zip", "", official=False), body, official)
+    publish("cropdisease", Archive("p.zip", "", official=False), zipped(images), official)
     code, text = download(capsys, tmp_path, "cropdisease")
     assert code == 0, text
-    tree = tmp_path / "cropdisease" / "color"
-    assert {path.name: len(list(path.iterdir())) for path in tree.iterdir()} == {
-        "Cherry_(including_sour)___healthy": 2,
-        "Corn_(maize)___Common_rust_": 3,
-    }
-    assert not (tmp_path / "cropdisease" / cropdisease.MENDELEY).exists()
     assert "results are marked `subset`" in text
     assert "kaggle datasets download saroz014/plant-disease" in text
 
@@ -175,10 +154,10 @@ def test_plantvillage_is_arranged_and_marked_subset(
 def test_a_group_fetches_what_it_may_and_prints_steps_for_the_rest(
     capsys: pytest.CaptureFixture[str], publish: Publish, tmp_path: Path
 ) -> None:
-    publish(eurosat, Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 6})
+    publish("eurosat", Archive("e.zip", ""), zipped(TREE), {"Forest": 6, "River": 6})
     crops = zipped({"train/Apple___healthy/a.JPG": jpeg(1), "train/Peach___healthy/a.JPG": jpeg(2)})
     counts = {"Apple___healthy": 1, "Peach___healthy": 1}
-    publish(cropdisease, Archive("c.zip", ""), crops, counts)
+    publish("cropdisease", Archive("c.zip", ""), crops, counts)
     code, text = download(capsys, tmp_path, "cdfsl")
     assert code == 3
     assert (tmp_path / "eurosat" / "2750").is_dir()

@@ -14,8 +14,8 @@ from support.protocols import target
 from fsbench.core.errors import DataError
 from fsbench.data import verification as module
 from fsbench.data.base import Groups, TargetDataset
+from fsbench.data.catalog import all_facts
 from fsbench.data.episodes import Episode
-from fsbench.data.targets import chestx, cropdisease
 from fsbench.data.verification import audit_groups, shared_fractions
 
 TABLE = "ISIC2018_Task3_Training_GroundTruth"
@@ -125,12 +125,12 @@ def test_groups_of_the_official_lists(packs: Path) -> None:
     """Exact counts over all official file names: photographs of CropDisease, patients of ChestX."""
     splits = packs / "startup_splits"
     crop, chest = (
-        [m.FACTS.listed_ids(part, splits) for part in ("labeled_80", "unlabeled_20")]
-        for m in (cropdisease, chestx)
+        [all_facts()[name].listed_ids(part, splits) for part in ("labeled_80", "unlabeled_20")]
+        for name in ("cropdisease", "chestx")
     )
-    photos = Counter(map(cropdisease.get_photo, crop[0] | crop[1]))
+    photos = Counter(map(all_facts()["cropdisease"].group_of, crop[0] | crop[1]))
     assert sum(n > 1 for n in photos.values()) == 438
-    evaluated, adapted = ({chestx.get_patient(i) for i in part} for part in chest)
+    evaluated, adapted = ({all_facts()["chestx"].group_of(i) for i in part} for part in chest)
     assert (len(adapted), len(adapted & evaluated)) == (3701, 2288)
 
 

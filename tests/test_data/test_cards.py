@@ -1,19 +1,17 @@
 """Cards of data sets: what they state, and that a wrong one is refused."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from fsbench.core.errors import DataError
-from fsbench.data import cards
-from fsbench.data.cards import Archive, DatasetFacts, read_card
-from fsbench.data.catalog import SOURCES, TARGETS
+from fsbench.data.cards import Archive, DatasetFacts
+from fsbench.data.catalog import CARDS, SOURCES, TARGETS, read_card
 
 CARD = """\
 title: Three birds
-domain: target
 label_rule: class id = rank of the name
 layout: <class>/*.jpg
 folders: [birds]
@@ -21,31 +19,31 @@ download: nothing to fetch
 license: MIT
 citation: none
 homepage: none
+reader: {class_folders.ClassFolders: {places: [.]}}
 """
 
 Write = Callable[[str], DatasetFacts]
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+def write(tmp_path: Path) -> Write:
     """Read a card of the common fields and some more, as that of the set `birds`."""
-    monkeypatch.setattr(cards, "__file__", str(tmp_path / "cards.py"))
 
     def read(more: str) -> DatasetFacts:
-        (tmp_path / "cards").mkdir(exist_ok=True)
-        (tmp_path / "cards" / "birds.yaml").write_text(CARD + more)
-        return read_card("birds")
+        path = tmp_path / "targets" / "birds.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(CARD + more)
+        read_card.cache_clear()
+        return read_card(path).FACTS
 
-    read_card.cache_clear()
-    yield read
-    read_card.cache_clear()
+    return read
 
 
 def test_class_counts_are_the_official_numbers(write: Write) -> None:
     card = write("classes: {owl: 3, wren: 2}")
     assert (card.name, card.classes) == ("birds", ("owl", "wren"))
     assert card.images_per_class == (3, 2)
-    assert (card.counts, card.archives, card.steps) == ({"owl": 3, "wren": 2}, (), "")
+    assert (card.domain, card.archives, card.steps) == ("target", (), "")
     with pytest.raises(DataError, match="birds has no pool labeled_80"):
         card.listed_ids("labeled_80", None)
 
@@ -56,11 +54,6 @@ def test_one_number_of_images_holds_for_every_class(write: Write) -> None:
 
 def test_classes_without_counts_state_none(write: Write) -> None:
     assert write("classes: [owl, wren]\nsplit: [3, 4]").images_per_class == ()
-
-
-def test_fewer_images_than_there_are_may_be_used(write: Write) -> None:
-    card = write("classes: {owl: 30, wren: 20}\nimages_per_class: 5")
-    assert (card.images_per_class, card.counts) == ((5, 5), {"owl": 30, "wren": 20})
 
 
 def test_archives_are_as_in_python(write: Write) -> None:
@@ -80,6 +73,7 @@ def test_archives_are_as_in_python(write: Write) -> None:
         "classes: [owl]\nimages_per_class: 1\narchives: [{url: a.zip, hash: 'md5:0'}]",
         "classes: [owl]\nimages_per_class: 1\narchives: [{known_hash: 'md5:0'}]",
         "classes: [owl]\nimages_per_class: 1\nstartup: {prefix: Birds}",
+        "classes: {owl: 1}\nreader: {class_folders.ClassFolders: {place: .}}",
     ],
 )
 def test_a_wrong_field_is_refused(write: Write, more: str) -> None:
@@ -87,7 +81,8 @@ def test_a_wrong_field_is_refused(write: Write, more: str) -> None:
         write(more)
 
 
-def test_every_card_belongs_to_a_data_set() -> None:
-    files = {path.stem for path in (Path(cards.__file__).parent / "cards").iterdir()}
-    generated = {"toy_photo", "toy_rims", "toy_scan", "toy_source", "toy_tiles"}
-    assert files == {*TARGETS.suite_names(), *SOURCES.suite_names()} - generated
+def test_every_card_is_a_data_set() -> None:
+    names = {registry: {*registry.suite_names()} for registry in (TARGETS, SOURCES)}
+    for registry, folder in ((TARGETS, "targets"), (SOURCES, "sources")):
+        cards = {path.stem for path in (CARDS / folder).iterdir()}
+        assert {name for name in names[registry] if not name.startswith("toy_")} == cards

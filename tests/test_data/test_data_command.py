@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 from support import cli
 
-from fsbench.data.catalog import SOURCES, TARGETS, all_facts
-from fsbench.data.targets import eurosat as eurosat_module
+from fsbench.data.catalog import SOURCES, TARGETS
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -42,14 +41,14 @@ def test_ls_counts_the_images_that_are_found(
 
 
 def test_ls_has_a_line_per_data_set(
-    capsys: pytest.CaptureFixture[str], eurosat: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
+    eurosat: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change_card: Callable[..., None],
 ) -> None:
-    changes = {"classes": ("Forest", "River"), "images_per_class": (1, 2)}
-    monkeypatch.setattr(eurosat_module, "FACTS", eurosat_module.FACTS.model_copy(update=changes))
-    all_facts.cache_clear()
+    change_card("eurosat", classes=("Forest", "River"), images_per_class=(1, 2))
     monkeypatch.setenv("COLUMNS", "100")
     _, out, _ = call(capsys, "ls", "--data", eurosat.parent)
-    all_facts.cache_clear()
     lines = [line.split() for line in out.splitlines()]
     (line,) = [line for line in lines if line[:1] == ["eurosat"]]
     assert " ".join(line) == "eurosat 2 3 of 3 complete fsbench data download eurosat"
@@ -81,10 +80,12 @@ def test_show_states_all_facts_and_addresses(
 
 
 def test_verify_accepts_official_data(
-    capsys: pytest.CaptureFixture[str], eurosat: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
+    eurosat: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change_card: Callable[..., None],
 ) -> None:
-    changes = {"classes": ("Forest", "River"), "images_per_class": (1, 2)}
-    monkeypatch.setattr(eurosat_module, "FACTS", eurosat_module.FACTS.model_copy(update=changes))
+    change_card("eurosat", classes=("Forest", "River"), images_per_class=(1, 2))
     code, out, err = call(capsys, "verify", "eurosat", "--data", eurosat.parent)
     assert code == 0
     assert "River" in out

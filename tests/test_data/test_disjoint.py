@@ -1,9 +1,7 @@
 """The disjoint track: no group on both sides, everything else as on the classic track."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +12,8 @@ from support.protocols import target
 from fsbench.core.errors import DataError
 from fsbench.core.seeding import words
 from fsbench.core.specs import EpisodeSpec
-from fsbench.data import DataRoots, load_target
 from fsbench.data.base import Groups
 from fsbench.data.episodes import Episode, EpisodeSampler, draw_manifest
-from fsbench.data.targets.chestx import get_patient
-from fsbench.data.targets.cropdisease import get_photo
 
 CLASSES = (1, 4, 5, 9)
 SPEC = EpisodeSpec(track="disjoint", n_way=3, k_shot=3, n_query=4)
@@ -208,59 +203,3 @@ def test_a_data_set_that_knows_no_groups_is_refused_with_the_reason() -> None:
     dataset = unknown.with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
     assert EpisodeSampler.of(SPEC, dataset).groups is dataset.groups
     assert EpisodeSampler.of(SPEC.classic, dataset).groups is None
-
-
-def test_rules_of_file_names() -> None:
-    assert get_patient("00000013_005") == get_patient("00000013_012") == "00000013"
-    corn = "Corn_(maize)___healthy/"
-    names = [
-        corn + "88935f3f-d71e___R.S_HL 8142 copy.jpg",
-        corn + "00665f92-adb0___R.S_HL 8142 copy 12.jpg",
-        corn + "99999999-adb0___R.S_HL 8142.JPG",
-        corn + "88935f3f-adb0___R.S_HL 8142copy.jpg",
-        corn + "88935f3f-adb1___R.S_HL 8142 copy  3.jpg",
-        corn + "88935f3f-adb2___R.S_HL 8142 copy .jpg",
-    ]
-    assert {get_photo(name) for name in names} == {corn + "r.s_hl 8142"}
-    others = [
-        "Soybean___healthy/88935f3f-d71e___R.S_HL 8142.JPG",
-        corn + "1f___R.S_HL 8143.JPG",
-        "Corn_(maize)___Common_rust_/RS_Rust 2487.JPG",
-        "Corn_(maize)___Common_rust_/RS_Rust 2643.JPG",
-        "Tomato___healthy/48ffe8ac___GH_HL Leaf 264.JPG",
-        "Tomato___healthy/48ffe8ac___GH_HL Leaf 264.1.JPG",
-    ]
-    assert len({get_photo(name) for name in [*names, *others]}) == 1 + len(others)
-
-
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [
-        ("HAM10000_metadata.csv", "image_id"),
-        ("ISIC2018_Task3_Training_LesionGroupings.csv", "image"),
-    ],
-)
-def test_lesions_come_from_either_table_if_it_names_every_image(
-    isic: Path, name: str, column: str
-) -> None:
-    roots = DataRoots.parse([str(isic.parent)])
-    with pytest.raises(DataError, match=r"LesionGroupings\.csv"):
-        load_target("isic", roots).require_groups()
-    rows = [f"lesion_id,{column}", "HAM_7,ISIC_0000001", "HAM_7,ISIC_0000002"]
-    (isic / name).write_text("\n".join(rows[:2]) + "\n")
-    assert load_target("isic", roots).groups is None
-    (isic / name).write_text("\n".join(rows) + "\n")
-    groups = load_target("isic", roots).require_groups()
-    assert {c: codes.tolist() for c, codes in groups.by_class.items()} == {0: [0], 3: [0]}
-
-
-def test_eurosat_has_no_groups_and_chestx_has_patients(
-    eurosat: Path, chestx: Path, draw: Callable[..., Path]
-) -> None:
-    with pytest.raises(DataError, match="eurosat has no groups"):
-        load_target("eurosat", DataRoots.parse([str(eurosat.parent)])).require_groups()
-    draw(chestx / "images" / "00000001_003.png", mode="L")
-    with (chestx / "Data_Entry_2017.csv").open("a", encoding="utf8") as table:
-        table.write("Mass,1,00000001_003.png\n")
-    groups = load_target("chestx", DataRoots.parse([str(chestx.parent)])).require_groups()
-    assert {c: codes.tolist() for c, codes in groups.by_class.items()} == {0: [0], 4: [1, 1, 2]}

@@ -1,7 +1,6 @@
 """The loaders on real images in official layouts."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from fsbench.core.specs import Pool
 from fsbench.data import DataRoots, load_source, load_target
 from fsbench.data.base import hash_lines
-from fsbench.data.sources import tinyimagenet
-from fsbench.data.targets import chestx, cropdisease, eurosat, isic
+from fsbench.data.catalog import all_facts
 
 pytestmark = pytest.mark.realdata
 
@@ -45,23 +43,24 @@ def test_a_real_class_folder_is_a_target_of_ones_own(packs: Path) -> None:
     assert (dataset.flags, len(dataset)) == ({"custom"}, 900)
 
 
-@pytest.mark.parametrize("module", [chestx, cropdisease, eurosat, isic])
-def test_lists_have_the_pinned_hash_and_the_official_counts(packs: Path, module: Any) -> None:
-    splits = packs / "startup_splits"
-    ids = [module.FACTS.listed_ids(part, splits) for part in ("labeled_80", "unlabeled_20")]
-    assert hash_lines(sorted(ids[0])) == module.FACTS.startup.labeled_80_hash
-    assert hash_lines(sorted(ids[0] | ids[1])) == module.FACTS.startup.full_hash
+@pytest.mark.parametrize("name", COUNTS)
+def test_lists_have_the_pinned_hash_and_the_official_counts(packs: Path, name: str) -> None:
+    splits, facts = packs / "startup_splits", all_facts()[name]
+    assert facts.startup
+    ids = [facts.listed_ids(part, splits) for part in ("labeled_80", "unlabeled_20")]
+    assert hash_lines(sorted(ids[0])) == facts.startup.labeled_80_hash
+    assert hash_lines(sorted(ids[0] | ids[1])) == facts.startup.full_hash
     assert not ids[0] & ids[1]
-    assert len(ids[0] | ids[1]) == sum(module.FACTS.images_per_class)
+    assert len(ids[0] | ids[1]) == sum(facts.images_per_class)
     if "/" in next(iter(ids[0])):
         names = [i.split("/")[0] for i in ids[0] | ids[1]]
-        counts = tuple(names.count(c) for c in module.FACTS.classes)
-        assert counts == module.FACTS.images_per_class
+        counts = tuple(names.count(c) for c in facts.classes)
+        assert counts == facts.images_per_class
 
 
 def test_wnids_are_those_of_the_official_file(packs: Path) -> None:
     official = (packs / "tiny-imagenet-200" / "wnids.txt").read_text().split()
-    assert list(tinyimagenet.FACTS.classes) == official
+    assert list(all_facts()["tinyimagenet"].classes) == official
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from fsbench.core.errors import DataError
 from fsbench.data.base import TargetDataset
+from fsbench.data.catalog import all_facts
 from fsbench.data.splits import derive_split, hold_out, split_dataset
-from fsbench.data.targets.toy_photo import FACTS
+
+FACTS = all_facts()["toy_photo"]
 
 
 def dataset(counts: list[int], ids: str = "x") -> TargetDataset:

@@ -12,9 +12,9 @@ from PIL import Image
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
-from fsbench.data.sources.tinyimagenet import FACTS
+from fsbench.data.catalog import all_facts
 
-WNIDS = FACTS.classes
+WNIDS = all_facts()["tinyimagenet"].classes
 TRAIN = [(WNIDS[199], 10), (WNIDS[0], 20), (WNIDS[1], 30), (WNIDS[0], 40)]
 VAL = [(WNIDS[1], 50), (WNIDS[0], 60)]
 

@@ -18,7 +18,7 @@ from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.schema import DatasetRecord, Declaration, Flag
 from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
-from fsbench.data.targets import eurosat
+from fsbench.data.catalog import all_facts
 from fsbench.results.store import ResultStore
 from fsbench.results.verification import read_cells
 from leaderboard import official
@@ -177,8 +177,8 @@ def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> N
     spec = EpisodicSpec(image=ImageSpec(input_size=64))
     outcomes = fakes.episodes(spec, fakes.official("eurosat"), range(600), 0.5)
     for name, ids, images in (
-        ("forged", eurosat.FACTS.startup.full_hash, "f"),
-        ("honest", eurosat.FACTS.startup.full_hash, "e"),
+        ("forged", all_facts()["eurosat"].startup.full_hash, "f"),
+        ("honest", all_facts()["eurosat"].startup.full_hash, "e"),
         ("renamed", "d" * 64, "e"),
     ):
         data = fakes.official("eurosat").model_copy(

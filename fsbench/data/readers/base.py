@@ -1,0 +1,51 @@
+"""Files of a publisher that readers find by name, and class names as tables spell them."""
+
+import zlib
+from functools import cache
+from pathlib import Path
+
+from fsbench.core.errors import DataError
+from fsbench.data.cards import DatasetFacts
+from fsbench.data.files import find_path, require_content
+
+UNREADABLE = (
+    *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, AssertionError, EOFError, MemoryError, zlib.error),
+)
+"""Exceptions of scipy and torchvision for truncated, damaged or foreign files."""
+
+
+def require_path(folder: Path, name: str, facts: DatasetFacts) -> Path:
+    """Return the file or folder of this name. Raise DataError if it is missing or a pointer."""
+    path = find_path(folder, name)
+    if path is None:
+        raise missing_error(folder, name, facts)
+    require_content(path)
+    return path
+
+
+def missing_error(folder: Path, what: str, facts: DatasetFacts) -> DataError:
+    return DataError(
+        f"{folder} lacks {what}", fix=f"layout: {facts.layout}; download: {facts.download}"
+    )
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the non-empty lines, stripped of outer spaces. Raise DataError naming the file."""
+    require_content(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}", fix="fetch it again") from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+@cache
+def number_classes(classes: tuple[str, ...]) -> dict[str, int]:
+    """Return the id of each class by `fold_label` of its name."""
+    return {fold_label(name): class_id for class_id, name in enumerate(classes)}
+
+
+def fold_label(text: str) -> str:
+    """Return a label as tables spell it: case counts for nothing, `_` for a space."""
+    return text.replace("_", " ").casefold()

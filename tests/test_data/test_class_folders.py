@@ -1,0 +1,145 @@
+"""Targets with a folder per class, EuroSAT and CropDisease: layouts, labels, ids, refusals."""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsbench.core.errors import DataError
+from fsbench.data import TARGETS, TargetDataset
+
+Draw = Callable[..., Path]
+Load = Callable[..., TargetDataset]
+BANDS = "ds/images/remote_sensing/otherDatasets/sentinel_2/tif"
+MENDELEY = "Plant_leave_diseases_dataset_without_augmentation"
+
+
+def test_eurosat_ids_labels_and_order(eurosat: Path, load: Load) -> None:
+    dataset = load("eurosat")
+    names = ("Forest/Forest_9.jpg", "River/River_1.jpg", "River/River_2.jpg")
+    assert (dataset.canonical_ids, dataset.labels.tolist()) == (names, [1, 8, 8])
+    assert dataset.paths[0] == "2750/Forest/Forest_9.jpg"
+    assert dataset.file(0) == eurosat / "2750" / "Forest" / "Forest_9.jpg"
+    with pytest.raises(DataError, match="eurosat has no groups"):
+        dataset.require_groups()
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["2750", "EuroSAT/2750", "eurosat/2750", "x", "EuroSAT", "EuroSAT/EuroSAT", "EuroSAT_RGB",
+     "eurosat/archive/2750", "eurosat/data/EuroSAT/2750", "eurosat/data/EuroSAT_RGB"],
+)  # fmt: skip
+def test_layouts_of_eurosat_give_the_same_images(
+    tmp_path: Path, draw: Draw, load: Load, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if place == "x":
+        monkeypatch.setenv("FSBENCH_DATA", f"eurosat={tmp_path / 'data' / 'x'}")
+    draw(tmp_path / "data" / place / "river" / "River_1.jpg")
+    (tmp_path / "data" / "x").mkdir(exist_ok=True)
+    dataset = load("eurosat")
+    assert (dataset.canonical_ids, dataset.image(0).size) == (("River/River_1.jpg",), (8, 8))
+
+
+@pytest.mark.parametrize(
+    "place", ["EuroSAT_MS", "eurosat", f"EuroSATallBands/{BANDS}", f"eurosat/{BANDS}"]
+)
+def test_the_archive_of_thirteen_bands_is_named(
+    tmp_path: Path, load: Load, place: str, draw: Draw
+) -> None:
+    path = draw(tmp_path / "data" / place / "River" / "River_1.tif")
+    assert len(load("eurosat")) == 1, "a copy of RGB files is read"
+    tags = [(256, 1), (257, 1), (258, 16), (259, 1), (262, 1), (273, 200), (277, 13)]
+    entries = [struct.pack("<HHII", tag, 4, 1, n) for tag, n in [*tags, (278, 1), (279, 26)]]
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4)
+    path.write_bytes(head.ljust(200, b"\0") + bytes(26))  # one pixel, 16 bits in each band
+    with pytest.raises(DataError, match=r"13 bands(.|\n)*data download eurosat"):
+        load("eurosat")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("river/x.jpg", "two spellings of the class River"),
+        ("Rivers/x.jpg", "no class of eurosat: Rivers\n"),
+        (".thumbs/x.jpg", ""),
+        ("__MACOSX/x.jpg", ""),
+    ],
+)
+def test_other_folders_are_named(
+    eurosat: Path, draw: Draw, load: Load, name: str, message: str
+) -> None:
+    draw(eurosat / "2750" / name)
+    if not message:
+        assert len(load("eurosat")) == 3
+        return
+    with pytest.raises(DataError, match=message):
+        load("eurosat")
+
+
+def test_a_tree_without_class_folders_names_the_layout(tmp_path: Path, load: Load) -> None:
+    (tmp_path / "data" / "eurosat" / "2750").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"no class folder of eurosat(.|\n)*2750/<Class>"):
+        load("eurosat")
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["dataset/train", "train", "color", "raw/color", "Dataset/Train", "plantvillage dataset/color",
+     "New Plant Diseases Dataset(Augmented)/New Plant Diseases Dataset(Augmented)/train"],
+)  # fmt: skip
+def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, load: Load, place: str) -> None:
+    name, folder = "Tomato___Spider_mites Two-spotted_spider_mite", tmp_path / "data/plant-disease"
+    draw(folder / place / name / "a,b c.JPG")
+    draw(folder / Path(place).parent / "test" / name / "other.JPG")
+    dataset = load("plantvillage")
+    assert (dataset.canonical_ids, dataset.labels.tolist()) == ((f"{name}/a,b c.JPG",), [33])
+
+
+def test_shorter_class_names_of_another_copy_are_read(
+    tmp_path: Path, draw: Draw, load: Load
+) -> None:
+    for name in ("Corn___Common_rust", "Cherry___healthy", "Background_without_leaves"):
+        draw(tmp_path / "data" / "cropdisease" / MENDELEY / name / "image (1).JPG")
+    dataset = load("cropdisease")
+    classes = ("Cherry_(including_sour)___healthy", "Corn_(maize)___Common_rust_")
+    assert dataset.canonical_ids == tuple(f"{name}/image (1).JPG" for name in classes)
+    assert dataset.notes == ()
+
+
+def test_the_lists_select_the_official_images_of_a_larger_plantvillage(
+    tmp_path: Path, draw: Draw, load: Load, change_card: Callable[..., None]
+) -> None:
+    change_card("cropdisease", classes=("a", "b"), images_per_class=(1, 1))
+    for name in ("a/1.JPG", "a/2.JPG", "b/3.JPG"):
+        draw(tmp_path / "data" / "cropdisease" / "color" / name)
+    assert load("cropdisease").flags == {"subset"}
+    lists = tmp_path / "data" / "startup_splits"
+    lists.mkdir()
+    (lists / "CropDisease_unlabeled_20.csv").write_text("img_path\nb/3.JPG\n")
+    for listed, ids, flags in (
+        ("a/2.JPG", ("a/2.JPG", "b/3.JPG"), set()),
+        ("a/9.JPG", ("b/3.JPG",), {"subset"}),
+    ):
+        (lists / "CropDisease_labeled_80.csv").write_text(f"img_path\n{listed}\n")
+        dataset = load("cropdisease")
+        assert (dataset.canonical_ids, dataset.flags) == (ids, flags)
+
+
+CORN = "Corn_(maize)___healthy/"
+letters = st.text("ab_. ", max_size=8)
+
+
+@given(
+    letters, letters, st.sampled_from(["", " ", "copy", " copy", " copy 12", "  copy  3", " COPY "])
+)
+def test_copies_of_a_photo_are_one_group(prefix: str, name: str, copy: str) -> None:
+    group_of = TARGETS.load("cropdisease").FACTS.group_of
+    shared = group_of(f"{CORN}f___R.S_HL {name}8142.jpg")
+    again = group_of(f"{CORN}{prefix}___R.S_HL {name}8142{copy}.JPG")
+    assert (again == shared) == (copy != " ")
+    assert group_of(f"Soybean___healthy/f___R.S_HL {name}8142.jpg") != shared
+    assert group_of(f"{CORN}f___R.S_HL {name}8143.jpg") != shared
+    assert group_of(f"{CORN}f___R.S_HL {name}8142.1.jpg") != shared

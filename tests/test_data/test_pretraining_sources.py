@@ -1,0 +1,287 @@
+"""Sources on small copies: MNIST and CIFAR by torchvision, Caltech-101 and Oxford-IIIT Pet."""
+
+import gzip
+import hashlib
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from torchvision.datasets import CIFAR10, CIFAR100
+
+from fsbench.core.errors import DataError
+from fsbench.data import DataRoots, SourceDataset, load_source
+from fsbench.data.cards import Archive
+from fsbench.data.catalog import all_facts
+from fsbench.data.download import download_archives
+from fsbench.data.loading import list_source
+
+RNG = np.random.default_rng(0)
+GREY = RNG.integers(0, 256, (12, 28, 28), dtype=np.uint8)
+COLOUR = RNG.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
+LABELS = np.array([3, 1, 9, 0, 3, 3, 2, 7, 5, 4, 8, 6], dtype=np.uint8)
+
+Load = Callable[..., SourceDataset]
+Change = Callable[..., None]
+
+
+@pytest.fixture
+def load_source_(tmp_path: Path) -> Load:
+    """Load a source below `data`."""
+    roots = DataRoots((tmp_path / "data",))
+    return lambda name, size=8: load_source(name, roots, tmp_path / "c", size)
+
+
+def mnist_files() -> dict[str, bytes]:
+    files = {}
+    for part, rows in (("train", slice(12)), ("t10k", slice(8, 12))):
+        images, labels = GREY[rows], LABELS[rows]
+        head = np.array([0x803, len(images), 28, 28], dtype=">i4").tobytes()
+        files[f"{part}-images-idx3-ubyte"] = head + images.tobytes()
+        head = np.array([0x801, len(labels)], dtype=">i4").tobytes()
+        files[f"{part}-labels-idx1-ubyte"] = head + labels.tobytes()
+    return files
+
+
+def write_mnist(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name, content in mnist_files().items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def write_cifar(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Write pickles as the publisher does, whose hashes torchvision then knows."""
+
+    def save(path: Path, content: dict[str, object]) -> list[str]:
+        path.write_bytes(pickle.dumps(content))
+        return [path.name, hashlib.md5(path.read_bytes()).hexdigest()]
+
+    def write(folder: Path, kind: type[CIFAR10], key: str, train: list[slice]) -> Path:
+        folder.mkdir(parents=True)
+        lists: dict[str, list[list[str]]] = {"train_list": [], "test_list": []}
+        parts = [("train_list", rows) for rows in train] + [("test_list", slice(8, 12))]
+        for n, (part, rows) in enumerate(parts):
+            labels = LABELS[rows].tolist()
+            content = {"data": COLOUR[rows].reshape(len(labels), -1), key: labels}
+            lists[part].append(save(folder / f"part_{n}", content))
+        name, md5 = save(folder / "meta", {kind.meta["key"]: ["a name"]})
+        monkeypatch.setattr(kind, "meta", {**kind.meta, "filename": name, "md5": md5})
+        for part, files in lists.items():
+            monkeypatch.setattr(kind, part, files)
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize("place", ["MNIST/raw", "mnist/MNIST/raw"])
+def test_mnist_grey_is_repeated(
+    tmp_path: Path, load_source_: Load, place: str, change_card: Change
+) -> None:
+    write_mnist(tmp_path / "data" / place)
+    source = load_source_("mnist", 28)
+    assert np.array_equal(source.train.images, np.repeat(GREY[:, None], 3, axis=1))
+    assert source.train.labels.tolist() == LABELS.tolist()
+    assert source.val.labels.tolist() == LABELS[8:].tolist()
+    assert (source.n_classes, source.flags) == (10, {"subset"})
+    change_card("mnist", images_per_class=tuple(np.bincount(LABELS).tolist()))
+    assert load_source_("mnist", 28).flags == set()
+
+
+def test_downloaded_mnist_is_unpacked(tmp_path: Path, load_source_: Load) -> None:
+    folder = tmp_path / "data" / "mnist"
+    folder.mkdir(parents=True)
+    archives = []
+    for name, content in mnist_files().items():
+        packed = folder / f"{name}.gz"
+        packed.write_bytes(gzip.compress(content))
+        known_hash = f"md5:{hashlib.md5(packed.read_bytes()).hexdigest()}"
+        archives.append(Archive(f"https://x.org/{packed.name}", known_hash, into="MNIST/raw"))
+    assert {archive.into for archive in all_facts()["mnist"].archives} == {"MNIST/raw"}
+    download_archives(archives, folder)
+    assert not list(folder.glob("*.gz"))
+    assert len(load_source_("mnist", 28).train) == 12
+
+
+def test_cifar10_reads_all_batches(
+    tmp_path: Path, load_source_: Load, write_cifar: Callable[..., Path]
+) -> None:
+    batches = [slice(i, i + 2) for i in range(5)]
+    write_cifar(tmp_path / "data/cifar10/cifar-10-batches-py", CIFAR10, "labels", batches)
+    source = load_source_("cifar10", 32)
+    rows = [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+    assert np.array_equal(source.train.images, COLOUR[rows])
+    assert source.train.labels.tolist() == LABELS[rows].tolist()
+    assert np.array_equal(source.val.images, COLOUR[8:])
+
+
+def test_cifar100_takes_the_fine_label_and_damaged_files_are_refused(
+    tmp_path: Path, load_source_: Load, write_cifar: Callable[..., Path]
+) -> None:
+    folder = write_cifar(tmp_path / "data/cifar-100-python", CIFAR100, "fine_labels", [slice(8)])
+    source = load_source_("cifar100", 32)
+    assert source.train.labels.tolist() == LABELS[:8].tolist()
+    assert source.facts.classes[LABELS[0]] == "bear"
+    (folder / "part_0").write_bytes(b"x" + (folder / "part_0").read_bytes())
+    with pytest.raises(DataError, match="lacks sound files of CIFAR-100"):
+        load_source_("cifar100", 32)
+    labels = write_mnist(tmp_path / "data/mnist/MNIST/raw") / "train-labels-idx1-ubyte"
+    for content in (labels.read_bytes()[:-1], labels.read_bytes()[:-1] + b"\xff", b""):
+        labels.write_bytes(content)
+        with pytest.raises(DataError, match="lacks sound files of MNIST"):
+            load_source_("mnist", 28)
+
+
+def test_classes_and_counts_are_the_publishers() -> None:
+    facts = all_facts()
+    images = {name: facts[name].n_images for name in ("caltech101", "mnist", "pets")}
+    assert images == {"caltech101": 8677, "mnist": 60_000, "pets": 3680}
+    for name, n in (("caltech101", 101), ("cifar100", 100), ("pets", 37)):
+        assert len(set(facts[name].classes)) == n
+        assert list(facts[name].classes) == sorted(facts[name].classes)
+    assert facts["pets"].images_per_class[7] == 96
+
+
+BREEDS = {"Abyssinian": 1, "american_bulldog": 2, "yorkshire_terrier": 37}
+
+
+def write_level(path: Path, level: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (12, 8), (level % 256,) * 3).save(path, "png")
+
+
+def write_pets(root: Path, breeds: Mapping[str, int] = BREEDS, per_class: int = 20) -> Path:
+    """images/ and annotations/ as unpacked; the level of an image is 10 CLASS-ID + rank."""
+    base = root / "oxford-iiit-pet"
+    (base / "annotations").mkdir(parents=True)
+    for part, first, n_images in (("trainval", 100, per_class), ("test", 1, 2)):
+        lines = []
+        for breed, number in breeds.items():
+            for n in range(first, first + n_images):
+                write_level(base / "images" / f"{breed}_{n}.jpg", 10 * number + n % 100)
+                lines.append(f"{breed}_{n} {number} {1 if breed[0].isupper() else 2} 1\n")
+        (base / "annotations" / f"{part}.txt").write_text("".join(lines))
+    return base
+
+
+def levels(dataset: SourceDataset, label: int) -> list[list[int]]:
+    """The sorted levels of the images of a class in training, validation and test."""
+    assert dataset.test
+    parts = (dataset.train, dataset.val, dataset.test)
+    return [sorted(part.images[part.labels == label, 0, 0, 0].tolist()) for part in parts]
+
+
+def test_trainval_of_pets_in_the_official_classes(tmp_path: Path, load_source_: Load) -> None:
+    base = write_pets(tmp_path / "data")
+    dataset = load_source_("pets")
+    assert dataset.facts.classes[36] == "Yorkshire Terrier"
+    assert (dataset.name, dataset.n_classes, dataset.flags) == ("pets", 37, {"derived", "subset"})
+    for number in BREEDS.values():
+        train, val, test = levels(dataset, number - 1)
+        expected = sorted((10 * number + n) % 256 for n in range(20))
+        assert (sorted(train + val), len(val)) == (expected, 2)
+        assert val != expected[:2], "not the first ones"
+        assert test == sorted((10 * number + n) % 256 for n in (1, 2))
+    table = base / "annotations" / "trainval.txt"
+    table.write_text("".join(reversed(table.read_text().splitlines(keepends=True))))
+    again = load_source_("pets")
+    assert levels(again, 1) == levels(dataset, 1), "in any order of the list"
+    table = base / "annotations" / "test.txt"
+    table.write_text(table.read_text().replace("Abyssinian_2 1 1 1\n", ""))
+    assert load_source_("pets").fingerprint != again.fingerprint
+
+
+def test_the_official_counts_of_pets_are_not_a_subset(
+    tmp_path: Path, load_source_: Load, change_card: Change
+) -> None:
+    names = {n.lower().replace(" ", "_"): k for k, n in enumerate(all_facts()["pets"].classes, 1)}
+    write_pets(tmp_path / "data", names, per_class=1)
+    change_card("pets", images_per_class=(1,) * 37)
+    assert load_source_("pets").flags == {"derived"}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("trainval", "bulldog_100 2", "bulldog_100 3", "label of american_bulldog_100.jpg is not"),
+        ("test", "Abyssinian_1 1", "Abyssinian_1 2", r"test\.txt: the label of Abyssinian_1.jpg"),
+        ("trainval", "Abyssinian_100 1 1 1", "Abyssinian_100 1", "names no class in 'Abyssinian_1"),
+        (
+            "trainval",
+            "Abyssinian_100",
+            "../../Abyssinian_9",
+            r"no class in '../../Abyssinian_9.jpg",
+        ),
+        ("trainval", "Abyssinian_100", "Abyssinian_999", "Abyssinian_999.jpg"),
+    ],
+)
+def test_wrong_lists_of_pets_are_named(
+    tmp_path: Path, load_source_: Load, file: str, old: str, new: str, message: str
+) -> None:
+    (tmp_path / "data" / "pets").mkdir(parents=True)
+    with pytest.raises(DataError, match="lacks images"):
+        load_source_("pets")
+    table = write_pets(tmp_path / "data") / "annotations" / f"{file}.txt"
+    table.write_text(table.read_text().replace(old, new))
+    with pytest.raises(DataError, match=message):
+        load_source_("pets")
+
+
+SIZES = {"Faces": 40, "accordion": 33, "yin_yang": 31}
+
+
+def write_caltech(root: Path, sizes: Mapping[str, int] = SIZES) -> Path:
+    """101_ObjectCategories as unpacked; the level of an image is its number."""
+    tree = root / "caltech101" / "101_ObjectCategories"
+    for name, size in {**sizes, "BACKGROUND_Google": 2}.items():
+        for n in range(1, size + 1):
+            write_level(tree / name / f"image_{n:04d}.jpg", n)
+    return tree
+
+
+def test_thirty_images_a_class_three_of_them_validate_all_others_are_for_the_test(
+    tmp_path: Path, load_source_: Load
+) -> None:
+    tree = write_caltech(tmp_path / "data")
+    dataset = load_source_("caltech101")
+    assert (dataset.n_classes, dataset.flags) == (101, {"derived", "subset"})
+    for name, size in SIZES.items():
+        train, val, test = parts = levels(dataset, dataset.facts.classes.index(name))
+        assert [len(part) for part in parts] == [27, 3, size - 30]
+        assert sorted([*train, *val, *test]) == list(range(1, size + 1))
+    faces = levels(dataset, 0)
+    assert sorted(faces[0] + faces[1]) != list(range(1, 31)), "not the first ones"
+    write_level(tree / "ant" / "image_0001.jpg", 1)
+    assert levels(load_source_("caltech101"), 0) == faces, "the choice depends on names alone"
+
+
+def test_the_official_counts_of_caltech101_are_not_a_subset(
+    tmp_path: Path, change_card: Change
+) -> None:
+    def list_flags() -> set[str]:
+        return {*list_source("caltech101", DataRoots((tmp_path / "data",)), tmp_path).flags}
+
+    change_card("caltech101", images_per_class=(2,) * 101)
+    tree = write_caltech(tmp_path / "data", dict.fromkeys(all_facts()["caltech101"].classes, 2))
+    assert list_flags() == {"derived"}
+    (tree / "ant" / "image_0002.jpg").unlink()
+    assert list_flags() == {"derived", "subset"}
+
+
+def test_missing_and_wrong_files_of_caltech101_are_named(
+    tmp_path: Path, load_source_: Load
+) -> None:
+    (tmp_path / "data" / "caltech101").mkdir(parents=True)
+    with pytest.raises(DataError, match="holds no class folder of caltech101"):
+        load_source_("caltech101")
+    assert not list((tmp_path / "data" / "caltech101").iterdir()), "nothing is created"
+    tree = write_caltech(tmp_path / "data")
+    (tree / "yin_yang" / "image_0007.jpg").write_bytes(b"broken")
+    with pytest.raises(DataError, match=r"yin_yang/image_0007.jpg"):
+        load_source_("caltech101")
+    (tree / "cat").mkdir()
+    with pytest.raises(DataError, match="no class of caltech101: cat"):
+        load_source_("caltech101")
