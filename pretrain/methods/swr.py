@@ -156,7 +156,7 @@ class Swr(Method):
         if not set(roles.layers) <= set(roles.weighted):
             raise UsageError(
                 f"{self.name} needs the norm layers of {name}, which its roles do not name",
-                fix="give its RoleMap `weighted=weighted_names(model)`",
+                fix="make its RoleMap by RoleMap.of(model, ...)",
             )
         tied = tied_names(ctx.model)
         if tied and not self.allow_tied:

@@ -24,11 +24,6 @@ def built(name: str, side: int = 64, width: int | None = None) -> tuple[nn.Modul
     return model, architecture.roles(model)
 
 
-def kernels(name: str, side: int = 64) -> list[tuple[int, ...]]:
-    model, roles = built(name, side)
-    return [tuple(model.get_parameter(f"{n}.weight").shape) for n in roles.layers]
-
-
 def vgg16(values: int) -> list[tuple[int, ...]]:
     """Configuration D with two dense layers, the first of which gets so many values."""
     outs = [64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
@@ -36,11 +31,19 @@ def vgg16(values: int) -> list[tuple[int, ...]]:
     return [*convolutions, (4096, values), (4096, 4096), (7, 4096)]
 
 
+def mobilenet() -> list[tuple[int, ...]]:
+    """Howard et al., Table 1 without five units of 512 channels."""
+    channels = [32, 64, 128, 128, 256, 256, 512, 1024, 1024]
+    units = [((n_in, 1, 3, 3), (n_out, n_in, 1, 1)) for n_in, n_out in pairwise(channels)]
+    return [(32, 3, 3, 3), *(shape for unit in units for shape in unit), (7, 1024)]
+
+
 LAYERS: dict[tuple[str, int], list[tuple[int, ...]]] = {
     ("mlp", 28): [(100, 3 * 784), (100, 100), (7, 100)],
     ("cnn", 32): [(16, 3, 5, 5), (16, 16, 5, 5), (100, 576), (7, 100)],
     ("scnn", 64): [(32, 3, 3, 3), (32, 32, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3),
                    (512, 64 * 16 * 16), (7, 512)],
+    ("mobilenet", 64): mobilenet(),
     ("swr_vgg16", 64): vgg16(512 * 2 * 2),
     ("vgg16", 224): vgg16(512 * 7 * 7),
 }  # fmt: skip
@@ -48,16 +51,9 @@ LAYERS: dict[tuple[str, int], list[tuple[int, ...]]] = {
 
 @pytest.mark.parametrize(("name", "side"), LAYERS)
 def test_the_layers_of_plain_networks(name: str, side: int) -> None:
-    assert kernels(name, side) == LAYERS[name, side]
-
-
-def test_the_layers_of_mobilenet() -> None:
-    """Howard et al., Table 1 without five units of 512 channels."""
-    layers = kernels("mobilenet")
-    assert layers[0] == (32, 3, 3, 3)
-    assert layers[1:-1:2] == [(c, 1, 3, 3) for c in (32, 64, 128, 128, 256, 256, 512, 1024)]
-    assert [shape[0] for shape in layers[2:-1:2]] == [64, 128, 128, 256, 256, 512, 1024, 1024]
-    assert layers[-1] == (7, 1024)
+    model, roles = built(name, side)
+    shapes = [tuple(model.get_parameter(f"{n}.weight").shape) for n in roles.layers]
+    assert shapes == LAYERS[name, side]
 
 
 def test_the_layers_of_resnet50_are_those_of_seals() -> None:
@@ -122,19 +118,13 @@ def test_initial_weights_are_hes_and_biases_zero(name: str) -> None:
         assert bias is None or not bias.any()  # type: ignore[operator]
 
 
-def test_the_mlp_resets_its_last_two_layers() -> None:
-    assert built("mlp", 32, 4)[1].fully_connected == ("layer2.0", "fc")
-
-
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_every_architecture_names_its_norms(name: str) -> None:
-    architecture = load_architecture(name)
-    with torch.device("meta"):
-        model = architecture.build(3, 4)
-    roles = architecture.roles(model)
+    model, roles = built(name, load_architecture(name).input_size)
     norms = [n for n, m in model.named_modules() if isinstance(m, NORMS)]
     assert sorted(roles.norms) == sorted(norms)
     assert [n for n in roles.weighted if n not in norms] == list(roles.layers)
+    assert name != "mlp" or roles.fully_connected == ("layer2.0", "fc")
 
 
 LEAST = {"cnn": 10, "cnn_bn": 10, "swr_vgg16": 32, "scnn": 4, "vgg16": 32}

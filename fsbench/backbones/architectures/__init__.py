@@ -1,15 +1,11 @@
 """Networks of this project, and the roles of modules: layers, blocks, norms, head.
 
-A name of `presets` is a reference `fsbench/NAME`. Methods address parameters by role, never by
+A name in presets.yaml is a reference `fsbench/NAME`. Methods address parameters by role, never by
 parts of a name.
-
-Affine tuning trains only scale and shift of every normalization layer: BatchNorm in the official
-code (protocols/README.md, "Affine tuning"); LayerNorm, GroupNorm, InstanceNorm and RMSNorm of torch
-and timm in other families.
 
 Fixed normalisers z -> (z - mean) / std after modules are not trained. `lw` puts them after blocks
 ("The Impact of Reinitialization on Generalization in Convolutional Neural Networks", Algorithm 1)
-and they stay: a run records their places and `run:` restores them. Mean and std are buffers of the
+and they stay: a run records their modules and `run:` restores them. Mean and std are buffers of the
 module whose output they normalise, so they are in every state dict and no name of the plain
 architecture changes. A fresh one (0 and 1) changes no bit.
 """
@@ -25,24 +21,20 @@ from torch import Tensor, nn
 
 from fsbench.core.errors import UnknownName, UsageError
 
+Kinds = tuple[type[nn.Module], ...]
 
-def layer_names(model: nn.Module) -> tuple[str, ...]:
-    """Return the names of all convolutions and linear layers in order of registration.
+LAYERS: Kinds = (nn.Conv2d, nn.Linear)
+NORMS: Kinds = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+"""Layers whose output is invariant to the scale of their input."""
+
+
+def layer_names(model: nn.Module, kinds: Kinds = LAYERS) -> tuple[str, ...]:
+    """Return the names of all layers of some kinds in order of registration.
 
     Our architectures register modules in forward order, downsample convolutions after the branch to
     which they are added.
     """
-    return tuple(n for n, m in model.named_modules() if isinstance(m, nn.Conv2d | nn.Linear))
-
-
-NORMS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
-"""Layers whose output is invariant to the scale of their input."""
-
-
-def weighted_names(model: nn.Module) -> tuple[str, ...]:
-    """Return `layer_names` with the normalization layers."""
-    kinds = (nn.Conv2d, nn.Linear, *NORMS)
-    return tuple(n for n, m in model.named_modules() if isinstance(m, kinds))
+    return tuple(name for name, module in model.named_modules() if isinstance(module, kinds))
 
 
 def below(name: str, prefixes: Iterable[str]) -> bool:
@@ -111,14 +103,13 @@ class RoleMap:
         head: str = "fc",
     ) -> "RoleMap":
         """Return the roles of a network whose layers are registered in forward order."""
-        layers, weighted = layer_names(model), weighted_names(model)
+        layers, weighted = layer_names(model), layer_names(model, LAYERS + NORMS)
         return cls(layers, tuple(blocks), head, fully_connected, stages, weighted, chain)
 
     @property
     def norms(self) -> tuple[str, ...]:
         """Normalisation layers in forward order."""
-        layers = set(self.layers)
-        return tuple(name for name in self.weighted if name not in layers)
+        return tuple(name for name in self.weighted if name not in self.layers)
 
     @staticmethod
     def from_threshold(model: nn.Module, threshold: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -186,7 +177,11 @@ TIMM = "timm.layers.norm"
 
 
 def affine_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Return the normalization layers that have a scale, by name, in module order."""
+    """Return the normalization layers that have a scale, by name, in module order.
+
+    Affine tuning trains their scale and shift: BatchNorm in the official code (protocols/README.md,
+    "Affine tuning"); LayerNorm, GroupNorm, InstanceNorm and RMSNorm of torch and timm elsewhere.
+    """
     return {
         name: module
         for name, module in model.named_modules()

@@ -1,9 +1,9 @@
-"""Plain feed-forward networks, and the layers and initial weights of the reinitialization study.
+"""Plain feed-forward networks, and those of the reinitialization study.
 
 Chains are the networks of "Soft Weight Rescaling", appendix D.1, with PyTorch's initial weights,
-and those of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ...,
-hidden linear layers and the head `fc`. Every layer feeds the next one, which the theorems of the
-former paper need. The linear layers fix the image size, so another one is refused with a message.
+and most of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ..., hidden
+linear layers and the head `fc`. Every layer feeds the next one, which the theorems of the former
+paper need. The linear layers fix the image size, so another one is refused with a message.
 
 The reinitialization study is "The Impact of Reinitialization on Generalization in Convolutional
 Neural Networks", appendix C: layer normalisation is a group norm with one group (TensorFlow) after
@@ -11,6 +11,11 @@ every convolution and hidden dense layer; initial weights are He normal (appendi
 silent: layers before a norm have no bias, as in ResNet and MobileNet, which makes soft weight
 rescaling exact; the bias of the head starts at zero, as in Keras; epsilon is PyTorch's. The study
 trains at 224 px: `--set input_size=224`.
+
+The study's shallow MobileNet has 8 separable units: Howard et al. 2017, "MobileNets",
+https://arxiv.org/abs/1704.04861, Table 1 without its five units of 14 x 14 x 512 (section 4). The
+study counts K = 7 blocks without saying how. Our reading: the stem belongs to the first block, as
+in its ResNet-50, and the last two units, of equal size, are one block.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -167,3 +172,46 @@ def chain_roles(model: nn.Module, blocks: Literal["stages", "units"] = "stages")
     ]
     chosen = units if blocks == "units" else [(name,) for name in model.stages]
     return RoleMap.of(model, chosen, model.stages, tuple(linear), chain=True)
+
+
+MOBILE_STAGES = ((2, 1, 1), (4, 2, 2), (8, 2, 2), (16, 2, 1), (32, 2, 2))
+"""Of MobileNet: channels as a multiple of the width, stride of the first unit, units."""
+
+
+def normed_conv(
+    n_in: int, n_out: int, kernel: int, stride: int = 1, groups: int = 1
+) -> nn.Sequential:
+    conv = nn.Conv2d(n_in, n_out, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return nn.Sequential(conv, layer_norm(n_out), nn.ReLU(inplace=True))
+
+
+def separable(n_in: int, n_out: int, stride: int = 1) -> nn.Sequential:
+    """Return a depthwise 3x3 convolution followed by a 1x1 convolution."""
+    return nn.Sequential(
+        normed_conv(n_in, n_in, 3, stride, groups=n_in), normed_conv(n_in, n_out, 1)
+    )
+
+
+def mobilenet(num_classes: int, width: int) -> nn.Module:
+    """Build the MobileNet: images (B, 3, H, W) -> logits, or features (B, 32 width)."""
+    model = nn.Sequential()
+    model.add_module("stem", normed_conv(3, width, 3, stride=2))
+    n_in = width
+    for i, (multiple, stride, depth) in enumerate(MOBILE_STAGES):
+        n_out = multiple * width
+        rest = [separable(n_out, n_out) for _ in range(depth - 1)]
+        stage = nn.Sequential(separable(n_in, n_out, stride), *rest)
+        model.add_module(f"layer{i + 1}", stage)
+        n_in = n_out
+    model.add_module("avgpool", nn.AdaptiveAvgPool2d(1))
+    model.add_module("flatten", nn.Flatten())
+    model.add_module("fc", nn.Linear(n_in, num_classes) if num_classes else nn.Identity())
+    return initialize(model)
+
+
+def mobilenet_roles(model: nn.Module) -> RoleMap:
+    """Return the roles with K = 7 blocks, see the module docstring."""
+    depths = {f"layer{i + 1}": depth for i, (_, _, depth) in enumerate(MOBILE_STAGES)}
+    units = [f"{stage}.{j}" for stage, depth in depths.items() for j in range(depth)]
+    blocks = (("stem", units[0]), *((unit,) for unit in units[1:-2]), tuple(units[-2:]))
+    return RoleMap.of(model, blocks, tuple(depths))
