@@ -46,7 +46,7 @@ from fsbench.backbones.features import (
     check_input_size,
     feature_block_size,
 )
-from fsbench.backbones.precision import exact_float32
+from fsbench.backbones.kernels import exact_float32
 from fsbench.core import process
 from fsbench.core.errors import UsageError
 from fsbench.core.options import takes_options

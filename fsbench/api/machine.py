@@ -40,7 +40,7 @@ class RunContext:
         """Return how and where the run computes, with the seconds since its start."""
         import torch
 
-        from fsbench.backbones.precision import PRECISION
+        from fsbench.backbones.kernels import PRECISION
 
         return Provenance(
             **provenance.describe_software(),

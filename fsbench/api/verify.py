@@ -28,7 +28,7 @@ from fsbench.api.options import Machine, ModelOptions
 from fsbench.api.request import EvaluationRequest, load_named_backbone, name_backbones
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore, check_input_size
-from fsbench.backbones.precision import exact_float32
+from fsbench.backbones.kernels import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.records import EpisodeRecords, concatenate

@@ -2,7 +2,6 @@
 
 import copy
 import hashlib
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -109,8 +108,8 @@ class Backbone:
     ) -> "Backbone":
         """Freeze a copy of a module in memory as a backbone.
 
-        The weights hash is that of the same weights in a file. Results state the source `module`
-        and the reference `module:NAME`: nobody else can load the module by its reference.
+        Results state the source `module` and the reference `module:NAME`: nobody else can load the
+        module by its reference. The weights hash is that of the same weights in a file.
 
         Parameters
         ----------
@@ -130,11 +129,6 @@ class Backbone:
             `last`, `last4` (last four blocks, concatenated), or the name of a module of it.
         features : {"trunk", "head"}
             head: take the outputs of a classifier that was left on.
-
-        Returns
-        -------
-        Backbone
-            Usable wherever a model reference is, e.g. in `fsbench.evaluate`.
 
         Raises
         ------
@@ -166,9 +160,8 @@ class Backbone:
         )
         if missing := [field for field in NEEDED if field not in preprocessing.values()]:
             raise unknown_error(name, missing, preprocessing, keywords=True)
-        described = f"as the module returns them{source_code_mark(module)}"
         network, kind = copy.deepcopy(module).cpu(), type(module).__name__
-        loaded = LoadedNetwork(network, kind, described, preprocessing)
+        loaded = LoadedNetwork(network, kind, "as the module returns them", preprocessing)
         spec = feature_spec(pool, layers, features)
         made = cls.of(loaded, f"{IN_MEMORY}:{name}", IN_MEMORY, spec)
         with torch.no_grad():
@@ -197,8 +190,9 @@ class Backbone:
         module, features = trunk, loaded.features
         size = loaded.preprocessing.input_size or test_size or loaded.test_size
         if not spec.is_native:
-            module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
-            features = "".join((module.words, *features.partition(" (")[1:]))
+            with stream("pooling"):
+                module = FeatureReader(trunk, spec, ref, size, loaded.blocks)
+            features = "".join((module.description, *features.partition(" (")[1:]))
         dim = count_features(module, size, ref)
         if spec.is_native and (source == IN_MEMORY or loaded.architecture.startswith("py:")):
             check_head(module, size, dim, ref, spec.head)
@@ -207,27 +201,30 @@ class Backbone:
                 f"--features head: {source} loads {ref} without its classifier",
                 fix="pass a function that returns the whole network, as py:PKG.MOD:FUNCTION",
             )
-        fields = {
-            "ref": ref,
-            "source": source,
-            "architecture": loaded.architecture,
-            "feature_dim": dim,
-            "features": features,
-            **merge_stated(spec, loaded.preprocessing),
-            "n_parameters": sum(p.numel() for p in trunk.parameters()),
-            "n_affine": count_affine(trunk),
-            "weights_hash": weights_hash(trunk.state_dict()),
-            "random_init": random_init,
-            "feature_spec": spec,
-        }
-        return cls(BackboneFacts.model_validate(fields | loaded.more), module)
+        facts = BackboneFacts.model_validate(
+            {
+                "ref": ref,
+                "source": source,
+                "architecture": loaded.architecture,
+                "feature_dim": dim,
+                "features": features,
+                **merge_stated(spec, loaded.preprocessing),
+                "n_parameters": sum(p.numel() for p in trunk.parameters()),
+                "n_affine": count_affine(trunk),
+                "weights_hash": weights_hash(trunk.state_dict()),
+                "random_init": random_init,
+                "feature_spec": spec,
+                **loaded.more,
+            }
+        )
+        return cls(facts, module)
 
     def on(self, device: str) -> "Backbone":
         """Return the backbone on `device`: a copy, unless it is there already."""
-        place = torch.device(device)
-        if all(tensor.device == place for tensor in self.module.state_dict().values()):
+        target = torch.device(device)
+        if all(tensor.device == target for tensor in self.module.state_dict().values()):
             return self
-        return Backbone(self.facts, copy.deepcopy(self.module).to(place), self.fingerprint)
+        return replace(self, module=copy.deepcopy(self.module).to(target))
 
     def normalised(self, images: Tensor) -> Tensor:
         """Return what the module takes for images (B, 3, H, W), uint8 or float in [0, 1].
@@ -263,18 +260,13 @@ def feature_spec(
     std: Statistics = None,
 ) -> FeatureSpec:
     """Return the choices about features as a spec. Raise UnknownName, UsageError."""
-    if pool not in POOLINGS:
-        raise UnknownName("pool", pool, POOLINGS)
-    if features not in get_args(FeatureOutput):
-        raise UnknownName("kind of features", features, get_args(FeatureOutput))
+    outputs = get_args(FeatureOutput)
+    for kind, name, allowed in (("pool", pool, POOLINGS), ("kind of features", features, outputs)):
+        if name not in allowed:
+            raise UnknownName(kind, name, allowed)
+    statistics = {"mean": parse_statistics(mean, "mean"), "std": parse_statistics(std, "std")}
     with refuse_invalid(UsageError, "features", "see `fsbench episodic --help`"):
-        return FeatureSpec(
-            pool=pool,
-            layers=layers,
-            head=features == "head",
-            mean=parse_statistics(mean, "mean"),
-            std=parse_statistics(std, "std"),
-        )
+        return FeatureSpec(pool=pool, layers=layers, head=features == "head", **statistics)
 
 
 def merge_stated(spec: FeatureSpec, preprocessing: Preprocessing) -> dict[str, Any]:
@@ -336,40 +328,26 @@ def check_head(module: nn.Module, size: int, dim: int, ref: str, insists: bool) 
     like one, or if it has few outputs. Class scores of a network without one are refused, too.
     """
     name = find_last_linear(module, size)
-    parts = name.split(".") if name is not None else []
+    parts = name.split(".")
     counts = {getattr(part, "num_classes", None) for part in module.modules()}
-    is_head = dim in counts or bool(HEAD_NAMES & set(parts)) or dim < SMALLEST_FEATURES
-    if name is None or not is_head:
-        if insists:
-            raise UsageError(
-                f"--features head: {ref} does not end in a classifier", fix="leave it out"
-            )
+    is_head = dim in counts or HEAD_NAMES & set(parts) or dim < SMALLEST_FEATURES
+    if bool(name and is_head) == insists:
         return
-    if not insists:
-        place = "".join(f"[{p}]" if p.isdecimal() else f".{p}" for p in parts)
-        raise UsageError(
-            f"{ref} ends in its classifier '{name}' with {dim} outputs, not in features",
-            fix=f"take it off where you make the network: model{place} = torch.nn.Identity(); or "
-            "evaluate its class scores: --features head (in Python features='head')",
-        )
+    if insists:
+        raise UsageError(f"--features head: {ref} does not end in a classifier", fix="leave it out")
+    layer = "".join(f"[{p}]" if p.isdecimal() else f".{p}" for p in parts)
+    raise UsageError(
+        f"{ref} ends in its classifier '{name}' with {dim} outputs, not in features",
+        fix=f"take it off where you make the network: model{layer} = torch.nn.Identity(); or "
+        "evaluate its class scores: --features head (in Python features='head')",
+    )
 
 
-def find_last_linear(module: nn.Module, size: int) -> str | None:
+def find_last_linear(module: nn.Module, size: int) -> str:
     """Return the name of the linear layer that gives the output, also if a softmax follows it."""
     linear = [n for n, layer in module.named_modules() if n and isinstance(layer, nn.Linear)]
     with record_outputs(module, linear) as outputs, torch.no_grad():
         out = module(fixed_images(size))
-    if not outputs:
-        return None
-    name, scores = outputs.popitem()
+    name, scores = outputs.popitem() if outputs else ("", out)
     same = (scores, scores.softmax(-1), scores.log_softmax(-1))
-    return name if any(torch.equal(out, values) for values in same) else None
-
-
-def source_code_mark(module: nn.Module) -> str:
-    """Return the start of the sha-256 of the module's class, empty where its code is unknown."""
-    try:
-        code = inspect.getsource(type(module))
-    except (OSError, TypeError):
-        return ""
-    return f" (class source {hashlib.sha256(code.encode()).hexdigest()[:12]})"
+    return name if any(torch.equal(out, values) for values in same) else ""

@@ -6,6 +6,8 @@ over generated images, none of a target, sets the statistics as training would. 
 float64 and its result is rounded to 12 bits, so every processor gets the same bits.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -29,15 +31,11 @@ def calibrate(network: nn.Module, size: int, mean: Triple, std: Triple) -> str |
     size: the network's own (px), taken if it is smaller than SIDE or if no other fits; mean, std:
     normalisation of the images. The network stays in eval mode.
     """
-    layers = [
-        layer
-        for layer in network.modules()
-        if isinstance(layer, _BatchNorm) and layer.running_mean is not None
-    ]
+    modules = [module for module in network.modules() if isinstance(module, _BatchNorm)]
+    layers = {layer: layer.momentum for layer in modules if layer.running_mean is not None}
     if not layers:
         return None
     network.double().eval()
-    momenta = [layer.momentum for layer in layers]
     side = min(SIDE, size)
     try:
         collect_statistics(network, layers, side, mean, std)
@@ -46,7 +44,7 @@ def calibrate(network: nn.Module, size: int, mean: Triple, std: Triple) -> str |
             raise
         side = size
         collect_statistics(network, layers, side, mean, std)
-    for layer, momentum in zip(layers, momenta, strict=True):
+    for layer, momentum in layers.items():
         layer.eval().momentum = momentum
         for statistic in (layer.running_mean, layer.running_var):
             if statistic is not None:
@@ -57,7 +55,7 @@ def calibrate(network: nn.Module, size: int, mean: Triple, std: Triple) -> str |
 
 
 def collect_statistics(
-    network: nn.Module, layers: list[_BatchNorm], side: int, mean: Triple, std: Triple
+    network: nn.Module, layers: Iterable[_BatchNorm], side: int, mean: Triple, std: Triple
 ) -> None:
     """Set the running statistics of layers to their average over the forward passes."""
     for layer in layers:

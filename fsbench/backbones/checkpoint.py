@@ -1,7 +1,8 @@
 """Checkpoint files of others, opened without running code.
 
 Formats: safetensors, torch's zip and legacy formats, and TorchScript archives, whole or in shards.
-Objects beside the weights are read as inert values; see `fsbench.backbones.pickles`.
+Files of other kinds are named by their first bytes (file_kinds.yaml). Objects beside the weights
+are read as inert values; see `fsbench.backbones.pickles`.
 """
 
 import os
@@ -12,19 +13,25 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import Tensor
 
 from fsbench.backbones import pickles
-from fsbench.backbones.file_kinds import SUFFIXES, find_format
-from fsbench.backbones.pickles import InertValue
+from fsbench.backbones.pickles import MAGIC, MAGIC_NUMBER, InertValue
 from fsbench.backbones.preprocessing import read_json_beside
-from fsbench.backbones.weight_parts import merge_parts
+from fsbench.core import io
 from fsbench.core.errors import CheckpointError
+
+SUFFIXES = (".safetensors", ".pth", ".pt", ".ckpt", ".bin", ".tar")
+KINDS = io.read_table(Path(__file__).with_name("file_kinds.yaml"))
+FIXES: dict[str, str] = KINDS["fixes"]
+HEAD = 1024
+"""Bytes of a file that tell its kind."""
 
 BROKEN = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError),
@@ -40,6 +47,10 @@ SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.\w+)")
 """Name of one shard of several: stem, number, count, suffix."""
 INDEX = ".index.json"
 """End of the name of a file that says which shard holds which weight."""
+PRUNED = "_orig"
+"""End of the name of a weight that torch.nn.utils.prune has pruned; its mask ends in _mask."""
+ROOT = "."
+"""PART of a reference that stands for the names of a file that have no prefix."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,11 @@ class FileReference:
                 return cls(path[:end], part, arch)
         return None
 
+    def inside(self, part: str) -> "FileReference":
+        """Return the reference to a part of what the user named."""
+        names = [name for name in (self.part, part) if name not in {"", ROOT}]
+        return replace(self, part=".".join(names) or ROOT)
+
     def __str__(self) -> str:
         part, arch = self.part and f"::{self.part}", self.arch and f"@{self.arch}"
         return f"{self.path}{part}{arch}"
@@ -79,8 +95,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     shards = list_shards(path)
     tree = {name: value for shard in shards for name, value in read_file(shard).items()}
     try:
-        joined: dict[str, Any] = merge_parts(tree, path)
-        return joined
+        whole: dict[str, Any] = merge_parts(tree, path)
+        return whole
     except RuntimeError as error:
         raise damage_error(path, str(error)) from error
 
@@ -96,6 +112,29 @@ def read_file(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise damage_error(path, f"it holds a {type(tree).__name__}, no dictionary of tensors")
     return {str(name): value for name, value in tree.items()}
+
+
+def find_format(path: Path) -> str:
+    """Return how weights are stored: safetensors, zip, legacy. Raise CheckpointError."""
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    members: list[str] = []
+    if head.startswith(b"PK\x03\x04") and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    if any(name.split("/")[1:] == ["data.pkl"] for name in members):
+        return "zip"
+    if head[8:9] == b"{" and not any(head[5:8]):
+        return "safetensors"
+    if MAGIC in head[:32] or head.startswith(b"L%dL" % MAGIC_NUMBER):
+        return "legacy"
+    if not head or (head.startswith(b"PK") and not members):
+        raise CheckpointError(f"{path} is cut: its end is missing", fix="fetch or save it again")
+    kinds = [row[1:] for row in KINDS["bytes"] if re.match(row[0].encode(), head, re.DOTALL)]
+    for by, names in (("zip", members), ("name", [path.name])):
+        kinds += [row[1:] for row in KINDS[by] if any(re.fullmatch(row[0], n) for n in names)]
+    kind, fix = kinds[0]
+    raise CheckpointError(f"{path} is {kind}, not a file of weights", fix=FIXES.get(fix, fix))
 
 
 def list_shards(path: Path) -> list[Path]:
@@ -121,6 +160,47 @@ def list_shards(path: Path) -> list[Path]:
     return [path.with_name(name) for name in names]
 
 
+def merge_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = None) -> Any:
+    """Return the tree of a file with pruned weights multiplied by their masks.
+
+    done: mapping by its id -> the same with whole weights. Raises CheckpointError if most weights
+    of a mapping are empty.
+    """
+    done = {} if done is None else done
+    if id(tree) not in done:
+        check_values(tree, path)
+        done[id(tree)] = whole = {**tree}
+        for name in [n for n in whole if str(n).endswith(PRUNED)]:
+            stem = name.removesuffix(PRUNED)
+            weight, mask = whole[name], whole.get(f"{stem}_mask")
+            if isinstance(weight, Tensor) and isinstance(mask, Tensor):
+                whole[stem] = weight * mask
+                del whole[name], whole[f"{stem}_mask"]
+        for name, value in whole.items():
+            whole[name] = merge_parts(value, path, done) if isinstance(value, dict) else value
+    return done[id(tree)]
+
+
+def check_values(state: dict[Any, Any], path: Path) -> None:
+    """Raise CheckpointError if most weights are empty."""
+    names = [n for n, v in state.items() if str(n).endswith("weight") and isinstance(v, Tensor)]
+    empty = [name for name in names if state[name].shape == (0,)]
+    if len(empty) > 1 and 2 * len(empty) > len(names):
+        raise CheckpointError(
+            f"{path} holds empty placeholders for {len(empty)} of {len(names)} weights, as "
+            "DeepSpeed ZeRO-3 saves them",
+            fix="pass the output of zero_to_fp32.py, which DeepSpeed wrote beside the checkpoint",
+        )
+
+
+def damage_error(path: Path, reason: str) -> CheckpointError:
+    """Return the error for a file that begins as a checkpoint and is none."""
+    return CheckpointError(
+        f"{path} is not a readable checkpoint: {reason.strip()}",
+        fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
+    )
+
+
 @contextmanager
 def only_tensors() -> Iterator[None]:
     """Restrict torch.load to tensors inside; torch.hub would unpickle any object.
@@ -144,14 +224,6 @@ def only_tensors() -> Iterator[None]:
             os.environ[FORCED] = before
 
 
-def damage_error(path: Path, reason: str) -> CheckpointError:
-    """Return the error for a file that begins as a checkpoint and is none."""
-    return CheckpointError(
-        f"{path} is not a readable checkpoint: {reason.strip()}",
-        fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
-    )
-
-
 SETTINGS = ("args", "hyper_parameters", "hparams", "config", "cfg", "opt")
 ARCHITECTURE_KEYS = ("model", "arch", "architecture", "model_name", "backbone")
 
@@ -160,7 +232,7 @@ def named_architecture(tree: Mapping[str, Any]) -> str:
     """Return the timm architecture that a file states, in itself or in its settings; '' if none."""
     import timm
 
-    places = [tree, *(tree.get(name) for name in SETTINGS)]
-    fields = [place.fields if isinstance(place, InertValue) else place for place in places]
+    settings = [tree, *(tree.get(name) for name in SETTINGS)]
+    fields = [part.fields if isinstance(part, InertValue) else part for part in settings]
     names = [f.get(key) for f in fields if isinstance(f, Mapping) for key in ARCHITECTURE_KEYS]
     return next((n for n in names if isinstance(n, str) and timm.is_model(n)), "")

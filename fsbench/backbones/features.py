@@ -22,8 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.precision import PRECISION, exact_float32
-from fsbench.backbones.torch_faults import memory_layout
+from fsbench.backbones.kernels import PRECISION, exact_float32, memory_layout
 from fsbench.core import process
 from fsbench.core.arrays import ArrayWriter, load_array, lock_folder
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
@@ -34,9 +33,18 @@ from fsbench.data.base import TargetDataset
 from fsbench.data.images import crop_centres
 
 Pixels = NDArray[np.uint8]
+Features = NDArray[np.float32]
 
 AHEAD = 2
 """Minimum number of blocks decoded in advance; the number of threads if that is larger."""
+VERSION = 1
+"""Version of the computation from image to features; a new one invalidates old caches."""
+LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
+"""Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
+TIMED_BLOCKS = 2
+"""Blocks whose time says how long an extraction takes, after one to warm up."""
+CONSTANT = 1e-6
+"""Features count as constant if they differ by at most this fraction of their largest value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +98,6 @@ def blocks(
             yield start, min(size, n - start), waiting.popleft().result()
 
 
-Features = NDArray[np.float32]
-
-VERSION = 1
-"""Version of the computation from image to features; a new one invalidates old caches."""
-
-LIBRARIES = ("timm", "torchvision", "transformers", "open_clip_torch")
-"""Libraries whose code is a part of some backbones: with equal weights it may compute otherwise."""
-
-TIMED_BLOCKS = 2
-"""Blocks whose time says how long an extraction takes, after one to warm up."""
-
-CONSTANT = 1e-6
-"""Features count as constant if they differ by at most this fraction of their largest value."""
-
-
 def feature_block_size(dim: int, input_size: int) -> int:
     """Return the batch size: a power of two from 8 to 128 that depends on the shapes only.
 
@@ -145,20 +138,19 @@ class FeatureStore:
         Raises UsageError for an input size that the network does not take, DataError for a corrupt
         image, CheckpointError for features that are not finite or all the same.
         """
-        folder = self.place(request)
         extract = partial(self.extract, request)
-        return load_array(folder, request.shape, extract, self.report).values
+        return load_array(self.locate(request), request.shape, extract, self.report).values
 
     def seconds_per_image(self, request: FeatureRequest) -> float:
         """Time the next few blocks, which `get` then finds extracted; 0 if none is missing.
 
         The first one warms up: it counts only where it is the last. Raises like `get`.
         """
-        folder = self.place(request)
+        folder = self.locate(request)
         with lock_folder(folder, self.report):
             if folder.is_dir():
                 return 0.0
-            writer = self.writer(request)
+            writer = self.open_writer(request)
             end = writer.rows + (1 + TIMED_BLOCKS) * self.block_size(request)
             part = request.dataset.take(np.arange(min(len(request.dataset), end)))
             ends = [(time.monotonic(), writer.rows)]
@@ -170,15 +162,15 @@ class FeatureStore:
         return (ended - started) / max(1, last - first)
 
     def holds(self, request: FeatureRequest) -> bool:
-        return self.place(request).is_dir()
+        return self.locate(request).is_dir()
 
-    def place(self, request: FeatureRequest) -> Path:
+    def locate(self, request: FeatureRequest) -> Path:
         return self.folder / digest(self.describe(request))
 
-    def writer(self, request: FeatureRequest) -> ArrayWriter:
+    def open_writer(self, request: FeatureRequest) -> ArrayWriter:
         """Return the writer of these features. Raise UsageError for an impossible input size."""
         check_input_size(request.backbone, request.image.input_size, self.device)
-        return ArrayWriter(self.place(request), request.shape, np.float32, self.report)
+        return ArrayWriter(self.locate(request), request.shape, np.float32, self.report)
 
     def block_size(self, request: FeatureRequest) -> int:
         """Return how many images pass through the network together."""
@@ -196,13 +188,11 @@ class FeatureStore:
             choices |= {"view": asdict(view), "images": request.dataset.images_hash}
         if facts.feature_spec != NATIVE_FEATURES:
             choices["feature_spec"] = facts.feature_spec.model_dump(mode="json")
-        return choices | {
+        fields = ("weights_hash", "architecture", "features", "mean", "std")
+        return {
+            **choices,
+            **{name: getattr(facts, name) for name in fields},
             "version": VERSION,
-            "weights_hash": facts.weights_hash,
-            "architecture": facts.architecture,
-            "features": facts.features,
-            "mean": facts.mean,
-            "std": facts.std,
             "image": request.image.model_dump(mode="json"),
             "data": request.fingerprint,
             "dtype": "float32",
@@ -218,7 +208,7 @@ class FeatureStore:
 
     def extract(self, request: FeatureRequest) -> None:
         """Run the network over the blocks that are missing, and publish the array."""
-        writer = self.writer(request)
+        writer = self.open_writer(request)
         n, name, ref = len(request.dataset), request.dataset.name, request.backbone.facts.ref
         with self.report.task(f"{name} features", n, "images", writer.rows) as advance:
             for _, rows in self.rows(request, writer.rows):

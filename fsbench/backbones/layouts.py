@@ -76,17 +76,19 @@ LAYOUTS = TypeAdapter(tuple[Layout, ...]).validate_python(TABLES["layouts"])
 
 def rename_efficientnet(names: Mapping[str, str], target: Iterable[str]) -> dict[str, str]:
     """Return names of EfficientNet-PyTorch as timm's, which count blocks by stage."""
-    places = list(dict.fromkeys(m[0] for n in target if (m := re.match(r"blocks\.\d+\.\d+\.", n))))
+    prefixes = list(
+        dict.fromkeys(m[0] for n in target if (m := re.match(r"blocks\.\d+\.\d+\.", n)))
+    )
     expanded = {m[1] for n in names.values() if (m := re.search(r"_blocks\.(\d+)\._expand", n))}
 
     def rename(parts: re.Match[str]) -> str:
         i, layer = parts["block"], parts["layer"]
         separable = i is not None and i not in expanded
-        place = "" if i is None else places[int(i)] if int(i) < len(places) else f"blocks.{i}."
+        prefix = "" if i is None else prefixes[int(i)] if int(i) < len(prefixes) else f"blocks.{i}."
         if layer.startswith("_bn"):
-            return f"{place}bn{int(layer[3:]) + (not separable)}."
+            return f"{prefix}bn{int(layer[3:]) + (not separable)}."
         short = separable and layer == "_project_conv"
-        return f"{place}{'conv_pw' if short else TABLES['efficientnet'].get(layer, layer)}."
+        return f"{prefix}{'conv_pw' if short else TABLES['efficientnet'].get(layer, layer)}."
 
     pattern = r"\b(_blocks\.(?P<block>\d{1,3})\.)?(?P<layer>_(bn\d|[a-z][a-z_]+))\."
     return {name: re.sub(pattern, rename, new, count=1) for name, new in names.items()}

@@ -16,8 +16,7 @@ from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.base import Backbone, check_finite
 from fsbench.backbones.calibration import calibrate
-from fsbench.backbones.checkpoint import FileReference
-from fsbench.backbones.file_kinds import FIXES, SUFFIXES
+from fsbench.backbones.checkpoint import FIXES, SUFFIXES, FileReference
 from fsbench.backbones.preprocessing import unknown_error
 from fsbench.backbones.sources import SOURCES, BackboneRequest, run
 from fsbench.core.errors import UsageError, nearest_names
@@ -34,17 +33,11 @@ def parse_reference(ref: str) -> tuple[str, str]:
     try:
         if FileReference.parse(ref):
             return "file", ref
-    except OSError as error:
-        raise UsageError(
-            f"no backbone '{ref[:200]}': {error.strerror}", fix=known_forms()
-        ) from error
-    raise UsageError(
-        f"no backbone '{ref}'", fix=f"{suggest_reference(ref)}; known references: {known_forms()}"
-    )
-
-
-def known_forms() -> str:
-    return ", ".join(source.FORM for _, source in SOURCES.items())
+        hint = suggest_reference(ref)
+    except OSError as error:  # the name is too long, or a folder may not be read
+        hint = str(error.strerror)
+    forms = ", ".join(source.FORM for _, source in SOURCES.items())
+    raise UsageError(f"no backbone '{ref[:200]}'", fix=f"{hint}; known references: {forms}")
 
 
 def suggest_reference(ref: str) -> str:
@@ -62,7 +55,7 @@ def suggest_reference(ref: str) -> str:
         import timm
 
         names = [*(f"timm/{n}" for n in timm.list_models()), *(f"fsbench/{n}" for n in PRESETS)]
-    near = nearest_names(ref.partition("::")[0], names)
+    near = nearest_names(str(path), names)
     return f"did you mean '{near[0]}'?" if near else otherwise
 
 
@@ -131,11 +124,7 @@ class Classifier:
 
 
 def load_classifier(ref: str, *, device: str = "cpu") -> Classifier:
-    """Load the whole network of `run:DIR`.
-
-    Raises UsageError for any other reference, and for a run of a meta-learner, whose head separates
-    the classes of a task instead of the source.
-    """
+    """Load the whole network of `run:DIR`. Raise UsageError for others and for meta-learners."""
     name, rest = parse_reference(ref)
     if name != "run" or not run.read_run(Path(rest)).classifies_source:
         raise UsageError(

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from fsbench.backbones.architectures import below
 from fsbench.backbones.base import COUNTER
-from fsbench.backbones.checkpoint import FileReference, named_architecture
+from fsbench.backbones.checkpoint import ROOT, FileReference, named_architecture
 from fsbench.backbones.layouts import TABLES, Layout, drop_wrappers, recognise_library
 from fsbench.core.errors import CheckpointError
 from fsbench.core.progress import SILENT, Reporter
@@ -30,18 +30,18 @@ Tree = Mapping[str, Any]
 
 MAX_DEPTH = 8
 """Limit of nested mappings; a mapping in a file may contain itself."""
-LONGEST = 100
-"""Longest name in a message, in characters; names ten times as long are no names of weights."""
-SHOWN = 10
-"""Maximum number of names of each kind in a message."""
-DEEPEST, DIGITS = 20, 3
-"""Most parts of a dotted name in which numbered children are looked for, and longest number."""
-ROOT = "."
-"""PART of a reference that stands for the names of a file that have no prefix."""
+LONGEST = 1000
+"""Letters of a name in which prefixes are looked for."""
+SHOWN, SHOWN_LETTERS = 10, 100
+"""Most names of each kind in a message, and most letters of each."""
+CHILD = re.compile(r"(?:^|(?<=\.))\d{1,3}(?=\.)")
+"""Number of a child of an nn.Sequential in a dotted name."""
+CHUNK = re.compile(r"(^|\.)blocks\.\d+\.(\d+\.)")
+"""Chunk of blocks and number of the block, as DINOv2 trains them."""
 
 HEADS: list[str] = TABLES["heads"]
-REASONS, SETS, EVALUATED = (TABLES[name] for name in ("reasons", "sets", "evaluated"))
-"""Kinds of names that may be left out; sets of weights; of two encoders, the one that counts."""
+REASONS, EVALUATED = TABLES["reasons"], TABLES["evaluated"]
+"""Kinds of names that may be left out, and of two encoders the one that counts."""
 TRAINING, CONSTANT = re.compile(TABLES["training"]), re.compile(TABLES["constant"])
 CONVERTED = "names converted by timm"
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
@@ -83,7 +83,7 @@ class WeightMatch:
         """Compare the names below a prefix with the state dict of the network."""
         values = {n: state[prefix + n] for n in target if prefix + n in state}
         missing = sorted(n for n in target if n not in values and not n.endswith(COUNTER))
-        misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target))]
+        misfit = [m for n, v in values.items() if (m := describe_misfit(n, v, target[n]))]
         matched = {n: v for n, v in values.items() if isinstance(v, Tensor)}
         return cls(part or ROOT, prefix, renamed, state, matched, missing, misfit)
 
@@ -94,28 +94,28 @@ class WeightMatch:
 
     def lines(self) -> list[str]:
         """Return the comparison as text, one line per kind that occurs."""
-        part = f" in '{self.part}'" if self.part not in {"", ROOT} else ""
+        part = f" in '{self.part}'" if self.part != ROOT else ""
         prefix = f", prefix '{self.prefix}' stripped" if self.prefix else ""
         renamed = f", {self.renamed}" if self.renamed else ""
-        kinds = {"missing": self.missing, "unexpected": self.unexpected}
-        kinds["wrong shape or type"] = self.misfit
+        faults = {"missing": self.missing, "unexpected": self.unexpected}
+        faults["wrong shape or type"] = self.misfit
         lines = [f"matched {len(self.matched)} tensors{part}{prefix}{renamed}"]
         lines += [f"{twin} fits too; its authors evaluate the part above" for twin in self.twins]
         for kind, names in self.dropped.items():
-            text = (join_modules if kind in GROUPED else join_names)(names)
+            text = join_names(group_names(names) if kind in GROUPED else names)
             lines.append(f"dropped {kind} {len(names)}: {text} ({REASONS[kind]})")
-        return lines + [f"{kind} {len(n)}: {join_names(n)}" for kind, n in kinds.items() if n]
+        return lines + [f"{kind} {len(n)}: {join_names(n)}" for kind, n in faults.items() if n]
 
 
-def join_modules(names: list[str]) -> str:
+def group_names(names: Iterable[str]) -> list[str]:
     """Return the outer two modules of names, with the number of names where it is not one."""
     counts = Counter(".".join(name.split(".")[:2]) for name in names)
-    return join_names([f"{name} ({n})" if n > 1 else name for name, n in counts.items()])
+    return [f"{name} ({n})" if n > 1 else name for name, n in counts.items()]
 
 
-def join_names(names: list[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(name[:LONGEST] for name in names[:SHOWN]) + more
+    return ", ".join(name[:SHOWN_LETTERS] for name in names[:SHOWN]) + more
 
 
 def load_weights(
@@ -151,7 +151,7 @@ def match_weights(
     file: FileReference,
     architecture: str,
     heads: Iterable[str],
-    layouts: Sequence[Layout] = (),
+    layouts: Sequence[Layout],
 ) -> WeightMatch:
     """Return the only part of a checkpoint that fits, else the nearest one.
 
@@ -159,16 +159,13 @@ def match_weights(
     parts fit.
     """
     states = find_states(tree, file.part)
-    names = join_names([str(name) for name in tree])
-    if not states and file.part:
-        raise CheckpointError(
-            f"{file} has no part '{file.part}'; it contains {names}",
-            fix=f"name one of its parts, or none: {replace(file, part='')}",
-        )
     if not states:
+        part = f"part '{file.part}'" if file.part else "weights where they are looked for"
         raise CheckpointError(
-            f"{file} has no weights where they are looked for; it holds {names}",
-            fix="save the state dict of the network, or name the file that holds it",
+            f"{file} has no {part}; it contains {join_names([str(name) for name in tree])}",
+            fix=f"name one of its parts, or none: {replace(file, part='')}"
+            if file.part
+            else "save the state dict of the network, or name the file that holds it",
         )
     target = module.state_dict()
     matches = [
@@ -176,55 +173,46 @@ def match_weights(
         for where, state in states.items()
         for match in match_state(where, state, module, target, layouts)
     ]
-    fits = [match for match in matches if match.fits]
-    others = {match.part for match in fits}
-    if file.part and ROOT in others:
-        fits = [match for match in fits if match.part == ROOT]
-    pairs = ((part, *part.rpartition(".")) for part in others)
-    twins = [p for p, outer, dot, name in pairs if f"{outer}{dot}{EVALUATED.get(name)}" in others]
-    fits = [match for match in fits if match.part not in twins]
-    if len(fits) > 1:
-        raise several_error(file, architecture, [match.part for match in fits])
-    nearest = fits or sorted(matches, key=lambda match: -len(match.matched))
-    match = nearest[0]
-    sort_left_over(match, target, heads, others)
-    match.twins = [str(part_of(file, part)) for part in twins]
+    fits = {match.part: match for match in matches if match.fits}
+    parts = {part: str(file.inside(part)) for part in fits}
+    twins = [part for part in fits if name_evaluated(part) in fits]
+    chosen = [part for part in fits if part not in twins]
+    if file.part and ROOT in chosen:
+        chosen = [ROOT]
+    if len(chosen) > 1:
+        names = ", ".join(file.inside(part).part for part in chosen)
+        raise CheckpointError(
+            f"{file} holds several sets of weights that fit {architecture}: {names}",
+            fix="choose one: " + " or ".join(parts[part] for part in chosen),
+        )
+    match = fits[chosen[0]] if chosen else max(matches, key=lambda match: len(match.matched))
+    sort_left_over(match, target, heads, fits)
+    match.twins = [parts[part] for part in twins]
     return match
 
 
-def several_error(file: FileReference, architecture: str, parts: list[str]) -> CheckpointError:
-    names = [part_of(file, part).part for part in parts]
-    described = [
-        f"{name} ({role})" if (role := SETS.get(name.split(".")[-1])) else name for name in names
-    ]
-    return CheckpointError(
-        f"{file} holds several sets of weights that fit {architecture}: {', '.join(described)}",
-        fix="choose one: " + " or ".join(str(part_of(file, part)) for part in parts),
-    )
-
-
-def part_of(file: FileReference, part: str) -> FileReference:
-    """Return the reference to a part of what the user named."""
-    names = [name for name in (file.part, part) if name not in {"", ROOT}]
-    return replace(file, part=".".join(names) or ROOT)
+def name_evaluated(part: str) -> str:
+    """Return the part that the authors evaluate in place of this one; '' if there is none."""
+    outer, dot, name = part.rpartition(".")
+    return f"{outer}{dot}{EVALUATED[name]}" if name in EVALUATED else ""
 
 
 def find_states(tree: Tree, part: str) -> dict[str, dict[str, Any]]:
-    """Return the mappings with tensors of a part by their dotted path in it; {} without the part.
-
-    part: nested, dotted, or a prefix of flat names.
-    """
+    """Return the mappings with tensors of a part (nested or a prefix), by their path in it."""
     states = dict(iterate_states(tree))
     if part in {"", ROOT}:
         return states
-    below_part = {f"{where}.".removeprefix(f"{part}.").rstrip("."): state
-                  for where, state in states.items() if below(where, (part,))}  # fmt: skip
+    prefix, inside = f"{part}.", {}
     for where, state in states.items():
-        prefix = f"{part}.".removeprefix(f"{where}." if where else "")
-        if not below_part and (not where or below(part, (where,))):
-            flat = {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}
-            below_part = dict(iterate_states(flat))
-    return below_part
+        outer = f"{where}." if where else ""
+        if outer.startswith(prefix):
+            inside[outer.removeprefix(prefix).rstrip(".")] = state
+        elif prefix.startswith(outer):
+            start = prefix.removeprefix(outer)
+            flat = {n.removeprefix(start): v for n, v in state.items() if n.startswith(start)}
+            if any(isinstance(value, Tensor) for value in flat.values()):
+                inside.setdefault("", flat)
+    return inside
 
 
 def iterate_states(
@@ -280,7 +268,7 @@ def prefix_in_file(prefix: str, names: Mapping[str, str]) -> str:
     if name.startswith(prefix):
         return prefix.rstrip(".")
     parts = name.split(".")
-    starts = [".".join(parts[:i]) for i in range(len(parts))]
+    starts = (".".join(parts[:i]) for i in range(len(parts)))
     return next((start for start in starts if drop_wrappers(start) + "." == prefix), "")
 
 
@@ -288,23 +276,20 @@ def count_prefixes(names: Iterable[str], needed: set[str]) -> Counter[str]:
     """Return prefix -> number of weights of the network whose names follow it."""
     counts: Counter[str] = Counter()
     for name in names:
-        if name in needed:
-            counts[""] += 1
-        starts = [i + 1 for i, letter in enumerate(name[: 10 * LONGEST]) if letter == "."]
+        starts = [0, *(i + 1 for i, letter in enumerate(name[:LONGEST]) if letter == ".")]
         counts.update(name[:start] for start in starts if name[start:] in needed)
     return counts
 
 
-def describe_misfit(name: str, value: object, target: Mapping[str, Tensor]) -> str:
-    """Return why `value` cannot be the tensor `name`; '' if it can."""
+def describe_misfit(name: str, value: object, target: Tensor) -> str:
+    """Return why `value` cannot be the tensor `name` of a network; '' if it can."""
     if not isinstance(value, Tensor):
         return f"{name} is a {type(value).__name__}"
-    want = target[name]
-    if value.shape != want.shape:
-        return f"{name} is {tuple(value.shape)}, not {tuple(want.shape)}"
-    kinds = FLOATS if want.is_floating_point() else COUNTS
-    if value.dtype not in kinds or value.layout != want.layout:
-        return f"{name} is {value.dtype} {value.layout}, not {want.dtype} {want.layout}"
+    if value.shape != target.shape:
+        return f"{name} is {tuple(value.shape)}, not {tuple(target.shape)}"
+    kinds = FLOATS if target.is_floating_point() else COUNTS
+    if value.dtype not in kinds or value.layout != target.layout:
+        return f"{name} is {value.dtype} {value.layout}, not {target.dtype} {target.layout}"
     return f"{name} is a shape without values" if value.is_meta else ""
 
 
@@ -324,33 +309,29 @@ def spellings(
     for layout in layouts:
         renames = layout.rename(plain.values(), target)
         yield f"names of {layout.name} renamed", {n: renames[p] for n, p in plain.items()}
-    yield from number_children(
-        plain, [name for name, child in module.named_children() if child.state_dict()]
-    )
-    chunk = re.compile(r"(^|\.)blocks\.\d+\.(\d+\.)")
-    yield "blocks of chunks joined", {n: chunk.sub(r"\1blocks.\2", p) for n, p in plain.items()}
+    children = [name for name, child in module.named_children() if child.state_dict()]
+    for prefix, order in number_children(plain.values(), children):
+        listed = ", ".join(f"{number} = {child}" for number, child in order.items())
+        names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
+        yield f"children of a Sequential named in order: {listed}", names
+    yield "blocks of chunks joined", {n: CHUNK.sub(r"\1blocks.\2", p) for n, p in plain.items()}
 
 
 def number_children(
-    plain: Mapping[str, str], children: list[str]
+    names: Iterable[str], children: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield spellings in which as many numbered children as the network has get its names.
+    """Yield (prefix, number -> child) where as many children are numbered as the network has.
 
     The numbers are those of an nn.Sequential: in forward order, with gaps where a child has no
     weights.
     """
     numbers: dict[str, set[int]] = {}
-    for name in plain.values():
-        parts = name.split(".")[:DEEPEST]
-        for i, part in enumerate(parts[:-1]):
-            if part.isdecimal() and len(part) <= DIGITS:
-                numbers.setdefault("".join(f"{p}." for p in parts[:i]), set()).add(int(part))
+    for name in names:
+        for number in CHILD.finditer(name[:LONGEST]):
+            numbers.setdefault(name[: number.start()], set()).add(int(number[0]))
     for prefix in sorted(numbers, key=len):
         if len(numbers[prefix]) == len(children):
-            order = dict(zip(map(str, sorted(numbers[prefix])), children, strict=True))
-            names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
-            listed = ", ".join(f"{number} = {child}" for number, child in order.items())
-            yield f"children of a Sequential named in order: {listed}", names
+            yield prefix, dict(zip(map(str, sorted(numbers[prefix])), children, strict=True))
 
 
 def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
@@ -373,22 +354,21 @@ def convert_with_timm(
         return
     tensors = {drop_wrappers(n): v for n, v in state.items() if isinstance(v, Tensor)}
     tensors = {name: tensor for name, tensor in tensors.items() if not tensor.is_meta}
-    prefixes = {f"{name.partition('.')[0]}." for name in tensors if "." in name}
-    for prefix in ("", *sorted(prefixes)):
+    sizes = {tensor.numel() for tensor in tensors.values()}
+    # Networks with registers keep no position of the cls token.
+    sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
+    for prefix in ("", *sorted({f"{n.partition('.')[0]}." for n in tensors if "." in n})):
         inside = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
         if 2 * len(inside) < len(target):
             continue
         converted = call_filter(converts[0], inside, module)
         part = ".".join(filter(None, (where, prefix.rstrip("."))))
         match = WeightMatch.of(part, "", CONVERTED, converted, target)
-        sizes = {tensor.numel() for tensor in tensors.values()}
-        # Networks with registers keep no position of the cls token.
-        sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
         positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
         if not match.fits or any(v.numel() not in sizes for v in positions):
             continue
-        places = {place_of(value) for value in converted.values()}
-        left = [name for name, value in inside.items() if place_of(value) not in places]
+        used = {memory_of(value) for value in converted.values()}
+        left = [name for name, value in inside.items() if memory_of(value) not in used]
         outside = [name for name in tensors if not name.startswith(prefix)]
         match.dropped = {kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns}
         yield match
@@ -407,7 +387,7 @@ def call_filter(convert: Any, state: Mapping[str, Tensor], module: nn.Module) ->
         return {}
 
 
-def place_of(value: object) -> tuple[object, ...]:
+def memory_of(value: object) -> tuple[object, ...]:
     """Return where the values of a tensor are in memory, so that a reshaped one counts as equal."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return (id(value),)
@@ -415,28 +395,25 @@ def place_of(value: object) -> tuple[object, ...]:
 
 
 def sort_left_over(
-    match: WeightMatch, target: Mapping[str, Tensor], heads: Iterable[str], others: set[str]
+    match: WeightMatch, target: Mapping[str, Tensor], heads: Iterable[str], fits: Iterable[str]
 ) -> None:
-    """Add the names that the network does not take to a match, as dropped or unexpected.
-
-    others: parts of the file that fit, too.
-    """
+    """Add the names that the network does not take; fits: parts of the file that fit, too."""
     prefix = match.prefix
-    taken = {place_of(tensor) for tensor in match.matched.values()}
+    used = {memory_of(tensor) for tensor in match.matched.values()}
     parent = prefix[: prefix.rfind(".", 0, -1) + 1]
     for name, value in match.state.items():
-        inner = name.removeprefix(prefix)
-        if place_of(value) in taken or (name.startswith(prefix) and inner in target):
+        is_inside, inner = name.startswith(prefix), name.removeprefix(prefix)
+        if memory_of(value) in used or (is_inside and inner in target):
             continue
-        if below(inner if name.startswith(prefix) else name.removeprefix(parent), heads):
+        if below(inner if is_inside else name.removeprefix(parent), heads):
             kind = "head"
-        elif not name.startswith(prefix):
+        elif not is_inside:
             kind = "outside"
         elif TRAINING.match(inner):
             kind = "of pretraining"
         elif CONSTANT.search(inner):
             kind = "constant"
-        elif match.part == ROOT and below(name, others):
+        elif match.part == ROOT and below(name, fits):
             kind = "other set"
         else:
             match.unexpected.append(inner)

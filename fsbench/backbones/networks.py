@@ -10,7 +10,7 @@ Networks whose weights depend on the image size (transformers) are built for the
 if timm supports it, and refused otherwise.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,10 +40,7 @@ SIDE = 64
 
 
 def load_architecture(name: str) -> Architecture:
-    """Load an architecture of this project, `cifar/NAME` or `timm/NAME`.
-
-    Raise UnknownName, and UsageError for a name that timm does not have.
-    """
+    """Load an architecture of this project, `cifar/NAME` or `timm/NAME`. Raise UsageError."""
     if name.startswith(PREFIX):
         return timm_architecture(name.removeprefix(PREFIX))
     if name not in PRESETS | CIFAR_RESNETS:
@@ -98,8 +95,8 @@ def find_cuts(model: nn.Module, name: str, side: int) -> Cuts:
         return output.grad_fn if isinstance(output, Tensor) and output.ndim in (3, 4) else None
 
     names = [n for n, m in model.named_modules() if n and not isinstance(m, nn.Identity)]
-    image = torch.zeros(2, 3, side, side, device=next(model.parameters()).device)
-    image.requires_grad_()
+    device = next(model.parameters()).device
+    image = torch.zeros(2, 3, side, side, device=device, requires_grad=True)
     training = {module: module.training for module in model.modules()}
     try:
         with record_outputs(model, names, end_of) as ends:
@@ -177,7 +174,7 @@ def join_stem(model: nn.Module, blocks: list[tuple[str, ...]]) -> tuple[tuple[st
     return tuple(n for block in blocks[: stem + 1] for n in block), *blocks[stem + 1 :]
 
 
-OWN_WIDTH = 1
+TIMM_WIDTH = 1
 """Placeholder width: networks of timm have their own."""
 
 
@@ -204,7 +201,7 @@ def timm_architecture(name: str) -> Architecture:
         name=PREFIX + name,
         factory=partial(create_network, name),
         roles=partial(find_roles, name=PREFIX + name, side=side if fixed else SIDE),
-        default_width=OWN_WIDTH,
+        default_width=TIMM_WIDTH,
         input_size=side,
         summary=f"{name} of timm",
         fixed_input=fixed,
@@ -215,7 +212,7 @@ def create_network(name: str, num_classes: int, width: int, side: int | None = N
     """Build a network; side (px) if its size is fixed. Raise UsageError for a width or bad size."""
     import timm
 
-    if width != OWN_WIDTH:
+    if width != TIMM_WIDTH:
         raise UsageError(
             f"{PREFIX}{name} has its own width, {width} was given", fix="use --set width=null"
         )
@@ -243,11 +240,13 @@ def register_in_timm() -> None:
 
     for name in PRESETS:
         if not timm.is_model(TIMM_NAME + name):
-            register_model(_make_entrypoint(name))
+            entrypoint: Any = partial(build_for_timm, name)
+            entrypoint.__name__, entrypoint.__module__ = TIMM_NAME + name, __name__
+            register_model(entrypoint)
 
 
-def _make_entrypoint(name: str) -> Callable[..., nn.Module]:
-    """Return the function that timm calls to build a network of this project."""
+def build_for_timm(name: str, pretrained: bool = False, **options: Any) -> nn.Module:
+    """Build a network of this project as timm calls it: width, side (px) and normalizers."""
     from timm.models import build_model_with_cfg
 
     def build(
@@ -261,9 +260,5 @@ def _make_entrypoint(name: str) -> Callable[..., nn.Module]:
         insert_normalizers(model, {key: tuple(shape) for key, shape in normalizers.items()})
         return model
 
-    def entrypoint(pretrained: bool = False, **options: Any) -> nn.Module:
-        model: nn.Module = build_model_with_cfg(build, TIMM_NAME + name, pretrained, **options)
-        return model
-
-    entrypoint.__name__ = TIMM_NAME + name
-    return entrypoint
+    model: nn.Module = build_model_with_cfg(build, TIMM_NAME + name, pretrained, **options)
+    return model

@@ -142,10 +142,7 @@ def read_zip(path: Path) -> object:
         data = read(f"{folder}data.pkl")
         check_opcodes(io.BytesIO(data), 1)
         tree = InertUnpickler(io.BytesIO(data)).load()
-        tree = Tree(lambda key: read(f"{folder}data/{key}")).read(tree)
-        if tree == {} and f"{folder}constants.pkl" in members:
-            raise ValueError("it is a frozen TorchScript archive, whose weights have no names")
-        return tree
+        return Tree(lambda key: read(f"{folder}data/{key}")).read(tree)
 
 
 def read_legacy(path: Path) -> object:
@@ -236,11 +233,8 @@ class Tree:
         start += view[0][1] if view and view[0] else 0
         return self.storages[key].view(dtype).as_strided(size, stride, start)
 
-    def subclass(self, call: Any, kind: Any, args: Any, state: Any) -> Any:
-        """Return the tensor of a subclass: of a DTensor its local part, where that is all of it."""
-        if isinstance(state, dict) and "_local_tensor" in state:
-            tensor = self.resolve(state["_local_tensor"])
-            return tensor if getattr(tensor, "shape", None) == tuple(args[2]) else kind()
+    def subclass(self, call: Any, kind: Any, args: Any, *more: Any) -> Any:
+        """Return the tensor of a subclass, or a value of its class if it is made otherwise."""
         tensor = self.convert(call(*args)) if issubclass(call, InertValue) else None
         return tensor if isinstance(tensor, Tensor) else kind()
 

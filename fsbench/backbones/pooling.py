@@ -23,7 +23,7 @@ from fsbench.backbones.architectures import has_channels_first, record_outputs
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.specs import FeatureSpec, Pooling
 
-WORDS: dict[Pooling, str] = {
+POOL_NAMES: dict[Pooling, str] = {
     "cls": "cls token",
     "avg": "global average pooling",
     "cls+avg": "cls token and average of the patches",
@@ -68,10 +68,10 @@ class FeatureReader(nn.Module):
         self.pool = self.resolve_pool(spec.pool, outputs)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Pooling and layers in words, e.g. 'global max pooling of layer3'."""
         where = f"the last {N_BLOCKS} blocks" if self.layers == LAST_BLOCKS else self.layers
-        pool = WORDS.get(self.pool, "output")
+        pool = POOL_NAMES.get(self.pool, "output")
         return pool if self.layers == "last" else f"{pool} of {where}"
 
     def forward(self, images: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class FeatureReader(nn.Module):
         if not self.blocks:
             raise UsageError(
                 f"--layers {LAST_BLOCKS}: {self.ref} does not say which modules are its blocks",
-                fix=f"name one module, e.g. --layers {list_layers(self.module)[-1]}",
+                fix="name one of its modules with --layers",
             )
 
         def clone(output: Any) -> Any:
@@ -132,7 +132,7 @@ class FeatureReader(nn.Module):
         if unused := [name for name in self.blocks if name not in outputs]:
             raise UsageError(
                 f"--layers {unused[0]}: {self.ref} does not call this module",
-                fix=f"name another one, e.g. {', '.join(list_layers(self.module)[-3:])}",
+                fix="name another one",
             )
         return [outputs[name] for name in self.blocks]
 
@@ -142,18 +142,19 @@ class FeatureReader(nn.Module):
             maps, prefix = output
             token = prefix[:, 0] if self.has_token and prefix.shape[1] else None
             return LayerOutput(token, maps.flatten(2).transpose(1, 2))
-        if isinstance(output, Tensor) and output.ndim == 2:
+        ndim = output.ndim if isinstance(output, Tensor) else 0
+        if ndim == 2:
             return LayerOutput(output, None)
-        if isinstance(output, Tensor) and output.ndim == 4:
-            last = getattr(self.module, "output_fmt", "NCHW") == "NHWC"
-            if last and self.layers != LAST_BLOCKS:
-                return LayerOutput(None, output.flatten(1, 2))
-            return LayerOutput(None, output.flatten(2).transpose(1, 2))
-        if isinstance(output, Tensor) and output.ndim == 3:
+        if ndim == 3:
             n_prefix = getattr(self.module, "num_prefix_tokens", int(self.has_token))
             plain = not hasattr(self.module, "forward_features")  # its user says what is first
             token = output[:, 0] if self.has_token or plain else None
             return LayerOutput(token, output[:, n_prefix:])
+        if ndim == 4:
+            is_last = getattr(self.module, "output_fmt", "NCHW") == "NHWC"
+            if is_last and self.layers != LAST_BLOCKS:
+                return LayerOutput(None, output.flatten(1, 2))
+            return LayerOutput(None, output.flatten(2).transpose(1, 2))
         shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise UsageError(
             f"{self.ref}: {self.layers} gives {shape}, neither maps (B, C, H, W) nor tokens "
@@ -173,8 +174,7 @@ class FeatureReader(nn.Module):
             if pool != "native":
                 raise UsageError(
                     f"--pool {pool}: {self.ref} gives one vector per image, nothing to pool",
-                    fix="leave --pool out, or name a layer with --layers, e.g. "
-                    f"{', '.join(list_layers(self.module)[-3:]) or 'NAME'}",
+                    fix="leave --pool out, or name a module with --layers",
                 )
             return "native"
         tokens = [output.token for output in outputs]
@@ -209,10 +209,7 @@ class FeatureReader(nn.Module):
 
 
 def native_pool(module: nn.Module, no_token: bool, ref: str) -> Pooling:
-    """Return the pooling that a network states for itself; average for maps.
-
-    Raises UsageError where it states none and has tokens.
-    """
+    """Return the pooling that a network states; average for maps. Raise UsageError for tokens."""
     stated = timm_pool(module) or str(getattr(module, "pool_type", ""))
     if stated in STATED_POOLS:
         return STATED_POOLS[stated]
@@ -232,12 +229,3 @@ def timm_pool(module: nn.Module) -> str:
     pools = (getattr(owner, "global_pool", None) for owner in owners)
     pool = next((pool for pool in pools if pool is not None), "")
     return str(getattr(pool, "pool_type", pool if isinstance(pool, str) else ""))
-
-
-def list_layers(module: nn.Module, prefix: str = "") -> list[str]:
-    """Return the names of the parts of a network, for messages."""
-    parts = {n: m for n, m in module.named_children() if next(m.parameters(), None) is not None}
-    if len(parts) == 1:  # a wrapper
-        ((name, inner),) = parts.items()
-        return list_layers(inner, f"{prefix}{name}.") or [prefix + name]
-    return [prefix + name for name in parts]

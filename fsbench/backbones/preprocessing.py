@@ -2,8 +2,7 @@
 
 A value that nobody states is None: it is never replaced by a default. Of the files beside a
 checkpoint, only those that belong to this very file state anything: FILE's name with .json (mean,
-std, input_size, interpolation), run.json of `fsbench pretrain` and config.json of timm beside the
-weights that these programs write.
+std, input_size, interpolation), and config.json of timm beside the weights that timm writes.
 """
 
 import math
@@ -80,10 +79,7 @@ class Preprocessing:
 
 
 def parse_statistics(values: object, name: str) -> Triple | None:
-    """Return a value per channel: of three numbers, of one for all, or of a known name.
-
-    name: mean or std. Raise UsageError.
-    """
+    """Return mean or std (name) per channel: of three numbers, one, or a name. Raise UsageError."""
     if values is None:
         return None
     if isinstance(values, str) and values.strip() in STATISTICS:
@@ -105,13 +101,8 @@ def parse_statistics(values: object, name: str) -> Triple | None:
 
 
 def sidecar_path(path: Path) -> Path:
-    """Return the path of the JSON file that states the preprocessing of a checkpoint.
-
-    net.json of net.pth.tar, unless there is a net.pth.json or a net.pth.tar.json.
-    """
-    names = (ENDINGS.sub("", path.name), path.stem, path.name)
-    paths = [path.with_name(f"{name}.json") for name in names]
-    return next((beside for beside in paths if beside.is_file()), paths[0])
+    """Return the path of the JSON that states the preprocessing of a file, net.json of net.pth."""
+    return path.with_name(f"{ENDINGS.sub('', path.name)}.json")
 
 
 def read_sidecar(path: Path, architecture: str) -> Preprocessing:
@@ -120,30 +111,25 @@ def read_sidecar(path: Path, architecture: str) -> Preprocessing:
     Raises CheckpointError for values that no image can be normalised by, and for names that change
     the input and are not read.
     """
-    beside = sidecar_path(path)
-    content = read_json_beside(beside) if beside.is_file() else {}
+    beside, config = sidecar_path(path), path.with_name("config.json")
+    content = read_json_beside(beside)
     if unread := sorted(name for name in content if UNREAD.fullmatch(str(name))):
         raise CheckpointError(
             f"{beside} states {', '.join(unread)}, which fsbench does not read",
             fix="state input_size, mean and std of images in [0, 1] as RGB alone",
         )
     preprocessing = parse_stated(content, beside)
-    if path.name in WRITTEN:
-        run, config = path.with_name("run.json"), path.with_name("config.json")
-        if run.is_file():
-            preprocessing = preprocessing.over(parse_stated(read_json_beside(run), run))
-        if config.is_file() and config != beside:
-            content = read_json_beside(config)
-            stated = str(content.get("architecture")).removeprefix("fsbench_")
-            if stated == re.split(r"[?.@]", architecture)[0]:
-                preprocessing = preprocessing.over(parse_stated(content, config))
+    described = read_json_beside(config) if path.name in WRITTEN else {}
+    stated = str(described.get("architecture")).removeprefix("fsbench_")
+    if stated == re.split(r"[?.@]", architecture)[0]:
+        preprocessing = preprocessing.over(parse_stated(described, config))
     return preprocessing
 
 
 def read_json_beside(path: Path) -> dict[str, Any]:
-    """Read a JSON object; {} for any other content. Raise CheckpointError for a damaged file."""
+    """Read a JSON object; {} without the file or for other content. Raise CheckpointError."""
     try:
-        content = read_json(path)
+        content = read_json(path) if path.is_file() else {}
     except ValidationFailed as error:
         raise CheckpointError(error.message, fix=f"mend {path}, or move it away") from error
     return content if isinstance(content, dict) else {}

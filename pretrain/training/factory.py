@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fsbench.backbones.kernels import memory_layout
 from fsbench.backbones.networks import load_architecture
-from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core import seeding
 from fsbench.core.distributed import ALONE, Ranks
 from fsbench.core.errors import DataError

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
 from fsbench.backbones.architectures import affine_layers, has_channels_first, record_outputs
-from fsbench.backbones.torch_faults import memory_layout
+from fsbench.backbones.kernels import memory_layout
 from fsbench.core.errors import UsageError
 from fsbench.core.specs import BnMode
 from protocols.affine.convolution import FrozenConvolution

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.torch_faults import memory_layout
+from fsbench.backbones.kernels import memory_layout
 from fsbench.core.specs import AffineSpec, EpisodicSpec, HeadSpec, ImageSpec
 from fsbench.data.episodes import Episode
 from fsbench.data.images import to_array

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from fsbench.backbones.architectures import affine_layers
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.precision import exact_float32
-from fsbench.backbones.torch_faults import has_bfloat16
+from fsbench.backbones.kernels import exact_float32, has_bfloat16
 from fsbench.core.errors import UsageError
 from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.specs import AffineSpec, EpisodicSpec

@@ -10,9 +10,9 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 24_621,
+    "fsbench": 24_276,
     "pretrain": 6_983,
-    "protocols": 3_894,
+    "protocols": 3_893,
     "leaderboard": 7_205,
 }
 """Most lines of Python of each package, scripts of studies included."""

@@ -21,8 +21,8 @@ import torch
 from torch import nn
 
 from fsbench.backbones.architectures.presets import CIFAR_RESNETS, PRESETS
+from fsbench.backbones.kernels import memory_layout
 from fsbench.backbones.networks import load_architecture
-from fsbench.backbones.torch_faults import memory_layout
 from fsbench.core.errors import UsageError
 from pretrain.recipes.registry import load_recipe, recipe_names
 

@@ -10,10 +10,10 @@ from support.pretrain import lines, source, tiny
 from torch import nn
 
 from fsbench import backbones
-from fsbench.backbones.architectures import Architecture, RoleMap, below
+from fsbench.backbones.architectures import RoleMap, below
 from fsbench.backbones.networks import find_roles, load_architecture
 from fsbench.core.errors import UsageError
-from fsbench.data.source import SourceDataset, Split
+from fsbench.data.source import Split
 from pretrain.training.loop import train_recipe
 
 
@@ -109,17 +109,6 @@ def test_what_has_no_such_roles_is_refused(name: str, why: str) -> None:
     assert "convolutional" in caught.value.fix
 
 
-def test_a_recipe_trains_a_network_of_timm(tmp_path: Path) -> None:
-    assignments = ("architecture=timm/test_resnet", "width=null", "lw.generations=true")
-    run = train_recipe(tiny("lw", *assignments), source(), tmp_path / "run")
-    assert {line["method"] for line in lines(run, "rewrites.jsonl")} == {"lw"}
-    backbone = backbones.load_backbone(f"run:{run}")
-    assert backbone.facts.architecture == "timm/test_resnet"
-    features = backbone.features(torch.from_numpy(source().val.images[:3]))
-    assert features.ndim == 2
-    assert torch.isfinite(features).all()
-
-
 def test_a_width_and_an_unknown_name_are_refused() -> None:
     with pytest.raises(UsageError, match="has its own width"):
         load_architecture("timm/resnet18").build(3, 8)
@@ -154,48 +143,34 @@ def test_a_transformer_is_built_for_the_recipes_size(
     assert names - inside == {f"{roles.head}.weight", f"{roles.head}.bias"}
 
 
-def test_a_size_that_a_network_cannot_have_is_refused_with_its_own() -> None:
-    for name, side in (("test_vit", 160), ("sequencer2d_s", 224)):
-        architecture = load_architecture(f"timm/{name}")
-        with pytest.raises(
-            UsageError, match=rf"{name}.* 8 px.*made for {side} px|made for {side} px.* 8 px"
-        ):
-            roles_of_built(architecture.at(8))
+@pytest.mark.parametrize(("name", "side"), [("test_vit", 160), ("sequencer2d_s", 224)])
+def test_a_size_that_a_network_cannot_have_is_refused_with_its_own(name: str, side: int) -> None:
+    architecture = load_architecture(f"timm/{name}").at(8)
+    message = rf"{name}.* 8 px.*made for {side} px|made for {side} px.* 8 px"
+    with torch.device("meta"), pytest.raises(UsageError, match=message):
+        architecture.roles(architecture.build(5))
 
 
-def roles_of_built(architecture: Architecture) -> RoleMap:
-    with torch.device("meta"):
-        return architecture.roles(architecture.build(5))
-
-
-def enlarged() -> SourceDataset:
-    """The tiny source at 16 px, a patch of the smallest transformer."""
+def test_recipes_train_networks_of_timm_by_their_roles(tmp_path: Path) -> None:
+    """A transformer of one patch per image: its positions are kept, its channels refused."""
     small = source()
     train, val = (
         Split(part.images.repeat(2, axis=2).repeat(2, axis=3), part.labels)
         for part in (small.train, small.val)
     )
-    return replace(small, train=train, val=val)
-
-
-def test_nio_starts_a_transformer(tmp_path: Path) -> None:
-    assignments = (*VIT, "nio.iterations=1")
-    run = train_recipe(tiny("nio", *assignments), enlarged(), tmp_path / "run")
+    enlarged = replace(small, train=train, val=val)
+    assignments = (*VIT, "lw.generations=true", "plan.rounds=2")
+    run = train_recipe(tiny("lw", *assignments), enlarged, tmp_path / "lw")
+    drawn = [n for line in lines(run, "rewrites.jsonl") for n in line["tensors"]]
+    assert "head.weight" in drawn
+    assert not {"pos_embed", "cls_token"} & set(drawn)
+    per_channel = tiny("lw", *assignments, "lw.statistics=per_channel")
+    with pytest.raises(UsageError, match="finds no channels after blocks"):
+        train_recipe(per_channel, enlarged, tmp_path / "other")
+    run = train_recipe(tiny("nio", *VIT, "nio.iterations=1"), enlarged, tmp_path / "nio")
     (line,) = lines(run, "rewrites.jsonl")
     assert "GradCosine" in line["note"]
     assert "pos_embed" not in line["tensors"]
     backbone = backbones.load_backbone(f"run:{run}")
-    features = backbone.features(torch.from_numpy(enlarged().val.images[:3]))
-    assert features.shape == (3, 64)
-
-
-def test_lw_keeps_the_positions_of_a_transformer_and_refuses_its_channels(tmp_path: Path) -> None:
-    assignments = (*VIT, "lw.generations=true", "plan.rounds=2")
-    run = train_recipe(tiny("lw", *assignments), enlarged(), tmp_path / "run")
-    drawn = [n for line in lines(run, "rewrites.jsonl") for n in line["tensors"]]
-    assert "head.weight" in drawn
-    assert not {"pos_embed", "cls_token"} & set(drawn)
-    with pytest.raises(UsageError, match="finds no channels after blocks"):
-        train_recipe(
-            tiny("lw", *assignments, "lw.statistics=per_channel"), enlarged(), tmp_path / "other"
-        )
+    assert backbone.facts.architecture == "timm/test_vit"
+    assert backbone.features(torch.from_numpy(val.images[:3])).shape == (3, 64)

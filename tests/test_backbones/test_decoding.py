@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from fsbench import backbones
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import FeatureRequest, blocks
 from fsbench.core.specs import ImageSpec
@@ -18,27 +17,26 @@ Pictures = Callable[..., TargetDataset]
 SMALL = ImageSpec(input_size=16)
 
 
-def untrained() -> Backbone:
-    return backbones.load_backbone("fsbench/toy_resnet", random_init=0)
-
-
 @pytest.mark.parametrize("view", [None, RandomView(0, 3)])
 @pytest.mark.parametrize(("size", "workers"), [(2, 0), (2, 3), (8, 8), (21, 4)])
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_hold_their_images_and_black_ones_behind_them(
-    first: int, size: int, workers: int, view: RandomView | None, pictures: Pictures
+    first: int,
+    size: int,
+    workers: int,
+    view: RandomView | None,
+    pictures: Pictures,
+    backbone: Backbone,
 ) -> None:
-    """With fewer threads than blocks and with more."""
+    """With fewer threads than blocks and with more; without a copy for the network."""
     dataset = pictures(2 * size + size // 2 + 1)
-    request = FeatureRequest(untrained(), dataset, SMALL, view=view)
+    request = FeatureRequest(backbone, dataset, SMALL, view=view)
     decoded = list(blocks(request, size, first, workers))
-    assert [(start, n) for start, n, _ in decoded] == [
-        (start, min(size, len(dataset) - start))
-        for start in range(first * size, len(dataset), size)
-    ]
+    starts = range(first * size, len(dataset), size)
+    assert [b[:2] for b in decoded] == [(i, min(size, len(dataset) - i)) for i in starts]
     for start, n, pixels in decoded:
-        assert pixels.shape == (size, 3, 16, 16)
-        assert pixels.dtype == np.uint8
+        assert (pixels.shape, pixels.dtype) == ((size, 3, 16, 16), np.uint8)
+        assert torch.from_numpy(pixels).is_contiguous(memory_format=torch.channels_last)
         for i in range(n):
             image, name = dataset.image(start + i), dataset.canonical_ids[start + i]
             plain = (
@@ -48,17 +46,11 @@ def test_blocks_hold_their_images_and_black_ones_behind_them(
         assert not pixels[n:].any()
 
 
-def test_the_network_takes_a_block_without_a_copy(pictures: Pictures) -> None:
-    ((_, _, pixels),) = blocks(FeatureRequest(untrained(), pictures(3), SMALL), 4, 0, 1)
-    images = torch.from_numpy(pixels)
-    assert images.is_contiguous(memory_format=torch.channels_last)
-    assert not images.is_contiguous()
-
-
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_normalising_is_that_of_every_pixel_alone(layout: torch.memory_format) -> None:
+def test_normalising_is_that_of_every_pixel_alone(
+    layout: torch.memory_format, backbone: Backbone
+) -> None:
     """Bit for bit, and in the layout of the images."""
-    backbone = untrained()
     every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(2, 3, 16, 16)
     images = every.contiguous(memory_format=layout)
     for pixels in (images, images.double() / 255):

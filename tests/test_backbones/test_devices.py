@@ -7,13 +7,6 @@ from fsbench.core import process
 from fsbench.core.errors import UsageError
 
 
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: request.param)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-
-
-@pytest.mark.usefixtures("gpus")
 @pytest.mark.parametrize(
     ("gpus", "name", "expected"),
     [
@@ -22,21 +15,19 @@ def gpus(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Non
         (2, "auto", "cuda:0"),
         (2, "cuda", "cuda:0"),
         (2, "cuda:1", "cuda:1"),
-        (2, "cpu", "cpu"),
+        *((0, name, "") for name in ("cuda", "mps", "gpu", "")),
+        (1, "cuda:1", ""),
     ],
-    indirect=["gpus"],
 )
-def test_resolve(name: str, expected: str) -> None:
-    assert process.resolve_device(name) == expected
-
-
-@pytest.mark.usefixtures("gpus")
-@pytest.mark.parametrize(
-    ("gpus", "name"),
-    [(0, "cuda"), (1, "cuda:1"), (0, "mps"), (1, "gpu"), (1, "")],
-    indirect=["gpus"],
-)
-def test_devices_that_are_not_there(name: str) -> None:
+def test_devices_by_name(
+    gpus: int, name: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """expected: empty if there is no such device."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    if expected:
+        assert process.resolve_device(name) == expected
+        return
     with pytest.raises(UsageError, match=f"device '{name}' is not available") as caught:
         process.resolve_device(name)
     assert "cpu" in caught.value.fix

@@ -1,7 +1,8 @@
-"""Features of a data set: the same bits, once, resumed, checked."""
+"""Features of a data set: the same bits, once, resumed, checked; what is refused."""
 
 import hashlib
 import json
+import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,12 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from fsbench import backbones
 from fsbench.backbones import features as feature_files
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureRequest, FeatureStore
+from fsbench.backbones.features import FeatureRequest, FeatureStore, feature_block_size
 from fsbench.core import arrays
+from fsbench.core.arrays import lock_folder
+from fsbench.core.errors import CheckpointError, DataError, UsageError
+from fsbench.core.progress import SILENT
 from fsbench.core.specs import ImageSpec
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
@@ -47,26 +52,18 @@ def count_blocks(backbone: Backbone) -> list[int]:
     return sizes
 
 
-def test_features_are_those_of_each_image(
+def test_features_are_those_of_each_image_and_extracted_once(
     backbone: Backbone, pictures: Pictures, store: FeatureStore
 ) -> None:
-    dataset = pictures(6)
+    dataset, sizes = pictures(6), count_blocks(backbone)
     features = store.get(request_of(backbone, dataset))
+    assert sizes == [2, 4, 4]  # one look at the input size, then full blocks only
+    assert np.array_equal(features, store.get(request_of(backbone, dataset)))
+    assert len(sizes) == 3
     alone = [torch.from_numpy(to_array(dataset.image(i), SMALL)) for i in range(6)]
     expected = backbone.features(torch.stack(alone)).numpy()
     assert (features.shape, features.dtype) == ((6, 64), np.float32)
     np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_the_second_call_needs_no_network(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore
-) -> None:
-    dataset, sizes = pictures(6), count_blocks(backbone)
-    first = store.get(request_of(backbone, dataset))
-    assert sizes == [2, 4, 4]  # one look at the input size, then full blocks only
-    again = store.get(request_of(backbone, dataset))
-    assert len(sizes) == 3
-    assert np.array_equal(first, again)
 
 
 def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
@@ -84,35 +81,31 @@ def test_random_views_of_a_part_are_kept_apart_and_equal_those_made_on_the_way(
     sizes = count_blocks(backbone)
     store.get(request_of(backbone, part, view=view))
     assert not sizes
-    for other in ((part, RandomView(0, 4)), (part, RandomView(1, 3)), (part, None)):
-        assert (store.get(request_of(backbone, other[0], view=other[1])) != features).any()
     rest = dataset.take(np.array([0, 3, 6, 7, 8]))
-    assert (store.get(request_of(backbone, rest, view=view)) != features).any()
+    for other, its in (
+        (part, RandomView(0, 4)),
+        (part, RandomView(1, 3)),
+        (part, None),
+        (rest, view),
+    ):
+        assert (store.get(request_of(backbone, other, view=its)) != features).any()
 
 
-def test_the_number_of_workers_changes_no_bit(
+def test_an_image_keeps_its_bits_whoever_decodes_it_or_is_beside_it(
     backbone: Backbone, pictures: Pictures, tmp_path: Path
 ) -> None:
-    dataset = pictures(9)
-    features = [
-        FeatureStore(tmp_path / f"c{workers}", 4, workers).get(request_of(backbone, dataset))
-        for workers in (0, 1, 3)
-    ]
-    assert features[0].tobytes() == features[1].tobytes() == features[2].tobytes()
+    """Other workers, another neighbour, and padding instead of neighbours."""
 
+    def extract(name: str, n: int, workers: int = 2, changed: int = -1) -> Any:
+        dataset = pictures(n, name=name, changed=changed)
+        return FeatureStore(tmp_path / name, 4, workers).get(request_of(backbone, dataset))
 
-def test_an_image_keeps_its_bits_whoever_stands_beside_it(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore
-) -> None:
-    """Another neighbour, and padding instead of neighbours."""
-    ten = store.get(request_of(backbone, pictures(10, name="ten"), fingerprint="0" * 64))
-    other = store.get(
-        request_of(backbone, pictures(10, name="other", changed=1), fingerprint="1" * 64)
-    )
-    twelve = store.get(request_of(backbone, pictures(12, name="twelve"), fingerprint="2" * 64))
+    ten, other = extract("ten", 10), extract("other", 10, changed=1)
     assert not np.array_equal(ten[1], other[1])
     assert np.array_equal(np.delete(ten, 1, axis=0), np.delete(other, 1, axis=0))
-    assert np.array_equal(ten, twelve[:10])
+    assert np.array_equal(ten, extract("twelve", 12)[:10])
+    for workers in (0, 1, 3):
+        assert extract(f"workers{workers}", 10, workers).tobytes() == ten.tobytes()
 
 
 @pytest.mark.parametrize(("seconds", "n_saved"), [(0.0, 2), (1e9, 0)])
@@ -139,24 +132,22 @@ def test_a_kill_midway_resumes_to_the_same_bytes(
     hook = backbone.module.register_forward_hook(snapshot)
     whole = FeatureStore(cache, 4).get(request_of(native, dataset))
     hook.remove()
-    assert not any(
-        path.name == "array.npy" and ".partial" not in path.parent.name
-        for path in killed.rglob("*")
-    )
+    finished = [path.parent.name for path in killed.rglob("array.npy")]
+    assert all(".partial" in name for name in finished)
     sizes = count_blocks(backbone)
     resumed = FeatureStore(killed, 4, report=report).get(request_of(native, dataset))
     assert len(sizes) == 5 - n_saved
-    done = 4 * n_saved
-    assert report.tasks == [["noise features", 18, done, 18 - done]]
+    assert report.tasks == [["noise features", 18, 4 * n_saved, 18 - 4 * n_saved]]
     assert resumed.tobytes() == whole.tobytes()
-    names = {path.name for path in (killed / "features").rglob("*") if path.suffix != ".lock"}
-    assert names == {
-        path.name for path in (cache / "features").rglob("*") if path.suffix != ".lock"
-    }
+    names = [
+        {path.name for path in (folder / "features").rglob("*") if path.suffix != ".lock"}
+        for folder in (killed, cache)
+    ]
+    assert names[0] == names[1]
 
 
 @pytest.mark.parametrize("view", [None, RandomView(0, 3)])
-@pytest.mark.parametrize(("n", "estimates"), [(18, 1), (18, 2), (12, 1), (6, 1), (3, 1)])
+@pytest.mark.parametrize(("n", "estimates"), [(18, 1), (18, 2), (12, 1), (3, 1)])
 def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
     n: int,
     estimates: int,
@@ -165,17 +156,16 @@ def test_an_estimate_keeps_its_blocks_and_changes_no_bit(
     pictures: Pictures,
     tmp_path: Path,
 ) -> None:
-    dataset, n_blocks = pictures(n), -(-n // 4)
-    whole = FeatureStore(tmp_path / "whole", 4).get(request_of(backbone, dataset, view=view))
+    request, n_blocks = request_of(backbone, pictures(n), view=view), -(-n // 4)
+    whole = FeatureStore(tmp_path / "whole", 4).get(request)
     store, sizes = FeatureStore(tmp_path / "timed", 4), count_blocks(backbone)
     for i in range(estimates):
-        assert store.seconds_per_image(request_of(backbone, dataset, view=view)) > 0
+        assert store.seconds_per_image(request) > 0
         assert sizes.count(4) == min(n_blocks, 3 * (i + 1))
-    assert not store.holds(request_of(backbone, dataset))
-    features = store.get(request_of(backbone, dataset, view=view))
-    assert features.tobytes() == whole.tobytes()
+    assert not store.holds(request)
+    assert store.get(request).tobytes() == whole.tobytes()
     assert sizes.count(4) == n_blocks  # no block twice
-    assert store.seconds_per_image(request_of(backbone, dataset, view=view)) == 0
+    assert store.seconds_per_image(request) == 0
 
 
 @pytest.mark.parametrize(
@@ -205,23 +195,20 @@ def test_the_first_block_warms_up_and_counts_where_it_is_the_last(
 
 @pytest.mark.parametrize("damage", ["count", "array", "bit"])
 def test_a_damaged_journal_starts_over_and_says_so(
-    damage: str, backbone: Backbone, pictures: Pictures, report: Any, tmp_path: Path
+    damage: str, backbone: Backbone, pictures: Pictures, report: Any, store: FeatureStore
 ) -> None:
-    dataset, store = pictures(6), FeatureStore(tmp_path / "cache", 4, report=report)
+    dataset = pictures(6)
     whole = store.get(request_of(backbone, dataset)).tobytes()
-    (folder,) = [p for p in (tmp_path / "cache" / "features").iterdir() if p.is_dir()]
+    (folder,) = [path for path in store.folder.iterdir() if path.is_dir()]
     partial = folder.rename(folder.with_name(folder.name + ".partial"))
     array = partial / "array.npy"
-    rows = np.load(array)[:4]
-    digest = hashlib.sha256(rows.tobytes()).hexdigest()
-    mark = json.dumps({"rows": 4, "sha256": digest})
+    rows = np.load(array)[:4].tobytes()
+    mark = json.dumps({"rows": 4, "sha256": hashlib.sha256(rows).hexdigest()})
     (partial / "meta.json").write_text("{" if damage == "count" else mark)
     if damage == "array":
         array.write_bytes(b"\x93NUMPY")
     if damage == "bit":
-        content = bytearray(array.read_bytes())
-        content[content.index(rows.tobytes())] ^= 1
-        array.write_bytes(content)
+        array.write_bytes(array.read_bytes().replace(rows, bytes([rows[0] ^ 1]) + rows[1:]))
     assert store.get(request_of(backbone, dataset)).tobytes() == whole
     assert f"{partial} is damaged" in report.text
 
@@ -234,65 +221,50 @@ def test_a_damaged_cache_is_built_again_and_said(
     before = store.get(request_of(backbone, dataset)).tobytes()
     assert not report.lines
     (array,) = store.folder.rglob("array.npy")
-    meta = array.with_name("meta.json")
-    if damage == "bit":
-        content = bytearray(array.read_bytes())
-        content[-1] ^= 1
-        array.write_bytes(content)
-    elif damage == "cut":
-        array.write_bytes(array.read_bytes()[:-5])
+    meta, content = array.with_name("meta.json"), array.read_bytes()
+    if damage == "no meta":
+        meta.unlink()
     elif damage == "meta":
         meta.write_text("[]")
     else:
-        meta.unlink()
+        flipped = bytes([content[-5] ^ 1]) if damage == "bit" else b""
+        array.write_bytes(content[:-5] + flipped + content[-4:])
     assert store.get(request_of(backbone, dataset)).tobytes() == before
-    assert str(array.parent) in report.text
-    assert "damaged" in report.text
+    assert f"{array.parent} is damaged" in report.text
 
 
 def test_what_belongs_to_the_key(
-    backbone: Backbone, pictures: Pictures, store: FeatureStore, tmp_path: Path
-) -> None:
-    """Anything that can change a bit gives another entry; the model's name does not."""
-    dataset, facts = pictures(4), backbone.facts
-    store.get(request_of(backbone, dataset))
-
-    def others(**changes: Any) -> Backbone:
-        return replace(backbone, facts=facts.model_copy(update=changes))
-
-    store.get(request_of(others(weights_hash="1" * 64), dataset))
-    store.get(request_of(others(features="cls token"), dataset))
-    store.get(request_of(others(mean=(0.5, 0.5, 0.5)), dataset))
-    store.get(request_of(others(std=(0.5, 0.5, 0.5)), dataset))
-    store.get(request_of(backbone, dataset, ImageSpec(input_size=17)))
-    store.get(request_of(backbone, dataset, ImageSpec(input_size=16, resize_factor=1.25)))
-    store.get(request_of(backbone, dataset, fingerprint="1" * 64))
-    FeatureStore(tmp_path / "cache", 8).get(request_of(backbone, dataset))
-    torch.set_num_threads(2)
-    store.get(request_of(backbone, dataset))
-    assert len(list(store.folder.glob("*/meta.json"))) == 10
-    store.get(request_of(others(ref="an/alias"), dataset))
-    assert len(list(store.folder.glob("*/meta.json"))) == 10
-
-
-def test_versions_of_libraries_with_networks_belong_to_the_key(
     backbone: Backbone,
     pictures: Pictures,
     store: FeatureStore,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Other versions of timm and torchvision are installed in front of the present ones."""
-    dataset, sizes = pictures(4), count_blocks(backbone)
-    for i, name in enumerate(("timm", "torchvision"), 1):
+    """Anything that can change a bit gives another entry; the model's name does not."""
+    dataset, facts = pictures(4), backbone.facts
+
+    def with_facts(**changes: Any) -> Backbone:
+        return replace(backbone, facts=facts.model_copy(update=changes))
+
+    store.get(request_of(backbone, dataset))
+    changes = {"weights_hash": "1" * 64, "features": "cls token", "mean": (0.5,) * 3}
+    for name, value in (changes | {"std": (0.5,) * 3}).items():
+        store.get(request_of(with_facts(**{name: value}), dataset))
+    for image in (ImageSpec(input_size=17), ImageSpec(input_size=16, resize_factor=1.25)):
+        store.get(request_of(backbone, dataset, image))
+    store.get(request_of(backbone, dataset, fingerprint="1" * 64))
+    FeatureStore(tmp_path / "cache", 8).get(request_of(backbone, dataset))
+    torch.set_num_threads(2)
+    store.get(request_of(backbone, dataset))
+    for name in ("timm", "torchvision"):  # another version in front of the present one
         about = tmp_path / name / f"{name}-99.0.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 99.0\n")
-        store.get(request_of(backbone, dataset))
         monkeypatch.syspath_prepend(tmp_path / name)
         store.get(request_of(backbone, dataset))
-        assert len(list(store.folder.glob("*/meta.json"))) == 1 + i
-    assert sizes == [2, 4] * 3
+    assert len(list(store.folder.glob("*/meta.json"))) == 12
+    store.get(request_of(with_facts(ref="an/alias"), dataset))
+    assert len(list(store.folder.glob("*/meta.json"))) == 12
 
 
 @contextmanager
@@ -318,7 +290,8 @@ def test_a_read_only_cache_that_holds_everything_is_read(
         dataset = replace(dataset, root=images)
         store = FeatureStore(cache, batch_size=4, report=report)
         written = hash_contents(dataset, cache, report).fingerprint
-        first = store.get(request_of(backbone, dataset, fingerprint=written))
+        request = request_of(backbone, dataset, fingerprint=written)
+        first = store.get(request)
         for lock in cache.rglob("*.lock"):
             lock.unlink()
         folders = [Path(name), *(path for path in Path(name).rglob("*") if path.is_dir())]
@@ -326,17 +299,81 @@ def test_a_read_only_cache_that_holds_everything_is_read(
             folder.chmod(0o555)
         with no_rights():
             assert hash_contents(dataset, cache, report).fingerprint == written
-            assert np.array_equal(
-                store.get(request_of(backbone, dataset, fingerprint=written)), first
-            )
+            assert np.array_equal(store.get(request), first)
             with pytest.raises(PermissionError):
-                store.get(request_of(backbone, dataset, fingerprint="1" * 64))
-        for folder in folders:
-            folder.chmod(0o755)
+                store.get(replace(request, fingerprint="1" * 64))
         for path in images.iterdir():
             os.utime(path)
-        (cache / "hashes").chmod(0o555)
         with no_rights():
             assert hash_contents(dataset, cache, report).fingerprint == written
-        (cache / "hashes").chmod(0o755)
+        for folder in folders:
+            folder.chmod(0o755)
     assert "content hashes are not cached" in report.text
+
+
+class Sick(nn.Module):
+    """One feature an image, NaN from the given call on; or the same for all."""
+
+    def __init__(self, sick_call: int | None) -> None:
+        super().__init__()
+        self.calls, self.sick_call = 0, sick_call
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.sick_call is None:
+            return torch.ones(len(x), 64)
+        bad = float("nan") if self.calls > self.sick_call else 0.0
+        return x.mean((2, 3)).repeat(1, 22)[:, :64] + bad
+
+
+@pytest.mark.parametrize(
+    ("sick_call", "message"), [(2, "gives NaN.*images 4 to 5"), (None, "gives the same features")]
+)
+def test_features_that_are_not_finite_or_constant_are_refused(
+    sick_call: int | None, message: str, backbone: Backbone, pictures: Pictures, store: FeatureStore
+) -> None:
+    sick = replace(backbone, module=Sick(sick_call))
+    with pytest.raises(CheckpointError, match=f"fsbench/toy_resnet {message}"):
+        store.get(request_of(sick, pictures(6)))
+    assert not list(store.folder.glob("*/meta.json"))
+
+
+def test_bad_sizes_and_images_are_refused(
+    backbone: Backbone, pictures: Pictures, store: FeatureStore, tmp_path: Path
+) -> None:
+    dataset = pictures(6)
+    fixed = backbones.load_backbone("timm/test_vit_relpos", random_init=0)
+    message = "takes no images of 16 px, it was trained at 160"
+    with pytest.raises(UsageError, match=message) as caught:
+        store.get(request_of(fixed, dataset))
+    assert "--input-size native" in caught.value.fix
+    with pytest.raises(UsageError, match="a batch size of 1"):
+        FeatureStore(tmp_path, batch_size=1)
+    (dataset.root / "004.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"004\.png"):
+        store.get(request_of(backbone, dataset))
+
+
+def test_the_block_size_is_a_function_of_the_shapes() -> None:
+    """About 2**22 pixels a block, half for wide networks, between 8 and 128 images."""
+    assert [feature_block_size(512, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 64, 16, 8]
+    assert [feature_block_size(2048, s) for s in (32, 64, 224, 384, 1024)] == [128, 128, 32, 8, 8]
+
+
+def lock(folder: Path, started: Any, release: Any) -> None:
+    with lock_folder(folder, SILENT):
+        started.set()
+        release.wait(20)
+
+
+def test_two_processes_do_not_extract_at_once(tmp_path: Path, report: Any) -> None:
+    context = multiprocessing.get_context("fork")
+    started, release = context.Event(), context.Event()
+    other = context.Process(target=lock, args=(tmp_path / "key", started, release))
+    other.start()
+    assert started.wait(20)
+    report.log = lambda text: (report.lines.append(text), release.set())
+    with lock_folder(tmp_path / "key", report):
+        assert release.is_set()
+    other.join(20)
+    assert "waiting" in report.text

@@ -4,12 +4,10 @@ tests/contracts/test_checkpoint_shapes.py loads files as training programs write
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from support.checkpoints import PREFIXES, WRAPPERS
 from torch import Tensor
 
@@ -18,7 +16,7 @@ from fsbench.backbones.base import weights_hash
 from fsbench.backbones.matching import HEADS
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.preprocessing import IMAGENET_MEAN, IMAGENET_STD
-from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.errors import CheckpointError
 from fsbench.core.seeding import stream
 from fsbench.core.specs import FeatureSpec
 
@@ -56,17 +54,10 @@ def test_a_head_beside_the_prefix_is_dropped_and_told(
     assert f"dropped head 1: {head}.weight" in report.text
 
 
-def staged(weights: Weights) -> Weights:
-    return {("stage." + n if n.startswith("layer1") else n): t for n, t in weights.items()}
-
-
-def with_infinity(weights: Weights) -> Weights:
-    weights["layer1.0.conv1.weight"][0, 0, 0, 0] = float("-inf")
-    return weights
-
-
 REFUSED: dict[str, tuple[Callable[[Weights], Any], str]] = {
-    "a prefix of some names": (staged, r"unexpected \d+: stage\.layer1"),
+    "a prefix of some names": (
+        lambda w: {("stage." + n if n.startswith("layer1") else n): t for n, t in w.items()},
+        r"unexpected \d+: stage\.layer1"),
     "no tensors": (lambda w: {"epoch": 1, "net": {"deep": {"deeper": 1.0}}},
                    r"no weights where they are looked for.*epoch"),
     "one name more": (lambda w: {**w, "queue": torch.ones(3)}, "unexpected 1: queue"),
@@ -74,20 +65,18 @@ REFUSED: dict[str, tuple[Callable[[Weights], Any], str]] = {
                       r"conv1\.weight is \(8, 3, 7, 7\), not \(8, 3, 3, 3\)"),
     "integers": (lambda w: {**w, "bn1.weight": torch.ones(8, dtype=torch.int64)},
                  r"bn1\.weight is torch\.int64"),
-    "infinity": (with_infinity, r"weights\.pth.*NaN or infinity.*layer1\.0\.conv1\.weight"),
+    "infinity": (lambda w: {**w, "conv1.weight": w["conv1.weight"] / 0},
+                 r"weights\.pth.*NaN or infinity.*conv1\.weight"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_does_not_fit_is_named(what: str, weights: Weights, save: Save) -> None:
-    change, words = REFUSED[what]
-    with pytest.raises(CheckpointError, match=words):
+    change, message = REFUSED[what]
+    with pytest.raises(CheckpointError, match=message):
         hash_of(save(change(weights)))
-
-
-def test_a_part_that_is_not_there(weights: Weights, save: Save) -> None:
-    with pytest.raises(CheckpointError, match="no part 'ema'; it contains model, epoch"):
-        hash_of(save({"model": weights, "epoch": 1}) + "::ema")
+    with pytest.raises(CheckpointError, match="no part 'ema'; it contains"):
+        hash_of(save(change(weights)) + "::ema")
 
 
 def test_missing_and_left_over_names_are_listed_up_to_ten(
@@ -102,26 +91,7 @@ def test_missing_and_left_over_names_are_listed_up_to_ten(
     assert "unexpected 12: projector.0.weight" in message
     assert "projector.9.weight and 2 more" in message
     assert "projector.10" not in message
-    assert "weights.pth: dropped head 2: fc.weight, fc.bias" in report.text
-
-
-def test_half_precision_is_read_as_float32(weights: Weights, tmp_path: Path) -> None:
-    path = tmp_path / "half.safetensors"
-    save_file({n: t.half() if t.is_floating_point() else t for n, t in weights.items()}, path)
-    backbone = backbones.load_backbone(str(path), arch=ARCH)
-    assert {p.dtype for p in backbone.module.parameters()} == {torch.float32}
-    expected = weights["conv1.weight"].half().float()
-    assert torch.equal(backbone.module.get_submodule("conv1").weight, expected)
-
-
-def test_a_file_needs_its_architecture(weights: Weights, save: Save) -> None:
-    path = save(weights)
-    with pytest.raises(UsageError, match=r"weights\.pth is a file of weights") as caught:
-        backbones.load_backbone(path)
-    assert "--arch" in caught.value.fix
-    with pytest.raises(UsageError, match="'resnet81'") as caught:
-        backbones.load_backbone(path, arch="resnet81")
-    assert "resnet18" in caught.value.fix
+    assert "toy_resnet: dropped head 2: fc.weight, fc.bias" in report.text
 
 
 def test_the_control_of_a_file_has_none_of_its_weights(weights: Weights, save: Save) -> None:

@@ -21,17 +21,19 @@ from fsbench.core.errors import UsageError, nearest_names
         ("fsbench/toy_resnet", ("fsbench", "toy_resnet")),
         ("run:runs/toy", ("run", "runs/toy")),
         ("py:pkg.mod:make", ("py", "pkg.mod:make")),
+        ("timm/resnet18", ("timm", "resnet18")),
+        ("x.pth", ("file", "x.pth")),
+        ("x.pth::model", ("file", "x.pth::model")),
     ],
 )
-def test_schemes(ref: str, expected: tuple[str, str]) -> None:
+def test_schemes_beat_files(
+    ref: str, expected: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "timm").mkdir()
+    for name in ("x.pth", "timm/resnet18"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
     assert parse_reference(ref) == expected
-
-
-def test_files_with_and_without_a_part(tmp_path: Path) -> None:
-    path = tmp_path / "x.pth"
-    path.touch()
-    assert parse_reference(str(path)) == ("file", str(path))
-    assert parse_reference(f"{path}::model") == ("file", f"{path}::model")
 
 
 @pytest.mark.parametrize("ref", ["", "@resnet18", "::model", "::model@resnet18"])
@@ -39,15 +41,6 @@ def test_nothing_is_not_the_folder_at_hand(ref: str) -> None:
     assert FileReference.parse(ref) is None
     with pytest.raises(UsageError, match="no backbone"):
         parse_reference(ref)
-
-
-def test_a_scheme_beats_a_file_of_the_same_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "timm").mkdir()
-    (tmp_path / "timm" / "resnet18").touch()
-    monkeypatch.chdir(tmp_path)
-    assert parse_reference("timm/resnet18")[0] == "timm"
 
 
 @pytest.mark.parametrize(
@@ -59,30 +52,15 @@ def test_a_scheme_beats_a_file_of_the_same_name(
         ("torchvison/resnet50", "'torchvision/resnet50'"),
         ("hf_hub:org/name", "'hf-hub:org/name'"),
         ("runs:runs/x", "'run:runs/x'"),
+        ("{folder}/modle.pth", "'{folder}/model.pth'"),
     ],
 )
-def test_the_nearest_name(ref: str, hint: str) -> None:
-    with pytest.raises(UsageError, match="no backbone") as caught:
-        backbones.load_backbone(ref)
-    assert f"did you mean {hint}" in caught.value.fix
-    assert "timm/NAME" in caught.value.fix
-
-
-def test_a_misspelt_file_and_a_run_folder_without_its_scheme(
-    tmp_path: Path, run_folder: Path
-) -> None:
+def test_the_nearest_name(ref: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "model.pth").touch()
-    with pytest.raises(UsageError) as caught:
-        backbones.load_backbone(str(tmp_path / "modle.pth"))
-    assert str(tmp_path / "model.pth") in caught.value.fix
-    with pytest.raises(UsageError) as caught:
-        backbones.load_backbone(str(run_folder))
-    assert f"run:{run_folder}" in caught.value.fix
-
-
-def test_arch_belongs_to_files() -> None:
-    with pytest.raises(UsageError, match="--arch is for checkpoint files"):
-        backbones.load_backbone("timm/test_resnet", arch="resnet18", random_init=0)
+    with pytest.raises(UsageError, match="no backbone") as caught:
+        backbones.load_backbone(ref.format(folder=tmp_path))
+    assert f"did you mean {hint.format(folder=tmp_path)}" in caught.value.fix
+    assert "timm/NAME" in caught.value.fix
 
 
 @pytest.mark.parametrize(
@@ -146,6 +124,7 @@ def test_names_that_the_user_may_have_meant(
         ("hf-hub:org/", "ORG/NAME"),
         ("hf-hub:a/b/c", "ORG/NAME"),
         ("{file}", "--arch"),
+        ("timm/test_resnet --arch resnet18", "--arch is for checkpoint files"),
         ("{file}@resnet81", "resnet18"),
         ("{file}@fsbench/toy-resnet", "toy_resnet"),
         ("{file}@py:support.nets:nothing", "known"),
@@ -156,10 +135,10 @@ def test_a_bad_reference_is_found_before_data(
 ) -> None:
     """The data set is not there either, which would be exit code 3."""
     torch.save({}, tmp_path / "a.pth")
-    good = ("-m", "timm/resnet18")
-    bad = ("-m", ref.format(file=tmp_path / "a.pth"))
+    models = ("-m", "timm/resnet18") if "--arch" not in ref else ()
+    models += ("-m", *ref.format(file=tmp_path / "a.pth").split(" "))
     with pytest.raises(SystemExit) as stop:
-        run(["episodic", *good, *bad, "-t", "eurosat:5w1s", "-o", str(tmp_path / "out")])
+        run(["episodic", *models, "-t", "eurosat:5w1s", "-o", str(tmp_path / "out")])
     shown = capfd.readouterr().err
     assert stop.value.code == 2, shown
     assert hint in shown

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsbench.backbones.precision import exact_float32
+from fsbench.backbones.kernels import exact_float32
 
 BACKENDS = torch.backends
 OPERATIONS: dict[str, Any] = {
@@ -49,14 +49,12 @@ for host in hosts:
 def state() -> list[Any]:
     """Everything that a program can read of its own choice."""
     parts = ("cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")
-    names = [f"backends.{name}.fp32_precision" for name in (*parts, "cudnn", "mkldnn")]
-    names += ["backends.fp32_precision", "backends.cuda.matmul.allow_tf32"]
-    names += ["backends.cudnn.allow_tf32", "get_float32_matmul_precision()"]
-    names += ["backends.cudnn.benchmark", "backends.cudnn.deterministic"]
-    values: list[Any] = []
+    names = [f"{name}.fp32_precision" for name in (*parts, "cudnn", "mkldnn")]
+    names += ["fp32_precision", "cuda.matmul.allow_tf32", "cudnn.allow_tf32"]
+    values: list[Any] = [torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic]
     for name in names:
         try:
-            values.append(eval(f"torch.{name}", {"torch": torch}))
+            values.append(eval(f"torch.backends.{name}", {"torch": torch}))
         except RuntimeError:  # the old switches beside the new ones
             values.append("an error")
     return values

@@ -14,9 +14,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fsbench import backbones
+from fsbench.backbones.architectures import record_outputs
 from fsbench.backbones.sources import _hub
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.schema import BackboneFacts
 from fsbench.core.seeding import stream
+from fsbench.core.specs import FeatureSpec
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -36,10 +39,10 @@ def publish(
     hub: Path, repository: str, weights: dict[str, Tensor], config: dict[str, Any] | None
 ) -> None:
     folder = hub / f"models--{repository.replace('/', '--')}"
-    (folder / "refs").mkdir(parents=True)
+    (folder / "refs").mkdir(parents=True, exist_ok=True)
     (folder / "refs" / "main").write_text(REVISION)
     snapshot = folder / "snapshots" / REVISION
-    snapshot.mkdir(parents=True)
+    snapshot.mkdir(parents=True, exist_ok=True)
     save_file(weights, snapshot / "model.safetensors")
     if config is not None:
         (snapshot / "config.json").write_text(json.dumps(config))
@@ -53,58 +56,60 @@ def network(name: str, **options: Any) -> nn.Module:
     return model.eval()
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224", "test_efficientnet"])
-def test_random_weights_of_timm(name: str) -> None:
+def test_random_weights_of_timm() -> None:
     import timm
 
-    backbone = backbones.load_backbone(f"timm/{name}", random_init=0)
-    facts, config = backbone.facts, timm.get_pretrained_cfg(name)
-    assert facts.architecture == name
-    assert facts.input_size == config.input_size[-1]
-    assert facts.mean == config.mean
-    assert backbones.load_backbone(f"timm/{name}", random_init=0).facts == facts
-    other = backbones.load_backbone(f"timm/{name}", random_init=1).facts.weights_hash
+    backbone = backbones.load_backbone("timm/test_vit", random_init=0)
+    facts, config = backbone.facts, timm.get_pretrained_cfg("test_vit")
+    assert facts.architecture == "test_vit"
+    assert (facts.input_size, facts.mean) == (config.input_size[-1], config.mean)
+    assert backbones.load_backbone("timm/test_vit", random_init=0).facts == facts
+    other = backbones.load_backbone("timm/test_vit", random_init=1).facts.weights_hash
     assert other != facts.weights_hash
+    assert backbone.features(images(64)).shape == (2, facts.feature_dim)  # any size
 
 
 @pytest.mark.parametrize(
-    ("name", "features"),
+    ("ref", "dim", "features"),
     [
-        ("test_vit", "cls token"),
-        ("test_resnet", "global average pooling"),
-        ("mobilenetv3_small_050", "global average pooling, pre_logits"),
-        ("deit_tiny_distilled_patch16_224", "average of the cls and distillation tokens"),
+        ("timm/test_vit", 64, "timm, num_classes=0: cls token"),
+        ("timm/test_resnet", 96, "timm, num_classes=0: global average pooling"),
+        (
+            "timm/mobilenetv3_small_050",
+            1024,
+            "timm, num_classes=0: global average pooling, pre_log",
+        ),
+        ("timm/deit_tiny_distilled_patch16_224", 192, "average of the cls and distillation tokens"),
+        ("torchvision/resnet18", 512, "torchvision, input of fc: global average pooling"),
+        ("torchvision/mobilenet_v3_small", 1024, "classifier.3: hidden layer of the classifier"),
+        ("torchvision/squeezenet1_1", 512, "input of classifier.1: global average pooling"),
     ],
 )
-def test_how_timm_features_are_taken_is_recorded(name: str, features: str) -> None:
-    facts = backbones.load_backbone(f"timm/{name}", random_init=0).facts
-    assert facts.features == f"timm, num_classes=0: {features}"
+def test_how_features_are_taken_is_recorded(ref: str, dim: int, features: str) -> None:
+    facts = backbones.load_backbone(ref, random_init=0).facts
+    assert facts.feature_dim == dim
+    assert features in facts.features
 
 
-def test_a_vision_transformer_takes_other_sizes() -> None:
-    backbone = backbones.load_backbone("timm/test_vit", random_init=0)
-    assert backbone.features(images(64)).shape == (2, backbone.facts.feature_dim)
+def assert_features(ref: str, network: Any, side: int, mean: Any, std: Any) -> BackboneFacts:
+    """The reference gives the features of this head-free network; return its facts."""
+    backbone = backbones.load_backbone(ref)
+    facts = backbone.facts
+    assert (facts.input_size, facts.mean, facts.std) == (side, mean, std)
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (mean, std))
+    with torch.no_grad():
+        expected = network((images(side) - mean) / std)
+    torch.testing.assert_close(backbone.features(images(side)), expected)
+    return facts
 
 
 def test_pretrained_weights_of_timm_from_the_cache(hub: Path) -> None:
-    import timm
-
-    theirs = network("test_vit")
-    publish(hub, "timm/test_vit.r160_in1k", theirs.state_dict(), None)
-    backbone = backbones.load_backbone("timm/test_vit")
-    assert backbone.facts.architecture == "test_vit.r160_in1k"
-    assert backbone.facts.revision == REVISION
-    reference = timm.create_model("test_vit", num_classes=0).eval()
-    trunk = {n: t for n, t in theirs.state_dict().items() if not n.startswith("head.")}
-    reference.load_state_dict(trunk)
-    with torch.no_grad():
-        expected = reference((images(160) - 0.5) / 0.5)
-    assert backbone.facts.mean == (0.5, 0.5, 0.5)
-    torch.testing.assert_close(backbone.features(images(160)), expected)
-
-
-def test_pretrained_weights_that_lack_a_tensor(hub: Path) -> None:
-    weights = network("test_vit").state_dict()
+    theirs: Any = network("test_vit")
+    weights = dict(theirs.state_dict())
+    publish(hub, "timm/test_vit.r160_in1k", weights, None)
+    theirs.reset_classifier(0)
+    facts = assert_features("timm/test_vit", theirs, 160, (0.5,) * 3, (0.5,) * 3)
+    assert (facts.architecture, facts.revision) == ("test_vit.r160_in1k", REVISION)
     del weights["blocks.0.mlp.fc1.weight"]
     publish(hub, "timm/test_vit.r160_in1k", weights, None)
     with pytest.raises(CheckpointError, match=r"Missing key.*blocks\.0\.mlp\.fc1\.weight"):
@@ -112,30 +117,16 @@ def test_pretrained_weights_that_lack_a_tensor(hub: Path) -> None:
 
 
 def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
-    theirs = network("test_resnet", num_classes=3)
-    config = {
-        "architecture": "test_resnet",
-        "num_classes": 3,
-        "pretrained_cfg": {
-            "input_size": [3, 96, 96],
-            "mean": [0.1, 0.2, 0.3],
-            "std": [0.4, 0.5, 0.6],
-            "num_classes": 3,
-            "classifier": "fc",
-            "first_conv": "conv1.0",
-        },
-    }
-    publish(hub, "org/mine", theirs.state_dict(), config)
-    for ref in ("hf-hub:org/mine", f"hf-hub:org/mine@{REVISION}"):
-        facts = backbones.load_backbone(ref).facts
-        assert facts.revision == REVISION
-        assert (facts.source, facts.input_size, facts.mean) == ("hf-hub", 96, (0.1, 0.2, 0.3))
+    theirs: Any = network("test_resnet", num_classes=3)
+    mean, std = (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)
+    stated = {"input_size": [3, 96, 96], "mean": mean, "std": std, "num_classes": 3}
+    config = {**stated, "classifier": "fc", "first_conv": "conv1.0"}
+    described = {"architecture": "test_resnet", "num_classes": 3, "pretrained_cfg": config}
+    publish(hub, "org/mine", theirs.state_dict(), described)
     theirs.reset_classifier(0)
-    backbone = backbones.load_backbone("hf-hub:org/mine")
-    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (facts.mean, facts.std))
-    with torch.no_grad():
-        expected = theirs((images(96) - mean) / std)
-    torch.testing.assert_close(backbone.features(images(96)), expected)
+    for ref in ("hf-hub:org/mine", f"hf-hub:org/mine@{REVISION}"):
+        facts = assert_features(ref, theirs, 96, mean, std)
+        assert (facts.source, facts.revision) == ("hf-hub", REVISION)
     control = backbones.load_backbone("hf-hub:org/mine", random_init=0).facts
     assert control.weights_hash != facts.weights_hash
 
@@ -143,24 +134,33 @@ def test_a_hub_repository_with_its_own_numbers(hub: Path) -> None:
 @pytest.mark.parametrize("config", [{}, {"architecture": "no_such_net", "pretrained_cfg": {}}])
 def test_a_hub_repository_that_is_not_timm(hub: Path, config: dict[str, Any]) -> None:
     publish(hub, "org/other", {"w": torch.ones(1)}, config)
-    with pytest.raises((CheckpointError, UsageError), match="hf-hub:org/other"):
+    with pytest.raises(CheckpointError, match="hf-hub:org/other"):
         backbones.load_backbone("hf-hub:org/other")
 
 
 @pytest.mark.parametrize("offline", [True, False])
-@pytest.mark.parametrize("ref", ["timm/resnet18", "hf-hub:org/name", "hf-hub:org/name@v1"])
+@pytest.mark.parametrize(
+    ("ref", "cache"),
+    [
+        ("timm/resnet18", "HF_HOME"),
+        ("hf-hub:org/name", "HF_HOME"),
+        ("hf-hub:org/name@v1", "HF_HUB_OFFLINE"),
+        ("torchvision/resnet18", "TORCH_HOME"),
+    ],
+)
 @pytest.mark.usefixtures("hub")
 def test_without_network_the_error_names_the_cache_and_the_control_within_seconds(
-    ref: str, offline: bool, monkeypatch: pytest.MonkeyPatch
+    ref: str, cache: str, offline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client of the hub itself would try six times for each file."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     start = time.monotonic()
     with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
         backbones.load_backbone(ref)
     assert time.monotonic() - start < 10
     assert huggingface_hub.constants.HF_HUB_OFFLINE is offline
-    for way_out in ("HF_HOME", "HF_HUB_OFFLINE", "FILE@ARCH", "--random-init"):
+    for way_out in (cache, "FILE@ARCH", "--random-init"):
         assert way_out in caught.value.fix
 
 
@@ -177,22 +177,6 @@ def test_a_host_that_answers_is_reachable() -> None:
     assert not _hub.is_reachable(url)
 
 
-@pytest.mark.parametrize(
-    ("name", "dim", "head"),
-    [
-        ("resnet18", 512, "fc"),
-        ("mobilenet_v3_small", 1024, "classifier.3"),
-        ("squeezenet1_1", 512, "classifier.1"),
-    ],
-)
-def test_torchvision_heads_are_found_by_their_role(name: str, dim: int, head: str) -> None:
-    facts = backbones.load_backbone(f"torchvision/{name}", random_init=0).facts
-    assert facts.feature_dim == dim
-    hidden = name.startswith("mobilenet")
-    pooling = "hidden layer of the classifier" if hidden else "global average pooling"
-    assert facts.features == f"torchvision, input of {head}: {pooling}"
-
-
 def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from torchvision import models
 
@@ -202,67 +186,55 @@ def test_torchvision_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         theirs = models.squeezenet1_1().eval()
     (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
     torch.save(theirs.state_dict(), tmp_path / "hub" / "checkpoints" / Path(weights.url).name)
-    backbone = backbones.load_backbone("torchvision/squeezenet1_1")
-    assert backbone.facts.architecture == f"squeezenet1_1.{weights.name}"
-    assert (backbone.facts.input_size, backbone.facts.mean) == (224, (0.485, 0.456, 0.406))
-    mean, std = (
-        torch.tensor(v).view(1, 3, 1, 1) for v in (backbone.facts.mean, backbone.facts.std)
-    )
-    with torch.no_grad():
-        maps = theirs.features((images(224) - mean) / std)
-    torch.testing.assert_close(backbone.features(images(224)), maps.relu().mean((2, 3)))
+
+    def features(x: Tensor) -> Tensor:
+        maps: Tensor = theirs.features(x)
+        return maps.relu().mean((2, 3))
+
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    facts = assert_features("torchvision/squeezenet1_1", features, 224, mean, std)
+    assert facts.architecture == f"squeezenet1_1.{weights.name}"
 
 
-def test_torchvision_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    with pytest.raises(CheckpointError, match="cannot get the weights") as caught:
-        backbones.load_backbone("torchvision/resnet18")
-    assert "TORCH_HOME" in caught.value.fix
-    assert "--random-init" in caught.value.fix
+OWN_NETS = """
+import torch
+
+class Net(torch.nn.Module):
+    input_size, mean, std = 16, (0.1, 0.1, 0.1), (0.5, 0.5, 0.5)
+
+    def __init__(self, width: int = 4, scale=1.0, pool=True, name="a"):
+        assert (type(width), type(scale), type(pool)) == (int, float, bool), (width, scale)
+        super().__init__()
+        self.trunk, self.name = torch.nn.Linear(3, width), name
+
+    def forward(self, x):
+        return self.trunk(x.mean((2, 3))).relu()
+
+class Maps(Net):
+    def forward(self, x):
+        return x
+
+def number():
+    return 3
+
+def wide(width):
+    return Net(width)
+"""
 
 
 @pytest.fixture
 def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_nets.py").write_text(
-        "import torch\n"
-        "class Net(torch.nn.Module):\n"
-        "    input_size, mean, std = 16, (0.1, 0.1, 0.1), (0.5, 0.5, 0.5)\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.trunk = torch.nn.Linear(3, 4)\n"
-        "    def forward(self, x):\n"
-        "        return self.trunk(x.mean((2, 3))).relu()\n"
-        "class Maps(Net):\n"
-        "    def forward(self, x):\n"
-        "        return x\n"
-        "def number():\n"
-        "    return 3\n"
-        "def wide(width: int, scale=1.0, pool=True, name='a'):\n"
-        "    assert (type(width), type(scale), type(pool)) == (int, float, bool), (width, scale)\n"
-        "    net = torch.nn.Linear(3, width)\n"
-        "    class Wide(torch.nn.Module):\n"
-        "        input_size = 16\n"
-        "        def __init__(self):\n"
-        "            super().__init__()\n"
-        "            self.first, self.name = net, name\n"
-        "        def forward(self, x):\n"
-        "            return self.first(x.mean((2, 3))).relu()\n"
-        "    return Wide()\n"
-    )
+    (tmp_path / "own_nets.py").write_text(OWN_NETS)
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.usefixtures("user_module")
-def test_a_function_of_ones_own() -> None:
+def test_a_function_of_ones_own_and_its_typed_arguments() -> None:
     facts = backbones.load_backbone("py:own_nets:Net").facts
     assert (facts.source, facts.feature_dim, facts.input_size) == ("py", 4, 16)
     assert facts.mean == (0.1, 0.1, 0.1)
     assert backbones.load_backbone("py:own_nets:Net").facts == facts
-
-
-@pytest.mark.usefixtures("user_module")
-def test_arguments_of_a_function_have_their_types() -> None:
-    ref = "py:own_nets:wide?width=80&scale=.5&pool=false&name=b"
+    ref = "py:own_nets:Net?width=80&scale=.5&pool=false&name=b"
     backbone = backbones.load_backbone(ref)
     assert (backbone.facts.ref, backbone.facts.architecture) == (ref, ref)
     assert backbone.facts.feature_dim == 80
@@ -290,14 +262,10 @@ def test_functions_that_are_none(ref: str, words: str) -> None:
 
 
 @pytest.mark.usefixtures("user_module")
-def test_a_function_has_no_control() -> None:
+def test_a_function_has_no_control_and_maps_are_no_features() -> None:
     with pytest.raises(UsageError, match="--random-init"):
         backbones.load_backbone("py:own_nets:Net", random_init=0)
-
-
-@pytest.mark.usefixtures("user_module")
-def test_maps_are_no_features() -> None:
-    with pytest.raises(CheckpointError, match=r"\(2, 3, 224, 224\)|\(2, 3, 16, 16\)"):
+    with pytest.raises(CheckpointError, match=r"\(2, 3, 16, 16\)"):
         backbones.load_backbone("py:own_nets:Maps")
 
 
@@ -308,3 +276,41 @@ def test_an_architecture_of_this_suite_takes_a_width() -> None:
     )
     assert narrow.architecture == "fsbench/toy_resnet@4"
     assert narrow.feature_dim < whole.feature_dim
+
+
+@pytest.mark.parametrize("package", ["transformers", "open_clip"])
+def test_an_extra_that_is_not_installed_is_named(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fsbench.backbones.sources.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=f"needs {package}, which is not installed") as caught:
+        backbones.load_backbone(f"{package}:org/name")
+    assert caught.value.fix == f"pip install 'fsbench[{package}]'"
+
+
+def test_references_of_open_clip() -> None:
+    pytest.importorskip("open_clip")
+    with pytest.raises(UsageError, match="without weights"):
+        backbones.load_backbone("open_clip:ViT-B-32")
+    with pytest.raises(UsageError, match="unknown open_clip architecture") as caught:
+        backbones.load_backbone("open_clip:vit-b-23/openai")
+    assert "ViT-B-32" in caught.value.fix
+    with pytest.raises(UsageError, match="unknown weights of open_clip's ViT-B-32") as caught:
+        backbones.load_backbone("open_clip:ViT-B-32/OpenAi-")
+    assert "openai" in caught.value.fix
+    with pytest.raises(CheckpointError, match="cannot get the weights"):
+        backbones.load_backbone("open_clip:ViT-B-32/laion2b_s34b_b79k")
+
+
+def test_last_four_blocks_of_open_clip() -> None:
+    pytest.importorskip("open_clip")
+    spec = FeatureSpec(layers="last4")
+    backbone = backbones.load_backbone("open_clip:ViT-S-32-alt", random_init=0, features=spec)
+    tower: Any = backbone.module.get_submodule("module")
+    names = [f"transformer.resblocks.{i}" for i in range(len(tower.transformer.resblocks))[-4:]]
+    images = torch.rand(2, 3, 224, 224)
+    with torch.no_grad(), record_outputs(tower, names) as outputs:
+        features = backbone.module(images)
+    expected = [tower.ln_post(outputs[name])[:, 0] for name in names]
+    torch.testing.assert_close(features, torch.cat(expected, 1))
+    assert backbone.facts.features == "cls token of the last 4 blocks"

@@ -13,10 +13,10 @@ from support.protocols import target
 from torch import Tensor, nn
 
 from fsbench import backbones, evaluate
-from fsbench.backbones import torch_faults
+from fsbench.backbones import kernels
 from fsbench.backbones.architectures import count_affine
 from fsbench.backbones.base import Backbone, weights_hash
-from fsbench.backbones.torch_faults import has_bfloat16_kernels
+from fsbench.backbones.kernels import has_bfloat16_kernels
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.specs import KnnSpec
 from fsbench.data.episodes import EpisodeSampler
@@ -424,7 +424,7 @@ def test_bfloat16_is_a_spec_of_its_own(toy: Inputs, monkeypatch: pytest.MonkeyPa
 def test_bfloat16_is_refused_before_work_where_onednn_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_faults, "has_bfloat16_kernels", lambda: False)
+    monkeypatch.setattr(kernels, "has_bfloat16_kernels", lambda: False)
     low, files = spec(dtype="float32", affine={"dtype": "bfloat16"}), []
     for i, chosen in enumerate((KnnSpec(image=low.image), low)):
         files.append(tmp_path / f"{i}.spec")

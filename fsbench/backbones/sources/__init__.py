@@ -3,13 +3,13 @@
 A file defines FORM, the reference with capitals for what varies, e.g. `timm/NAME`; PREFIX, with
 which such references start; `load(request) -> LoadedNetwork`; and, if a reference can be checked
 without loading it, `check(request)`, which raises UsageError and comes before each `load`. Initial
-weights come from torch's global generator, which `fsbench.backbones.load_backbone` seeds for the
-call.
+weights come from torch's global generator, which `fsbench.backbones.load_backbone` seeds.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from torch import nn
 
@@ -35,14 +35,14 @@ class BackboneRequest:
 
     def check(self) -> None:
         """Raise the error of a reference that cannot be loaded, as far as its source can tell."""
-        check = getattr(SOURCES.load(self.source), "check", None)
-        if check is not None:
+        if check := getattr(SOURCES.load(self.source), "check", None):
             check(self)
 
     def load(self) -> "LoadedNetwork":
         """Check the request and load its network. Raise UsageError, CheckpointError."""
         self.check()
-        return SOURCES.load(self.source).load(self)
+        loaded: LoadedNetwork = SOURCES.load(self.source).load(self)
+        return loaded
 
     def split(self) -> tuple[str, dict[str, Argument]]:
         """Return the name without its arguments, and these; see `split_arguments`."""
@@ -69,18 +69,7 @@ class LoadedNetwork:
     hint: str = ""
 
 
-class BackboneSource(Protocol):
-    """Interface of a file of this package."""
-
-    __doc__: str | None
-    FORM: str
-    PREFIX: str
-
-    def load(self, request: BackboneRequest) -> LoadedNetwork:
-        """Load the network of a reference."""
-
-
-SOURCES: Registry[BackboneSource] = Registry(
+SOURCES: Registry[Any] = Registry(
     "backbone source",
     "fsbench.backbones.sources",
     module_with("FORM", "PREFIX", "load"),
@@ -99,18 +88,16 @@ def split_scheme(ref: str) -> tuple[str, str] | None:
 def split_arguments(name: str) -> tuple[str, dict[str, Argument]]:
     """Split NAME?key=value&key=value; numbers, true and false get their type. Raise UsageError."""
     base, _, query = name.partition("?")
-    return base, {key: typed(value) for key, value in parse_query(query, name).items()}
+    return base, {key: convert_text(value) for key, value in parse_query(query, name).items()}
 
 
-def typed(text: str) -> Argument:
+def convert_text(text: str) -> Argument:
     """Return a text as int, float, bool, or else as it is."""
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
 
 

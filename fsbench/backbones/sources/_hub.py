@@ -1,4 +1,4 @@
-"""Access to the Hugging Face hub: quick failure without network, and commits of revisions."""
+"""Weights that other libraries fetch: quickly or not at all, as tensors alone, with our errors."""
 
 import logging
 import os
@@ -10,32 +10,52 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fsbench.backbones.checkpoint import only_tensors
-from fsbench.core.errors import CheckpointError
+from fsbench.backbones.checkpoint import BROKEN, only_tensors
+from fsbench.backbones.sources import BackboneRequest
+from fsbench.core.errors import CheckpointError, UsageError
 
 PATIENCE = 3.0
 """Seconds to wait for a connection before a host counts as unreachable."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
+HUB_CACHE = (
+    "Hugging Face cache on a machine that has it, copy it here (HF_HOME) and set HF_HUB_OFFLINE=1"
+)
 
 
 @contextmanager
-def hub_access(name: str) -> Iterator[None]:
-    """Restrict files to tensors inside, and use the cache alone if the hub cannot be reached.
+def library_access(request: BackboneRequest, cache: str = HUB_CACHE) -> Iterator[None]:
+    """Let a library build the network of a request inside, from files that hold tensors alone.
 
-    The client of the hub would try for minutes. Libraries do not log inside: they call weights
-    random that are read from a file later. Raises CheckpointError for weights that are neither
-    cached nor reachable.
+    The cache of the hub is used alone if the hub cannot be reached: its client would try for
+    minutes. Libraries do not log inside: they call weights random that are read from a file later.
+    cache: what a user without network can fill. Raises UsageError for arguments that the network
+    does not take, CheckpointError for weights that cannot be reached or do not fit.
     """
     from huggingface_hub import constants
 
     before, disabled = constants.HF_HUB_OFFLINE, logging.root.manager.disable
-    constants.HF_HUB_OFFLINE = before or not is_reachable(constants.ENDPOINT)
+    if cache == HUB_CACHE and (request.random_init is None or ":" in request.ref):
+        constants.HF_HUB_OFFLINE = before or not is_reachable(constants.ENDPOINT)
     logging.disable(logging.ERROR)
     try:
         with only_tensors():
             yield
-    except OSError as error:
-        raise unreachable_error(name, error) from error
+    except TypeError as error:
+        if "?" not in request.name:
+            raise
+        fix = "leave out what the network does not take"
+        raise UsageError(f"{request.ref}: {error}", fix=fix) from error
+    except (*BROKEN, ImportError) as error:
+        reason = " ".join(str(error).split())[:500] or type(error).__name__
+        if isinstance(error, OSError) or "ailed to download" in reason:
+            reason = f"cannot get the weights of {request.ref}: {reason}"
+            fix = f"without network: fill the {cache}, or download the file and pass FILE@ARCH; "
+            fix += "else check the name and revision"
+        else:
+            reason = f"{request.ref}: {reason}"
+            fix = "choose weights that exist and that the installed library reads"
+        fix += "; or pass --random-init SEED for random weights"
+        raise CheckpointError(reason, fix=fix) from error
     finally:
         constants.HF_HUB_OFFLINE = before
         logging.disable(disabled)
@@ -63,6 +83,16 @@ def is_reachable(url: str) -> bool:
     return bool(answers)
 
 
+def check_repository(request: BackboneRequest) -> None:
+    """Raise UsageError for a malformed id of the hub."""
+    if not re.fullmatch(r"[^/@?]+/[^/@?]+(@[^?]+)?(\?.*)?", request.name):
+        prefix = request.ref.removesuffix(request.name)
+        raise UsageError(
+            f"'{request.ref}' names no hub repository",
+            fix=f"write {prefix}ORG/NAME or {prefix}ORG/NAME@REVISION",
+        )
+
+
 def commit_of(repository: str) -> str | None:
     """Return the commit that ORG/NAME[@REV] has in the cache, where it is known."""
     from huggingface_hub import constants
@@ -74,13 +104,3 @@ def commit_of(repository: str) -> str | None:
     folder = repo_folder_name(repo_id=repository, repo_type="model")
     path = Path(constants.HF_HUB_CACHE, folder, "refs", *(revision or "main").split("/"))
     return path.read_text(encoding="utf-8").strip() if path.is_file() else None
-
-
-def unreachable_error(name: str, error: Exception) -> CheckpointError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return CheckpointError(
-        f"cannot get the weights of {name}: {reason[:300]}",
-        fix="without network: fill the Hugging Face cache on a machine that has it, copy it here "
-        "(HF_HOME) and set HF_HUB_OFFLINE=1, or download the file and pass FILE@ARCH; else check "
-        "the name and revision; or pass --random-init SEED for random weights",
-    )

@@ -10,17 +10,16 @@ transformers wrote, whose config.json states the architecture.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fsbench.backbones import checkpoint, preprocessing
-from fsbench.backbones.checkpoint import FileReference
-from fsbench.backbones.file_kinds import KINDS, SUFFIXES, find_format
+from fsbench.backbones.checkpoint import KINDS, SUFFIXES, FileReference, find_format
 from fsbench.backbones.layouts import Layout, recognise_layouts
 from fsbench.backbones.matching import iterate_states, load_weights
 from fsbench.backbones.preprocessing import WRITTEN, Preprocessing
-from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_scheme
+from fsbench.backbones.sources import Argument, BackboneRequest, LoadedNetwork, split_scheme
 from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "FILE[::PART][@ARCH]"
@@ -32,10 +31,7 @@ FOLDERS: dict[str, list[str]] = KINDS["folders"]
 
 
 def check(request: BackboneRequest) -> None:
-    """Raise UsageError without an architecture that can be built, CheckpointError without weights.
-
-    Only the first bytes of the file are read.
-    """
+    """Raise UsageError without an architecture, CheckpointError for the first bytes of the file."""
     file = parse(request)
     if request.random_init is None:
         for shard in checkpoint.list_shards(Path(file.path)):
@@ -46,12 +42,12 @@ def check(request: BackboneRequest) -> None:
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a file. Raise UsageError without an architecture, CheckpointError without full match."""
     file = parse(request)
-    inner = architecture_request(request, file)
-    if file.arch == f"transformers:{Path(file.path).parent}":
+    inner, path = architecture_request(request, file), Path(file.path)
+    if file.arch == f"transformers:{path.parent}":
         return replace(inner, random_init=request.random_init).load()
-    tree = checkpoint.read_checkpoint(Path(file.path))  # also for a control, which it equals
+    tree = checkpoint.read_checkpoint(path)  # also for a control, which it equals
     layouts = recognise_layouts(iterate_states(tree))
-    names = f"{checkpoint.named_architecture(tree)} {Path(file.path).name}"
+    names = f"{checkpoint.named_architecture(tree)} {path.name}"
     check_padding(inner, file, names, any(layout.tf for layout in layouts))
     inner = with_arguments(inner, file, layouts)
     loaded = inner.load()
@@ -60,11 +56,12 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         name = loaded.architecture
         load_weights(loaded.module, tree, file, name, request.report, layouts=layouts)
-    path = Path(file.path.removesuffix(checkpoint.INDEX))
-    beside, stated = preprocessing.sidecar_path(path), preprocessing.read_sidecar(path, inner.name)
+    weights = path.with_name(path.name.removesuffix(checkpoint.INDEX))
+    stated = preprocessing.read_sidecar(weights, inner.name)
     for layout in layouts:  # the first that fixes them states mean and std
         mean, std = layout.statistics or (None, None)
         stated = stated.over(Preprocessing.stated(f"layout of {layout.name}", mean=mean, std=std))
+    beside = preprocessing.sidecar_path(weights)
     return replace(
         loaded,
         preprocessing=stated.over(loaded.preprocessing.of_weights()),
@@ -73,16 +70,12 @@ def load(request: BackboneRequest) -> LoadedNetwork:
 
 
 def parse(request: BackboneRequest) -> FileReference:
-    """Return the file of a request; of a folder or an index, with the architecture of its config.
-
-    Raises UsageError if there is none.
-    """
+    """Return the file of a request; of a folder, with the architecture of its config.json."""
     file = FileReference.parse(request.name)
     if file is None:
         raise UsageError(f"there is no file '{request.name}'", fix="check the path")
-    path, arch = weights_in(Path(file.path)), file.arch
-    described = Path(file.path).is_dir() or path.name.endswith(checkpoint.INDEX)
-    if described and not (arch or request.arch):
+    path, arch = weights_in(Path(file.path)), file.arch or request.arch or ""
+    if not arch and (Path(file.path).is_dir() or path.name.endswith(checkpoint.INDEX)):
         arch = configured_architecture(path)
     return replace(file, path=str(path), arch=arch)
 
@@ -96,8 +89,8 @@ def weights_in(path: Path) -> Path:
     if mark in WEIGHTS:
         return path / mark
     files = sorted(str(file) for file in path.iterdir() if file.suffix in SUFFIXES)
-    known = ", or ".join(files[:10]) or "a file"
-    other = [f"none of {', '.join(WEIGHTS)} is in it", f"pass {known}"]
+    fix = f"pass {', or '.join(files[:10]) or 'a file'}"
+    other = [f"none of {', '.join(WEIGHTS)} is in it", fix]
     kind, fix = FOLDERS.get(mark, other)
     raise UsageError(f"{path} is a folder: {kind}", fix=fix.format(folder=path))
 
@@ -108,7 +101,7 @@ def configured_architecture(weights: Path) -> str:
     Raises UsageError for arguments of the architecture that no reference can state.
     """
     path = weights.with_name("config.json")
-    config = preprocessing.read_json_beside(path) if path.is_file() else {}
+    config = preprocessing.read_json_beside(path)
     if "model_type" in config:
         return f"transformers:{weights.parent}"
     arguments = {**(config.get("model_args") or {})}
@@ -120,20 +113,19 @@ def configured_architecture(weights: Path) -> str:
             f"{path} states model_args that no reference can: {arguments}",
             fix=f"pass {weights}@py:PKG.MOD:FUNCTION, a function that builds the network",
         )
-    options = "&".join(f"{name}={value}" for name, value in arguments.items())
-    return f"{config.get('architecture', '')}{options and '?'}{options}"
+    return join_arguments(config.get("architecture", ""), arguments)
+
+
+def join_arguments(name: str, arguments: Mapping[str, Argument]) -> str:
+    """Return NAME?key=value&key=value."""
+    return name + "?" * bool(arguments) + "&".join(f"{k}={v}" for k, v in arguments.items())
 
 
 def architecture_request(request: BackboneRequest, file: FileReference) -> BackboneRequest:
-    """Return the request to the source that builds the architecture of a file.
-
-    Raises UsageError for a file whose architecture nobody states.
-    """
-    arch = file.arch or request.arch
-    if not arch:
+    """Return the request to the source of a file's architecture. Raise UsageError without one."""
+    if not file.arch:
         path = Path(file.path)
-        stated = checkpoint.named_architecture(checkpoint.read_checkpoint(path))
-        if stated:
+        if stated := checkpoint.named_architecture(checkpoint.read_checkpoint(path)):
             fix = f"the file names {stated}: pass {replace(file, arch=stated)}"
         elif path.name in WEIGHTS and (beside := configured_architecture(path)):
             fix = f"config.json beside it names {beside}: pass {path.parent}"
@@ -142,9 +134,9 @@ def architecture_request(request: BackboneRequest, file: FileReference) -> Backb
         raise UsageError(
             f"{file.path} is a file of weights and does not state its architecture", fix=fix
         )
-    source, name = split_scheme(arch) or ("timm", arch)
+    source, name = split_scheme(file.arch) or ("timm", file.arch)
     seed = None if source == "py" else request.random_init or 0
-    return replace(request, ref=arch, source=source, name=name, arch=None, random_init=seed)
+    return replace(request, ref=file.arch, source=source, name=name, arch=None, random_init=seed)
 
 
 QUICK = {
@@ -179,8 +171,7 @@ def with_arguments(
             fix=f"pass {replace(file, arch=f'{prefix}{quick}')} for weights of OpenAI, MetaCLIP or "
             f"DFN, {replace(file, arch=f'{prefix}{name}?{plain}')} for those of LAION",
         )
-    arguments = "&".join(f"{key}={value}" for key, value in stated.items())
-    text = f"{name}?{arguments}" if arguments else name
+    text = join_arguments(name, stated)
     return replace(request, ref=f"{prefix}{text}", name=text)
 
 

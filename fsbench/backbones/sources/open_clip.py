@@ -5,13 +5,12 @@ an architecture (FILE@open_clip:ARCH) it takes checkpoints of CLIP training, who
 found by its names. `?quick_gelu=true` or false states the activation, which no file tells.
 """
 
-import pickle
 from typing import Any
 
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
-from fsbench.backbones.sources._hub import commit_of, hub_access, unreachable_error
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.backbones.sources._hub import commit_of, library_access
+from fsbench.core.errors import UnknownName, UsageError
 
 FORM = "open_clip:ARCH/TAG"
 PREFIX = "open_clip:"
@@ -53,21 +52,13 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     name, _, tag = text.partition("/")
     stated: dict[str, Any] = open_clip.get_pretrained_cfg(name, tag) or {} if tag else {}
     pretrained = tag if request.random_init is None else None
-    try:
-        with hub_access(request.ref):
-            model = open_clip.create_model(
-                name,
-                pretrained=pretrained or None,
-                force_quick_gelu=bool(arguments.get("quick_gelu", stated.get("quick_gelu"))),
-                pretrained_image=False,
-            )
-    except (RuntimeError, pickle.UnpicklingError) as error:
-        if "ailed to download" in str(error):
-            raise unreachable_error(request.ref, error) from error
-        text = " ".join(str(error).split())[:300]
-        raise CheckpointError(
-            f"{request.ref}: {text}", fix="choose weights that fit, or pass --random-init SEED"
-        ) from error
+    with library_access(request):
+        model = open_clip.create_model(
+            name,
+            pretrained=pretrained or None,
+            force_quick_gelu=bool(arguments.get("quick_gelu", stated.get("quick_gelu"))),
+            pretrained_image=False,
+        )
     config = open_clip.get_model_preprocess_cfg(model)
     config |= {key: stated[key] for key in config if stated.get(key) is not None}
     size = config["size"] if isinstance(config["size"], int) else int(config["size"][-1])

@@ -10,10 +10,11 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from torch import nn
 
@@ -40,45 +41,37 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a network. Raise UsageError if the name is no function or gives no network."""
     name, arguments = request.split()
     with working_folder():
-        module, function = import_function(name)
-        make = getattr(module, function)
+        module, make = import_function(name)
+        signature = inspect.signature(make)
         try:
-            inspect.signature(make).bind(**arguments)
-        except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"{request.ref}: {error}", fix=f"{function} takes {inspect.signature(make)}"
-            ) from error
+            signature.bind(**arguments)
+        except TypeError as error:
+            fix = f"{make.__name__} takes {signature}"
+            raise UsageError(f"{request.ref}: {error}", fix=fix) from error
         network = make(**arguments)
     if not isinstance(network, nn.Module):
-        raise UsageError(
-            f"{request.ref} gave a {type(network).__name__}", fix="return a torch.nn.Module"
-        )
+        made = type(network).__name__
+        raise UsageError(f"{request.ref} gave a {made}", fix="return a torch.nn.Module")
+    size, mean, std = (getattr(network, name, None) for name in NEEDED)
+    if not isinstance(size, int | None):
+        raise UsageError(f"{request.ref}: input_size {size!r}", fix="give pixels as an int")
     source = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     return LoadedNetwork(
         module=network,
         architecture=request.ref,
         features=f"as the function's network gives them (source {source})",
-        preprocessing=stated_attributes(network, request.ref),
+        preprocessing=Preprocessing.stated(
+            "attributes of the network",
+            input_size=size,
+            mean=parse_statistics(mean, "mean"),
+            std=parse_statistics(std, "std"),
+        ),
         hint="; or set the attributes input_size, mean and std of the network",
     )
 
 
-def stated_attributes(network: nn.Module, ref: str) -> Preprocessing:
-    """Return input_size, mean and std of the network, where it has them. Raise UsageError."""
-    size, mean, std = (getattr(network, name, None) for name in NEEDED)
-    try:
-        return Preprocessing.stated(
-            "attributes of the network",
-            input_size=None if size is None else int(size),
-            mean=parse_statistics(mean, "mean"),
-            std=parse_statistics(std, "std"),
-        )
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{ref}: input_size {size!r}", fix="give pixels as an int") from error
-
-
-def import_function(name: str) -> tuple[ModuleType, str]:
-    """Import the module of `PKG.MOD:FUNCTION`; return it and the name. Raise UsageError."""
+def import_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
+    """Import `PKG.MOD:FUNCTION`; return module and function. Raise UsageError."""
     path, _, function = name.partition(":")
     try:
         module = importlib.import_module(path)
@@ -87,10 +80,10 @@ def import_function(name: str) -> tuple[ModuleType, str]:
             f"cannot import '{path}': {error}",
             fix="write py:PKG.MOD:FUNCTION, importable from the working folder",
         ) from error
-    if not callable(getattr(module, function, None)):
-        public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+    public = {n: v for n, v in vars(module).items() if callable(v) and not n.startswith("_")}
+    if function not in public:
         raise UnknownName(f"function of {path}", function, public)
-    return module, function
+    return module, public[function]
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """Runs of `fsbench pretrain`: run:DIR, loaded strictly, with the facts that the run recorded."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 from torch import nn
 
 from fsbench.backbones import architectures, checkpoint
@@ -13,7 +14,7 @@ from fsbench.backbones.architectures import Architecture
 from fsbench.backbones.checkpoint import FileReference
 from fsbench.backbones.matching import load_weights
 from fsbench.backbones.networks import load_architecture
-from fsbench.backbones.preprocessing import Preprocessing
+from fsbench.backbones.preprocessing import NEEDED, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, fsbench
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.io import refuse_invalid
@@ -30,7 +31,10 @@ MAX_CLASSES, MAX_SIZE = 100_000, 1024
 
 
 class RunRecord(BaseModel):
-    """The fields of run.json that a backbone needs; a run writes more."""
+    """The fields of run.json that a backbone needs; a run writes more.
+
+    training: recipe and cost for results; None if the record lacks any of it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -49,11 +53,21 @@ class RunRecord(BaseModel):
     evaluation_size: int | None = Field(None, ge=8, le=MAX_SIZE)
     recipe_fields: dict[str, Any] = Field({}, description="the whole recipe, for analyses")
     source_fingerprint: str | None = None
-    samples: int | None = None
-    flops: int | None = None
-    seconds: float | None = None
-    peak_memory_bytes: int | None = None
-    device: str | None = None
+    training: Training | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_training(cls, data: Any) -> Any:
+        fields = dict(data) if isinstance(data, dict) else {}
+        fields["recipe"] = fields.get("recipe_fields") or None
+        training = {name: fields.get(name) for name in Training.model_fields}
+        return data if None in training.values() else {**data, "training": training}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.training and self.training.recipe_digest != self.recipe_digest:
+            raise ValueError(f"recipe_fields have the digest {self.training.recipe_digest}")
+        return self
 
     @property
     def name(self) -> str:
@@ -76,11 +90,7 @@ def check(request: BackboneRequest) -> None:
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load the trunk of a run, or its architecture with random weights.
-
-    Raises UsageError for a folder without a finished run, CheckpointError for weights that do not
-    fit the record.
-    """
+    """Load the trunk of a run, or its architecture with random weights. Raise CheckpointError."""
     folder = Path(request.name)
     record = read_run(folder)
     check_size(record, folder)
@@ -89,24 +99,11 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     if request.random_init is None:
         heads = (record.network.roles(fresh.module).head,)
         fill_weights(fresh.module, record, folder, heads, request.report)
-        more |= {
-            "recipe": record.recipe,
-            "recipe_digest": record.recipe_digest,
-            "pretraining_data": (record.source,),
-            "source_accuracy": record.source_accuracy,
-            "steps": record.steps,
-            "training": read_training(record, folder),
-        }
-    return LoadedNetwork(
-        module=fresh.module,
-        architecture=fresh.architecture,
-        features=fresh.features,
-        preprocessing=Preprocessing.stated(
-            "run record", input_size=record.input_size, mean=record.mean, std=record.std
-        ),
-        more=more,
-        blocks=fresh.blocks,
-    )
+        fields = ("recipe", "recipe_digest", "source_accuracy", "steps", "training")
+        more |= {name: getattr(record, name) for name in fields}
+        more["pretraining_data"] = (record.source,)
+    stated = {name: getattr(record, name) for name in NEEDED}
+    return replace(fresh, preprocessing=Preprocessing.stated("run record", **stated), more=more)
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -121,24 +118,6 @@ def read_run(folder: Path) -> RunRecord:
         return RunRecord.model_validate_json(path.read_bytes())
 
 
-def damaged_record_error(folder: Path, fault: str) -> CheckpointError:
-    return CheckpointError(f"{folder / RECORD} is damaged: {fault}", fix=AGAIN)
-
-
-def read_training(record: RunRecord, folder: Path) -> Training | None:
-    """Return recipe and cost for results; None if the record lacks any of it."""
-    fields = {"recipe": record.recipe_fields or None}
-    fields |= {n: getattr(record, n) for n in Training.model_fields if n != "recipe"}
-    if None in fields.values():
-        return None
-    with refuse_invalid(CheckpointError, f"{folder / RECORD} is damaged", AGAIN):
-        training = Training.model_validate(fields)
-    if (actual := training.recipe_digest) != record.recipe_digest:
-        fault = f"recipe_fields have the digest {actual}, recipe_digest says {record.recipe_digest}"
-        raise damaged_record_error(folder, fault)
-    return training
-
-
 def check_size(record: RunRecord, folder: Path) -> None:
     """Raise CheckpointError for a network with more weights than the file has bytes.
 
@@ -151,7 +130,7 @@ def check_size(record: RunRecord, folder: Path) -> None:
     count += sum(map(math.prod, record.normalizers.values()))
     if count > (folder / WEIGHTS).stat().st_size:
         fault = f"it describes {count} weights, more than {WEIGHTS} has bytes"
-        raise damaged_record_error(folder, fault)
+        raise CheckpointError(f"{folder / RECORD} is damaged: {fault}", fix=AGAIN)
 
 
 def fill_weights(
@@ -162,7 +141,7 @@ def fill_weights(
         architectures.insert_normalizers(model, record.normalizers)
     except AttributeError as error:
         fault = f"normalizers: {record.architecture} has no such module: {error}"
-        raise damaged_record_error(folder, fault) from error
+        raise CheckpointError(f"{folder / RECORD} is damaged: {fault}", fix=AGAIN) from error
     path = folder / WEIGHTS
     tree = checkpoint.read_checkpoint(path)
     load_weights(model, tree, FileReference(str(path)), record.architecture, report, heads)

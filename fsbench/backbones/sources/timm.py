@@ -4,8 +4,6 @@ Arguments of timm may follow the name: timm/NAME?img_size=224. The hub and check
 their networks here too.
 """
 
-import pickle
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,8 @@ from fsbench.backbones import preprocessing
 from fsbench.backbones.pooling import timm_pool
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, split_arguments
-from fsbench.backbones.sources._hub import commit_of, hub_access
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.backbones.sources._hub import commit_of, library_access
+from fsbench.core.errors import UnknownName, UsageError
 
 FORM = "timm/NAME"
 PREFIX = "timm/"
@@ -42,34 +40,19 @@ def check(request: BackboneRequest) -> None:
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
-    """Load a network. Raise UsageError for an unknown name, CheckpointError without weights."""
-    return build_timm_network(request.name, pretrained=request.random_init is None)
-
-
-def build_timm_network(text: str, *, pretrained: bool) -> LoadedNetwork:
-    """Build the head-free network NAME[?key=value] of timm with its own mean, std and input size.
+    """Load the head-free network NAME[?key=value] of timm, or of the hub in timm's format.
 
     Pretrained weights are loaded with their head, so that timm checks every name, and the head is
-    removed afterwards.
+    removed afterwards. Raises UsageError for wrong arguments, CheckpointError without weights.
     """
     from timm.data.config import resolve_model_data_config
 
+    pretrained = request.random_init is None
+    text = request.ref if request.ref.startswith(HUB) else request.name
     name, arguments = split_arguments(text)
-    try:
-        with hub_access(name) if pretrained or name.startswith(HUB) else nullcontext():
-            chosen = {"pretrained": True} if pretrained else {"num_classes": 0}
-            model = create_timm_network(name, **chosen, **arguments)
-    except (RuntimeError, pickle.UnpicklingError) as error:
-        reason = " ".join(str(error).split())
-        if reason.startswith(("Invalid pretrained tag", "Unknown model")):
-            fix = "see the known names on the timm page of the hub"
-            raise UsageError(f"{name}: {reason}", fix=fix) from error
-        fix = "choose weights that exist, or pass --random-init SEED"
-        raise CheckpointError(f"{name}: {reason[:500]}", fix=fix) from error
-    except TypeError as error:
-        if not arguments:
-            raise
-        raise UsageError(f"{text}: {error}", fix=f"leave out what {name} does not take") from error
+    with library_access(request):
+        chosen = {"pretrained": True} if pretrained else {"num_classes": 0}
+        model = create_timm_network(name, **chosen, **arguments)
     if pretrained:
         model.reset_classifier(0)
     config = resolve_model_data_config(model)  # type: ignore[no-untyped-call]

@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 import torch
 from torch import nn
 
-from fsbench.backbones import checkpoint
 from fsbench.backbones.architectures import below
 from fsbench.backbones.preprocessing import DEFAULT, Preprocessing
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork
-from fsbench.backbones.sources._hub import is_reachable
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError
+from fsbench.backbones.sources._hub import is_reachable, library_access
+from fsbench.core.errors import UnknownName
 
 FORM = "torchvision/NAME"
 PREFIX = "torchvision/"
@@ -46,33 +45,19 @@ def load(request: BackboneRequest) -> LoadedNetwork:
     arguments = WITH_WEIGHTS.get(name, {}) | stated
     weights = models.get_model_weights(name).DEFAULT
     random = request.random_init is not None
-    try:
+    with library_access(request, f"checkpoints folder of torch.hub (TORCH_HOME) by {weights.url}"):
         if not (random or is_stored(weights.url) or is_reachable(weights.url)):
             raise URLError("no connection")
-        with checkpoint.only_tensors():
-            model = models.get_model(name, weights=None if random else weights, **arguments)
-    except TypeError as error:
-        if not stated:
-            raise
-        raise UsageError(
-            f"{request.ref}: {error}", fix=f"leave out what {name} does not take"
-        ) from error
-    except (URLError, *checkpoint.BROKEN) as error:
-        raise CheckpointError(
-            f"cannot get the weights {weights}: {str(error)[:300]}",
-            fix=f"without network: put the file of {weights.url} into the checkpoints folder of "
-            f"torch.hub (TORCH_HOME), or pass FILE@{request.ref}; or pass --random-init SEED for "
-            "random weights",
-        ) from error
+        model = models.get_model(name, weights=None if random else weights, **arguments)
     head = remove_head(model)
-    words = "".join(f", {key}={value}" for key, value in arguments.items())
+    options = "".join(f", {key}={value}" for key, value in arguments.items())
     preset = weights.transforms()
     size, interpolation = int(preset.crop_size[0]), preset.interpolation.value
     values = {"mean": preset.mean, "std": preset.std, "interpolation": interpolation}
     return LoadedNetwork(
         module=model,
         architecture=request.name if random else f"{name}.{weights.name}",
-        features=f"torchvision, input of {head}: {describe_input(model, head)}{words}",
+        features=f"torchvision, input of {head}: {describe_input(model, head)}{options}",
         preprocessing=Preprocessing.stated(
             DEFAULT if random else f"torchvision's {weights}", input_size=size, **values
         ),

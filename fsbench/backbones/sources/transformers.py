@@ -11,8 +11,7 @@ projection. Needs the extra `transformers`; code from the hub is never run.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fsbench.backbones.preprocessing import Preprocessing, parse_stated, read_json_beside
+from fsbench.backbones.preprocessing import Preprocessing, read_json_beside
 from fsbench.backbones.sources import BackboneRequest, LoadedNetwork, require_extra
-from fsbench.backbones.sources._hub import commit_of, hub_access
+from fsbench.backbones.sources._hub import check_repository, commit_of, library_access
 from fsbench.core.errors import CheckpointError, UsageError
 
 FORM = "transformers:ORG/NAME"
 PREFIX = "transformers:"
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
-PLAIN_KEYS = {"image_mean", "image_std", "size", "crop_size", "resample", "crop_pct"}
-"""Keys of a file that needs no class to be understood."""
 SIDE, COLOURS = 8, ("black", "white", "red", "lime")
 """Images that a processor is tried on."""
 ROUNDING = 1e-4
@@ -112,22 +109,26 @@ class VisionModel(nn.Module):
 def check(request: BackboneRequest) -> None:
     """Raise UsageError without the extra, or for a malformed id."""
     require_extra("transformers", request.ref)
-    repository = request.name.partition("@")[0]
-    if not Path(request.name).is_dir() and repository.count("/") != 1:
-        raise UsageError(
-            f"'{request.ref}' names no repository and no folder",
-            fix="write transformers:ORG/NAME, transformers:ORG/NAME@REVISION or transformers:DIR",
-        )
+    if not Path(request.name).is_dir():
+        check_repository(request)
 
 
 def load(request: BackboneRequest) -> LoadedNetwork:
     """Load a model. Raise UsageError for text models, CheckpointError without weights."""
+    from transformers.utils import logging
+
     local = Path(request.name).is_dir()
     name, _, revision = (request.name, "", "") if local else request.name.partition("@")
     options = {"revision": revision or "main", "trust_remote_code": False}
-    with quiet_hub(request.ref):
-        model, folder = load_model(name, request.random_init is None, options)
-        preprocessing, flipped = measure_processor(folder)
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        with library_access(request):
+            model, folder = load_model(name, request.random_init is None, options)
+            preprocessing, flipped = measure_processor(folder)
+    finally:
+        if bars:
+            logging.enable_progress_bar()
     size: Any = getattr(model.config, "image_size", None)
     size = size if isinstance(size, int | None) else size[-1]
     stated = preprocessing.over(Preprocessing.stated("config.json", input_size=size))
@@ -157,33 +158,28 @@ def measure_processor(folder: Path) -> tuple[Preprocessing, bool]:
     stated = Preprocessing.stated(files[0].name if files else "", input_size=stated_size(content))
     try:
         processor: Any = AutoImageProcessor.from_pretrained(folder, trust_remote_code=False)
-        resample = getattr(processor, "resample", None)
         as_they_are = {"do_resize": False, "do_center_crop": False, "return_tensors": "pt"}
         images = [Image.new("RGB", (SIDE, SIDE), colour) for colour in COLOURS]
         outputs = [processor(image, **as_they_are)["pixel_values"][0] for image in images]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        if content.keys() <= PLAIN_KEYS and {"image_mean", "image_std"} <= content.keys():
-            plain = {"mean": content["image_mean"], "std": content["image_std"]}
-            return parse_stated(plain, files[0]).over(stated), False
         reason = f"no image processor is read: {' '.join(str(error).split())[:150]}"
         return replace(stated, problems=(reason,) if files else ()), False
     name = type(processor).__name__
-    if resample is not None:
+    if (resample := getattr(processor, "resample", None)) is not None:
         method = Image.Resampling(int(resample)).name.lower()
         stated = stated.over(Preprocessing.stated(name, interpolation=method))
-    colours = torch.stack([output.double().flatten(1).mean(1) for output in outputs])
-    exact = all(
-        torch.allclose(o.double().flatten(1).T, c) for o, c in zip(outputs, colours, strict=True)
-    )
+    pixels = torch.stack([output.double().flatten(1) for output in outputs])
+    colours = pixels.mean(2)
     black, scale = colours[0], colours[1] - colours[0]
-    inputs = torch.tensor([[0, 0, 0], [1, 1, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     flipped = bool((colours[2] - black)[-1] == scale[-1])
+    inputs = torch.tensor([[0, 0, 0], [1, 1, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     predicted = black + scale * (inputs.flip(1) if flipped else inputs)
-    pixels = 255 * processor.rescale_factor if processor.do_rescale else 255.0
-    if getattr(processor, "do_pad", None) or not exact or not torch.allclose(predicted, colours):
+    is_affine = torch.allclose(pixels, predicted[..., None])
+    unscaled = 255 * processor.rescale_factor if processor.do_rescale else 255.0
+    if getattr(processor, "do_pad", None) or not is_affine:
         problem = f"{name} pads images or mixes their pixels"
-    elif processor.do_normalize is False and (scale / pixels - 1).abs().max() > ROUNDING:
-        problem = f"do_normalize is false, and {name} multiplies by {scale[0] / pixels:.3g}"
+    elif processor.do_normalize is False and (scale / unscaled - 1).abs().max() > ROUNDING:
+        problem = f"do_normalize is false, and {name} multiplies by {scale[0] / unscaled:.3g}"
     else:
         order = [2, 1, 0] if flipped else [0, 1, 2]
         measured = {"mean": (-black / scale)[order], "std": (1 / scale)[order]}
@@ -239,26 +235,3 @@ def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[An
             fix="choose a repository with all of them",
         )
     return getattr(model, "vision_model", model), Path(str(path)).parent
-
-
-@contextmanager
-def quiet_hub(ref: str) -> Iterator[None]:
-    """Reach the hub quickly or not at all, without the progress bars of transformers.
-
-    Raises CheckpointError if it has no such files, or no model that transformers knows.
-    """
-    from transformers.utils import logging
-
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        with hub_access(ref):
-            yield
-    except (ValueError, KeyError, RuntimeError, ImportError) as error:
-        raise CheckpointError(
-            f"{ref}: {' '.join(str(error).split())[:300]}",
-            fix="name a repository with a vision model that this version of transformers has",
-        ) from error
-    finally:
-        if bars:
-            logging.enable_progress_bar()
