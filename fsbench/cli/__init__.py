@@ -1,1 +1,1 @@
-"""The command line: one file a command, or a group of commands with `register(app)`."""
+"""The command line: files that declare commands, by `options.command`."""

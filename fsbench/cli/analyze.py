@@ -9,11 +9,8 @@ FEATURES = ("name", "pool", "layers", "features", "mean", "std", "batch_size", "
 """Options of an evaluation that no analysis has: each measures the network as it was trained."""
 
 
-@options.takes(AnalysisOptions, without=FEATURES, config=True)
-def analyze(
-    chosen: AnalysisOptions,
-    as_json: options.Json = False,
-) -> None:
+@options.command("analyze", AnalysisOptions, without=FEATURES, has_config=True)
+def analyze(chosen: AnalysisOptions, as_json: options.Json = False) -> None:
     """Analyze backbones: write records beside their results and one figure per analysis."""
     from fsbench.api import analyze as api
     from fsbench.core.panels import draw_views

@@ -22,14 +22,7 @@ KINDS = {
 Kinds = Annotated[list[str] | None, Argument(help=f"Kinds: {', '.join(KINDS)}; all by default.")]
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="List or clear cached features and images.", no_args_is_help=True)
-    group.command("ls")(ls)
-    group.command("clear")(clear)
-    app.add_typer(group, name="cache")
-
-
-@options.takes(Machine, "cache")
+@options.command("cache ls", Machine, "cache")
 def ls(machine: Machine, as_json: options.Json = False) -> None:
     """List what the cache folder holds, with its size."""
     from fsbench.core.io import cache_folder
@@ -42,7 +35,7 @@ def ls(machine: Machine, as_json: options.Json = False) -> None:
     console.emit(as_json, records, str(folder), ["kind", "of", "entries", "size"], rows)
 
 
-@options.takes(Machine, "cache")
+@options.command("cache clear", Machine, "cache")
 def clear(
     machine: Machine,
     kinds: Kinds = None,

@@ -21,7 +21,7 @@ class ClaimOptions(Machine):
     device: str = option("cpu", "Machine", "auto, cpu, cuda, cuda:N or mps.")
 
 
-@options.takes(ClaimOptions, "data", "device")
+@options.command("claims", ClaimOptions, "data", "device")
 def claims(
     machine: ClaimOptions,
     name: str | None = Argument(None, help="Claim to test; without it, list all claims."),

@@ -12,11 +12,7 @@ from fsbench.cli import console, options
 Board = Annotated[Path | None, typer.Option("--board", help="Folder of the leaderboard.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("compare")(compare)
-
-
-@options.takes(TaskOptions, "tasks")
+@options.command("compare", TaskOptions, "tasks")
 def compare(
     chosen: TaskOptions,
     a: str = Argument(..., metavar="A", help="Results folder, or name of an entry on --board."),

@@ -1,27 +1,21 @@
-"""Terminal output: progress and log lines on stderr, tables or JSON on stdout.
-
-Options of all commands live here: -q and -v, and for tables --wide, --columns and --format.
-"""
+"""Terminal output: progress and log lines on stderr, tables or JSON on stdout."""
 
 import csv
-import inspect
 import io
 import json
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from functools import wraps
-from pathlib import Path
+from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
-from typer import Option
 
-from fsbench.core.options import expand_path
+from fsbench.core.options import OptionModel, option
 from fsbench.core.progress import VERBOSITY, console_reporter
 
 if TYPE_CHECKING:
@@ -30,65 +24,31 @@ if TYPE_CHECKING:
 reporter = console_reporter
 
 
-def output_options(
-    quiet: Annotated[bool, Option("-q", "--quiet", help="Print results and errors only.")] = False,
-    verbose: Annotated[
-        bool, Option("-v", "--verbose", help="Print progress every second, and where results are.")
-    ] = False,
-    wide: Annotated[bool, Option("--wide", help="Print all columns, whatever the width.")] = False,
-    columns: Annotated[
-        str, Option(metavar="A,B", help="Print these columns only: names, or data sets.")
-    ] = "",
-    format: Annotated[  # noqa: A002
-        Literal["table", "md", "csv"], Option(help="Format of tables.")
-    ] = "table",
-) -> None:
-    """Declare the options of the output of every command; those of tables come last."""
+@dataclass(frozen=True)
+class OutputOptions(OptionModel):
+    """Options of the output of every command; the last three are those of tables."""
+
+    quiet: bool = option(False, "Output", "Print results and errors only.", "-q")
+    verbose: bool = option(
+        False, "Output", "Print progress every second, and where results are.", "-v"
+    )
+    wide: bool = option(False, "Output", "Print all columns, whatever the width.")
+    columns: Sequence[str] = option(
+        (), "Output", "Print these columns only: names, or data sets.", metavar="A,B"
+    )
+    format: Literal["table", "md", "csv"] = option("table", "Output", "Format of tables.")
 
 
 AT_SPACES: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-OUTPUT: ContextVar[dict[str, Any]] = ContextVar("settings")
-"""Output options of the running command; empty outside of one."""
+OUTPUT: ContextVar[OutputOptions] = ContextVar("output")
+"""Options of the running command."""
 
 
-def with_output_options(path: str, command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of its output, which says at once that it has started.
-
-    path: the words that call it, e.g. 'leaderboard show'.
-    """
-    signature, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
-    parameters = [
-        parameter.replace(annotation=hints.get(name, parameter.annotation))
-        for name, parameter in signature.parameters.items()
-    ]
-    added = dict(inspect.signature(output_options).parameters)
-    if path == "report" or {"as_json", "shape"}.isdisjoint(signature.parameters):
-        added = {name: added[name] for name in ("quiet", "verbose")}
-    elif "shape" in signature.parameters:
-        del added["format"]
-    for parameter in added.values():
-        parameter.annotation.__metadata__[0].rich_help_panel = "Output"
-        parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        settings = {name: values.pop(name) for name in added}
-        OUTPUT.set(settings)
-        VERBOSITY.set(settings["verbose"] - settings["quiet"])
-        log(f"fsbench {path}: starting")
-        command(**{name: expand_paths(value) for name, value in values.items()})
-
-    paragraphs = (command.__doc__ or "").split("\n\n")  # help keeps single line breaks
-    run.__doc__ = "\n\n".join(" ".join(part.split()) for part in paragraphs)
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return run
-
-
-def expand_paths(value: Any) -> Any:
-    """Return a value of an option with `~` and environment variables in its paths replaced."""
-    if isinstance(value, list):
-        return [expand_paths(part) for part in value]
-    return expand_path(value) if isinstance(value, Path) else value
+def start(words: str, output: OutputOptions) -> None:
+    """Take the options of the output of a command, and say that it starts."""
+    OUTPUT.set(output)
+    VERBOSITY.set(output.verbose - output.quiet)
+    log(f"fsbench {words}: starting")
 
 
 def log(text: str) -> None:
@@ -120,24 +80,23 @@ def show_tables(tables: "Sequence[TextTable]") -> None:
     """Print tables to stdout as --format, --columns and --wide say; each note once, at the end."""
     from fsbench.core.tables import choose_columns
 
-    settings = OUTPUT.get({})
-    shape, names, wide = settings.get("format"), settings.get("columns"), settings.get("wide")
-    if names:
-        tables = choose_columns(tables, [name.strip() for name in names.split(",")])
-    elif wide or shape in {"md", "csv"}:
+    output = OUTPUT.get(OutputOptions())
+    if output.columns:
+        tables = choose_columns(tables, output.columns)
+    elif output.wide or output.format != "table":
         tables = [table.complete for table in tables]
     else:
         tables = [table for table in tables if not table.is_extra]
     notes: dict[str, None] = {}
     for table in tables:
-        if shape == "csv":
+        if output.format == "csv":
             typer.echo(write_csv(table), nl=False)
-        elif shape == "md":
+        elif output.format == "md":
             from leaderboard.render.md import render_table
 
             typer.echo(render_table(table) + "\n")
         else:
-            notes |= dict.fromkeys(show_table(table, None if wide else terminal_width()))
+            notes |= dict.fromkeys(show_table(table, None if output.wide else terminal_width()))
     for note in notes:
         log(note)
 

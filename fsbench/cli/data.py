@@ -24,18 +24,7 @@ class DrawOptions(Machine, TaskOptions):
     """Options of the commands that draw episodes."""
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="List, show, verify or download data sets.", no_args_is_help=True)
-    for command in (ls, show, verify, audit, download):
-        group.command(command.__name__)(command)
-    app.add_typer(group, name="data")
-    group = typer.Typer(help="Export the episodes of a task, or hash them.", no_args_is_help=True)
-    group.command("export")(export)
-    group.command("hash")(print_hash)
-    app.add_typer(group, name="episodes")
-
-
-@options.takes(Machine, "data", "cache")
+@options.command("data ls", Machine, "data", "cache")
 def ls(
     machine: Machine,
     names: list[str] | None = Argument(None, help="Data set names or aliases; all by default."),
@@ -77,7 +66,7 @@ def describe_dataset(facts: Any, machine: Machine) -> dict[str, Any]:
     return row | {"found": str(folder or ""), "get": get}
 
 
-@options.takes(Machine, "data")
+@options.command("data show", Machine, "data")
 def show(machine: Machine, name: Name, as_json: options.Json = False) -> None:
     """Show all facts of a data set: counts, layout, licence, citation, and addresses."""
     from fsbench.data import resolve_alias
@@ -110,7 +99,7 @@ def format_fact(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-@options.takes(Machine, "data", "cache")
+@options.command("data verify", Machine, "data", "cache")
 def verify(machine: Machine, name: Name, as_json: options.Json = False) -> None:
     """Check the counts and open every image; exit 3 and list corrupt files or wrong counts."""
     from fsbench.data.verification import verify_dataset
@@ -130,7 +119,7 @@ def verify(machine: Machine, name: Name, as_json: options.Json = False) -> None:
     typer.echo(f"{check.facts.name}: every image opens, {counts}", err=True)
 
 
-@options.takes(DrawOptions, "data", "shots", "seed", "episodes")
+@options.command("data audit", DrawOptions, "data", "shots", "seed", "episodes")
 def audit(
     chosen: DrawOptions,
     name: Name,
@@ -164,7 +153,7 @@ def audit(
     console.log(f"groups: {audited.meaning}; 5-way, 15 queries per class, {episodes} episodes")
 
 
-@options.takes(Machine, "data", "cache")
+@options.command("data download", Machine, "data", "cache")
 def download(
     machine: Machine,
     name: str = Argument(help="Data set name or alias, or a group: cdfsl, cdfsl-small, transfer."),
@@ -193,7 +182,7 @@ def download(
         )
 
 
-@options.takes(DrawOptions, "data", "seed", "episodes")
+@options.command("episodes export", DrawOptions, "data", "seed", "episodes")
 def export(
     chosen: DrawOptions,
     task: TaskText,
@@ -209,7 +198,7 @@ def export(
     console.log(f"wrote {written} to {output}; manifest {digest}")
 
 
-@options.takes(DrawOptions, "data", "seed", "episodes")
+@options.command("episodes hash", DrawOptions, "data", "seed", "episodes")
 def print_hash(chosen: DrawOptions, task: TaskText) -> None:
     """Print the manifest hash of the first episodes: equal hashes mean equal episodes."""
     from fsbench.data.episodes import make_sampler, parse_episodic_task

@@ -11,7 +11,7 @@ from fsbench.api.options import Machine
 from fsbench.cli import console, options
 
 
-@options.takes(Machine, "threads")
+@options.command("demo", Machine, "threads")
 def demo(
     machine: Machine,
     output: Path = Option(

@@ -15,7 +15,7 @@ LOW_DISK = 5.0
 """GB of free disk below which features of all targets may not fit."""
 
 
-@options.takes(Machine, "data", "cache")
+@options.command("doctor", Machine, "data", "cache")
 def doctor(machine: Machine, as_json: options.Json = False) -> None:
     """Check packages, devices, data sets and disk; exit 1 if a required package is missing.
 

@@ -1,12 +1,10 @@
 """`fsbench benchmark`, `episodic` and `probe`: evaluate frozen backbones."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import typer
-
 from fsbench.api.options import EvaluationOptions
-from fsbench.cli import options
+from fsbench.cli import console, options
 
 if TYPE_CHECKING:
     from fsbench.core.tasks import Kind
@@ -16,7 +14,7 @@ FEW_SHOT = (
     "shard",
 )
 """Options that a probe does not have."""
-COMMANDS: "dict[str, tuple[tuple[Kind, ...], str, str]]" = {
+KINDS: "dict[str, tuple[tuple[Kind, ...], str, str]]" = {
     "benchmark": (
         ("probe", "episodic"),
         "eurosat,pets",
@@ -33,26 +31,14 @@ COMMANDS: "dict[str, tuple[tuple[Kind, ...], str, str]]" = {
         "Run the linear probe on whole data sets; DATASET:knn is the k-NN probe.",
     ),
 }
-"""Name -> kinds of tasks, the tasks of its example, and its help."""
+"""Command -> kinds of its tasks, the tasks of its example, and its help."""
 
 
-def register(app: typer.Typer) -> None:
-    for name, (kinds, task, summary) in COMMANDS.items():
-        example = f"Example: fsbench {name} -m timm/resnet18.a1_in1k -t {task} --data DATA"
-        command = evaluation_command(kinds, FEW_SHOT if name == "probe" else ())
-        app.command(name, help=summary, epilog=example)(command)
+def make_command(kinds: "tuple[Kind, ...]") -> Callable[..., None]:
+    """Return a function that evaluates tasks of these kinds and prints the results."""
 
-
-def evaluation_command(kinds: "tuple[Kind, ...]", without: Collection[str]) -> Callable[..., None]:
-    """Return a command that evaluates these kinds of tasks, with all options but `without`."""
-
-    @options.takes(EvaluationOptions, without=without, config=True)
-    def command(
-        chosen: EvaluationOptions,
-        as_json: options.Json = False,
-    ) -> None:
+    def evaluate(chosen: EvaluationOptions, as_json: options.Json = False) -> None:
         import fsbench
-        from fsbench.cli import console
         from fsbench.cli.show import print_results
         from fsbench.core.distributed import is_first_process
         from fsbench.core.progress import format_count
@@ -67,4 +53,15 @@ def evaluation_command(kinds: "tuple[Kind, ...]", without: Collection[str]) -> C
                 then = f"part {chosen.shard} has {n}; fsbench results merge joins all parts"
             console.log(f"saved to {folder}/; {then}")
 
-    return command
+    return evaluate
+
+
+for name, (kinds, tasks, about) in KINDS.items():
+    options.command(
+        name,
+        EvaluationOptions,
+        without=FEW_SHOT if name == "probe" else (),
+        has_config=True,
+        about=about,
+        example=f"Example: fsbench {name} -m timm/resnet18.a1_in1k -t {tasks} --data DATA",
+    )(make_command(kinds))

@@ -29,17 +29,7 @@ RECOMPUTING = (
 """Options of an evaluation that `verify` has too."""
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Make, show, check and verify leaderboards.")
-    commands = (
-        *(show, build, check, init, remove, readme, boards, freeze, methods, stats, verify),
-        recompute,
-    )
-    for command in commands:
-        group.command(command.__name__)(command)
-    app.add_typer(group, name="leaderboard")
-
-
+@options.command("leaderboard show")
 def show(
     board: options.Board,
     seeds: bool = Option(False, "--seeds", help="Print the seeds of a row below it."),
@@ -55,6 +45,7 @@ def show(
         console.show_tables(ranked.tables(seeds))
 
 
+@options.command("leaderboard build")
 def build(
     board: options.Board, site: Path = Option(..., "-o", "--output", help="Folder of the site.")
 ) -> None:
@@ -64,6 +55,7 @@ def build(
     typer.echo(build_site(board, site, console.reporter()))
 
 
+@options.command("leaderboard check")
 def check(
     board: options.Board,
     base: str | None = Option(
@@ -105,6 +97,7 @@ def check(
     typer.echo(f"ok: {inspection.counts}")
 
 
+@options.command("leaderboard init")
 def init(
     board: options.Board,
     official: str | None = Option(
@@ -127,6 +120,7 @@ def init(
         console.log("set the repository variable FSBENCH to what the workflows install")
 
 
+@options.command("leaderboard remove")
 def remove(
     entry: Entry,
     board: options.Board,
@@ -139,6 +133,7 @@ def remove(
     typer.echo(f"{board}: {entry} removed")
 
 
+@options.command("leaderboard readme")
 def readme(board: options.Board) -> None:
     """Render the tables of a board into its README.md, between the two marks."""
     from leaderboard.repository import render_readme
@@ -146,6 +141,7 @@ def readme(board: options.Board) -> None:
     typer.echo(f"rendered {render_readme(board, console.reporter())}")
 
 
+@options.command("leaderboard boards")
 def boards(as_json: options.Json = False) -> None:
     """List the official boards with their versions, dates and columns."""
     from leaderboard.official import list_official_boards, make_official_table
@@ -156,6 +152,7 @@ def boards(as_json: options.Json = False) -> None:
         console.show_tables([make_official_table()])
 
 
+@options.command("leaderboard freeze")
 def freeze(
     board: options.Board,
     version: int = Option(1, min=1, help="Version to freeze."),
@@ -176,6 +173,7 @@ def print_board(folder: Path, file: "BoardFile") -> None:
     typer.echo(f"{folder}: {file.title} ({kind})")
 
 
+@options.command("leaderboard methods")
 def methods(
     board: options.Board,
     figures: Path | None = Option(None, help="Folder for figures of the gains (SVG)."),
@@ -195,6 +193,7 @@ def methods(
         console.show_tables([table for track in tracks for table in make_tables(track)])
 
 
+@options.command("leaderboard stats")
 def stats(
     board: options.Board,
     figures: Path | None = Option(None, help="Folder for figures of average ranks (SVG)."),
@@ -237,7 +236,7 @@ def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTab
     return TextTable(f"{title}: ranks", ("entry", "tier", "overall", "rank", "95 %"), rows, below)
 
 
-@options.takes(EvaluationOptions, *RECOMPUTING)
+@options.command("leaderboard verify", EvaluationOptions, *RECOMPUTING)
 def verify(
     chosen: EvaluationOptions,
     entry: Entry,
@@ -310,6 +309,7 @@ def show_badge(badge: "Badge", shown: str, as_json: bool) -> None:
         console.log(f"not verified: {', '.join(badge.not_verified)}")
 
 
+@options.command("leaderboard recompute")
 def recompute(
     entry: Entry,
     board: options.Board,

@@ -9,11 +9,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, NoReturn
 
 import typer
 from typer import Option
 
+from fsbench import cli
+from fsbench.cli.options import COMMANDS
 from fsbench.core import __version__
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, open_output, raise_on_signals
@@ -28,12 +31,16 @@ PANELS = {
     "Data": ("data", "cache"),
     "Tools": ("demo", "doctor", "ls"),
 }
-"""Panels of `fsbench --help`: names of commands, in this order."""
-FILES = (
-    *("evaluate", "analyze", "show", "report", "pretrain", "sweep", "claims", "submit"),
-    *("leaderboard", "compare", "data", "cache", "demo", "doctor"),
-)
-"""Files of this package that define commands, in a function of their own name or by `register`."""
+"""Panels of `fsbench --help`: names of commands and groups, in this order."""
+GROUPS = {
+    "results": "Merge the parts of a sharded evaluation.",
+    "episodes": "Export the episodes of a task, or hash them.",
+    "protocols": "Compare evaluation protocols.",
+    "leaderboard": "Make, show, check and verify leaderboards.",
+    "data": "List, show, verify or download data sets.",
+    "cache": "List or clear cached features and images.",
+}
+"""Commands of two words, by the first one, and its help."""
 
 THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0", "OPENBLAS_NUM_THREADS": "1"}
 """Threads that sleep while they wait: torch's spin by default, which on a busy machine made a probe
@@ -49,9 +56,11 @@ SETTINGS = {
 def build(words: Sequence[str] | None = None) -> typer.Typer:
     """Return the application with all commands.
 
-    words: of a call; where they name no command (`--help`), none has its options and arguments,
-    which take most of the time.
+    words: of a call. Only the command or group that they name has its options and arguments, which
+    take most of the time; by default all have.
     """
+    for module in iter_modules(cli.__path__):
+        import_module(f"{cli.__name__}.{module.name}")
     app = typer.Typer(
         name="fsbench",
         no_args_is_help=True,
@@ -60,27 +69,28 @@ def build(words: Sequence[str] | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
-    for file in FILES:
-        module = import_module(f"fsbench.cli.{file}")
-        if hasattr(module, "register"):
-            module.register(app)
-        else:
-            app.command(file)(getattr(module, file))
-    panels = {name: panel for panel, names in PANELS.items() for name in names}
-    for group in app.registered_groups:
-        group.rich_help_panel = panels[str(group.name)]
-    is_list = words is not None and not {*words[:1]} & panels.keys()
-    for command in app.registered_commands:
-        command.rich_help_panel = panels[str(command.name)]
-        if is_list and command.callback:
-            command.help, command.callback = command.help or command.callback.__doc__, root
-    if is_list:
-        for group in app.registered_groups:
-            summary = group.typer_instance.info.help if group.typer_instance else None
-            group.typer_instance = typer.Typer(callback=root, help=summary)
-    else:
-        add_output_options(app)
+    for panel, names in PANELS.items():
+        for name in names:
+            parent = app
+            if name in GROUPS:
+                parent = typer.Typer(no_args_is_help=True, callback=do_nothing)
+                app.add_typer(parent, name=name, help=GROUPS[name], rich_help_panel=panel)
+            for path, command in COMMANDS.items():
+                first, _, second = path.partition(" ")
+                if first == name:
+                    is_called = words is None or name in words[:1]
+                    add = parent.command(
+                        second or first,
+                        help=command.help,
+                        epilog=command.example,
+                        rich_help_panel=None if second else panel,
+                    )
+                    add(command.make_callback(path) if is_called else do_nothing)
     return app
+
+
+def do_nothing() -> None:
+    """Stand for a command that is not called."""
 
 
 def build_program(words: Sequence[str]) -> Any:
@@ -89,19 +99,6 @@ def build_program(words: Sequence[str]) -> Any:
     order = [name for names in PANELS.values() for name in names]
     program.commands = {name: program.commands[name] for name in order}
     return program
-
-
-def add_output_options(app: typer.Typer, group: str = "") -> None:
-    """Add the options of its output to every command. group: the word before their names."""
-    from fsbench.cli.console import with_output_options
-
-    for command in app.registered_commands:
-        if command.callback:
-            path = f"{group} {command.name}".strip()
-            command.callback = with_output_options(path, command.callback)
-    for inner in app.registered_groups:
-        if inner.typer_instance:
-            add_output_options(inner.typer_instance, str(inner.name))
 
 
 def show_version(is_set: bool) -> None:

@@ -1,9 +1,8 @@
-"""Options of the commands, made from the declared options of the Python API."""
+"""Commands, and their options made from the declared options of the Python API."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import MISSING, fields
-from functools import wraps
+from dataclasses import MISSING, dataclass, fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -11,12 +10,115 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from typer import Argument, Option
 
 from fsbench.api.options import EvaluationOptions
+from fsbench.cli import console
 from fsbench.core.options import Option as DeclaredOption
 from fsbench.core.options import OptionModel, expand_path, split_values
 
-PANELS = ("Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
-"""Panels of the help of an evaluation, in this order."""
+PANELS = ("Argument", "Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
+"""Panels of the help of a command, in this order."""
 METAVARS: dict[Any, str] = {int: "N", float: "X", str | Path: "PATH", bool: "", str: "TEXT"}
+CONFIG = Option(
+    *("-C", "--config"),
+    metavar="FILE",
+    help="YAML, TOML or JSON file of option values; the command line overrides it.",
+    rich_help_panel="Advanced",
+)
+Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
+Json = Annotated[
+    bool,
+    Option("--json", help="Print JSON on stdout instead of a table.", rich_help_panel="Output"),
+]
+Board = Annotated[Path, Option(help="Folder of the leaderboard.")]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as it is declared: its function, and the options of a model that it takes.
+
+    The function receives these as one instance, its first argument; its other parameters are
+    options as well. names: of the options of the model; has_config: whether a file may hold them.
+    """
+
+    function: Callable[..., None]
+    model: type[OptionModel] = OptionModel
+    names: tuple[str, ...] = ()
+    has_config: bool = False
+    about: str = ""
+    example: str | None = None
+
+    @property
+    def help(self) -> str:
+        """The paragraphs of its docstring, each in one line: the help keeps line breaks."""
+        paragraphs = (self.about or self.function.__doc__ or "").split("\n\n")
+        return "\n\n".join(" ".join(part.split()) for part in paragraphs)
+
+    def make_callback(self, words: str) -> Callable[..., None]:
+        """Return what typer calls: the function with all options, which says that it starts.
+
+        words: that call it, e.g. 'leaderboard show'. The options of its output are part of every
+        command, those of tables of a command that also prints JSON.
+        """
+        hints = get_type_hints(self.function, include_extras=True)
+        others = [
+            parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+            for parameter in signature(self.function).parameters.values()
+        ][bool(self.names) :]
+        has_tables = any(parameter.name == "as_json" for parameter in others)
+        of_output = (*console.OutputOptions.declared(),)[: None if has_tables else 2]
+        parameters = [*declare_all(self.model, self.names), *others]
+        if self.has_config:
+            annotation = Annotated[Path | None, CONFIG]
+            file = Parameter("config", Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+            parameters.append(file)
+
+        def run(config: Path | None = None, **values: Any) -> None:
+            console.start(words, console.OutputOptions.read(take_stated(values, of_output)))
+            stated = take_stated(values, self.names)
+            of_file = read_config(expand_path(config), self.model, self.names) if config else {}
+            chosen = [self.model.read(of_file | stated)] if self.names else []
+            self.function(*chosen, **{name: expand_paths(value) for name, value in values.items()})
+
+        parameters += declare_all(console.OutputOptions, of_output)
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+
+COMMANDS: dict[str, Command] = {}
+"""Every command by the words that call it, e.g. 'leaderboard show'."""
+
+
+def command(
+    words: str,
+    model: type[OptionModel] = OptionModel,
+    *only: str,
+    without: Collection[str] = (),
+    **details: Any,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that declares a command.
+
+    only, without: the options of the model that it has, or lacks; details: fields of `Command`.
+    """
+    shown = (name for name, declared in model.declared().items() if declared.panel)
+    names = tuple(n for n in shown if n not in without and (not only or n in only))
+
+    def declare_command(function: Callable[..., None]) -> Callable[..., None]:
+        COMMANDS[words] = Command(function, model, names, **details)
+        return function
+
+    return declare_command
+
+
+def take_stated(values: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Remove options from the values of a call, and return those that the call states."""
+    taken = {name: values.pop(name) for name in names if name in values}
+    return {name: value for name, value in taken.items() if value not in (None, [], False)}
+
+
+def expand_paths(value: Any) -> Any:
+    """Return a value of an option with `~` and environment variables in its paths replaced."""
+    if isinstance(value, list):
+        return [expand_paths(part) for part in value]
+    return expand_path(value) if isinstance(value, Path) else value
 
 
 def declare_all(model: type[OptionModel], names: Collection[str]) -> Iterator[Parameter]:
@@ -24,10 +126,9 @@ def declare_all(model: type[OptionModel], names: Collection[str]) -> Iterator[Pa
 
     They take texts, which `OptionModel.read` reads like the values of Python.
     """
-    order = ("Argument", *PANELS)
     declared = model.declared()
     shown = [f for f in fields(model) if f.name in names]
-    for field in sorted(shown, key=lambda field: order.index(declared[field.name].panel)):
+    for field in sorted(shown, key=lambda field: PANELS.index(declared[field.name].panel)):
         kind = model.types()[field.name]
         hint: Any = (list[str] if get_origin(kind) is Sequence else str) | None
         hint, default = (bool, False) if kind is bool else (hint, None)
@@ -51,38 +152,6 @@ def declare(name: str, option: DeclaredOption, kind: Any, default: Any) -> Any:
         metavar=option.metavar or words or METAVARS.get(get_args(kind)[:1] or kind) or None,
         rich_help_panel=option.panel,
     )
-
-
-def takes(
-    model: type[OptionModel], *only: str, without: Collection[str] = (), config: bool = False
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: the declared options of a model become parameters of a command.
-
-    The command receives them as one instance, its first argument; its other parameters are options
-    as well. only, without: those that the command has, or lacks; config: whether a file may hold
-    them (--config).
-    """
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(function, include_extras=True)
-        _, *others = signature(function).parameters.values()
-        more = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name]) for p in others]
-        shown = (name for name, option in model.declared().items() if option.panel)
-        names = [name for name in shown if name not in without and (not only or name in only)]
-
-        @wraps(function)
-        def command(config: Path | None = None, **values: Any) -> None:
-            options = {name: values.pop(name) for name in names if name in values}
-            stated = {n: v for n, v in options.items() if v not in (None, [], False)}
-            of_file = read_config(expand_path(config), model, names) if config else {}
-            function(model.read(of_file | stated), **values)
-
-        file = Parameter("config", Parameter.KEYWORD_ONLY, default=None, annotation=Config)
-        parameters = [*declare_all(model, names), *more, *([file] if config else [])]
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return command
-
-    return decorate
 
 
 def read_config(path: Path, model: type[OptionModel], names: Collection[str]) -> dict[str, Any]:
@@ -114,23 +183,6 @@ def read_config(path: Path, model: type[OptionModel], names: Collection[str]) ->
         return model.read_values(values)
     except UsageError as error:
         raise error.within(path) from None
-
-
-Config = Annotated[
-    Path | None,
-    Option(
-        *("-C", "--config"),
-        metavar="FILE",
-        help="YAML, TOML or JSON file of option values; the command line overrides it.",
-        rich_help_panel="Advanced",
-    ),
-]
-Output = Annotated[Path, Option("-o", "--output", help="Folder for the results.")]
-Json = Annotated[
-    bool,
-    Option("--json", help="Print JSON on stdout instead of a table.", rich_help_panel="Output"),
-]
-Board = Annotated[Path, Option(help="Folder of the leaderboard.")]
 
 
 def split(values: list[str] | None, name: str = "heads") -> list[Any]:

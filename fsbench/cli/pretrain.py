@@ -9,7 +9,7 @@ from fsbench.cli import console, options
 from fsbench.core.options import split_values
 
 
-@options.takes(PretrainOptions, without=("batch_size", "workers"), config=True)
+@options.command("pretrain", PretrainOptions, without=("batch_size", "workers"), has_config=True)
 def pretrain(
     chosen: PretrainOptions,
     export_recipe: Path | None = Option(

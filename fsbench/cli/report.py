@@ -5,11 +5,12 @@ from pathlib import Path
 import typer
 from typer import Argument, Option
 
-from fsbench.cli import console
+from fsbench.cli import console, options
 from fsbench.core.errors import UsageError
 from leaderboard.render import FORMATS
 
 
+@options.command("report")
 def report(
     results: list[Path] | None = Argument(None, help="Results folders or files."),
     shape: str = Option("md", "--format", help=f"Format: {', '.join(FORMATS.names())}."),

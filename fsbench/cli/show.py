@@ -23,19 +23,7 @@ First = Annotated[str, typer.Argument(help=f"Protocol: {FORM}.")]
 Second = Annotated[str, typer.Argument(help="Protocol to compare with.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("ls")(ls)
-    group = typer.Typer(no_args_is_help=True, help="Compare evaluation protocols.")
-    group.callback()(lambda: None)
-    group.command("diff")(diff)
-    app.add_typer(group, name="protocols")
-    app.command("show")(show)
-    group = typer.Typer(no_args_is_help=True, help="Merge the parts of a sharded evaluation.")
-    group.callback()(lambda: None)
-    group.command("merge")(merge)
-    app.add_typer(group, name="results")
-
-
+@options.command("ls")
 def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
     """List methods, recipes, data sets, protocols, heads, timm's models and more."""
     from fsbench.api.listing import BRIEF, DETAILS, rows
@@ -54,6 +42,7 @@ def ls(what: What = "", text: Text = "", as_json: options.Json = False) -> None:
         console.show_tables([replace(brief, make_complete=table.share)])
 
 
+@options.command("protocols diff")
 def diff(a: First, b: Second, as_json: options.Json = False) -> None:
     """Print the fields in which two protocols differ; `fsbench ls protocols` lists them all.
 
@@ -78,6 +67,7 @@ def text_of(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+@options.command("show")
 def show(results: Results, as_json: options.Json = False) -> None:
     """Verify results against their records and print them; several models become columns."""
     from fsbench.results.verification import read_cells
@@ -88,6 +78,7 @@ def show(results: Results, as_json: options.Json = False) -> None:
     )
 
 
+@options.command("results merge")
 def merge(parts: Parts, output: options.Output, as_json: options.Json = False) -> None:
     """Merge the parts of a sharded evaluation; equal to the results of one process."""
     from fsbench.results.assembly import merge as merge_results

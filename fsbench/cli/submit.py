@@ -12,11 +12,7 @@ from fsbench.cli import console, options
 from fsbench.core.errors import UsageError
 
 
-def register(app: typer.Typer) -> None:
-    app.command("submit")(submit)
-    app.command("export")(export)
-
-
+@options.command("submit")
 def submit(
     results: Path = Argument(Path("results"), help="Results folder."),
     board: Path | None = Option(None, help="Folder of the leaderboard."),
@@ -95,6 +91,7 @@ def submit(
     console.table(str(board), ("entry", "model", "weights", "results", "status"), rows)
 
 
+@options.command("export")
 def export(
     source: Annotated[str, Argument(help="Results folder, or a pretraining run (run:DIR).")],
     output: Path = Option(Path("export"), "-o", "--output", help="Folder of the model."),

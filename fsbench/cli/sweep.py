@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fsbench.sweep.graph import SweepPlan
 
 
-@options.takes(SweepOptions, without=("batch_size",))
+@options.command("sweep", SweepOptions, without=("batch_size",))
 def sweep(
     chosen: SweepOptions,
     file: Path = Argument(..., metavar="FILE", help="Sweep file (YAML)."),
@@ -77,7 +77,7 @@ def show_jobs(plan: "SweepPlan", as_json: bool) -> None:
     records, rows = [], []
     for key, job in plan.jobs.items():
         state, seconds = plan.done.get(key, "missing"), plan.seconds.get(key)
-        facts = {"key": key[:16], "kind": job.KIND, "job": job.title, "state": state}
+        facts = {"kind": job.KIND, "job": job.title, "state": state}
         records.append({**facts, "seconds": seconds})
         rows.append([job.KIND, job.title, state, format_duration(seconds) if seconds else ""])
     console.emit(as_json, records, "sweep", ("kind", "job", "state", "time"), rows)
