@@ -1,6 +1,7 @@
 """Job that runs the analyses of one block of the sweep file on one backbone."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 from fsbench.api.analyze import HINTS, AnalysisChoice, analyze, choose_analyses
@@ -27,9 +28,9 @@ class AnalysisJob(Job):
     def title(self) -> str:
         return f"{', '.join(self.analyses)} of {self.backbone.label}"
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"backbone": self.backbone.identity, "wanted": self.analyses}
+    @cached_property
+    def key(self) -> str:
+        return f"{self.backbone.label}: {self.analyses}"
 
     @property
     def plan(self) -> AnalysisChoice:
@@ -37,35 +38,38 @@ class AnalysisJob(Job):
             name: REGISTRY.load(name).SETTINGS(**values) for name, values in self.analyses.items()
         }
 
-    def done(self, place: SweepOptions) -> bool:
+    def done(self, options: SweepOptions) -> bool:
         """Return whether all records exist; the run itself may be deleted."""
         stored = {
             record.question.what
-            for record in self.records(place)
+            for record in self.records(options)
             if self.backbone.has_facts(record.backbone)
             and record.question.settings == self.analyses[record.question.what]
         }
         return stored == self.analyses.keys()
 
-    def records(self, place: SweepOptions) -> Iterator[Analysis]:
+    def records(self, options: SweepOptions) -> Iterator[Analysis]:
         """Yield the stored records of these analyses of the backbone. Raise ValidationFailed."""
         for what in self.analyses:
             files = f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json"
-            for path in sorted(place.analyses.glob(files)):
+            for path in sorted(options.analyses.glob(files)):
                 yield read_record(path, Analysis)
 
-    def run(self, place: SweepOptions) -> None:
+    def run(self, options: SweepOptions) -> None:
         analyze(
-            self.backbone.models(place),
+            self.backbone.models(options),
             self.plan,
-            output=place.analyses,
-            machine=place,
+            output=options.analyses,
+            machine=options,
             yes=True,
         )
 
 
 def analysis_jobs(
-    block: AnalysesBlock, backbones: Iterable[SweepBackbone], place: SweepOptions, report: Reporter
+    block: AnalysesBlock,
+    backbones: Iterable[SweepBackbone],
+    options: SweepOptions,
+    report: Reporter,
 ) -> dict[str, AnalysisJob]:
     """Return backbone label -> its job; skip inapplicable analyses and log why.
 
@@ -75,7 +79,7 @@ def analysis_jobs(
     settings = {name: values.model_dump(mode="json") for name, values in chosen.items()}
     jobs, refused = {}, []
     for backbone in backbones:
-        lacking = {what: backbone.missing_part(REGISTRY.load(what), place) for what in settings}
+        lacking = {what: backbone.missing_part(REGISTRY.load(what), options) for what in settings}
         refused += [(what, backbone.label, lack) for what, lack in lacking.items() if lack]
         possible = {what: values for what, values in settings.items() if not lacking[what]}
         if possible:

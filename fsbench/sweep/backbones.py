@@ -1,11 +1,11 @@
 """Backbones of a sweep: runs that it trains, and backbones that exist already."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import InstanceOf
 
@@ -13,6 +13,7 @@ from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import label
 from fsbench.api.request import load_named_backbone, name_backbones
+from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
 from fsbench.core.specs import Frozen
@@ -41,14 +42,6 @@ class TrainingJob(Job):
         return self.label
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"recipe": self.recipe.digest(), "source": self.source_fingerprint}
-
-    @property
-    def identity(self) -> str:
-        return self.key
-
-    @property
     def native(self) -> int:
         return self.recipe.input_size
 
@@ -63,36 +56,36 @@ class TrainingJob(Job):
         method = self.label.removeprefix(f"{scale}-").removesuffix(f"-s{seed}")
         return {"scale": scale, "method": method, "seed": seed}
 
-    def folder(self, place: SweepOptions) -> Path:
-        return place.output / "runs" / self.label
+    def folder(self, options: SweepOptions) -> Path:
+        return options.output / "runs" / self.label
 
-    def done(self, place: SweepOptions) -> bool:
+    def done(self, options: SweepOptions) -> bool:
         """Return whether the folder holds this run; `run` refuses a folder with another one."""
-        folder = self.folder(place)
+        folder = self.folder(options)
         if not run_folder.is_finished(folder):
             return False
         record = json.loads((folder / "run.json").read_text(encoding="utf8"))
         expected = (self.recipe.digest(), self.source_fingerprint)
         return (record.get("recipe_digest"), record.get("source_fingerprint")) == expected
 
-    def run(self, place: SweepOptions) -> None:
-        source, folder = read_source(self.recipe, place), self.folder(place)
-        train_recipe(self.recipe, source, folder, device=process.resolve_device(place.device))
+    def run(self, options: SweepOptions) -> None:
+        source, folder = read_source(self.recipe, options), self.folder(options)
+        train_recipe(self.recipe, source, folder, device=process.resolve_device(options.device))
 
-    def models(self, place: SweepOptions) -> ModelOptions:
+    def models(self, options: SweepOptions) -> ModelOptions:
         """Return the run as a model to evaluate; below the working directory its path is relative,
         since results record it."""
-        folder, here = self.folder(place), Path.cwd()
+        folder, here = self.folder(options), Path.cwd()
         folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
         return ModelOptions((f"run:{folder}",), name=self.label)
 
-    def facts(self, place: SweepOptions) -> BackboneFacts | None:
+    def facts(self, options: SweepOptions) -> BackboneFacts | None:
         """Return the facts of the backbone; None before it is trained."""
-        if not self.done(place):
+        if not self.done(options):
             return None
-        return load_facts(self.models(place))
+        return load_facts(self.models(options))
 
-    def missing_part(self, analysis: AnalysisFile, place: SweepOptions) -> str:
+    def missing_part(self, analysis: AnalysisFile, options: SweepOptions) -> str:
         """Return what the analysis needs and the backbone lacks; empty if nothing."""
         classifies = self.recipe.loader != "episodes"
         return "" if classifies or "head" not in analysis.NEEDS else NEEDS_HEAD
@@ -104,15 +97,11 @@ class TrainingJob(Job):
 
 
 class GivenBackbone(Frozen):
-    """A backbone that exists already; options: of one model."""
+    """A backbone that exists already; model: the options of this one."""
 
-    options: InstanceOf[ModelOptions]
+    model: InstanceOf[ModelOptions]
     label: str
     loaded: BackboneFacts
-
-    @property
-    def identity(self) -> str:
-        return self.loaded.identity
 
     @property
     def native(self) -> int | None:
@@ -125,27 +114,32 @@ class GivenBackbone(Frozen):
     @property
     def name_fields(self) -> dict[str, str]:
         """Fields of entry name patterns; the label replaces the method."""
-        return {"scale": "given", "method": self.label, "seed": str(self.options.random_init or 0)}
+        return {"scale": "given", "method": self.label, "seed": str(self.model.random_init or 0)}
 
-    def models(self, place: SweepOptions) -> ModelOptions:
-        return replace(self.options, name=self.label)
+    def models(self, options: SweepOptions) -> ModelOptions:
+        return replace(self.model, name=self.label)
 
-    def facts(self, place: SweepOptions) -> BackboneFacts | None:
+    def facts(self, options: SweepOptions) -> BackboneFacts | None:
         return self.loaded
 
-    def missing_part(self, analysis: AnalysisFile, place: SweepOptions) -> str:
-        (ref,) = name_backbones(self.options)
-        return missing_part(ref, self.options, None, analysis)
+    def missing_part(self, analysis: AnalysisFile, options: SweepOptions) -> str:
+        (ref,) = name_backbones(self.model)
+        return missing_part(ref, self.model, None, analysis)
 
     def has_facts(self, facts: BackboneFacts) -> bool:
-        return facts.identity == self.identity
+        return facts.identity == self.loaded.identity
 
 
 SweepBackbone = TrainingJob | GivenBackbone
 
 
+def load_existing(model: ModelOptions, device: str, needs: Collection[str] = ()) -> Backbone:
+    """Load the backbone that options name. Raise UsageError if one of `needs` lacks."""
+    (ref,) = name_backbones(model)
+    return load_named_backbone(model, ref, device, needs=frozenset(needs))
+
+
 @cache
-def load_facts(options: ModelOptions, needs: frozenset[str] = frozenset()) -> BackboneFacts:
-    """Load the facts of one model, once per process. Raise UsageError if one of `needs` lacks."""
-    (ref,) = name_backbones(options)
-    return load_named_backbone(options, ref, "cpu", needs=needs).facts
+def load_facts(model: ModelOptions, needs: frozenset[str] = frozenset()) -> BackboneFacts:
+    """Load the facts of one model, once per process."""
+    return load_existing(model, "cpu", needs).facts

@@ -6,16 +6,15 @@ a method adds to plain training (the search of NIO and GradInit), decoding image
 probes, analyses, entries. Several jobs at once take less time.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from fsbench.api.evaluate import seconds_per_image
 from fsbench.api.options import SweepOptions
-from fsbench.api.request import load_named_backbone, name_backbones
 from fsbench.core import process
 from fsbench.core.progress import WorkEstimate
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec
 from fsbench.core.tasks import TaskId
-from fsbench.sweep.backbones import SweepBackbone, TrainingJob
+from fsbench.sweep.backbones import SweepBackbone, TrainingJob, load_existing
 from fsbench.sweep.evaluation import EvaluationJob
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job, read_source
@@ -27,14 +26,14 @@ PASSES = 3
 """Cost of a training step in forward passes."""
 
 
-@dataclass
 class CostModel:
     """Estimates on this machine, each computed once."""
 
-    place: SweepOptions
-    runs: dict[str, WorkEstimate] = field(default_factory=dict)
-    passes: dict[str, float] = field(default_factory=dict)
-    extracted: set[tuple[str, str, int]] = field(default_factory=set)
+    def __init__(self, options: SweepOptions) -> None:
+        self.options, self.device = options, process.resolve_device(options.device)
+        self.runs: dict[str, WorkEstimate] = {}
+        self.passes: dict[str, float] = {}
+        self.extracted: set[tuple[str, str, int]] = set()
 
     def estimate(self, job: Job) -> float:
         """Return the seconds of a job."""
@@ -47,24 +46,20 @@ class CostModel:
         plain = recipe if recipe.loader == "episodes" else registry.control_recipe(recipe)
         key = plain.replace({"seed": 0}).digest()
         if key not in self.runs:
-            device = process.resolve_device(self.place.device)
-            self.runs[key] = estimate_training(plain, read_source(recipe, self.place), device)
+            source = read_source(recipe, self.options)
+            self.runs[key] = estimate_training(plain, source, self.device)
         return self.runs[key]
 
     def forward(self, backbone: SweepBackbone) -> float:
         """Return the seconds of one image at the backbone's training resolution."""
-        if backbone.identity not in self.passes:
-            self.passes[backbone.identity] = self._forward(backbone)
-        return self.passes[backbone.identity]
-
-    def _forward(self, backbone: SweepBackbone) -> float:
         if isinstance(backbone, TrainingJob):
             run = self.training(backbone.recipe)
             return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
-        device = process.resolve_device(self.place.device)
-        (ref,) = name_backbones(backbone.options)
-        loaded = load_named_backbone(backbone.options, ref, device)
-        return seconds_per_image(loaded, backbone.native or PROTOCOL_SIZE, device)
+        if backbone.label not in self.passes:
+            loaded = load_existing(backbone.model, self.device)
+            seconds = seconds_per_image(loaded, backbone.native or PROTOCOL_SIZE, self.device)
+            self.passes[backbone.label] = seconds
+        return self.passes[backbone.label]
 
     def evaluating(self, job: EvaluationJob) -> float:
         """Estimate features that no earlier job extracts, and affine tuning."""
@@ -80,14 +75,14 @@ class CostModel:
             e, n = spec.episode, job.request.n_episodes
             steps = PASSES * spec.head.epochs * e.n_way * e.k_shot
             return n * (steps + e.n_way * e.n_query)
-        key = (job.backbone.identity, record.identity, spec.image.input_size)
+        key = (job.backbone.label, record.identity, spec.image.input_size)
         if key in self.extracted:
             return 0.0
         self.extracted.add(key)
         return float(sum(record.class_counts))
 
 
-def estimate_costs(plan: SweepPlan, place: SweepOptions) -> SweepPlan:
+def estimate_costs(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """Return the plan with the seconds of its missing jobs."""
-    costs = CostModel(place)
+    costs = CostModel(options)
     return replace(plan, seconds={job.key: round(costs.estimate(job)) for job in plan.missing})

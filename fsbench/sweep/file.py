@@ -18,7 +18,7 @@ from fsbench.api.options import AnalysisSelection, ModelOptions, TaskOptions
 from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import explain_errors, read_mapping
 from fsbench.core.options import option
-from fsbench.core.schema import Text, find_code
+from fsbench.core.schema import Declaration, Text, find_code
 from fsbench.core.specs import Frozen
 
 JobKind = Literal["pretrain", "evaluate", "analyze", "submit"]
@@ -57,16 +57,12 @@ class AnalysesBlock(AnalysisSelection):
     only: Sequence[str] = option(("*",), "", "Patterns, e.g. pilot-seal-*.")
 
 
-class EntriesBlock(Frozen):
+class EntriesBlock(Declaration):
     """Board entries, added as soon as they are evaluated; backbones of one name are its seeds."""
 
     name: str = Field("{recipe}", description="of {recipe} {label} {scale} {method} {seed}")
-    authors: Text
-    link: Text
-    license: Text
-    statement: Text
-    targets_seen: tuple[str, ...] = ()
-    pretraining_data: tuple[str, ...] = Field((), description="of given backbones")
+    targets_seen: tuple[Text, ...] = ()
+    pretraining_data: tuple[Text, ...] = Field((), description="of given backbones")
 
 
 class SweepFile(Frozen):

@@ -91,20 +91,20 @@ class SweepPlan:
         return [job for key, job in self.jobs.items() if key not in self.done]
 
 
-def plan_jobs(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
+def plan_jobs(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
     """Build all jobs of the sweep; data sets and given backbones are read and checked.
 
     Raises UsageError, UnknownName, DataError, CheckpointError.
     """
-    plan, runs = SweepPlan(), expand_runs(file, place)
+    plan, runs = SweepPlan(), expand_runs(file, options)
     requests = [build_request(block) for block in file.evaluate]
-    needs = {need for request in requests for need in request.needs}
-    existing = [load_given(options, frozenset(needs)) for options in file.backbones]
+    needs = frozenset(need for request in requests for need in request.needs)
+    existing = [load_given(model, needs) for model in file.backbones]
     all_backbones: list[SweepBackbone] = [*existing, *runs]
     require_distinct_labels(all_backbones)
-    parts = [evaluation_parts(request, place, report) for request in requests]
+    parts = [evaluation_parts(request, options, report) for request in requests]
     by_block = [
-        analysis_jobs(block, select_backbones(all_backbones, block.only), place, report)
+        analysis_jobs(block, select_backbones(all_backbones, block.only), options, report)
         for block in file.analyze
     ]
     of_entry: dict[str, dict[str, EvaluationJob]] = {}
@@ -112,9 +112,8 @@ def plan_jobs(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -
         parents = [backbone] if isinstance(backbone, TrainingJob) else []
         for run in parents:
             plan.add(run)
-        entry = format_entry_name(file.submit, backbone) if file.submit else None
         evaluations = [
-            EvaluationJob(backbone=backbone, block=request, images=images, entry=entry)
+            EvaluationJob(backbone=backbone, block=request, images=images)
             for block, request, images_by_job in zip(file.evaluate, requests, parts, strict=True)
             if select_backbones([backbone], block.only)
             for images in images_by_job
@@ -122,14 +121,12 @@ def plan_jobs(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -
         analyses = [jobs[backbone.label] for jobs in by_block if backbone.label in jobs]
         for job in (*evaluations, *analyses):
             plan.add(job, parents)
-        if entry is not None:
+        if file.submit:
+            entry = format_entry_name(file.submit, backbone)
             of_entry.setdefault(entry, {}).update({job.key: job for job in evaluations})
-    for jobs_of_entry in of_entry.values():
-        if file.submit and jobs_of_entry:
-            evaluations = list(jobs_of_entry.values())
-            plan.add(
-                SubmissionJob(evaluations=tuple(evaluations), entries=file.submit), evaluations
-            )
+    for jobs_of_entry in filter(None, of_entry.values()):
+        evaluations = [*jobs_of_entry.values()]
+        plan.add(SubmissionJob(evaluations=tuple(evaluations), entries=file.submit), evaluations)
     return plan
 
 
@@ -139,24 +136,23 @@ def select_backbones(
     return [b for b in candidates if any(fnmatchcase(b.label, pattern) for pattern in patterns)]
 
 
-def expand_runs(file: SweepFile, place: SweepOptions) -> list[TrainingJob]:
+def expand_runs(file: SweepFile, options: SweepOptions) -> list[TrainingJob]:
     """Return the runs of the file, each once."""
     runs: dict[str, TrainingJob] = {}
-    for recipe in (
-        recipe for block in file.pretrain for recipe in expand_recipes(block, place.method)
-    ):
-        source = read_source(recipe, place)
-        fitted = fit_round_steps(recipe, source)
-        run = TrainingJob(recipe=fitted, source_fingerprint=source.fingerprint)
-        runs.setdefault(run.key, run)
+    for block in file.pretrain:
+        for recipe in expand_recipes(block, options.method):
+            source = read_source(recipe, options)
+            fitted = fit_round_steps(recipe, source)
+            run = TrainingJob(recipe=fitted, source_fingerprint=source.fingerprint)
+            runs.setdefault(fitted.digest(), run)
     return list(runs.values())
 
 
-def load_given(options: ModelOptions, needs: frozenset[str] = frozenset()) -> GivenBackbone:
+def load_given(model: ModelOptions, needs: frozenset[str] = frozenset()) -> GivenBackbone:
     """Load an existing backbone once for its facts. Raise UsageError where one of `needs` lacks."""
-    facts = load_facts(options, needs)
-    label = safe_name(options.name) if options.name else model_name(facts)
-    return GivenBackbone(options=options, label=label, loaded=facts)
+    facts = load_facts(model, needs)
+    label = safe_name(model.name) if model.name else model_name(facts)
+    return GivenBackbone(model=model, label=label, loaded=facts)
 
 
 def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
@@ -171,24 +167,24 @@ def require_distinct_labels(all_backbones: Iterable[SweepBackbone]) -> None:
 
 
 def evaluation_parts(
-    request: EvaluationRequest, place: SweepOptions, report: Reporter
+    request: EvaluationRequest, options: SweepOptions, report: Reporter
 ) -> list[dict[TaskId, DatasetRecord]]:
     """Return the tasks of a block, grouped by data set and head: task -> image record."""
-    targets = TargetSets(request, place.roots, place.cache_folder, report)
+    targets = TargetSets(request, options.roots, options.cache_folder, report)
     parts: dict[tuple[str, str | None], dict[TaskId, DatasetRecord]] = {}
     for task in request.tasks:
         parts.setdefault((task.dataset, task.head), {})[task] = targets.record(task)
     return list(parts.values())
 
 
-def find_done(plan: SweepPlan, place: SweepOptions) -> SweepPlan:
+def find_done(plan: SweepPlan, options: SweepOptions) -> SweepPlan:
     """Compute which jobs are done from folders and board, from the last job to the first."""
     done: dict[str, str] = {}
     for key, job in reversed(plan.jobs.items()):
         users = [other for other, needs in plan.needs.items() if key in needs]
-        if isinstance(job, EvaluationJob) and all(job.find_entry(t, place) for t in job.images):
+        if isinstance(job, EvaluationJob) and all(job.is_on_board(t, options) for t in job.images):
             done[key] = "on the board"
-        elif job.done(place):
+        elif job.done(options):
             done[key] = "on the board" if isinstance(job, SubmissionJob) else "done"
         elif isinstance(job, TrainingJob) and users and done.keys() >= set(users):
             done[key] = "not needed any more"

@@ -1,8 +1,7 @@
-"""A job of a sweep: content-addressed by kind and settings, run in a process of its own."""
+"""A job of a sweep, run in a process of its own."""
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +11,7 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.process import Stopped, raise_on_signals
-from fsbench.core.specs import Frozen, SourceSubset, digest
+from fsbench.core.specs import Frozen, SourceSubset
 from fsbench.sweep.file import JobKind
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from pretrain.recipes.recipe import Recipe
 
 
-def read_source(recipe: "Recipe", place: SweepOptions) -> "SourceDataset":
+def read_source(recipe: "Recipe", options: SweepOptions) -> "SourceDataset":
     """Read the images that the recipe trains on, once per process."""
     key = recipe.source, recipe.decoded_size, recipe.source_subset
-    return _read_source(*key, place.data, place.cache_folder)
+    return _read_source(*key, options.data, options.cache_folder)
 
 
 @cache
@@ -34,7 +33,10 @@ def _read_source(
 
 
 class Job(Frozen):
-    """Unit of work that completes as a whole or not at all. title: shown to people."""
+    """Unit of work that completes as a whole or not at all.
+
+    title: shown to people; key: equal for jobs of one sweep with the same outcome.
+    """
 
     KIND: ClassVar[JobKind]
 
@@ -42,34 +44,28 @@ class Job(Frozen):
     @abstractmethod
     def title(self) -> str: ...
 
-    @property
-    @abstractmethod
-    def settings(self) -> Mapping[str, Any]:
-        """Everything that decides the outcome, as JSON values, without names that people chose."""
-
     @cached_property
     def key(self) -> str:
-        """Return the sha-256 of kind and settings, 64 hex digits."""
-        return digest({"kind": self.KIND, **self.settings})
+        return self.title
 
     @abstractmethod
-    def done(self, place: SweepOptions) -> bool:
+    def done(self, options: SweepOptions) -> bool:
         """Return whether the outcome exists in the folders."""
 
     @abstractmethod
-    def run(self, place: SweepOptions) -> None:
+    def run(self, options: SweepOptions) -> None:
         """Compute what is missing; resume after a kill."""
 
 
-def run_job(job: Job, place: SweepOptions) -> str:
+def run_job(job: Job, options: SweepOptions) -> str:
     """Run the job; return why it failed, nothing if it is done.
 
     SIGTERM lets a training write its checkpoint and then ends the process.
     """
-    RunContext.start(place)
+    RunContext.start(options)
     try:
         with raise_on_signals():
-            job.run(place)
+            job.run(options)
     except Stopped as stopped:
         os._exit(stopped.exit_code)
     except (FsbenchError, OSError) as error:

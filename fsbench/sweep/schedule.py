@@ -1,7 +1,7 @@
 """Run the missing jobs of a sweep: each after the jobs that it needs."""
 
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -10,7 +10,7 @@ from fsbench.api.machine import RunContext
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.sweep import evaluation
+from fsbench.sweep.evaluation import read_results
 from fsbench.sweep.file import SweepFile
 from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
 from fsbench.sweep.job import Job, run_job
@@ -18,11 +18,11 @@ from fsbench.sweep.workers import Workers, find_gpus
 
 
 def run_jobs(
-    plan: SweepPlan, place: SweepOptions, executor: Executor, report: Reporter = SILENT
+    plan: SweepPlan, options: SweepOptions, executor: Executor, report: Reporter = SILENT
 ) -> dict[str, str]:
-    """Run all jobs that can be run, `place.jobs` at a time; return key -> reason of a failure.
+    """Run all jobs that can be run, `options.jobs` at a time; return key -> reason of a failure.
 
-    executor: any of `concurrent.futures` whose processes see the folders of `place`.
+    executor: any of `concurrent.futures` whose processes see the folders of `options`.
     """
     missing = {job.key: position for position, job in enumerate(plan.missing)}
     work = {key: max(1, plan.seconds.get(key, 1)) for key in missing}
@@ -36,10 +36,10 @@ def run_jobs(
     try:
         with report.task("sweep", sum(work.values()), unit) as advance:
             while ready or running:
-                for key in ready[: place.jobs - len(running)]:
+                for key in ready[: options.jobs - len(running)]:
                     ready.remove(key)
                     job = plan.jobs[key]
-                    running[executor.submit(run_job, job, place)] = job
+                    running[start_job(executor, job, options)] = job
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job = running.pop(future)
                     advance(work[job.key])
@@ -55,35 +55,45 @@ def run_jobs(
     return failed
 
 
+def start_job(executor: Executor, job: Job, options: SweepOptions) -> Future[str]:
+    """Submit a job; it fails at once where the death of a process has ended the executor."""
+    try:
+        return executor.submit(run_job, job, options)
+    except BrokenExecutor as error:
+        ended: Future[str] = Future()
+        ended.set_exception(error)
+        return ended
+
+
 def explain_end(future: Future[str]) -> str:
     """Return why a job failed: what it says, or that its process died or its code has a fault."""
     error = future.exception()
     return f"{type(error).__name__}: {error}" if error else future.result()
 
 
-def plan_sweep(file: SweepFile, place: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
+def plan_sweep(file: SweepFile, options: SweepOptions, report: Reporter = SILENT) -> SweepPlan:
     """Build the jobs of the file and compute which are done."""
-    RunContext.start(place)
-    evaluation.clear_cache()
-    return find_done(plan_jobs(file, place, report), place)
+    RunContext.start(options)
+    read_results.cache_clear()  # the board may have changed
+    return find_done(plan_jobs(file, options, report), options)
 
 
 def run_sweep(
     plan: SweepPlan,
-    place: SweepOptions,
+    options: SweepOptions,
     report: Reporter = SILENT,
     executor: Executor | None = None,
 ) -> dict[str, str]:
-    """Run the missing jobs, `place.jobs` at a time; return title -> reason of every failed job.
+    """Run the missing jobs, `options.jobs` at a time; return title -> reason of every failed job.
 
     executor: of `concurrent.futures`, e.g. that of a cluster's library; by default processes of
     this machine. Raise FsbenchError when another sweep runs in the folder.
     """
-    with lock_sweep(place.output):
+    with lock_sweep(options.output):
         if not plan.missing:
             return {}
-        executor = executor or Workers(place.jobs, find_gpus(place.device), place.method)
-        failed = run_jobs(plan, place, executor, report)
+        executor = executor or Workers(options.jobs, find_gpus(options.device), options.method)
+        failed = run_jobs(plan, options, executor, report)
     return {job.title: failed[key] for key, job in plan.jobs.items() if key in failed}
 
 

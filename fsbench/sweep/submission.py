@@ -1,24 +1,23 @@
 """Job that adds the results of one backbone to a board as an entry."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from fsbench.api.options import SweepOptions
 from fsbench.api.submit import submit
-from fsbench.core.errors import UsageError
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Declaration
 from fsbench.results import assembly
 from fsbench.results.names import safe_name
 from fsbench.results.verification import read_cells
-from fsbench.sweep import evaluation
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
-from fsbench.sweep.evaluation import EvaluationJob, is_entry_of
+from fsbench.sweep.evaluation import EvaluationJob, read_results
 from fsbench.sweep.file import EntriesBlock, JobKind
 from fsbench.sweep.job import Job
+from leaderboard.store import Board
 
 
 class SubmissionJob(Job):
@@ -31,11 +30,6 @@ class SubmissionJob(Job):
     @property
     def title(self) -> str:
         return f"entry {self.name}"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        cells = [job.key for job in self.evaluations]
-        return {"cells": cells, "declaration": self.declaration.model_dump(mode="json")}
 
     @property
     def backbones(self) -> list[SweepBackbone]:
@@ -54,29 +48,29 @@ class SubmissionJob(Job):
             fields["pretraining_data"] = (first.recipe.source,)
         return Declaration.model_validate(fields)
 
-    def done(self, place: SweepOptions) -> bool:
+    def done(self, options: SweepOptions) -> bool:
         """Return whether the board holds all results that it has a column for."""
-        if place.board is None:
+        if options.board is None:
             return False
-        columns = evaluation.read_board_columns(place.board)
+        board = Board.open(options.board, new=True).file
         return all(
-            job.find_entry(task, place)
+            job.is_on_board(task, options)
             for job in self.evaluations
             for task in job.images
-            if columns is None or job.column(task) in columns
+            if board.has_extra or job.column(task) in board.named
         )
 
-    def run(self, place: SweepOptions) -> None:
-        if place.board is None:
+    def run(self, options: SweepOptions) -> None:
+        if options.board is None:
             raise UsageError("`submit` without a board", fix="give --board DIR")
-        evaluation.clear_cache()
+        read_results.cache_clear()  # other jobs add to the board
         seeds = self.backbones
-        replaces = any(is_entry_of(self.name, backbone, place) for backbone in seeds)
+        replaces = any(is_entry_of(self.name, backbone, options) for backbone in seeds)
         if replaces:
             for backbone in seeds:
-                copy_missing_results(place.board / self.name, place.results, backbone)
+                copy_missing_results(options.board / self.name, options.results, backbone)
         models = [backbone.label for backbone in seeds]
-        submit(place.results, place.board, self.declaration, models=models, replace=replaces)
+        submit(options.results, options.board, self.declaration, models=models, replace=replaces)
 
 
 def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
@@ -89,6 +83,28 @@ def format_entry_name(entries: EntriesBlock, backbone: SweepBackbone) -> str:
         raise UsageError(
             f"submit.name '{entries.name}': {error}", fix=f"use {' '.join(fields)} in {{}}"
         ) from error
+
+
+def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> bool:
+    """Return whether the board has this entry, and it is of this backbone.
+
+    Raises ValidationFailed where its results are of other weights than those of this sweep, which a
+    recipe gives on another kind of machine: an entry holds one network.
+    """
+    if options.board is None:
+        return False
+    of_entry = [result.backbone for name, result in read_results(options.board) if name == entry]
+    mine = [facts for facts in of_entry if backbone.has_facts(facts)]
+    now = backbone.facts(options)
+    others = {facts.identity for facts in mine} - {now.identity if now else ""}
+    if others:
+        raise ValidationFailed(
+            f"the entry {entry} on {options.board} holds results of other weights"
+            f" ({', '.join(sorted(other[:12] for other in others))}) of the same recipe",
+            fix="put those weights in the folder of the run and sweep again, or delete the entry"
+            " to have all of its results made anew",
+        )
+    return bool(mine)
 
 
 def copy_missing_results(entry: Path, results: Path, backbone: SweepBackbone) -> None:

@@ -3,8 +3,8 @@
 import atexit
 import os
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import DataError, UsageError
@@ -23,18 +23,13 @@ class Fake(Job):
     def title(self) -> str:
         return self.name
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"name": self.name}
+    def done(self, options: SweepOptions) -> bool:
+        return (options.output / self.name).exists()
 
-    def done(self, place: SweepOptions) -> bool:
-        return (place.output / self.name).exists()
-
-    def run(self, place: SweepOptions) -> None:
-        place.output.mkdir(parents=True, exist_ok=True)
-        tries = place.output / f"{self.name}.tries"
-        with tries.open("a", encoding="utf8") as file:
-            file.write(f"{os.getpid()} {place.device}\n")
+    def run(self, options: SweepOptions) -> None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        with (options.output / f"{self.name}.tries").open("a", encoding="utf8") as file:
+            file.write(f"{os.getpid()}\n")
         if self.does == "wrong":
             raise UsageError(f"{self.name} cannot be", fix="nothing")
         if self.does == "fail":
@@ -44,5 +39,13 @@ class Fake(Job):
         if self.does == "hang":
             time.sleep(600)
         if self.does == "tidy":
-            atexit.register((place.output / f"{self.name}.tidied").touch)
-        (place.output / self.name).write_text(str(os.getpid()), encoding="utf8")
+            atexit.register((options.output / f"{self.name}.tidied").touch)
+        (options.output / self.name).write_text(str(os.getpid()), encoding="utf8")
+
+    @staticmethod
+    def show_gpu(folder: Path, count: int) -> str | None:
+        """Return the GPU that this process sees, once so many processes are asked."""
+        (folder / str(os.getpid())).touch()
+        while len([*folder.iterdir()]) < count:
+            time.sleep(0.02)
+        return os.environ.get("CUDA_VISIBLE_DEVICES")

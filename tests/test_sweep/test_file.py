@@ -80,7 +80,7 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
 """
     file = read_sweep_file(write_file(tmp_path, text))
     plain, chosen = (load_given(block) for block in file.backbones)
-    assert plain.identity != chosen.identity
+    assert plain.loaded.identity != chosen.loaded.identity
     assert chosen.label == "fsbench-toy_resnet-random0-max-layer2"
     request = build_request(file.evaluate[0])
     (task,) = [task for task in request.tasks if not task.probe]

@@ -1,4 +1,4 @@
-"""The jobs of a sweep by hand counts; keys follow from content, never from names."""
+"""The jobs of a sweep by hand counts."""
 
 import json
 from collections import Counter
@@ -65,25 +65,6 @@ def test_jobs_by_data_set_and_adaptation(tmp_path: Path) -> None:
         ["5w1s/linear@ibm", "5w2s/linear@ibm"],
         ["5w1s/ridge@ibm", "5w2s/ridge@ibm"],
     ]
-
-
-def test_a_key_follows_from_content_alone(tmp_path: Path) -> None:
-    def key(kind: str, **more: Any) -> str:
-        jobs = graph(tmp_path, methods=("seal",), **more).jobs.values()
-        return next(job.key for job in jobs if kind == job.KIND)
-
-    data = sweep(tmp_path)
-    other = [{**data["evaluate"][0], "episodes": 5}]
-    more = [
-        *data["evaluate"],
-        {**data["evaluate"][0], "tasks": [*data["evaluate"][0]["tasks"]]},
-    ]
-    assert key("pretrain") == key("pretrain", evaluate=other)
-    assert key("pretrain") != key("pretrain", runs={"seeds": [1]})
-    assert key("evaluate") != key("evaluate", evaluate=other)
-    assert key("evaluate") != key("evaluate", runs={"seeds": [1]})
-    assert key("evaluate") == key("evaluate", evaluate=more)
-    assert key("submit", submit=ENTRY) != key("submit", submit={**ENTRY, "statement": "Another."})
 
 
 def test_the_same_content_is_one_job(tmp_path: Path) -> None:
