@@ -59,8 +59,7 @@ MAX_WRONG = 20
 def list_differences(result: Result, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return in which parts an environment is not that of a result, e.g. 'threads: 1 -> 2'."""
     before = provenance.environment_of(result.provenance)
-    changes = provenance.differing_parts(before, environment)
-    return tuple(f"{part}: {theirs} -> {here}" for part, (theirs, here) in changes.items())
+    return tuple(provenance.describe_changes(before, environment))
 
 
 class FlipCount(Frozen):

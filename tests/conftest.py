@@ -4,8 +4,12 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from support.cli import CommandLine
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
@@ -59,3 +63,11 @@ def packs() -> Path:
     if not (folder / "eurosat").is_dir():
         pytest.skip(f"no real image packs at {folder}: set FSBENCH_TEST_DATA to run this test")
     return folder
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> "CommandLine":
+    """Commands of fsbench in this process, and what they print."""
+    from support.cli import CommandLine
+
+    return CommandLine(capfd)

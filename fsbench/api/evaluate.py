@@ -344,7 +344,7 @@ class Evaluation:
         else:
             views = self.views(task, spec, train) if spec.n_views else None
             records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
-        return cell.write_probe(
+        return cell.write(
             records,
             limited=isinstance(spec, ProbeSpec) and self.request.options.limit is not None,
             provenance=self.context.provenance(),

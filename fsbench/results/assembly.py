@@ -17,9 +17,9 @@ from fsbench.core.specs import EpisodicSpec, Spec
 from fsbench.results.entry import ENTRY_FILE, Loaded, read_entry, write_entry
 from fsbench.results.names import result_flags
 from fsbench.results.outcomes import digest_records
-from fsbench.results.provenance import describe_differences
+from fsbench.results.provenance import describe_changes, environment_of
 from fsbench.results.summary import summarize
-from fsbench.results.verification import find_entries, read_verified
+from fsbench.results.verification import read_cells
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -85,11 +85,14 @@ def result_plugins(facts: BackboneFacts, dataset: DatasetRecord, spec: Spec) -> 
 
 
 def lock_results(folder: Path) -> "BaseFileLock":
-    """Return the lock that a process holds while it replaces the entry of a folder."""
+    """Return the lock that a process holds while it replaces the entry of a folder.
+
+    A process may take it again while it has it.
+    """
     from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder / LOCK_FILE)
+    return FileLock(folder / LOCK_FILE, is_singleton=True)
 
 
 def key_of(result: Result) -> Key:
@@ -202,59 +205,52 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     """
     if len(parts) < 2:
         raise UsageError("a merge needs at least two parts", fix="fsbench results merge A B -o OUT")
-    groups: dict[tuple[str, str], dict[Key, list[Loaded]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple[Path, Key], list[Loaded]] = defaultdict(list)
     empty = [part for part in parts if part.is_dir() and not any(part.iterdir())]
-    parts = [part for part in parts if part not in empty] or empty
-    for folder in (folder for part in parts for folder in find_entries(part)):
-        for cell in read_verified(folder).cells:
-            groups[folder.resolve().parts[-2:]][key_of(cell.result)].append(cell)  # type: ignore[index]
-    merged = {
-        home: [join_parts(group) for _, group in sorted(by_task.items())]
-        for home, by_task in sorted(groups.items())
-    }
+    for part in [part for part in parts if part not in empty] or empty:
+        for cell in read_cells(part):
+            home = out.joinpath(*cell.folder.resolve().parts[-2:])
+            groups[home, key_of(cell.result)].append(cell)
+    merged: dict[Path, list[tuple[Result, Records]]] = defaultdict(list)
+    for (home, _), group in sorted(groups.items()):
+        merged[home].append(join_parts(group))
     for home, cells in merged.items():
-        add_results(out.joinpath(*home), cells)
+        add_results(home, cells)
     return [result for cells in merged.values() for result, _ in cells]
 
 
 def join_parts(group: list[Loaded]) -> tuple[Result, Records]:
-    """Return one result and its records from parts.
+    """Return one result and its records from parts: all episodes without a gap.
 
-    Its provenance is the first part's, with every command, the earliest start and all seconds.
+    Probes cannot be split, so theirs must be equal. Its provenance is the first part's, with every
+    command, the earliest start and all seconds.
     """
-    first, results = group[0], [cell.result for cell in group]
+    first, made = group[0], [part.result.provenance for part in group]
     fix = "merge only parts of one evaluation, made in one environment"
     for other in group[1:]:
         require_same(first, other.result.backbone, other.result.dataset, fix)
-        differ = describe_differences(results[0].provenance, other.result.provenance)
-        if differ:
+        if changes := describe_changes(*map(environment_of, (made[0], other.result.provenance))):
+            differ = ", ".join(changes)
             raise ValidationFailed(f"{first.where} and {other.where} differ in {differ}", fix=fix)
-    records, parts = join_records(group), [result.provenance for result in results]
-    provenance = parts[0].model_copy(
-        update={
-            "command": "; ".join(dict.fromkeys(part.command for part in parts)),
-            "started": min(part.started for part in parts),
-            "seconds": sum(part.seconds for part in parts),
-        }
-    )
-    facts = (results[0].backbone, results[0].dataset, results[0].spec)
-    limited = any("limited" in result.flags for result in results)
-    result = build_result(*facts, records, limited, provenance, results[0].feature_norm)
-    return result, records
-
-
-def join_records(group: list[Loaded]) -> Records:
-    """Return all episodes without a gap; probes cannot be split, so theirs must be equal."""
     parts = [(c.where, c.records) for c in group if isinstance(c.records, EpisodeRecords)]
-    if parts:
-        records = union_episodes(parts)
-        whole = np.arange(records.index[-1])
-        refuse_missing(np.setdiff1d(whole, records.index), group[0].where)
-        return records
-    for other in group[1:]:
-        if digest_records(other.records) != digest_records(group[0].records):
+    records = union_episodes(parts) if parts else first.records
+    if isinstance(records, EpisodeRecords):
+        missing = np.setdiff1d(np.arange(records.index[-1]), records.index)
+        refuse_missing(missing, first.where)
+    for other in () if parts else group[1:]:
+        if digest_records(other.records) != digest_records(records):
             raise ValidationFailed(
-                f"{group[0].where} and {other.where} are the same probe with other outcomes",
+                f"{first.where} and {other.where} are the same probe with other outcomes",
                 fix="merge results of one environment; keep one of the two",
             )
-    return group[0].records
+    provenance = made[0].model_copy(
+        update={
+            "command": "; ".join(dict.fromkeys(part.command for part in made)),
+            "started": min(part.started for part in made),
+            "seconds": sum(part.seconds for part in made),
+        }
+    )
+    facts = first.result.backbone, first.result.dataset, first.result.spec
+    limited = any("limited" in part.result.flags for part in group)
+    norm = first.result.feature_norm
+    return build_result(*facts, records, limited, provenance, norm), records

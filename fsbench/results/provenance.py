@@ -45,16 +45,12 @@ def environment_of(provenance: Provenance) -> dict[str, str]:
     return parts
 
 
-def differing_parts(a: Mapping[str, str], b: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the parts in which two environments differ, with both values."""
-    both = {part: (a.get(part, UNSTATED), b.get(part, UNSTATED)) for part in {**a, **b}}
-    return {part: (mine, its) for part, (mine, its) in both.items() if mine != its}
-
-
-def describe_differences(a: Provenance, b: Provenance) -> str:
-    """Return the fields of the environment that differ, with both values; empty if none does."""
-    parts = differing_parts(environment_of(a), environment_of(b))
-    return ", ".join(f"{part} {mine} and {its}" for part, (mine, its) in parts.items())
+def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the parts in which two environments differ, e.g. 'threads: 1 -> 2'."""
+    both = {
+        part: (before.get(part, UNSTATED), now.get(part, UNSTATED)) for part in {**before, **now}
+    }
+    return [f"{part}: {old} -> {new}" for part, (old, new) in both.items() if old != new]
 
 
 @cache

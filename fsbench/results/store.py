@@ -10,6 +10,7 @@ entry under the folder's lock.
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,7 @@ from fsbench.core import registry
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.io import read_bytes, read_record, write_atomic, write_record
 from fsbench.core.progress import SILENT, Reporter
-from fsbench.core.records import EpisodeRecords, ImageRecords, ProbeRecords, Records
+from fsbench.core.records import EpisodeRecords, Records
 from fsbench.core.schema import Analysis, BackboneFacts, DatasetRecord, Provenance, Question, Result
 from fsbench.core.specs import Spec, digest
 from fsbench.core.tasks import ColumnId, TaskId
@@ -32,52 +33,10 @@ DIGITS = 16
 OVERWRITE = "give --overwrite to replace it, or another folder with -o"
 
 
-class BlockJournal:
-    def __init__(self, folder: Path, spec: Spec, report: Reporter = SILENT) -> None:
-        self.folder, self.spec, self.report = folder, spec, report
-
-    def files(self) -> list[Path]:
-        return sorted(self.folder.glob(f"*{outcomes.SUFFIX}"))
-
-    def write(self, block: int, records: EpisodeRecords) -> None:
-        content = outcomes.encode([records])
-        name = f"{block:06d}-{hashlib.sha256(content).hexdigest()[:DIGITS]}{outcomes.SUFFIX}"
-        write_atomic(self.folder / name, content)
-
-    def read(self) -> dict[Path, EpisodeRecords]:
-        """Return every intact block by its file; remove damaged ones and log them."""
-        blocks = {}
-        for file in self.files():
-            try:
-                blocks[file] = self.read_block(file)
-            except (OSError, ValueError):
-                if file.exists():  # else another process merged it
-                    self.report.log(f"{file} is damaged: computing its episodes again")
-                    file.unlink(missing_ok=True)
-        return blocks
-
-    def read_block(self, file: Path) -> EpisodeRecords:
-        """Return the records of a file. Raise OSError or ValueError for what was not written."""
-        content = read_bytes(file, outcomes.MAX_FILE)
-        if f"-{hashlib.sha256(content).hexdigest()[:DIGITS]}." not in file.name:
-            raise ValueError("it has other content than its name says")
-        [records] = outcomes.decode(content).records([(self.spec, 0)])
-        if not isinstance(records, EpisodeRecords):
-            raise ValueError("it holds no episodes")
-        return records
-
-    def remove(self, files: Iterable[Path]) -> None:
-        """Delete blocks that are part of a result now, and the folder with the last one."""
-        for file in files:
-            file.unlink(missing_ok=True)
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
-
-
 class ResultStore:
     """Where the result of one task of a model is kept below `root` (layout: results/names.py).
 
-    Blocks of episodes go to a journal, and `finish` folds them into the model's entry.
+    Blocks of episodes go to the folder `blocks`, and `finish` folds them into the model's entry.
     environment: what bits depend on (`environment_of` a provenance); unfinished blocks of another
     environment are left alone. report: receives a line for every damaged block. model: a name in
     place of the one that the reference gives.
@@ -93,14 +52,13 @@ class ResultStore:
         report: Reporter = SILENT,
         model: str | None = None,
     ) -> None:
-        self.facts, self.dataset, self.spec = facts, dataset, spec
+        self.facts, self.dataset, self.spec, self.report = facts, dataset, spec, report
         self.environment = dict(environment or {})
         name = safe_name(model) if model else model_name(facts)
         self.folder = root / name / facts.identity[:12]
         images = {"weights": facts.identity, "images": dataset.identity}
         parts = spec.label, spec.digest()[:8], digest(images | self.environment)[:8]
-        blocks = "-".join([f".{dataset.name}", *parts])
-        self.journal = BlockJournal(self.folder / blocks, spec, report)
+        self.blocks = self.folder / "-".join([f".{dataset.name}", *parts])
         self.key: assembly.Key = dataset.name, spec.digest()
 
     @property
@@ -136,14 +94,57 @@ class ResultStore:
             self.require_environment(earlier, self.environment)
         return None
 
+    def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
+        """Raise ValidationFailed if new episodes would not have the bits of the earlier ones."""
+        before = environments.environment_of(earlier.result.provenance)
+        if changes := environments.describe_changes(before, now):
+            raise ValidationFailed(
+                f"{self.where} was made in another environment ({', '.join(changes)}): episodes "
+                "added here would not have the same bits",
+                fix=OVERWRITE,
+            )
+
+    def block_files(self) -> list[Path]:
+        return sorted(self.blocks.glob(f"*{outcomes.SUFFIX}"))
+
+    def read_blocks(self) -> dict[Path, EpisodeRecords]:
+        """Return every intact block by its file; remove damaged ones and log them."""
+        blocks: dict[Path, EpisodeRecords] = {}
+        for file in self.block_files():
+            try:
+                content = read_bytes(file, outcomes.MAX_FILE)
+                if f"-{name_content(content)}." not in file.name:
+                    raise ValueError("it has other content than its name says")
+                [records] = outcomes.decode(content).records([(self.spec, 0)])
+                if isinstance(records, EpisodeRecords):
+                    blocks[file] = records
+            except (OSError, ValueError):
+                if file.exists():  # else another process merged it
+                    self.report.log(f"{file} is damaged: computing its episodes again")
+                    file.unlink(missing_ok=True)
+        return blocks
+
     def missing_blocks(self, blocks: Mapping[int, ArrayLike]) -> list[int]:
         """Return the blocks with episodes that no finished or unfinished run computed."""
-        numbers = [records.index for records in self.journal.read().values()]
+        numbers = [records.index for records in self.read_blocks().values()]
         computed = np.concatenate([episode_numbers(self.earlier()), *numbers])
         return [b for b, episodes in blocks.items() if not np.isin(episodes, computed).all()]
 
+    def write_block(self, block: int, records: EpisodeRecords) -> None:
+        with assembly.lock_results(self.folder):  # else another process may remove the empty folder
+            content = outcomes.encode([records])
+            name = f"{block:06d}-{name_content(content)}{outcomes.SUFFIX}"
+            write_atomic(self.blocks / name, content)
+
+    def remove_blocks(self, files: Iterable[Path]) -> None:
+        """Delete blocks, and their folder with the last one."""
+        for file in files:
+            file.unlink(missing_ok=True)
+        if self.blocks.is_dir() and not any(self.blocks.iterdir()):
+            self.blocks.rmdir()
+
     def clear(self) -> None:
-        """Delete the result and the journal (--overwrite)."""
+        """Delete the result and its blocks (--overwrite)."""
         if not self.folder.is_dir():
             return
         with assembly.lock_results(self.folder):
@@ -154,27 +155,16 @@ class ResultStore:
                 for name in (ENTRY_FILE, f"outcomes-*{outcomes.SUFFIX}"):
                     for file in self.folder.glob(name):
                         file.unlink()
-            self.journal.remove(self.journal.files())
+            self.remove_blocks(self.block_files())
 
-    def write_block(self, block: int, records: EpisodeRecords) -> None:
-        with assembly.lock_results(self.folder):  # else another process may remove the empty folder
-            self.journal.write(block, records)
+    def finish(self, episodes: ArrayLike, *, provenance: Provenance, **facts: Any) -> Result:
+        """Fold blocks and earlier result into the entry; all wanted episodes must be there.
 
-    def finish(
-        self,
-        episodes: ArrayLike,
-        *,
-        limited: bool = False,
-        provenance: Provenance,
-        feature_norm: float | None = None,
-    ) -> Result:
-        """Fold journal and earlier result into the entry; all wanted episodes must be there.
-
-        limited: --limit was given. Raises ValidationFailed for missing episodes, or overlapping
-        ones that differ.
+        facts: as for `write`. Raises ValidationFailed for missing episodes, or overlapping ones
+        that differ.
         """
         with assembly.lock_results(self.folder):
-            earlier, blocks = self.earlier(), self.journal.read()
+            earlier, blocks = self.earlier(), self.read_blocks()
             taken = {f: r.take(np.isin(r.index, episodes)) for f, r in blocks.items()}
             parts = [(str(file), records) for file, records in taken.items() if records.index.size]
             if earlier is not None:
@@ -183,41 +173,31 @@ class ResultStore:
                     parts.insert(0, (self.where, earlier.records))
             records = assembly.union_episodes(parts)
             assembly.refuse_missing(np.setdiff1d(episodes, records.index), self.where)
-            result = self._write(records, limited, provenance, feature_norm)
-            self.journal.remove(file for file, records in taken.items() if records.index.size)
+            result = self.write(records, provenance=provenance, **facts)
+            self.remove_blocks(file for file, records in taken.items() if records.index.size)
         return result
 
-    def write_probe(
+    def write(
         self,
-        records: ProbeRecords | ImageRecords,
+        records: Records,
         *,
-        limited: bool = False,
         provenance: Provenance,
+        limited: bool = False,
         feature_norm: float | None = None,
     ) -> Result:
-        """Write and return the result of a probe; arguments as for `finish`."""
-        with assembly.lock_results(self.folder):
-            return self._write(records, limited, provenance, feature_norm)
+        """Write and return the result with these records.
 
-    def _write(
-        self, records: Records, limited: bool, provenance: Provenance, feature_norm: float | None
-    ) -> Result:
+        limited: --limit was given; feature_norm: mean L2 norm of the features, if any are used.
+        """
         facts = self.facts, self.dataset, self.spec
         result = assembly.build_result(*facts, records, limited, provenance, feature_norm)
-        assembly.put_results(self.folder, [(result, records)])
+        with assembly.lock_results(self.folder):
+            assembly.put_results(self.folder, [(result, records)])
         return result
 
-    def require_environment(self, earlier: Loaded, now: Mapping[str, str]) -> None:
-        """Raise ValidationFailed if new episodes would not have the bits of the earlier ones."""
-        before = environments.environment_of(earlier.result.provenance)
-        changes = environments.differing_parts(before, now)
-        differ = [f"{part} {mine} -> {its}" for part, (mine, its) in changes.items()]
-        if differ:
-            raise ValidationFailed(
-                f"{self.where} was made in another environment ({', '.join(differ)}): episodes "
-                "added here would not have the same bits",
-                fix=OVERWRITE,
-            )
+
+def name_content(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:

@@ -140,7 +140,7 @@ def write_probe(
     root: Path, accuracy: float = 0.6, *, name: str = "a", data: DatasetRecord | None = None
 ) -> Result:
     cell = ResultStore(root, facts(name), data or dataset(), probe())
-    return cell.write_probe(probe_records(accuracy, name), provenance=provenance())
+    return cell.write(probe_records(accuracy, name), provenance=provenance())
 
 
 def digests(*folders: Path) -> dict[str, str]:

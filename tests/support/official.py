@@ -44,7 +44,7 @@ def write(root: Path, accuracy: float, data: DatasetRecord, name: str, size: int
     curve = np.repeat(right.mean(axis=1)[:, None], content.epochs, axis=1)
     records = ProbeRecords(lrs, curve, right, right, right.mean(axis=1))
     cell = ResultStore(root, fakes.facts(name), data, content)
-    return cell.write_probe(records, provenance=fakes.provenance())
+    return cell.write(records, provenance=fakes.provenance())
 
 
 def write_all(root: Path, accuracy: float, name: str, size: int = 224) -> Path:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
 from support.fakes import digests
 from support.reading import read
 
@@ -26,13 +26,10 @@ def results(folder: Path) -> dict[str, Result]:
     return {str(result.column): result for result in read(folder)}
 
 
-def test_columns_from_the_run_to_the_board(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_from_the_run_to_the_board(tmp_path: Path, cli: CommandLine) -> None:
     out, board = str(tmp_path / "results"), str(tmp_path / "board")
     cells = (*NET, "-t", "toy_scan", "--shots", "1", "--heads", "linear,affine", "--episodes", "2")
-    assert call("episodic", *cells, "-o", out) == 0
-    said = capfd.readouterr()
+    said = cli("episodic", *cells, "-o", out)
     columns = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/linear@ibm 16px"]
     assert "results: 16px" in said.out.splitlines()[0]
     labels = [line.split()[0] for line in said.out.splitlines() if line.startswith("toy_scan")]
@@ -46,84 +43,56 @@ def test_columns_from_the_run_to_the_board(
     assert affine.backbone.n_affine == 720
     assert affine.manifest_hash == stored[columns[1]].manifest_hash
     fakes.declare(Path(out), name="mine", pretraining_data=())
-    assert call("submit", out, "--board", board) == 0
-    capfd.readouterr()
-    assert call("leaderboard", "show", "--board", board, "--format", "md") == 0
-    shown = capfd.readouterr().out.replace("\\", "")
+    cli("submit", out, "--board", board)
+    shown = cli("leaderboard", "show", "--board", board, "--format", "md").out.replace("\\", "")
     for head in ("affine", "linear"):
         assert f"| toy_scan:5w1s/{head}@ibm 16px |" in shown, "a table per head"
 
 
-def test_shards_resumes_and_one_process_give_the_same_records(tmp_path: Path) -> None:
+def test_shards_resumes_and_one_process_give_the_same_records(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     parts = [str(tmp_path / name) for name in ("zero", "one")]
     for i, part in enumerate(parts):
-        assert call("episodic", *CELL, "--episodes", "4", "--shard", f"{i}/2", "-o", part) == 0
+        cli("episodic", *CELL, "--episodes", "4", "--shard", f"{i}/2", "-o", part)
     merged, grown = tmp_path / "merged", tmp_path / "grown"
-    assert call("results", "merge", *parts, "-o", str(merged)) == 0
+    cli("results", "merge", *parts, "-o", merged)
     for n in ("1", "4"):
-        assert call("episodic", *CELL, "--episodes", n, "-o", str(grown)) == 0
+        cli("episodic", *CELL, "--episodes", n, "-o", grown)
     assert digests(merged) == digests(grown)
 
 
-def test_batch_statistics_are_never_silent(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_batch_statistics_are_never_silent(tmp_path: Path, cli: CommandLine) -> None:
     cell = (*CELL, "--episodes", "2", "-o", str(tmp_path))
-    assert call("episodic", *cell) == 0
-    assert call("episodic", *cell, "--bn-mode", "train") == 0
+    cli("episodic", *cell)
+    shown = cli("episodic", *cell, "--bn-mode", "train").out
     names = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/affine@ibm 16px bn-train"]
     stored = results(tmp_path)
     assert sorted(stored) == names
     assert len(set(digests(tmp_path).values())) == 2
-    assert names[1] in capfd.readouterr().out
+    assert names[1] in shown
 
 
 def test_it_never_runs_unasked_and_needs_no_features(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     cache = tmp_path / "cache"
     task = ("-t", "toy_scan", "--shots", "1", "--limit", "2", "--cache", str(cache))
-    assert call("episodic", *NET, *task, "--heads", "affine", "-o", str(tmp_path / "a")) == 0
+    cli("episodic", *NET, *task, "--heads", "affine", "-o", tmp_path / "a")
     assert not (cache / "features").exists()
-    assert call("benchmark", *NET, *task, "-o", str(tmp_path / "b")) == 0
+    cli("benchmark", *NET, *task, "-o", tmp_path / "b")
     assert not any("affine" in column for column in results(tmp_path / "b"))
 
 
 def test_more_than_an_hour_wants_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setattr(finetune_affine, "time_step", lambda *args: 30.0)
-    assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out")) == 2
-    said = capfd.readouterr().err
+    said = cli("episodic", *CELL, "--episodes", "2", "-o", tmp_path / "out", code=2).err
     assert "affine tuning of 2 5w1s episodes: about 105 min" in said
     assert "--yes" in said
     assert not (tmp_path / "out").exists()
-    assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out"), "--yes") == 0
-    capfd.readouterr()
-    assert call("episodic", *CELL, "--episodes", "2", "-o", str(tmp_path / "out")) == 0
-    assert "about" not in capfd.readouterr().err, "nothing is left to do"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        ((*CELL, "--heads", "affine"), 2, "say the same part"),
-        ((*CELL, "--bn-mode", "trian"), 2, "did you mean 'train'"),
-        ((*NET, "-t", "toy_scan:5w1s", "--bn-mode", "train"), 2, "without affine tuning"),
-        ((*CONTROL, "fsbench/cnn", "--input-size", "native", *CELL[-2:]), 2, "no normalization"),
-        ((*NET[:4], "--input-size", "8", *CELL[-2:], "--bn-mode", "train"), 2, "no batch stat"),
-    ],
-)  # fmt: skip
-def test_errors_come_before_any_work(
-    arguments: tuple[str, ...],
-    code: int,
-    said: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    assert call("episodic", *arguments, "-o", str(tmp_path / "results")) == code
-    shown = capfd.readouterr().err
-    assert said in shown
-    assert "fix:" in shown
-    assert "Traceback" not in shown
-    assert not (tmp_path / "results").exists()
+    cli("episodic", *CELL, "--episodes", "2", "-o", tmp_path / "out", "--yes")
+    assert "about" not in cli("episodic", *CELL, "--episodes", "2", "-o", tmp_path / "out").err, (
+        "nothing is left to do"
+    )

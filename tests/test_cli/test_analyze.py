@@ -2,12 +2,11 @@
 
 import dataclasses
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import cli
+from support.cli import CommandLine
 from support.pretrain import source, tiny
 
 from fsbench.api import analyze as api
@@ -42,19 +41,13 @@ def _tiny_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *args: source())
 
 
-call = partial(cli.call, "analyze")
-
-
 def records(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/*/analyses/*.json"))
 
 
-def test_two_networks_side_by_side(
-    runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_networks_side_by_side(runs: dict[str, str], tmp_path: Path, cli: CommandLine) -> None:
     both = f"{runs['plain']},{runs['other']}"
-    assert call("-m", both, "--what", "margins,weight-percentiles", "-o", str(tmp_path)) == 0
-    shown = capsys.readouterr()
+    shown = cli("analyze", "-m", both, "--what", "margins,weight-percentiles", "-o", tmp_path)
     files = records(tmp_path)
     assert [file.name.rpartition("-")[0] for file in files] == [
         "margins", "weight_percentiles", "margins", "weight_percentiles",
@@ -77,32 +70,31 @@ def test_two_networks_side_by_side(
 
 
 def test_what_is_there_is_not_made_again(
-    runs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
-    assert call(*command) == 0
+    cli("analyze", *command)
     (first,) = records(tmp_path)
     content = first.read_bytes()
     made: list[Any] = []
     whole = margins.run
     monkeypatch.setattr(margins, "run", lambda *args: made.append(args) or whole(*args))
-    assert call(*command) == 0
+    cli("analyze", *command)
     assert (made, first.read_bytes()) == ([], content)
-    assert call(*command, "--set", "margins.smallest=5") == 0
+    cli("analyze", *command, "--set", "margins.smallest=5")
     assert (len(made), len(records(tmp_path))) == (1, 2)
-    assert call(*command, "--overwrite") == 0
+    cli("analyze", *command, "--overwrite")
     assert (len(made), len(records(tmp_path))) == (2, 2)
     then, now = (Analysis.model_validate_json(text) for text in (content, first.read_bytes()))
     assert then.finding == now.finding
 
 
 def test_settings_and_the_limit_are_in_the_record(
-    runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: dict[str, str], tmp_path: Path, cli: CommandLine
 ) -> None:
     arguments = ("--images", "9", "--set", "sharpness.sigmas=[0.1]", "--set", "sharpness.draws=1")
     command = ("-m", runs["plain"], "--what", "sharpness,margins", *arguments)
-    assert call(*command, "-o", str(tmp_path), "--json") == 0
-    sharp, marg = json.loads(capsys.readouterr().out)
+    sharp, marg = cli.json("analyze", *command, "-o", tmp_path)
     assert sharp["question"]["settings"]["sigmas"] == [0.1]
     assert sharp["question"]["settings"]["images"] == marg["question"]["settings"]["images"] == 9
     assert sharp["question"]["images"] == {
@@ -114,12 +106,11 @@ def test_settings_and_the_limit_are_in_the_record(
 
 
 def test_all_takes_what_every_network_has(
-    runs: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    runs: dict[str, str], tmp_path: Path, cli: CommandLine
 ) -> None:
     few = ("--images", "8", "--set", "hessian.top=1", "--set", "sharpness.draws=1")
     both = ("-m", f"{runs['plain']},{runs['chain']}")
-    assert call(*both, "--what", "all", *few, "-o", str(tmp_path)) == 0
-    shown = capfd.readouterr()
+    shown = cli("analyze", *both, "--what", "all", *few, "-o", tmp_path)
     assert "balancedness is left out: toy_resnet does not end in a plain chain" in shown.err
     assert len(records(tmp_path)) == 8 + 9
     (row,) = [line.split() for line in shown.out.splitlines() if "balancedness  " in line[16:]]
@@ -127,26 +118,22 @@ def test_all_takes_what_every_network_has(
     assert 0 < float(row[-1]) <= 1
 
 
-def test_a_meta_learner_has_no_head_for_the_source(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_meta_learner_has_no_head_for_the_source(tmp_path: Path, cli: CommandLine) -> None:
     """Its head tells the classes of a task apart: labels of the source mean nothing to it."""
     run = f"run:{train_recipe(tiny('protonet', 'plan.rounds=1'), source(), tmp_path / 'run')}"
-    assert call("-m", run, "--what", "all", "-o", str(tmp_path)) == 0
-    shown = capfd.readouterr()
+    shown = cli("analyze", "-m", run, "--what", "all", "-o", tmp_path)
     assert f"sharpness is left out: {run} has no classifier of a source" in shown.err
     assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
         "dormant", "effective_rank", "weight_percentiles",
     ]  # fmt: skip
-    assert call("-m", run, "--what", "knn_depth", "-o", str(tmp_path)) == 2
-    assert "meta-learners and other backbones" in capfd.readouterr().err
+    assert (
+        "meta-learners and other backbones"
+        in cli("analyze", "-m", run, "--what", "knn_depth", "-o", tmp_path, code=2).err
+    )
 
 
-def test_other_backbones_have_weights_and_features_only(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert call(*CONTROL, "--what", "all", "--source", "tiny", "-o", str(tmp_path)) == 0
-    shown = capfd.readouterr()
+def test_other_backbones_have_weights_and_features_only(tmp_path: Path, cli: CommandLine) -> None:
+    shown = cli("analyze", *CONTROL, "--what", "all", "--source", "tiny", "-o", tmp_path)
     assert "hessian is left out: fsbench/toy_resnet has no classifier of a source" in shown.err
     assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
         "dormant", "effective_rank", "weight_percentiles",
@@ -175,21 +162,17 @@ def test_refusals_come_before_any_record(
     said: str,
     runs: dict[str, str],
     tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
+    cli: CommandLine,
 ) -> None:
     words = [runs["plain"] if word == "RUN" else word for word in arguments]
-    assert call(*words, "-o", str(tmp_path / "results")) == code
-    shown = capfd.readouterr().err
+    shown = cli("analyze", *words, "-o", tmp_path / "results", code=code).err
     assert said in shown
     assert "fix:" in shown
     assert not (tmp_path / "results").exists()
 
 
 def test_a_source_with_other_classes_is_refused_and_other_images_are_told(
-    runs: dict[str, str],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    runs: dict[str, str], tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
 
@@ -198,40 +181,33 @@ def test_a_source_with_other_classes_is_refused_and_other_images_are_told(
         monkeypatch.setattr("fsbench.api.analyze.load_source", lambda *args: made)
 
     loads(n_classes=7)
-    assert call(*command) == 3
-    assert "trained on 4 classes, tiny has 7" in capfd.readouterr().err
+    assert "trained on 4 classes, tiny has 7" in cli("analyze", *command, code=3).err
     loads(fingerprint="1" * 64)
-    assert call(*command) == 0
-    assert "trained on other images than this tiny" in capfd.readouterr().err
+    assert "trained on other images than this tiny" in cli("analyze", *command).err
 
 
 def test_long_work_wants_yes(
-    runs: dict[str, str],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    runs: dict[str, str], tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("-m", runs["plain"], "--what", "margins,weight_percentiles", "-o", str(tmp_path))
     monkeypatch.setattr(api, "WORTH_TIMING", 40)
     monkeypatch.setattr(progress, "HOUR", 0.0)
-    assert call(*command) == 2
-    shown = capfd.readouterr().err
+    shown = cli("analyze", *command, code=2).err
     assert "margins: about" in shown
     assert "--images" in shown
     assert not records(tmp_path)
-    assert call(*command, "--yes") == 0
-    assert call(*command) == 0, "nothing is left to do"
+    cli("analyze", *command, "--yes")
+    cli("analyze", *command)
 
 
 def test_a_record_that_answers_something_else_is_not_believed(
-    runs: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    runs: dict[str, str], tmp_path: Path, cli: CommandLine
 ) -> None:
     command = ("-m", runs["plain"], "--what", "margins", "-o", str(tmp_path))
-    assert call(*command) == 0
+    cli("analyze", *command)
     (path,) = records(tmp_path)
     record = json.loads(path.read_text())
     record["question"]["settings"]["smallest"] = 3
     path.write_text(json.dumps(record))
-    assert call(*command) == 5
-    assert "answers another question" in capfd.readouterr().err
-    assert call(*command, "--overwrite") == 0
+    assert "answers another question" in cli("analyze", *command, code=5).err
+    cli("analyze", *command, "--overwrite")

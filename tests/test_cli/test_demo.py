@@ -2,12 +2,10 @@
 
 import json
 import re
-import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
-from support import cli
+from support.cli import CommandLine
 
 from fsbench.api import demo
 from pretrain import METHODS
@@ -28,15 +26,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "SHOTS", (1,))
 
 
-call = partial(cli.call, "demo", "--threads", "1")
-
-
 @pytest.mark.usefixtures("tiny")
 def test_methods_join_the_board_with_the_control_that_fits(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
-    assert call("-o", str(tmp_path), "--methods", "head_reset") == 0
-    shown = capfd.readouterr()
+    shown = cli("demo", "--threads", "1", "-o", tmp_path, "--methods", "head_reset")
     assert "run 2 of 2: toy-head_reset-warm-start-s0" in shown.err
     first = {"demo-toy-normal-warm-start-s0", "demo-toy-head_reset-warm-start-s0"}
     random = "demo-fsbench-toy_resnet-random0"
@@ -47,8 +41,7 @@ def test_methods_join_the_board_with_the_control_that_fits(
     assert f"board: {tmp_path / 'board'}; its page: {page}" in " ".join(shown.out.split())
     assert page.is_file()
     assert "next: fsbench benchmark -m" in shown.out.splitlines()[-1]
-    assert call("-o", str(tmp_path), "--methods", "head_reset,welsr") == 0
-    shown = capfd.readouterr()
+    shown = cli("demo", "--threads", "1", "-o", tmp_path, "--methods", "head_reset,welsr")
     assert "pretrain toy/head_reset" not in shown.err
     assert "pretrain toy/welsr" in shown.err
     more = {"demo-toy-normal-s0", "demo-toy-welsr-s0"}
@@ -56,33 +49,19 @@ def test_methods_join_the_board_with_the_control_that_fits(
 
 
 @pytest.mark.slow
-def test_the_board_is_that_of_the_readme(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_board_is_that_of_the_readme(tmp_path: Path, cli: CommandLine) -> None:
     """Two runs and three evaluations of the real demo; other processors give other last digits."""
     rows = re.findall(r"^\| (\d) \| (demo-\S+) \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
-    assert cli.call("demo", "--threads", "2", "-o", str(tmp_path)) == 0
-    capsys.readouterr()
-    cli.call("leaderboard", "show", "--board", str(tmp_path / "board"), "--json")
-    episodic, _ = json.loads(capsys.readouterr().out)
+    cli("demo", "--threads", "2", "-o", tmp_path)
+    episodic, _ = json.loads(
+        cli(
+            "demo", "--threads", "1", "leaderboard", "show", "--board", tmp_path / "board", "--json"
+        ).out
+    )
     measured = [(str(e["tier"]), e["name"], 100 * e["overall"]) for e in episodic["entries"]]
     assert [(tier, name) for tier, name, _ in rows] == [(t, n) for t, n, _ in measured]
     expected = [float(overall) for *_, overall in rows]
     assert [overall for *_, overall in measured] == pytest.approx(expected, abs=0.5)
-
-
-def test_an_unknown_method_is_refused_before_any_work(tmp_path: Path) -> None:
-    assert call("-o", str(tmp_path / "demo"), "--methods", "swr,seel") == 2
-    assert not (tmp_path / "demo").exists()
-
-
-def test_a_missing_package_is_told_before_any_work(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "learn2learn", None)
-    assert call("-o", str(tmp_path / "demo"), "--methods", "all") == 2
-    assert "needs the package learn2learn" in capsys.readouterr().err
-    assert not (tmp_path / "demo").exists()
 
 
 def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
@@ -99,12 +78,8 @@ def test_all_is_every_method_after_a_control_under_its_own_plan() -> None:
     assert demo.demo_recipes(["all"]) == demo.demo_recipes(METHODS.names())
 
 
-def test_without_names_it_is_normal_and_lw() -> None:
-    assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-lw-s0"]
-    assert list(demo.demo_recipes(["seal"])) == ["toy-normal-s0", "toy-seal-s0"]
-
-
 def test_a_run_is_named_after_what_its_plan_has_of_its_own() -> None:
+    assert list(demo.demo_recipes(demo.DEFAULT)) == ["toy-normal-s0", "toy-lw-s0"]
     stepped = registry.load_recipe("toy/swr_reanchor")
     assert demo.label(registry.load_recipe("toy/llf")) == "toy-llf-s0"
     assert demo.label(registry.load_recipe("toy/full_reset")) == "toy-full_reset-warm-start-s0"

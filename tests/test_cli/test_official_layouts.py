@@ -1,6 +1,5 @@
 """Held-out images of another source in the official layouts, from files to results."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from support.cli import call
+from support.cli import CommandLine
 
 from fsbench.data.catalog import TARGETS
 
@@ -66,25 +65,21 @@ def cropdisease(root: Path) -> None:
             picture(folder / name / f"{n}___RS_HL {n}.JPG", label, n)
 
 
-def evaluate(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, *arguments: str
-) -> dict[str, dict[str, Any]]:
+def evaluate(cli: CommandLine, tmp_path: Path, *arguments: str) -> dict[str, dict[str, Any]]:
     """Return the results of an untrained network by data set."""
     model = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
-    code = call("episodic", *model, "-o", str(tmp_path / "r"), "--json", *arguments)
-    shown = capsys.readouterr()
-    assert not code, shown.err
-    return {result["dataset"]["name"]: result for result in json.loads(shown.out)}
+    results = cli.json("episodic", *model, "-o", tmp_path / "r", *arguments)
+    return {result["dataset"]["name"]: result for result in results}
 
 
 @pytest.mark.parametrize("layout", [chestx, isic, eurosat, cropdisease])
 def test_generated_images_in_an_official_layout(
-    layout: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    layout: Callable[[Path], None], tmp_path: Path, cli: CommandLine
 ) -> None:
     layout(tmp_path)
     name = layout.__name__
     chosen = ("-t", f"{name}:5w1s/centroid", "--n-query", "8", "--limit", "20")
-    result = evaluate(capsys, tmp_path, *chosen, "--data", str(tmp_path))[name]
+    result = evaluate(cli, tmp_path, *chosen, "--data", str(tmp_path))[name]
     classes = 9 if name == "cropdisease" else len(TARGETS.load(name).FACTS.classes)
     assert result["dataset"]["class_counts"] == [PER_CLASS] * classes
     assert set(result["dataset"]["flags"]) == {"subset"}
@@ -93,13 +88,11 @@ def test_generated_images_in_an_official_layout(
 
 
 @pytest.mark.realdata
-def test_real_images_in_the_official_layouts(
-    packs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_images_in_the_official_layouts(packs: Path, tmp_path: Path, cli: CommandLine) -> None:
     places = [str(packs), f"chestx={packs / 'chestx64'}"]
     options = [word for place in places for word in ("--data", place)]
     chosen = ("-t", "cdfsl:5w5s/centroid", "--limit", "20", *options)
-    results = evaluate(capsys, tmp_path, *chosen)
+    results = evaluate(cli, tmp_path, *chosen)
     assert set(results) == {"chestx", "isic", "eurosat", "cropdisease"}
     assert {flag for r in results.values() for flag in r["dataset"]["flags"]} == {"subset"}
     assert all(result["score"]["mean"] > 0.22 for result in results.values()), "5-way chance is .2"

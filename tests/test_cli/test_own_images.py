@@ -1,17 +1,17 @@
 """Folders of one's own: too few images, other numbers of queries, and two folders of one name."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
-from support.cli import call
+from support.cli import CommandLine
 from support.reading import read
 
 from fsbench.core.errors import DataError
 from fsbench.core.specs import EpisodeSpec
 from fsbench.data.episodes import EpisodeSampler
+
+NET = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
 
 
 def images(folder: Path, counts: dict[str, int], shade: int = 0) -> Path:
@@ -23,33 +23,18 @@ def images(folder: Path, counts: dict[str, int], shade: int = 0) -> Path:
     return folder
 
 
-def evaluate(
-    capsys: pytest.CaptureFixture[str], output: Path, *arguments: str
-) -> tuple[int, list[dict[str, Any]], str]:
-    common = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
-    code = call(*common, "--way", "2", "--limit", "3", "-o", str(output), "--json", *arguments)
-    shown = capsys.readouterr()
-    return code, json.loads(shown.out) if code == 0 else [], shown.err
-
-
 def test_too_few_images_name_the_largest_number_of_queries_that_fits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
     task = f"folder:{images(tmp_path / 'own', {'Forest': 12, 'River': 20})}"
-    code, _, text = evaluate(capsys, tmp_path / "r", "-t", task, "--shots", "5")
-    assert code == 3
+    words = ("episodic", *NET, "--way", "2", "--limit", "3", "-o", tmp_path / "r", "-t", task)
+    text = cli(*words, "--shots", "5", code=3).err
     assert "12 images in class 'Forest'; 5-shot with 15 queries needs 20" in text
     assert "fix: use --n-query 7 or fewer" in text
-    code, _, text = evaluate(capsys, tmp_path / "r", "-t", task)
-    assert "12 images in class 'Forest'; 50-shot with 15 queries needs 65" in text
-    assert "fix: use --shots 1,5 --n-query 7 or fewer" in text
-    fixed = ("-t", task, "--shots", "1,5", "--n-query", "7")
-    code, results, text = evaluate(capsys, tmp_path / "r", *fixed)
-    assert code == 0, text
+    results = cli.json(*words, "--shots", "1,5", "--n-query", "7")
     assert [result["spec"]["episode"]["n_query"] for result in results] == [7, 7]
-    evaluate(capsys, tmp_path / "r", "-t", task, "--shots", "1", "--n-query", "3")
-    call("show", str(tmp_path / "r"))
-    shown = capsys.readouterr().out
+    cli(*words, "--shots", "1", "--n-query", "3")
+    shown = cli("show", tmp_path / "r").out
     assert "n_query=7" in shown
     assert "n_query=3" in shown
 
@@ -77,17 +62,13 @@ def test_what_is_proposed_fits(shots: int, queries: int, count: int, fix: str) -
 
 
 def test_two_folders_of_one_name_have_results_of_their_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
     counts = {"a": 16, "b": 17}
     folders = [images(tmp_path / place / "birds", counts, 50 * n) for n, place in enumerate("xy")]
     tasks = ",".join(f"folder:{folder}:2w1s" for folder in folders)
     arguments = [word for task in tasks.split(",") for word in ("-t", task)]
-    common = ["episodic", "-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32"]
-    code = call(*common, "--limit", "3", "-o", str(tmp_path / "r"), "--json", *arguments)
-    shown = capsys.readouterr()
-    assert not code, shown.err
-    results = json.loads(shown.out)
+    results = cli.json("episodic", *NET, "--limit", "3", "-o", tmp_path / "r", *arguments)
     names = {result["dataset"]["name"] for result in results}
     assert len(names) == len({result["dataset"]["fingerprint"] for result in results}) == 2
     assert {name.partition("+")[0] for name in names} == {"folder-birds"}

@@ -1,20 +1,15 @@
 """`fsbench ls protocols` and `fsbench protocols diff`: versions of the spec, told apart."""
 
-import json
-
 import pytest
-from support.cli import call
+from support.cli import CommandLine
 
 from fsbench.api.listing import protocol_fields, protocol_spec, protocol_specs
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import ColumnId, TaskId
 
 
-def differing(
-    capsys: pytest.CaptureFixture[str], a: str, b: str
-) -> dict[str, tuple[object, object]]:
-    assert call("protocols", "diff", a, b, "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
+def differing(cli: CommandLine, a: str, b: str) -> dict[str, tuple[object, object]]:
+    rows = cli.json("protocols", "diff", a, b)
     return {row["field"]: (row["a"], row["b"]) for row in rows}
 
 
@@ -35,52 +30,27 @@ def differing(
         ("affine@startup:64px", "affine@startup:64px", {}),
     ],
 )
-def test_exactly_the_fields_that_differ(
-    a: str, b: str, expected: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert differing(capsys, a, b) == expected
+def test_exactly_the_fields_that_differ(a: str, b: str, expected: object, cli: CommandLine) -> None:
+    assert differing(cli, a, b) == expected
 
 
-def test_a_field_of_one_alone_is_null(capsys: pytest.CaptureFixture[str]) -> None:
-    fields = differing(capsys, "linear@ibm", "affine@ibm")
+def test_a_field_of_one_alone_is_null(cli: CommandLine) -> None:
+    fields = differing(cli, "linear@ibm", "affine@ibm")
     assert fields["affine.lr"] == (None, 0.01)
     assert fields["adaptation"] == ("linear", "affine")
     assert not any(field.startswith("head.") for field in fields)
 
 
-def test_people_read_a_table_and_how_many_fields_are_equal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert call("protocols", "diff", "affine@ibm", "linear@startup:84px") == 0
-    out = capsys.readouterr()
+def test_people_read_a_table_and_how_many_fields_are_equal(cli: CommandLine) -> None:
+    out = cli("protocols", "diff", "affine@ibm", "linear@startup:84px")
     assert "image.input_size" in out.out
     assert "84" in out.out
     total = len(protocol_fields(protocol_spec("affine@ibm")))
     assert f"8 fields differ, {total - 8} are equal" in out.err
 
 
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [
-        ("linear@imb", ["unknown protocol 'linear@imb'", "did you mean 'linear@ibm'"]),
-        ("linear", ["unknown protocol 'linear'"]),
-        ("linear@ibm:4px", ["linear@ibm:4px", "greater than or equal to 8"]),
-        ("linear@ibm:64", ["unknown protocol 'linear@ibm:64'"]),
-    ],
-)
-def test_unknown_names_and_sizes_are_refused(
-    name: str, texts: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("protocols", "diff", "linear@ibm", name) == 2
-    err = capsys.readouterr().err
-    assert all(text in err for text in ["fix:", *texts])
-
-
-def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert call("ls", "protocols", "--json") == 0
-    rows = {row["protocol"]: row for row in json.loads(capsys.readouterr().out)}
+def test_every_variant_is_listed_and_has_a_digest_and_a_column_of_its_own(cli: CommandLine) -> None:
+    rows = {row["protocol"]: row for row in cli.json("ls", "protocols")}
     assert rows.keys() == protocol_specs().keys()
     assert rows["linear@startup-disjoint"]["pool"] == "labeled_80"
     assert rows["linear@startup-disjoint"]["track"] == "disjoint"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from support import cli
+from support.cli import CommandLine
 from support.forged import edit
 
 from fsbench.results.outcomes import digest_records
@@ -44,7 +44,9 @@ def outcome(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("_threads")
-def test_two_processes_give_the_records_of_one_and_of_shards(tmp_path: Path) -> None:
+def test_two_processes_give_the_records_of_one_and_of_shards(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     """torchrun sets OMP_NUM_THREADS=1, which --threads beats."""
     ranks, whole, merged = tmp_path / "ranks", tmp_path / "whole", tmp_path / "merged"
     cells = ["-t", "toy_scan:5w5s,toy_scan:knn,toy_tiles:knn", "--episodes", str(EPISODES)]
@@ -54,23 +56,25 @@ def test_two_processes_give_the_records_of_one_and_of_shards(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)) == 3, "the first rank alone prints"
     assert f"/{EPISODES} episodes" not in done.stderr, "each rank has its part of the episodes"
-    assert cli.call(*call, *cache, "-o", str(whole)) == 0
+    cli(*call, *cache, "-o", whole)
     assert outcome(ranks) == outcome(whole)
     assert {threads for _, _, threads in outcome(ranks).values()} == {2}
     parts = [str(tmp_path / f"part{i}") for i in range(2)]
     for i, part in enumerate(parts):
-        assert cli.call(*call, *cache, "--shard", f"{i}/2", "-o", part) == 0
-    assert cli.call("results", "merge", *parts, "-o", str(merged)) == 0
+        cli(*call, *cache, "--shard", f"{i}/2", "-o", part)
+    cli("results", "merge", *parts, "-o", merged)
     assert outcome(merged) == outcome(ranks)
 
 
 @pytest.mark.usefixtures("_threads")
-def test_ranks_replace_what_stands_there_and_may_be_more_than_blocks(tmp_path: Path) -> None:
+def test_ranks_replace_what_stands_there_and_may_be_more_than_blocks(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     """One block of episodes for two ranks."""
     out = tmp_path / "results"
     call = ["episodic", *CONTROL, "-t", "toy_scan:5w1s", "--episodes", "2", "--threads", "1"]
     call += ["--cache", str(tmp_path / "cache"), "-o", str(out)]
-    assert cli.call(*call) == 0
+    cli(*call)
     before = outcome(out)
     (folder,) = find_entries(out)
     edit(folder, lambda content: content["results"][0]["score"].update(mean=0.99))
@@ -80,10 +84,9 @@ def test_ranks_replace_what_stands_there_and_may_be_more_than_blocks(tmp_path: P
 
 
 def test_a_shard_of_ranks_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, cli: CommandLine, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     call = ["episodic", *CONTROL, "-t", "toy_scan:5w1s", "--shard", "0/2"]
-    assert cli.call(*call, "-o", str(tmp_path / "r")) == 2
-    assert "--shard under torchrun" in capsys.readouterr().err
+    assert "--shard under torchrun" in cli(*call, "-o", tmp_path / "r", code=2).err

@@ -1,48 +1,35 @@
 """`fsbench ls methods`: every method with its paper, its hooks and its options."""
 
-import json
-
 import pytest
-from support.cli import call
+from support.cli import CommandLine
 
 from pretrain import METHODS
 from pretrain.method import HOOKS
 from pretrain.recipes.recipe import ActingOrder
 
-PAPERS = {
-    **dict.fromkeys(("dsd", "fc", "lw", "rescale"), "reinitialization study"),
-    **dict.fromkeys(("welsr", "wels", "kels"), "Taha et al. 2021"),
-    **dict.fromkeys(("swr", "swr_reanchor", "l2", "l2_init"), "Soft Weight Rescaling"),
-    **dict.fromkeys(("shrink_perturb", "head_reset", "full_reset"), "Soft Weight Rescaling"),
-    "nio": "NIO",
-    "gradinit": "Zhu et al. 2021",
-    "weight_compander": "Weight Compander (Cakaj et al.)",
-    "powerprop": "Schwarz et al. 2021",
-    "weight_norm": "Salimans and Kingma 2016",
-    "imp": "Frankle & Carbin 2019",
-    "llf": "Zhou et al. 2022",
-    "maml": "Finn et al. 2017",
-    "anil": "Raghu et al. 2020",
-    "metasgd": "Li et al. 2017",
-    "protonet": "Snell et al. 2017",
-    **dict.fromkeys(("normal", "seal", "seal_freeze", "seal_reinit", "seal_reverse"), "SEAL"),
+SEAL = ("SEAL", "amiiir-sarfi/SEAL")
+SWR = ("Soft Weight Rescaling", "CILAB-RL-TEAM/soft-weight-rescaling")
+EVOLUTION = ("Taha et al. 2021", "ahmdtaha/knowledge_evolution")
+L2L = "learnables/learn2learn"
+SOURCES = {
+    **dict.fromkeys(("dsd", "fc", "lw", "rescale"), ("reinitialization study", "")),
+    **dict.fromkeys(("welsr", "wels", "kels"), EVOLUTION),
+    **dict.fromkeys(("swr", "swr_reanchor", "l2", "l2_init", "shrink_perturb"), SWR),
+    **dict.fromkeys(("head_reset", "full_reset"), SWR),
+    **dict.fromkeys(("normal", "seal", "seal_freeze", "seal_reinit", "seal_reverse"), SEAL),
+    "nio": ("NIO", "HarborYuan/GradCosine"),
+    "gradinit": ("Zhu et al. 2021", "zhuchen03/gradinit"),
+    "weight_compander": ("Weight Compander (Cakaj et al.)", ""),
+    "powerprop": ("Schwarz et al. 2021", ""),
+    "weight_norm": ("Salimans and Kingma 2016", ""),
+    "imp": ("Frankle & Carbin 2019", "hlml/fortuitous_forgetting"),
+    "llf": ("Zhou et al. 2022", "hlml/fortuitous_forgetting"),
+    "maml": ("Finn et al. 2017", L2L),
+    "anil": ("Raghu et al. 2020", L2L),
+    "metasgd": ("Li et al. 2017", L2L),
+    "protonet": ("Snell et al. 2017", L2L),
 }
-"""Every method of the papers that this suite re-runs, and what its row must name."""
-CODES = {
-    **dict.fromkeys(("welsr", "wels", "kels"), "ahmdtaha/knowledge_evolution"),
-    **dict.fromkeys(("llf", "imp"), "hlml/fortuitous_forgetting"),
-    **dict.fromkeys(
-        ("swr", "swr_reanchor", "l2", "l2_init", "shrink_perturb", "head_reset", "full_reset"),
-        "CILAB-RL-TEAM/soft-weight-rescaling",
-    ),
-    **dict.fromkeys(
-        ("normal", "seal", "seal_freeze", "seal_reinit", "seal_reverse"), "amiiir-sarfi/SEAL"
-    ),
-    "nio": "HarborYuan/GradCosine",
-    "gradinit": "zhuchen03/gradinit",
-    **dict.fromkeys(("maml", "anil", "metasgd", "protonet"), "learnables/learn2learn"),
-}
-"""The public code that a method is held against; the others have none."""
+"""Method -> the paper that its row must name, and the public code that it is held against."""
 OPTIONS = {
     "lw": {"repeats", "generations", "statistics", "rescale", "normalize", "reinit", "freeze_kept"},
     "swr": {"lambda_f", "lambda_c", "paper_literal"},
@@ -56,17 +43,15 @@ OPTIONS = {
 
 
 @pytest.fixture
-def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
-    assert call("ls", "methods", "--json") == 0
-    return {row["method"]: row for row in json.loads(capsys.readouterr().out)}
+def listed(cli: CommandLine) -> dict[str, dict[str, object]]:
+    return {row["method"]: row for row in cli.json("ls", "methods")}
 
 
 def test_all_methods_are_listed_with_their_paper(listed: dict[str, dict[str, object]]) -> None:
-    assert len(PAPERS) == 30
-    assert PAPERS.keys() <= listed.keys()
-    for name, paper in PAPERS.items():
+    assert len(SOURCES) == 30
+    for name, (paper, code) in SOURCES.items():
         assert paper in str(listed[name]["source"]), name
-        assert CODES.get(name, "") in str(listed[name]["source"]), name
+        assert code in str(listed[name]["source"]), name
         assert listed[name]["does"], name
 
 
@@ -84,18 +69,13 @@ def test_hooks_rank_and_neutral_settings_are_those_of_the_class(
     assert "paper/llf" in listed["llf"]["recipes"]  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_options_carry_their_defaults(name: str, listed: dict[str, dict[str, object]]) -> None:
-    options = listed[name]["options"]
-    assert isinstance(options, dict)
-    assert OPTIONS[name] <= options.keys()
-    assert "name" not in options
+def test_options_carry_their_defaults(listed: dict[str, dict[str, object]]) -> None:
+    for name, expected in OPTIONS.items():
+        options = listed[name]["options"]
+        assert isinstance(options, dict)
+        assert expected <= options.keys() - {"name"}
 
 
-@pytest.mark.parametrize("text", ["regime/", "REGIME/"])
-def test_a_listing_of_the_names_that_contain_a_text(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call("ls", "recipes", text, "--json")
-    names = [row["recipe"] for row in json.loads(capsys.readouterr().out)]
+def test_a_listing_of_the_names_that_contain_a_text(cli: CommandLine) -> None:
+    names = [row["recipe"] for row in cli.json("ls", "recipes", "REGIME/")]
     assert names == [f"regime/{name}" for name in METHODS.names()]

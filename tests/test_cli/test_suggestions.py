@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.cli import call
+from support.cli import CommandLine
 
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "32")
 SMALL = ("--set", "width=2", "--set", "plan.epoch_images=64")
@@ -23,13 +23,12 @@ def test_a_suggested_command_runs_as_it_is_printed(
     words: tuple[str, ...],
     command: str,
     tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
+    cli: CommandLine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FSBENCH_CACHE", str(tmp_path / "cache"))
-    assert call(*words, "-o", "a folder") == 0
-    (suggested,) = re.findall(r"next: fsbench (.*)", capfd.readouterr().err)
+    (suggested,) = re.findall(r"next: fsbench (.*)", cli(*words, "-o", "a folder").err)
     assert suggested.startswith(command)
     quick = ("--limit", "2") if command == "benchmark" else ()
-    assert call(*shlex.split(suggested), *quick) == 0
+    cli(*shlex.split(suggested), *quick)

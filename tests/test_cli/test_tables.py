@@ -1,6 +1,5 @@
 """Tables of the command line at four widths: whole numbers, a stated order, golden files."""
 
-import json
 import os
 import re
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import fakes, methods, pairs
-from support.cli import call
+from support.cli import CommandLine, call
 from support.tables import WIDTHS, printed
 
 from fsbench.api.compare import compare
@@ -85,12 +84,12 @@ TABLES: dict[str, Callable[[Path], list[TextTable]]] = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_at_four_widths(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     """Refresh on purpose: REFRESH=1 pytest tests/test_cli/test_tables.py"""
     monkeypatch.chdir(tmp_path)
     tables = TABLES[name](tmp_path)
-    shown = printed(lambda: show_tables(tables), capsys)
+    shown = printed(lambda: show_tables(tables), cli.capture)
     text = "".join(f"== {width} columns\n{shown[width]}" for width in WIDTHS)
     file = GOLDEN / f"{name}.txt"
     if os.environ.get("REFRESH"):
@@ -106,13 +105,11 @@ def test_listings_at_four_widths(what: str, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("words", ["ls methods", "ls datasets", "ls heads", "data ls"])
 def test_a_listing_takes_a_line_an_item(
-    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: str, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call(*words.split(), "--json") == 0
-    items = json.loads(capsys.readouterr().out)
+    items = cli.json(*words.split())
     monkeypatch.setenv("COLUMNS", "100")
-    assert call(*words.split()) == 0
-    shown = capsys.readouterr().out
+    shown = cli(*words.split()).out
     body = [line for line in shown.partition("─\n")[2].splitlines() if line]
     assert len(body) == len(items)
     assert max(map(len, body)) <= 100
@@ -120,24 +117,21 @@ def test_a_listing_takes_a_line_an_item(
     assert all(line.startswith(name) for line, name in zip(body, names, strict=True))
 
 
-def test_boards_of_the_pilot_study_at_four_widths(capsys: pytest.CaptureFixture[str]) -> None:
+def test_boards_of_the_pilot_study_at_four_widths(cli: CommandLine) -> None:
     ranked = leaderboard(PILOT)
     for tables in (ranked.tables(), ranked.tables(seeds=True)):
-        shown = printed(lambda tables=tables: show_tables(tables), capsys)  # type: ignore[misc]
+        shown = printed(lambda tables=tables: show_tables(tables), cli.capture)  # type: ignore[misc]
         for text in map(str, shown.values()):
             assert "published" not in text
             assert re.search(
                 r"^tier +entry .*overall +chestx +cropdisease +eurosat +isic", text, re.M
             )
     gains = [t for board in read_method_boards(PILOT) for t in make_tables(board)]
-    assert printed(lambda: show_tables(gains), capsys)
+    assert printed(lambda: show_tables(gains), cli.capture)
 
 
-def test_published_numbers_are_wide_and_each_note_is_printed_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert call("leaderboard", "show", "--board", str(PILOT), "--wide") == 0
-    shown = capsys.readouterr()
+def test_published_numbers_are_wide_and_each_note_is_printed_once(cli: CommandLine) -> None:
+    shown = cli("leaderboard", "show", "--board", PILOT, "--wide")
     assert shown.out.count("\npublished\n") == 1, "once, whatever the number of tracks"
     notes = shown.err.splitlines()
     assert len(notes) == len(set(notes))
@@ -169,44 +163,40 @@ def test_wrapped_text_breaks_no_number(width: int) -> None:
 
 
 def test_columns_wide_and_format_choose_what_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = ("leaderboard", "show", "--board", str(make_board(tmp_path)))
     monkeypatch.setenv("COLUMNS", "50")
-    assert call(*board) == 0
-    shown = capsys.readouterr()
+    shown = cli(*board)
     assert "left out at 50 columns: source, " in shown.err
     for option in ("--columns", "--wide", "--format"):
         assert option in shown.err
-    assert call(*board, "--wide") == 0
-    wide = capsys.readouterr().out
+    wide = cli(*board, "--wide").out
     assert "folder-rings:5w5s" in wide
     assert "◦ toy-swr-" in wide, "a row of one seed is hollow in every table"
     assert "ranked entries of several seeds share tier 1" in " ".join(wide.split())
-    assert call(*board, "--columns", "folder-rings:5w5s n_query=5,source") == 0
-    head = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("tier"))
+    head = next(
+        line
+        for line in cli(*board, "--columns", "folder-rings:5w5s n_query=5,source").out.splitlines()
+        if line.startswith("tier")
+    )
     assert head.split()[:2] == ["tier", "entry"]
     assert "source" in head
     assert "overall" not in head
-    assert call(*board, "--columns", "nonsense") == 2
-    assert "column 'nonsense'" in capsys.readouterr().err
+    assert "column 'nonsense'" in cli(*board, "--columns", "nonsense", code=2).err
     results = (str(tmp_path / "toy-swr-schedule=single_cycle"), "--format")
-    assert call("show", *results, "csv") == 0
-    assert capsys.readouterr().out.startswith("task,")
-    assert call("show", *results, "md") == 0
-    assert "| task |" in capsys.readouterr().out
+    assert cli("show", *results, "csv").out.startswith("task,")
+    assert "| task |" in cli("show", *results, "md").out
 
 
 def test_quiet_prints_the_table_alone_and_every_command_says_that_it_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
     fakes.write(tmp_path)
-    assert call("show", str(tmp_path), "-q") == 0
-    shown = capsys.readouterr()
+    shown = cli("show", tmp_path, "-q")
     assert shown.err == ""
     assert "folder-blobs" in shown.out
-    assert call("show", str(tmp_path)) == 0
-    assert capsys.readouterr().err.startswith("fsbench show: starting\n")
+    assert cli("show", tmp_path).err.startswith("fsbench show: starting\n")
 
 
 def test_the_first_line_comes_before_torch_is_imported() -> None:
@@ -219,12 +209,9 @@ def test_the_first_line_comes_before_torch_is_imported() -> None:
     assert all(i > started for i in imported)
 
 
-def test_models_of_timm_are_searched(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("ls", "models", "resnet10t", "--json") == 0
-    (row,) = json.loads(capsys.readouterr().out)
+def test_models_of_timm_are_searched(cli: CommandLine) -> None:
+    (row,) = cli.json("ls", "models", "resnet10t")
     assert row == {"model": "timm/resnet10t", "weights": ["c3_in1k"]}
     for text in ("timm/resnet10*", "resnet10t.c3_in1k", "RESNET10t"):
-        assert call("ls", "models", text, "--json") == 0
-        assert row in json.loads(capsys.readouterr().out)
-    assert call("ls", "models", "esnet10*", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == []
+        assert row in cli.json("ls", "models", text)
+    assert cli.json("ls", "models", "esnet10*") == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from support.cli import call
+from support.cli import CommandLine
 
 from fsbench.core.schema import Result
 from fsbench.data.catalog import TARGETS
@@ -37,12 +37,11 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_both_tracks_are_columns_of_their_own_with_dense_rows(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     out, arguments = str(tmp_path / "r"), ("--data", str(data), "--episodes", "20", "-o")
     tasks = ("-t", "chestx:3w1s@ibm,chestx:3w1s@ibm-disjoint")
-    assert call("episodic", *CONTROL, *tasks, *arguments, out, "--wide") == 0
-    shown = capsys.readouterr().out
+    shown = cli("episodic", *CONTROL, *tasks, *arguments, out, "--wide").out
     assert "chestx:3w1s dense" in shown
     assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")
     results: dict[str, Result] = {
@@ -54,22 +53,19 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     assert disjoint.dataset.groups is not None
     assert classic.manifest_hash != disjoint.manifest_hash
     assert classic.dataset.fingerprint == disjoint.dataset.fingerprint
-    assert call("episodic", *CONTROL, *tasks, *arguments, out, "--json") == 0
-    again = json.loads(capsys.readouterr().out)
+    again = cli.json("episodic", *CONTROL, *tasks, *arguments, out)
     assert [row["dataset"].get("groups") for row in again] == [None, disjoint.dataset.groups]
     assert all(0 <= row["dense"]["mean"] <= 1 for row in again)
 
 
 @pytest.mark.parametrize("track", ["ibm", "ibm-disjoint"])
 def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
-    data: Path, tmp_path: Path, track: str, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, track: str, cli: CommandLine
 ) -> None:
     file, task = tmp_path / "e.jsonl", f"chestx:3w1s@{track}"
     arguments = ("--data", str(data), "--episodes", "30")
-    assert call("episodes", "export", task, *arguments, "-o", str(file)) == 0
-    manifest = capsys.readouterr().err.split()[-1]
-    assert call("episodes", "hash", task, *arguments) == 0
-    assert capsys.readouterr().out.strip() == manifest
+    manifest = cli("episodes", "export", task, *arguments, "-o", file).err.split()[-1]
+    assert cli("episodes", "hash", task, *arguments).out.strip() == manifest
     leaks = 0
     for line in file.read_text().splitlines():
         row = json.loads(line)
@@ -91,22 +87,9 @@ def test_exported_episodes_show_no_patient_twice_on_the_disjoint_track_alone(
     ],
 )
 def test_refusals_come_before_any_work(
-    data: Path,
-    tmp_path: Path,
-    arguments: list[str],
-    code: int,
-    texts: list[str],
-    capsys: pytest.CaptureFixture[str],
+    data: Path, tmp_path: Path, arguments: list[str], code: int, texts: list[str], cli: CommandLine
 ) -> None:
     options = ["--data", str(data), "-o", str(tmp_path / "r")]
-    assert call("episodic", *CONTROL, *arguments, *options) == code
-    err = capsys.readouterr().err
+    err = cli("episodic", *CONTROL, *arguments, *options, code=code).err
     assert all(text in err for text in ["fix:", *texts])
     assert not (tmp_path / "r").exists()
-
-
-def test_episodes_of_the_disjoint_track_cannot_be_hashed_without_the_images(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert call("episodes", "hash", "chestx:5w1s@ibm-disjoint") == 3
-    assert "ChestX-ray14 not found" in capsys.readouterr().err

@@ -29,7 +29,7 @@ def board(tmp_path: Path) -> Path:
         records = ProbeRecords(np.array(spec.lrs), curve, right, right, held_out)
         data = fakes_official.dataset("dogs")
         cell = ResultStore(tmp_path / name, fakes.facts(name), data, spec)
-        cell.write_probe(records, provenance=fakes.provenance())
+        cell.write(records, provenance=fakes.provenance())
         declared = DECLARATION.model_copy(update={"name": name})
         submit(tmp_path / name, tmp_path / "board", declared)
     return tmp_path / "board"

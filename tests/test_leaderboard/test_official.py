@@ -244,7 +244,7 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
     made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
     cell = ResultStore(tmp_path / "s", fakes.facts("a"), data, fakes_official.spec(seed=7))
     records = next(read_cells(tmp_path / "r")).records
-    cell.write_probe(records, provenance=fakes.provenance())
+    cell.write(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match="other spec"):
         submit(tmp_path / "s", board, named("seeded"))

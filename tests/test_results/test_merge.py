@@ -84,11 +84,11 @@ def test_overlap_must_be_equal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "named"),
     [
-        ("threads", 2, "threads 1 and 2"),
-        ("batch_size", 7, "batch size default and 7"),
-        ("cpu_capability", "AVX512", "cpu capability AVX2 and AVX512"),
-        ("device", "cuda", "device cpu and cuda"),
-        ("packages", {"torch": "2.16.0"}, "torch 2.15.0 and 2.16.0"),
+        ("threads", 2, "threads: 1 -> 2"),
+        ("batch_size", 7, "batch size: default -> 7"),
+        ("cpu_capability", "AVX512", "cpu capability: AVX2 -> AVX512"),
+        ("device", "cuda", "device: cpu -> cuda"),
+        ("packages", {"torch": "2.16.0"}, "torch: 2.15.0 -> 2.16.0"),
     ],
 )
 def test_other_environments_are_refused(

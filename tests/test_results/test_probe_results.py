@@ -60,7 +60,7 @@ def write(
 ) -> Result:
     data = fakes.dataset().model_copy(update={"test_counts": test_counts})
     cell = ResultStore(root, fakes.facts(), data, spec)
-    return cell.write_probe(block, provenance=fakes.provenance())
+    return cell.write(block, provenance=fakes.provenance())
 
 
 def test_the_papers_rule_is_the_score_and_the_other_stands_beside(tmp_path: Path) -> None:

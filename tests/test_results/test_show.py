@@ -1,24 +1,19 @@
 """fsbench show and results merge, through the command line."""
 
-import json
 from pathlib import Path
 
-import pytest
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
 
 from fsbench.results import table
 
 
-def test_several_models_stand_side_by_side(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_models_stand_side_by_side(tmp_path: Path, cli: CommandLine) -> None:
     a = fakes.write(tmp_path / "x", 0.6)
     fakes.write(tmp_path / "x", 0.6, shots=5)
     b = fakes.write(tmp_path / "y", 0.8, name="b")
     probe = fakes.write_probe(tmp_path / "y", name="b")
-    assert call("show", tmp_path / "x", tmp_path / "y") == 0
-    shown = capsys.readouterr()
+    shown = cli("show", tmp_path / "x", tmp_path / "y")
     lines = {line.split("  ")[0].strip(): line for line in shown.out.splitlines() if line.strip()}
     assert shown.out.splitlines()[0] == "results: linear@ibm 32px · custom"
     head = lines["task"].split()
@@ -37,14 +32,12 @@ def test_several_models_stand_side_by_side(
 
 
 def test_wide_tables_state_where_facts_about_preprocessing_come_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
     facts = {"input_size": "timm's tag a1_in1k", "mean": "the user", "std": "the user"}
     fakes.write(tmp_path / "x", 0.6, backbone=fakes.facts(stated_by=facts))
-    assert call("show", tmp_path / "x", "--wide") == 0
-    assert "32 px (timm's tag a1_in1k), mean " in capsys.readouterr().err
-    assert call("show", tmp_path / "x") == 0
-    assert "timm's tag" not in capsys.readouterr().err
+    assert "32 px (timm's tag a1_in1k), mean " in cli("show", tmp_path / "x", "--wide").err
+    assert "timm's tag" not in cli("show", tmp_path / "x").err
 
 
 def test_rows_are_ordered_by_data_set_and_shots(tmp_path: Path) -> None:
@@ -61,14 +54,11 @@ def test_two_weights_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert columns == ("task", f"a {fakes.facts().weights_hash[:6]}", "a 000000", "difference")
 
 
-def test_models_go_by_the_name_of_their_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_go_by_the_name_of_their_folder(tmp_path: Path, cli: CommandLine) -> None:
     """A name given by --name when the results were made."""
     fakes.write(tmp_path)
     (tmp_path / "a").rename(tmp_path / "my-net")
-    assert call("show", tmp_path) == 0
-    assert capsys.readouterr().out.split()[3:5] == ["task", "my-net"]
+    assert cli("show", tmp_path).out.split()[3:5] == ["task", "my-net"]
 
 
 def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
@@ -80,36 +70,27 @@ def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_json_is_a_list_of_records_with_mean(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_a_list_of_records_with_mean(tmp_path: Path, cli: CommandLine) -> None:
     result = fakes.write(tmp_path)
-    assert call("show", tmp_path, "--json") == 0
-    [record] = json.loads(capsys.readouterr().out)
+    [record] = cli.json("show", tmp_path)
     assert record == record | result.model_dump(mode="json") | {"mean": result.score.mean}
 
 
-def test_merge_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merge_command(tmp_path: Path, cli: CommandLine) -> None:
     fakes.write(tmp_path / "a", index=range(20))
     fakes.write(tmp_path / "b", index=range(20, 40))
-    assert call("results", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out") == 0
-    assert "merged 2 parts" in capsys.readouterr().err
-    assert call("show", tmp_path / "out") == 0
+    assert (
+        "merged 2 parts"
+        in cli("results", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out").err
+    )
+    cli("show", tmp_path / "out")
 
 
-def test_errors_have_codes_and_no_traceback(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("show", tmp_path) == 2
+def test_errors_have_codes_and_a_way_out(tmp_path: Path, cli: CommandLine) -> None:
     fakes.write(tmp_path / "a", index=range(5))
     fakes.write(tmp_path / "b", index=range(7, 9))
-    assert call("results", "merge", tmp_path / "a", "-o", tmp_path / "out") == 2
-    assert call("results", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out") == 5
+    cli("results", "merge", tmp_path / "a", "-o", tmp_path / "out", code=2)
+    parts = (tmp_path / "a", tmp_path / "b")
+    assert "episodes 5-6" in cli("results", "merge", *parts, "-o", tmp_path / "out", code=5).err
     next(tmp_path.rglob("outcomes-*")).unlink()
-    assert call("show", tmp_path) == 5
-    shown = capsys.readouterr().err
-    assert "holds no results" in shown
-    assert "episodes 5-6" in shown
-    assert ".arrow.zst cannot be read: No such file" in shown
-    assert shown.count("fix:") == 4
-    assert "Traceback" not in shown
+    assert ".arrow.zst cannot be read: No such file" in cli("show", tmp_path, code=5).err

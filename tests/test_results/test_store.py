@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from support import fakes
 from support.reading import episode_records, read
+from support.reporters import Recorder
 
 from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
 from fsbench.results.entry import read_entry
@@ -21,12 +23,12 @@ BLOCK = 8
 
 def blocks_done(target: ResultStore) -> set[int]:
     """Return the numbers of the blocks in the journal."""
-    return {int(file.name.partition("-")[0]) for file in target.journal.files()}
+    return {int(file.name.partition("-")[0]) for file in target.block_files()}
 
 
-def cell(root: Path, spec: EpisodicSpec | None = None, **environment: str) -> ResultStore:
-    facts = fakes.facts(), fakes.dataset(), spec or fakes.episodic()
-    return ResultStore(root, *facts, environment or None)
+def cell(root: Path, report: Reporter = SILENT, **environment: str) -> ResultStore:
+    facts = fakes.facts(), fakes.dataset(), fakes.episodic()
+    return ResultStore(root, *facts, environment or None, report)
 
 
 def run(
@@ -175,10 +177,10 @@ def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
     assert blocks_done(other) == set()
     target.finish(range(16), provenance=fakes.provenance())
     assert other.complete_result(range(16)), "a complete result is read in any environment"
-    with pytest.raises(ValidationFailed, match=r"threads 1 -> 2.*\n.*--overwrite"):
+    with pytest.raises(ValidationFailed, match=r"threads: 1 -> 2.*\n.*--overwrite"):
         other.complete_result(range(40))
     run(other, range(40), [2, 3, 4])
-    with pytest.raises(ValidationFailed, match="threads 1 -> 2"):
+    with pytest.raises(ValidationFailed, match="threads: 1 -> 2"):
         other.finish(range(40), provenance=fakes.provenance(threads=2))
 
 
@@ -227,3 +229,23 @@ def test_empty_and_missing_folders_are_usage_errors(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(UsageError, match="does not exist"):
         read(tmp_path / "none")
+
+
+@pytest.mark.parametrize("damage", ["outcome", "cut"])
+def test_a_damaged_block_is_dropped_and_said(damage: str, tmp_path: Path) -> None:
+    """A changed outcome makes a valid file of other records."""
+    target = cell(tmp_path)
+    run(target, range(16))
+    good, bad = target.block_files()
+    if damage == "outcome":
+        other = cell(tmp_path / "other")
+        run(other, range(16), [1], accuracy=0.9)
+        bad.write_bytes(other.block_files()[0].read_bytes())
+    else:
+        bad.write_bytes(bad.read_bytes()[:-9])
+    heard = Recorder()
+    again = cell(tmp_path, heard)
+    assert again.missing_blocks({0: range(8)}) == []
+    assert again.missing_blocks({0: range(9)}) == [0]
+    assert again.block_files() == [good]
+    assert [str(bad) in line and "damaged" in line for line in heard.lines] == [True]

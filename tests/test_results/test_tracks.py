@@ -1,11 +1,10 @@
 """Numbers of two protocols or input sizes never stand in one table, on a screen or on a board."""
 
-import json
 from pathlib import Path
 
 import pytest
 from support import fakes
-from support.cli import call
+from support.cli import CommandLine
 from support.fakes import DECLARATION
 from support.forged import rewrite
 
@@ -75,10 +74,9 @@ def titles(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.startswith("results")]
 
 
-def test_show_prints_a_table_a_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_a_table_a_version(tmp_path: Path, cli: CommandLine) -> None:
     write(tmp_path, 0.6)
-    call("show", str(tmp_path))
-    out = capsys.readouterr().out
+    out = cli("show", tmp_path).out
     assert sorted(titles(out)) == [
         "results ibm 32px: linear@ibm · custom",
         "results ibm 84px · custom",
@@ -93,9 +91,7 @@ def test_show_prints_a_table_a_version(tmp_path: Path, capsys: pytest.CaptureFix
         assert ("probe" in part) == (size == "32px")
 
 
-def test_a_board_ranks_every_version_on_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_board_ranks_every_version_on_its_own(tmp_path: Path, cli: CommandLine) -> None:
     write(tmp_path / "r", 0.6)
     fakes.write(tmp_path / "s", 0.9, name="b")
     board = tmp_path / "board"
@@ -115,8 +111,7 @@ def test_a_board_ranks_every_version_on_its_own(
     assert {s.name for s in classic.ranking.entries} == {"all", "one"}
     others = [view for view in views.values() if view is not classic]
     assert all([s.name for s in view.ranking.entries] == ["all"] for view in others)
-    call("leaderboard", "show", "--board", str(board), "--json")
-    shown = json.loads(capsys.readouterr().out)
+    shown = cli.json("leaderboard", "show", "--board", board)
     names = [tuple(column["name"] for column in table["columns"]) for table in shown]
     assert names == list(views)
 

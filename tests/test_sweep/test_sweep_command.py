@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import cli
+from support.cli import CommandLine
 from support.sweep import ENTRY, hash_results, hashes, read_json, sweep, write
 
 from fsbench.results.verification import read_cells
@@ -26,9 +25,6 @@ class Shrink(RoundMethod):
             ctx.rewrite({n: self.factor * p for n, p in ctx.parameters.items()}, "shrunk")
 """
 SUBMIT = {**ENTRY, "name": "tiny-{method}-s{seed}"}
-
-
-call = partial(cli.call, "sweep")
 
 
 def where(root: Path, output: str) -> list[str]:
@@ -64,10 +60,10 @@ def table(shown: str) -> list[dict[str, Any]]:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
 def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: CommandLine
 ) -> None:
     file = write(tmp_path / "sweep.yaml", sweep(tmp_path, submit=SUBMIT))
-    assert call(str(file), *where(tmp_path, "whole")) == 0
+    cli("sweep", file, *where(tmp_path, "whole"))
     whole = hashes(tmp_path / "whole")
     assert len(whole) == 4
 
@@ -76,68 +72,65 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     _, said = sweeping.communicate(timeout=300)
     assert sweeping.returncode == 1
     assert b"jobs failed" in said
-    assert call(str(file), *where(tmp_path, "broken")) == 0
+    cli("sweep", file, *where(tmp_path, "broken"))
     assert hashes(tmp_path / "broken") == whole
 
-    capfd.readouterr()
-    assert call(str(file), *where(tmp_path, "broken"), "--dry-run", "--json") == 0
-    rows = table(capfd.readouterr().out)
+    rows = table(cli("sweep", file, *where(tmp_path, "broken"), "--dry-run", "--json").out)
     assert [row["kind"] for row in rows].count("pretrain") == 2
     assert {row["state"] for row in rows} <= {"done", "on the board"}
 
 
-def test_a_plan_and_a_board_that_needs_no_run_again(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_and_a_board_that_needs_no_run_again(tmp_path: Path, cli: CommandLine) -> None:
     data = sweep(tmp_path, submit=SUBMIT)
     file = write(tmp_path / "sweep.yaml", data)
-    assert call(str(file), *where(tmp_path, "new"), "--dry-run", "--json") == 0
-    rows = table(capfd.readouterr().out)
+    rows = table(cli("sweep", file, *where(tmp_path, "new"), "--dry-run", "--json").out)
     assert [row["kind"] for row in rows] == [*["pretrain", "evaluate"] * 2, *["submit"] * 2]
     assert {row["state"] for row in rows} == {"missing"}
     assert all(row["seconds"] is not None for row in rows)
     assert not (tmp_path / "new").exists()
 
-    assert call(str(file), *where(tmp_path, "one"), "--board", str(tmp_path / "board")) == 0
+    cli("sweep", file, *where(tmp_path, "one"), "--board", tmp_path / "board")
     names = {path.parent.name for path in (tmp_path / "board").glob("*/entry.json")}
     assert {name.partition("-fields")[0] for name in names} == {"tiny-seal", "tiny-llf"}
 
-    capfd.readouterr()
     board = ["--board", str(tmp_path / "board")]
-    assert call(str(file), *where(tmp_path, "elsewhere"), *board) == 0
+    cli("sweep", file, *where(tmp_path, "elsewhere"), *board)
     assert not (tmp_path / "elsewhere" / "runs").exists()
-    assert call(str(file), *where(tmp_path, "elsewhere"), *board, "--dry-run", "--json") == 0
-    rows = table(capfd.readouterr().out)
+    rows = table(
+        cli("sweep", file, *where(tmp_path, "elsewhere"), *board, "--dry-run", "--json").out
+    )
     states = {(row["kind"], row["state"]) for row in rows}
     idle = ("pretrain", "not needed any more")
     assert states == {idle, ("evaluate", "on the board"), ("submit", "on the board")}
 
 
-def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(tmp_path: Path) -> None:
+def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     data = sweep(tmp_path, methods=("llf",), submit=SUBMIT)
     (evaluation,) = data["evaluate"]
     board = ["--board", str(tmp_path / "board")]
     file = write(tmp_path / "sweep.yaml", data)
-    assert call(str(file), *where(tmp_path, "first"), *board) == 0
+    cli("sweep", file, *where(tmp_path, "first"), *board)
     (entry,) = (tmp_path / "board").glob("tiny-*")
     before = hash_results(entry)
 
     other = {**evaluation, "tasks": [evaluation["tasks"][0].replace("5w1s", "5w2s")]}
     write(file, {**data, "evaluate": [evaluation, other]})
-    assert call(str(file), *where(tmp_path, "elsewhere"), *board) == 0
+    cli("sweep", file, *where(tmp_path, "elsewhere"), *board)
     assert before.items() < hash_results(entry).items()
     assert len(hash_results(entry)) == 2 * len(before)
 
 
 def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     analysis = {"what": ["knn_depth", "sharpness"], "images": 8, "set": ["knn_depth.k=3"]}
     data = sweep(tmp_path, submit=SUBMIT, analyze=[{**analysis, "only": ["toy-seal*"]}])
     file = write(tmp_path / "sweep.yaml", data)
     options = ["--board", str(tmp_path / "board"), "--findings", str(tmp_path / "kept")]
-    assert call(str(file), *where(tmp_path, "one"), *options) == 0
+    cli("sweep", file, *where(tmp_path, "one"), *options)
     records = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
     assert {path.parts[-4].partition("-fields")[0] for path in records.values()} == {"toy-seal"}
     assert records.keys() == {"knn_depth", "sharpness"}
@@ -146,44 +139,42 @@ def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
     settings = record["question"]["settings"]
     assert (settings["k"], settings["images"]) == (3, 8)
 
-    assert call(str(file), *where(tmp_path, "elsewhere"), *options) == 0
+    cli("sweep", file, *where(tmp_path, "elsewhere"), *options)
     assert not (tmp_path / "elsewhere" / "runs").exists()
     other = {**data, "analyze": [{**data["analyze"][0], "images": 4}]}
     file = write(tmp_path / "other.yaml", other)
-    capfd.readouterr()
-    assert call(str(file), *where(tmp_path, "elsewhere"), *options, "--dry-run", "--json") == 0
-    rows = table(capfd.readouterr().out)
+    rows = table(
+        cli("sweep", file, *where(tmp_path, "elsewhere"), *options, "--dry-run", "--json").out
+    )
     missing = [row["kind"] for row in rows if row["state"] == "missing"]
     assert missing == ["pretrain", "analyze"]
 
 
-def test_a_failure_is_listed_and_the_rest_is_done(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_is_listed_and_the_rest_is_done(tmp_path: Path, cli: CommandLine) -> None:
     data = sweep(tmp_path, methods=("seal",))
     bad = {"recipes": ["toy/normal"], "set": {**data["pretrain"][0]["set"], "lr": 1e38}}
     file = write(tmp_path / "sweep.yaml", {**data, "pretrain": [bad, *data["pretrain"]]})
-    assert call(str(file), *where(tmp_path, "out")) == 1
-    said = capfd.readouterr().err
+    said = cli("sweep", file, *where(tmp_path, "out"), code=1).err
     assert "2 of 4 jobs failed" in said
     assert "is not finite" in said
     assert "a job that it needs failed" in said
     assert len(hashes(tmp_path / "out")) == 2
-    assert call(str(file), *where(tmp_path, "out"), "--dry-run", "--json") == 0
-    rows = table(capfd.readouterr().out)
+    rows = table(cli("sweep", file, *where(tmp_path, "out"), "--dry-run", "--json").out)
     assert [row["state"] for row in rows] == ["missing", "missing", "done", "done"]
 
 
-def test_a_sweep_without_a_file_is_refused() -> None:
-    assert call() == 2
+def test_a_sweep_without_a_file_is_refused(cli: CommandLine) -> None:
+    cli("sweep", code=2)
 
 
-def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(tmp_path: Path) -> None:
+def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     code = tmp_path / "mine.py"
     code.write_text(METHOD)
     data = sweep(tmp_path, methods=("normal",), runs={"seeds": [0, 1]}, submit=ENTRY)
     file = write(tmp_path / "sweep.yaml", data)
-    assert call(file, *where(tmp_path, "out"), "--method", f"py:{code}:Shrink") == 0
+    cli("sweep", file, *where(tmp_path, "out"), "--method", f"py:{code}:Shrink")
     runs = [path.name for path in (tmp_path / "out" / "runs").iterdir()]
     assert sorted(name.split("-")[1] for name in runs) == ["normal"] * 2 + ["shrink"] * 2
     rows = [path.parent for path in (tmp_path / "out" / "board").glob("*/entry.json")]
