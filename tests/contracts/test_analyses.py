@@ -2,6 +2,8 @@
 
 import dataclasses
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import get_args
 
 import numpy as np
@@ -42,29 +44,21 @@ def run_analysis(name: str, inputs: AnalysisInput, **more: object) -> Finding:
     return ANALYSES.load(name).run(inputs, settings(name, **more), Counting())
 
 
-def test_all_nine_are_found() -> None:
-    assert NAMES == (
-        "balancedness", "dormant", "effective_rank", "hessian", "knn_depth", "margins",
-        "sharpness", "size_of_weights", "weight_percentiles",
-    )  # fmt: skip
+every = pytest.mark.parametrize("name", NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_states_its_source_and_its_needs(name: str) -> None:
+@every
+def test_it_states_its_source_needs_and_settings(name: str) -> None:
     file = ANALYSES.load(name)
     assert len(file.SOURCE) > 10
     assert (sys.modules[f"protocols.analyses.{name}"].__doc__ or "").count("\n") > 3
     assert set(file.NEEDS) <= set(get_args(Need))
     assert ("images" in file.NEEDS) == ("images" in file.SETTINGS.model_fields)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_its_settings_are_complete_and_go_through_json(name: str) -> None:
-    made = ANALYSES.load(name).SETTINGS()
+    made = file.SETTINGS()
     assert type(made).model_validate_json(made.model_dump_json()) == made
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every
 def test_it_is_deterministic_and_does_not_change_the_network(
     name: str, inputs: AnalysisInput
 ) -> None:
@@ -83,7 +77,7 @@ def test_it_is_deterministic_and_does_not_change_the_network(
         assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every
 def test_names_of_measures_are_unique_and_shares_are_fractions(
     name: str, inputs: AnalysisInput
 ) -> None:
@@ -96,28 +90,29 @@ def test_names_of_measures_are_unique_and_shares_are_fractions(
     assert len({view.title for view in finding.views}) == len(finding.views)
 
 
+@contextmanager
+def watched_images(inputs: AnalysisInput) -> Iterator[list[torch.Tensor]]:
+    """The batches of images that the networks are given in the block."""
+    batches: list[torch.Tensor] = []
+    models = {inputs.backbone.module, inputs.network.model}
+    handles = [m.register_forward_pre_hook(lambda _, args: batches.append(args[0])) for m in models]
+    yield batches
+    for handle in handles:
+        handle.remove()
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" in ANALYSES.load(n).NEEDS])
 def test_it_uses_as_many_images_as_it_estimates(name: str, inputs: AnalysisInput) -> None:
-    batch_sizes: list[int] = []
-
-    def count(module: object, arguments: tuple[torch.Tensor, ...]) -> None:
-        batch_sizes.append(len(arguments[0]))
-
-    models = {inputs.backbone.module, inputs.network.model}
-    handles = [model.register_forward_pre_hook(count) for model in models]
     report = Counting()
-    try:
+    with watched_images(inputs) as batches:
         ANALYSES.load(name).run(inputs, settings(name), report)
-    finally:
-        for handle in handles:
-            handle.remove()
     assert report.done == report.total > 0, "progress reaches its end"
-    estimate = settings(name).count_passes(inputs)
+    estimate, images = settings(name).count_passes(inputs), sum(map(len, batches))
     if name == "hessian":
-        assert estimate >= 10 * sum(batch_sizes), "a product costs several passes"
+        assert estimate >= 10 * images, "a product costs several passes"
     else:
         probe = 1 if name == "knn_depth" else 0  # one image tells how large its features are
-        assert sum(batch_sizes) == estimate + probe
+        assert images == estimate + probe
 
 
 PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).SETTINGS.model_fields]
@@ -131,15 +126,11 @@ def test_the_part_of_the_source_is_a_setting(name: str, inputs: AnalysisInput) -
     assert {m.name: m.value for m in finding.measures}["images"] == 12
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if "head" not in ANALYSES.load(n).NEEDS])
-def test_it_runs_without_a_head_that_it_does_not_need(name: str, inputs: AnalysisInput) -> None:
-    bare = AnalysisInput(inputs.backbone, None, inputs.source)
-    assert run_analysis(name, bare) == run_analysis(name, inputs)
-
-
-@pytest.mark.parametrize("name", [n for n in NAMES if "images" not in ANALYSES.load(n).NEEDS])
-def test_it_runs_without_images_that_it_does_not_need(name: str, inputs: AnalysisInput) -> None:
-    bare = AnalysisInput(inputs.backbone, inputs.classifier, None)
+@every
+def test_it_runs_without_what_it_does_not_need(name: str, inputs: AnalysisInput) -> None:
+    needs = ANALYSES.load(name).NEEDS
+    classifier = inputs.classifier if "head" in needs else None
+    bare = AnalysisInput(inputs.backbone, classifier, inputs.source if "images" in needs else None)
     assert run_analysis(name, bare) == run_analysis(name, inputs)
 
 
@@ -148,38 +139,23 @@ SEEDED = [n for n in NAMES if "seed" in ANALYSES.load(n).SETTINGS.model_fields]
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_another_seed_chooses_other_images(name: str, inputs: AnalysisInput) -> None:
-    sums_by_seed: dict[int, list[float]] = {0: [], 1: []}
-    for seed, sums in sums_by_seed.items():
-
-        def watch(
-            module: object, arguments: tuple[torch.Tensor, ...], sums: list[float] = sums
-        ) -> None:
-            sums += arguments[0].double().sum(dim=(1, 2, 3)).tolist()
-
-        models = {inputs.backbone.module, inputs.network.model}
-        handles = [model.register_forward_pre_hook(watch) for model in models]
-        run_analysis(name, inputs, seed=seed)
-        for handle in handles:
-            handle.remove()
-    assert set(sums_by_seed[0]) != set(sums_by_seed[1])
+    sums = []
+    for seed in (0, 1):
+        with watched_images(inputs) as batches:
+            run_analysis(name, inputs, seed=seed)
+        sums.append({float(x) for batch in batches for x in batch.double().sum(dim=(1, 2, 3))})
+    assert sums[0] != sums[1]
 
 
-def test_a_network_without_a_chain_has_no_balancedness() -> None:
-    residual = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
-    inputs = AnalysisInput(residual, classifier("toy_resnet"))
-    with pytest.raises(NotApplicable, match="does not end in a plain chain"):
-        run_analysis("balancedness", inputs)
-
-
-@pytest.mark.parametrize("broken", ["no chain", "a norm between"])
+@pytest.mark.parametrize("broken", ["residual", "no chain", "a norm between"])
 def test_only_plain_chains_are_balanced(broken: str) -> None:
-    network = classifier("mlp")
-    first, *rest = network.roles.fully_connected
-    weighted = (first, "norm", *rest)
-    changes = {"chain": False} if broken == "no chain" else {"weighted": weighted}
-    other = dataclasses.replace(network, roles=dataclasses.replace(network.roles, **changes))
     backbone = backbones.load_backbone("fsbench/toy_resnet", random_init=0)
+    network = classifier("mlp")
     assert run_analysis("balancedness", AnalysisInput(backbone, network))
+    first, *rest = network.roles.fully_connected
+    changes = {"chain": False} if broken == "no chain" else {"weighted": (first, "norm", *rest)}
+    other = dataclasses.replace(network, roles=dataclasses.replace(network.roles, **changes))
+    other = classifier("toy_resnet") if broken == "residual" else other
     with pytest.raises(NotApplicable, match="does not end in a plain chain"):
         run_analysis("balancedness", AnalysisInput(backbone, other))
 

