@@ -12,7 +12,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -119,8 +119,8 @@ def find_format(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(HEAD)
     members: list[str] = []
-    if head.startswith(b"PK\x03\x04") and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
+    if head.startswith(b"PK\x03\x04"):
+        with suppress(*BROKEN), zipfile.ZipFile(path) as archive:
             members = archive.namelist()
     if any(name.split("/")[1:] == ["data.pkl"] for name in members):
         return "zip"

@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 from support import drafts
 
-from fsbench.api.listing import protocol_spec
-from fsbench.core.specs import EpisodicSpec, ProbeSpec
+from fsbench.core.specs import ProbeSpec
 from fsbench.data.catalog import all_facts
 from leaderboard.official import BOARDS, find_official_board, load_official_boards
 from leaderboard.record import BoardFile

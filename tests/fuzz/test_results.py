@@ -27,7 +27,8 @@ def figures(entry: Entry) -> tuple[object, ...]:
     """
     (cell,) = entry.cells
     result = cell.result
-    return result.score, result.column, digest_records(cell.records), result.flags
+    mean = round(result.score.mean, 12)  # a last digit may be lost
+    return mean, result.score.n, result.column, digest_records(cell.records), result.flags
 
 
 @SIZES
