@@ -27,8 +27,8 @@ test-avx2: $(STAMP) meta-if-possible  ## the contracts of methods and architectu
 		tests/contracts/test_methods.py tests/contracts/test_methods_on_architectures.py \
 		tests/test_backbones/test_architectures.py tests/test_backbones/test_torch_faults.py
 
-stress: $(STAMP)  ## every fault with fixed seeds, long runs, all fuzz; QUICK=1 for two of each fault
-	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2 --no-endurance)
+stress: $(STAMP)  ## every fault with fixed seeds, all fuzz; QUICK=1 for two of each fault
+	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2)
 	$(if $(QUICK),,$(MAKE) fuzz)
 
 fuzz: $(STAMP)  ## bad input of every kind, two thousand cases and more each

@@ -1,4 +1,4 @@
-"""How time and memory grow: episodic tasks, extraction, boards (`python -m benchmarks.growth`).
+"""How time and memory grow: episodic tasks, extraction (`python -m benchmarks.growth`).
 
 Every size runs in a fresh process of one thread, after a small one of the same kind: the smallest
 sizes are not those that load modules. Time is processor time, of child processes too, which other
@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -26,8 +25,6 @@ from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.core.process import peak_resident_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-from leaderboard.store import Board
-from leaderboard.tables import rank_tracks
 
 MEBIBYTE = 2**20
 
@@ -107,33 +104,6 @@ def use_extraction(images: int) -> Use:
         return use_of(lambda: store.get(FeatureRequest(backbone, dataset, image, "whole")))
 
 
-def use_board(entries: int, folder: Path) -> Use:
-    """Read so many entries of one result for the first time, and rank them."""
-    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as cache:
-        add_entries(Path(small), range(3))
-        read_and_rank(Path(small), Path(cache))
-        return use_of(lambda: read_and_rank(folder, Path(cache)))
-
-
-def read_and_rank(folder: Path, cache: Path) -> None:
-    board = Board.open(folder)
-    rank_tracks(board.file, board.entries(cache))
-
-
-def add_entries(folder: Path, numbers: range) -> None:
-    """Add entries of one result of 100 episodes, all of other outcomes."""
-    from support import board as generated_board
-
-    place = {"targets": ("eurosat",), "shots": (5,), "adaptations": ("linear",)}
-    skills = np.linspace(0.3, 0.7, numbers.stop)
-    with (
-        patch.object(generated_board, "SKILLS", skills),
-        patch.object(generated_board, "skills", lambda name: [int(name[-6:])]),
-    ):
-        names = [f"entry-{number:06}" for number in numbers]
-        generated_board.board(folder, names, n_episodes=100, **place)
-
-
 def measure_episodes(sizes: tuple[int, ...]) -> Growth:
     uses = [in_fresh_processes(use_episodes, (n,), 1)[0] for n in sizes]
     return Growth(
@@ -148,25 +118,13 @@ def measure_extraction(sizes: tuple[int, ...]) -> Growth:
     return Growth("extraction, toy_resnet, 32 px (images)", sizes, tuple(uses))
 
 
-def measure_boards(sizes: tuple[int, ...]) -> Growth:
-    """Measure a board that grows: entries of the size before stay."""
-    uses = []
-    with tempfile.TemporaryDirectory() as folder:
-        for before, size in zip((0, *sizes), sizes, strict=False):
-            add_entries(Path(folder), range(before, size))
-            uses += in_fresh_processes(use_board, (size, Path(folder)), 1)
-    return Growth("board, first read and rank, one result each (entries)", sizes, tuple(uses))
-
-
 SIZES = {
     "episodes": (100, 1_000, 10_000, 100_000),
     "extraction": (1_000, 10_000, 100_000),
-    "boards": (10, 100, 1_000, 10_000),
 }
 MEASURES: dict[str, Callable[[tuple[int, ...]], Growth]] = {
     "episodes": measure_episodes,
     "extraction": measure_extraction,
-    "boards": measure_boards,
 }
 
 
