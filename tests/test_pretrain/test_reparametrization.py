@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.pretrain import epochs, lines, tiny, trainer
+from support.pretrain import epochs, lines, source, tiny, trainer
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
 from fsbench.backbones.networks import load_architecture
 from pretrain.recipes.recipe import Recipe
-from pretrain.training.loop import Trainer
+from pretrain.training.loop import Trainer, train_recipe
 from pretrain.weights import surgery
 
 A, B = 0.7, 0.8
@@ -55,6 +55,7 @@ MAPS: dict[str, Reference] = {
         lambda g, v: g * v / vector_norm(v, False),
     ),
 }
+METHODS = ("weight_compander", "powerprop", "weight_norm")
 ELEMENTWISE = [name for name in MAPS if "norm" not in name]
 STEPS = 4
 FIELDS = ("width=2", "plan.epoch_images=32", "schedule=constant", "warmup=0", "weight_decay=0.05")
@@ -131,28 +132,21 @@ def compare(made: Trainer, loop: PlainLoop) -> None:
         torch.testing.assert_close(weight, expected.detach(), rtol=2e-3, atol=2e-5, msg=name)
 
 
-@pytest.mark.parametrize("case", MAPS)
-def test_sgd_with_decay_on_w_equals_a_plain_loop(case: str, tmp_path: Path) -> None:
-    made = trainer(recipe(case), tmp_path)
+@pytest.mark.parametrize(
+    ("case", "decay"), [*((case, "w") for case in MAPS), *((method, "v") for method in METHODS)]
+)
+def test_sgd_equals_a_plain_loop(case: str, decay: str, tmp_path: Path) -> None:
+    """Decay on w is a term of the loss, decay on v the optimizer's."""
+    method = case.partition(".")[0]
+    made = trainer(recipe(case, f"{method}.decay={decay}"), tmp_path)
     made._open_epoch(STEPS)
-    loop = PlainLoop(made, case)
+    loop = PlainLoop(made, case, decay_on_w=decay == "w")
     before = loop.weights()["fc.weight"].clone()
     for _ in range(STEPS):
         loop.sgd()
         made._step(STEPS)
     compare(made, loop)
     assert (loop.weights()["fc.weight"] - before).abs().max() > 0.01
-
-
-@pytest.mark.parametrize("case", ["weight_compander", "powerprop", "weight_norm"])
-def test_decay_on_v_is_the_optimizers(case: str, tmp_path: Path) -> None:
-    made = trainer(recipe(case, f"{case}.decay=v"), tmp_path)
-    made._open_epoch(STEPS)
-    loop = PlainLoop(made, case, decay_on_w=False)
-    for _ in range(STEPS):
-        loop.sgd()
-        made._step(STEPS)
-    compare(made, loop)
 
 
 @pytest.mark.parametrize("case", ELEMENTWISE)
@@ -171,41 +165,29 @@ def test_adam_steps_in_w_and_is_rescaled_by_the_slope(case: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("case", MAPS)
-def test_logits_at_step_0_are_those_of_the_plain_network(case: str, tmp_path: Path) -> None:
+def test_logits_at_step_0_are_those_of_the_plain_network_and_fusing_keeps_them(
+    case: str, tmp_path: Path
+) -> None:
     # a wide range: this tiny network's weights are large, and none must be clamped here
     wide = ["weight_compander.a=3"] if "compander" in case else []
-    made, normal = (
-        trainer(recipe(case, *wide), tmp_path / "a"),
-        trainer(tiny("normal", "width=2"), tmp_path),
-    )
+    made = trainer(recipe(case, *wide), tmp_path / "a")
+    normal = trainer(tiny("normal", "width=2"), tmp_path)
     assert not lines(tmp_path / "a", "rewrites.jsonl")
     images = made.ctx.loader.batch(made.ctx.clock).images
-    made.ctx.model.eval()
-    normal.ctx.model.eval()
-    with torch.no_grad():
-        torch.testing.assert_close(made.ctx.model(images), normal.ctx.model(images))
-
-
-@pytest.mark.parametrize("case", MAPS)
-def test_fusing_keeps_the_outputs_and_leaves_the_plain_network(case: str, tmp_path: Path) -> None:
-    made = trainer(recipe(case), tmp_path)
+    model, plain = made.ctx.model.eval(), normal.ctx.model.eval()
+    torch.testing.assert_close(model(images), plain(images))
+    model.train()
     epochs(made, 1)
-    images = made.ctx.loader.batch(made.ctx.clock).images
-    model = made.ctx.model.eval()
     with torch.no_grad():
-        before = model(images)
+        before = model.eval()(images)
         made.ctx.call("finalize")
-        after = model(images)
-    assert torch.equal(before, after)
-    plain = load_architecture("toy_resnet").build(4, 2)
+        assert torch.equal(model(images), before)
     assert model.state_dict().keys() == plain.state_dict().keys()
-    assert {n: type(m) for n, m in model.named_modules()} == {
-        n: type(m) for n, m in plain.named_modules()
-    }
+    assert [type(m) for m in model.modules()] == [type(m) for m in plain.modules()]
     assert all(p.requires_grad and p.is_leaf for p in model.parameters())
 
 
-@pytest.mark.parametrize("case", ["weight_compander", "powerprop", "weight_norm"])
+@pytest.mark.parametrize("case", METHODS)
 def test_a_weight_is_computed_once_a_step(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +205,7 @@ def test_a_weight_is_computed_once_a_step(
     assert len(calls) == len(made.ctx.roles.layers)
 
 
-@pytest.mark.parametrize("case", ["weight_compander", "powerprop", "weight_norm"])
+@pytest.mark.parametrize("case", METHODS)
 def test_only_conv_and_linear_weights_are_mapped_and_scalars_do_not_decay(
     case: str, tmp_path: Path
 ) -> None:
@@ -276,3 +258,26 @@ def test_what_a_rewrite_leaves_alone_stays_at_the_bit(case: str, tmp_path: Path)
         model.get_parameter(t).data_ptr() for t in surgery.trained_names(model, name)
     ]
     assert after.stride() == before.stride()
+
+
+def test_ascent_of_seal_keeps_the_sign_of_its_decay(tmp_path: Path) -> None:
+    methods = [{"name": "seal"}, {"name": "weight_compander"}]
+    both = Recipe.model_validate({**tiny("seal").model_dump(), "methods": methods})
+    made = trainer(both, tmp_path)
+    epochs(made, 4)
+    made._open_epoch(2)
+    decays = {g["effective_decay"] for g in made.ctx.optimizer.param_groups}
+    assert decays == {0.0, both.weight_decay}
+    up = [g for g in made.ctx.optimizer.param_groups if g["lr_scale"] == 0.01]
+    # the gradient is flipped before decay is added: the flipped sign then pulls towards zero
+    assert {g["weight_decay"] + g["effective_decay"] for g in up} == {both.weight_decay}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_composes_with_a_round_event_and_reports_it(name: str, tmp_path: Path) -> None:
+    methods = [{"name": "llf"}, {"name": name}]
+    both = Recipe.model_validate({**tiny("llf").model_dump(), "methods": methods})
+    train_recipe(both, source(), tmp_path)
+    (event,) = [r for r in lines(tmp_path, "rewrites.jsonl") if r["method"] == "llf"]
+    assert event["tensors"][-1] == "fc.weight"
+    assert event["fraction_changed"] > 0.99

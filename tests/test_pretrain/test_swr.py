@@ -1,21 +1,184 @@
-"""SWR: proportional, exact in norm and direction, by role, and refused where undefined."""
+"""SWR: proportional outputs, exact norms, refusals; re-anchoring at the chosen events alone."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from support.pretrain import epochs, tiny, trainer
 from support.rules import build, context, images, train
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap
 from fsbench.core.errors import UsageError
-from pretrain.methods.swr import Swr
+from pretrain.methods.llf import LLF
+from pretrain.methods.swr import (
+    Swr,
+    bias_factors,
+    get_layer_weights,
+    input_scales,
+    multiply_tensors,
+    rescaling_coefficients,
+)
+from pretrain.methods.swr_reanchor import SwrReanchor
+from pretrain.recipes import plan
 from pretrain.recipes.recipe import Recipe
+from pretrain.training.context import Context
+from pretrain.weights.surgery import frobenius_norms, tied_names
+
+positive, share = st.floats(0.01, 100), st.floats(0, 1)
 
 
-def algorithm_1(
+def doubles(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+# The coefficients
+
+
+@given(now=st.tuples(positive, positive), target=st.tuples(positive, positive), lam=share)
+def test_norms_become_weighted_means_and_balance_returns(
+    now: tuple[float, float], target: tuple[float, float], lam: float
+) -> None:
+    c = rescaling_coefficients(doubles(*now), doubles(*target), doubles(lam, lam))
+    new = [float(factor) * norm for factor, norm in zip(c, now, strict=True)]
+    means = [lam * t + (1 - lam) * n for n, t in zip(now, target, strict=True)]
+    assert new == pytest.approx(means, rel=1e-12)
+    start = target[0] / target[1]
+    assert abs(new[0] / new[1] - start) <= abs(now[0] / now[1] - start) * (1 + 1e-9) + 1e-9
+
+
+@given(
+    target=positive,
+    lam=st.floats(0.05, 1),
+    pushes=st.lists(st.floats(0, 3), min_size=1, max_size=30),
+)
+def test_norms_stay_bounded_when_steps_are(target: float, lam: float, pushes: list[float]) -> None:
+    """If a step adds at most B to |W|^2 then |W| <= n + sqrt(B) / lam afterwards."""
+    norm = doubles(target)
+    for push in pushes:
+        norm = (norm**2 + push).sqrt()
+        norm = norm * rescaling_coefficients(norm, doubles(target), doubles(lam))
+        assert float(norm) <= target + max(pushes) ** 0.5 / lam + 1e-9
+
+
+def test_layers_of_norm_zero_now_or_at_the_start_are_left_alone() -> None:
+    c = rescaling_coefficients(doubles(0, 2, 0, 2), doubles(1, 0, 0, 4), doubles(*[0.5] * 4))
+    assert c.tolist() == [1, 1, 1, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("first", "literal", "expected"),
+    [
+        (None, False, [2, 6, 30, 210]),
+        (1, False, [2, 3, 15, 105]),
+        (1, True, [2, 6, 30, 210]),
+        (2, True, [2, 3, 15, 105]),
+        (0, True, [2, 6, 30, 210]),
+    ],
+)
+def test_bias_factors_by_hand(first: int | None, literal: bool, expected: list[int]) -> None:
+    assert bias_factors(doubles(2, 3, 5, 7), first, literal=literal).tolist() == expected
+
+
+def test_input_scales_by_hand() -> None:
+    """conv norm conv conv norm: the second norm sees the first one's scale times both kernels'."""
+    scales = input_scales(doubles(2, 3, 5, 7, 11), [1, 4])
+    assert {at: float(q) for at, q in scales.items()} == {1: 2, 4: 3 * 5 * 7}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("zero_biases", [False, True])
+def test_theorem_1_holds_for_any_factors(seed: int, zero_biases: bool) -> None:
+    model, roles = build("mlp", side=4)
+    if zero_biases:
+        for name in roles.layers:
+            nn.init.zeros_(model.get_submodule(name).bias)  # type: ignore[arg-type]
+    c = doubles(*[0.3 + ((seed + 1) * k * 0.37) % 2 for k in range(1, 4)])
+    x = images(4)
+    before = model(x).detach()
+    multiply_tensors(model, {f"{n}.weight": c[i] for i, n in enumerate(roles.layers)})
+    if not zero_biases:
+        factors = bias_factors(c, None)
+        multiply_tensors(model, {f"{n}.bias": factors[i] for i, n in enumerate(roles.layers)})
+    torch.testing.assert_close(model(x).detach(), c.prod() * before, rtol=1e-12, atol=1e-12)
+
+
+def test_multiplying_goes_through_a_reparametrization_and_once_through_a_shared_tensor() -> None:
+    model, _ = build("mlp", side=4)
+    layer = model.get_submodule("layer2.0")
+    nn.utils.parametrizations.weight_norm(layer)
+    before = layer.weight.detach().clone()  # type: ignore[union-attr, operator]
+    multiply_tensors(model, {"layer2.0.weight": doubles(3).squeeze()})
+    torch.testing.assert_close(layer.weight, 3 * before)  # type: ignore[arg-type]
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+    second.weight = first.weight
+    shared, before = nn.Sequential(first, second), first.weight.detach().clone()
+    multiply_tensors(shared, dict.fromkeys(("0.weight", "1.weight"), torch.tensor(3.0)))
+    torch.testing.assert_close(first.weight.detach(), 3 * before)
+    assert tied_names(shared) == ("0.weight", "1.weight")
+    assert tied_names(nn.Sequential(nn.Linear(2, 2))) == ()
+
+
+# The step
+
+
+def deviate(swr: Swr, ctx: Context, x: Tensor, evaluate: bool = False) -> float:
+    """Train, apply SWR; return how far outputs are from one multiple of what they were."""
+    model = ctx.model
+    swr.setup(ctx)
+    train(model, "deviation")
+    for _ in range(3):
+        model(x)
+    model.train(not evaluate)
+    before = model(x).detach()
+    swr.after_step(ctx)
+    now = model(x).detach()
+    factor = (now * before).sum() / (before * before).sum()
+    return float((now - factor * before).abs().max() / now.abs().max())
+
+
+RUNNING = Swr(lam=0.3, scale_running_stats=True)
+LITERAL = Swr(lam=0.3, paper_literal=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "swr", "evaluate", "side", "proportional"),
+    [
+        ("mlp", Swr(lam=0.3), False, 16, True),
+        ("cnn", Swr(lam=0.3), False, 16, True),
+        ("cnn_bn", Swr(lam=0.3), False, 16, True),
+        ("scnn", Swr(lam=0.3), False, 8, True),
+        # at 32 px every channel ends as one pixel, so batch statistics are those of 12 images
+        ("swr_vgg16", Swr(lam=0.1), False, 32, True),
+        ("cnn", LITERAL, False, 16, True),
+        ("cnn_bn", LITERAL, False, 16, False),
+        ("cnn_bn", Swr(lam=0.3), True, 16, False),
+        ("cnn_bn", RUNNING, True, 16, True),
+        ("cnn_bn", RUNNING, False, 16, True),
+    ],
+)
+def test_outputs_are_proportional_but_under_the_printed_rule_and_running_statistics(
+    name: str, swr: Swr, evaluate: bool, side: int, proportional: bool
+) -> None:
+    deviation = deviate(swr, context(*build(name, side)), images(side), evaluate)
+    assert (deviation < 1e-8) if proportional else (deviation > 1e-4)
+
+
+def test_running_statistics_are_scaled_after_convolutions_with_a_bias() -> None:
+    """A bias in front of a norm layer gets c_l, its weights' input the scale before as well."""
+    layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3)]
+    model = nn.Sequential(*layers, nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3)).double()
+    for module in (model[1], model[4]):
+        module.eps = 1e-300  # type: ignore[assignment]
+    weighted = ("0", "1", "3", "4", "6")
+    roles = RoleMap(("0", "3", "6"), (), "6", ("6",), (), weighted, chain=True)
+    assert deviate(RUNNING, context(model, roles), images(8), evaluate=True) < 1e-12
+
+
+def follow_algorithm_1(
     model: nn.Module, start: dict[str, Tensor], lam: float, first: int
 ) -> Iterator[tuple[str, Tensor]]:
     """The paper's loop over layers in forward order; products of c from layer `first` on."""
@@ -30,73 +193,6 @@ def algorithm_1(
             yield f"{name}.bias", product * now[f"{name}.bias"]
 
 
-def deviation(model: nn.Module, before: Tensor, x: Tensor) -> float:
-    """How far the outputs are from one multiple of what they were, relatively."""
-    now = model(x).detach()
-    factor = (now * before).sum() / (before * before).sum()
-    return float((now - factor * before).abs().max() / now.abs().max())
-
-
-def applied(name: str, swr: Swr, evaluate: bool = False, side: int = 16) -> float:
-    """Deviation after one application to a trained network."""
-    model, roles = build(name, side)
-    x = images(side)
-    ctx = context(model, roles)
-    swr.setup(ctx)
-    train(model, name)
-    for _ in range(3):
-        model(x)
-    model.train(not evaluate)
-    before = model(x).detach()
-    swr.after_step(ctx)
-    return deviation(model, before, x)
-
-
-@pytest.mark.parametrize("name", ["mlp", "cnn", "cnn_bn"])
-def test_outputs_are_proportional(name: str) -> None:
-    assert applied(name, Swr(lam=0.3)) < 1e-12
-
-
-def test_vgg16_is_a_chain_too() -> None:
-    """At 32 px every channel ends as one pixel, so batch statistics are those of 12 images."""
-    assert applied("swr_vgg16", Swr(lam=0.1), side=32) < 1e-8
-
-
-def test_layer_norm_keeps_the_scaled_network_proportional_too() -> None:
-    assert applied("scnn", Swr(lam=0.3), side=8) < 1e-12
-
-
-def test_the_printed_rule_breaks_proportionality() -> None:
-    assert applied("cnn_bn", Swr(lam=0.3, paper_literal=True)) > 1e-4
-    assert applied("cnn", Swr(lam=0.3, paper_literal=True)) < 1e-12
-
-
-def test_running_statistics_are_scaled_with_the_option() -> None:
-    assert applied("cnn_bn", Swr(lam=0.3), evaluate=True) > 1e-4
-    assert applied("cnn_bn", Swr(lam=0.3, scale_running_stats=True), evaluate=True) < 1e-12
-    assert applied("cnn_bn", Swr(lam=0.3, scale_running_stats=True)) < 1e-12
-
-
-def test_running_statistics_are_scaled_after_convolutions_with_a_bias() -> None:
-    """A bias in front of a norm layer gets c_l, its weights' input the scale before as well."""
-    layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3)]
-    model = nn.Sequential(*layers, nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3)).double()
-    for module in (model[1], model[4]):
-        module.eps = 1e-300  # type: ignore[assignment]
-    weighted = ("0", "1", "3", "4", "6")
-    roles = RoleMap(("0", "3", "6"), (), "6", ("6",), (), weighted, chain=True)
-    ctx, x = context(model, roles), images(8)
-    swr = Swr(lam=0.4, scale_running_stats=True)
-    swr.setup(ctx)
-    train(model, "biased")
-    for _ in range(3):
-        model(x)
-    model.eval()
-    before = model(x).detach()
-    swr.after_step(ctx)
-    assert deviation(model, before, x) < 1e-12
-
-
 @pytest.mark.parametrize(("name", "first"), [("mlp", 0), ("cnn", 0), ("cnn_bn", 3)])
 @pytest.mark.parametrize("literal", [False, True])
 def test_it_equals_algorithm_1(name: str, first: int, literal: bool) -> None:
@@ -107,7 +203,8 @@ def test_it_equals_algorithm_1(name: str, first: int, literal: bool) -> None:
     swr = Swr(lam=0.3, paper_literal=literal)
     swr.setup(ctx)
     train(model, name)
-    expected = dict(algorithm_1(model, start, 0.3, first if literal or not first else first + 1))
+    first = first if literal or not first else first + 1
+    expected = dict(follow_algorithm_1(model, start, 0.3, first))
     swr.after_step(ctx)
     for tensor, value in model.named_parameters():
         torch.testing.assert_close(value.detach(), expected[tensor], rtol=1e-12, atol=0)
@@ -126,11 +223,8 @@ def test_features_and_classifier_have_their_own_strength() -> None:
         if name.startswith("layer"):
             assert torch.equal(value.detach(), trained[name])
         elif name.endswith("weight"):
-            assert float(value.detach().norm()) == pytest.approx(float(start[name]), rel=1e-12)
-            cosine = nn.functional.cosine_similarity(
-                value.detach().flatten(), trained[name].flatten(), dim=0
-            )
-            assert float(cosine) == pytest.approx(1, abs=1e-12)
+            expected = trained[name] * (start[name] / trained[name].norm())
+            torch.testing.assert_close(value.detach(), expected, rtol=1e-12, atol=0)
 
 
 def test_lam_overrides_both_lambdas() -> None:
@@ -143,18 +237,25 @@ def test_lam_overrides_both_lambdas() -> None:
 
 def test_a_zero_initialised_scale_can_grow() -> None:
     model, roles = build("cnn_bn")
-    norm = model.get_submodule("layer2.1")
+    norm: nn.Module = model.get_submodule("layer2.1")
     nn.init.zeros_(norm.weight)  # type: ignore[arg-type]
     ctx = context(model, roles)
     swr = Swr(lam=0.5)
     swr.setup(ctx)
     nn.init.constant_(norm.weight, 0.25)  # type: ignore[arg-type]
     swr.after_step(ctx)
-    assert torch.equal(norm.weight, torch.full((4,), 0.25, dtype=torch.float64))  # type: ignore[arg-type]
+    assert norm.weight.tolist() == [0.25] * 4  # type: ignore[union-attr, operator]
 
 
-def test_shared_weights_are_refused_unless_allowed() -> None:
+def test_networks_that_it_is_not_defined_for_are_refused(tmp_path: Path) -> None:
+    for network in ("toy_resnet", "scnn"):
+        overrides = (f"architecture={network}", "swr.scale_running_stats=true")
+        with pytest.raises(UsageError, match="scale_running_stats needs a chain"):
+            trainer(tiny("swr", *overrides), tmp_path / network)
     model, roles = build("mlp", side=4)
+    unnamed = RoleMap(roles.layers, roles.blocks, roles.head, roles.fully_connected, roles.stages)
+    with pytest.raises(UsageError, match="which its roles do not name"):
+        Swr().setup(context(model, unnamed))
     first = nn.Linear(4, 4).double()
     model.add_module("layer2", nn.Sequential(first, nn.ReLU()))
     model.add_module("again", nn.Linear(4, 4).double())
@@ -164,47 +265,91 @@ def test_shared_weights_are_refused_unless_allowed() -> None:
     Swr(allow_tied=True).setup(context(model, roles))
 
 
-def test_networks_that_the_options_are_not_defined_for_are_refused(tmp_path: Path) -> None:
-    for network in ("toy_resnet", "scnn"):
-        overrides = (f"architecture={network}", "swr.scale_running_stats=true")
-        with pytest.raises(UsageError, match="scale_running_stats needs a chain"):
-            trainer(tiny("swr", *overrides), tmp_path / network)
-    model, roles = build("mlp", side=4)
-    bare = RoleMap(roles.layers, roles.blocks, roles.head, roles.fully_connected, roles.stages)
-    with pytest.raises(UsageError, match="which its roles do not name"):
-        Swr().setup(context(model, bare))
-
-
 def test_it_acts_on_the_first_step_already(tmp_path: Path) -> None:
     ours, plain = (trainer(tiny(name), tmp_path / name) for name in ("swr", "normal"))
-    names = ours.ctx.roles.weighted
-    start = {n: ours.ctx.model.get_submodule(n).weight.detach().norm() for n in names}  # type: ignore[union-attr, operator]
+    start = frobenius_norms(get_layer_weights(ours.ctx)).clone()
     for made in (ours, plain):
         made._open_epoch(2)
         made._step(2)
-    for name in names:
-        here, there = (
-            float(m.ctx.model.get_submodule(name).weight.detach().norm())  # type: ignore[union-attr, operator]
-            for m in (ours, plain)
-        )
-        assert here == pytest.approx(0.01 * float(start[name]) + 0.99 * there, rel=1e-5)
+    norms, stepped = (frobenius_norms(get_layer_weights(made.ctx)) for made in (ours, plain))
+    torch.testing.assert_close(norms, 0.01 * start + 0.99 * stepped, rtol=1e-5, atol=0)
 
 
 def test_a_layer_that_another_method_redraws_gets_a_new_target(tmp_path: Path) -> None:
-    from pretrain.methods.llf import LLF
-
     recipe = tiny("swr")
     both = Recipe.model_validate({**dict(recipe), "methods": (*recipe.methods, LLF())})
     made = trainer(both, tmp_path)
     first = made.ctx.memories["swr"]["norms"].clone()
     epochs(made, recipe.plan.epochs)
     made._open_epoch(2)
-    now = made.ctx.memories["swr"]["norms"]
-    names = made.ctx.roles.weighted
-    for i, name in enumerate(names):
-        weight = made.ctx.model.get_submodule(name).weight.detach()  # type: ignore[union-attr, operator]
-        if name.startswith(("layer3", "layer4", "fc")) and weight.ndim > 1:
-            assert float(now[i]) == pytest.approx(float(weight.norm()), rel=1e-6)
-            assert float(now[i]) != float(first[i])
-        else:
-            assert torch.equal(now[i], first[i])
+    targets = made.ctx.memories["swr"]["norms"]
+    layer_weights = get_layer_weights(made.ctx)
+    current = frobenius_norms(layer_weights)
+    for i, name in enumerate(made.ctx.roles.weighted):
+        redrawn = name.startswith(("layer3", "layer4", "fc")) and layer_weights[i].ndim > 1
+        torch.testing.assert_close(targets[i], (current if redrawn else first)[i])
+        assert (targets[i] != first[i]) == redrawn
+
+
+# Re-anchoring
+
+
+WARM_START = plan.scenario_fields("warm-start")
+EVERY_3 = {"schedule": "cosine", "swr_reanchor.on": "none", "swr_reanchor.every_epochs": 3}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, [2, 3, 6, 7]),
+        (WARM_START | {"swr_reanchor.on": "new_data"}, [8]),
+        (
+            WARM_START | {"swr_reanchor.on": "both", "schedule": "step"},
+            [2, 3, 6, 7, 8, 10, 11, 14, 15],
+        ),
+        (EVERY_3, [3, 7]),
+    ],
+)
+def test_the_target_is_the_current_norms_at_drops_new_data_or_every_epochs(
+    fields: dict[str, object], expected: list[int], tmp_path: Path
+) -> None:
+    """Four epochs a round with drops at 2 and 3; epochs are counted over the whole run."""
+    made = trainer(tiny("swr_reanchor").replace(fields), tmp_path)
+    anchored = []
+    for epoch in range(made.recipe.plan.total_epochs):
+        made._open_epoch(2)
+        target = made.ctx.memories["swr_reanchor"]["norms"]
+        if epoch and torch.equal(target, frobenius_norms(get_layer_weights(made.ctx))):
+            anchored.append(epoch)
+        made._step(2)
+        epochs(made, 1)
+    assert anchored == expected
+
+
+def test_the_first_step_after_it_changes_nothing() -> None:
+    model, roles = build("cnn_bn")
+    ctx = context(model, roles)
+    method = SwrReanchor(lam=0.3)
+    method.setup(ctx)
+    train(model, "reanchor")
+    method.lr_changed(ctx, 0.1, 0.01)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    method.after_step(ctx)
+    for name, value in model.named_parameters():
+        torch.testing.assert_close(value.detach(), before[name], rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (("schedule=cosine",), "never re-anchor"),
+        (("milestones=[1.0]",), "never re-anchor"),
+        (("gamma=1",), "never re-anchor"),
+        (("swr_reanchor.on=none",), "never re-anchor"),
+        (("swr_reanchor.on=none", "swr_reanchor.every_epochs=4"), "never re-anchor"),
+        (("swr_reanchor.on=new_data",), "--scenario warm-start"),
+    ],
+)
+def test_a_run_without_events_is_refused(settings: tuple[str, ...], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        tiny("swr_reanchor", *settings)
