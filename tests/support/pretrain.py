@@ -116,6 +116,19 @@ def equal(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
+EASY = ("plan.stop_accuracy=0.5", "plan.epoch_images=40", "plan.epochs=12", "width=4")
+"""Two of four classes apart ends a round: reached within a few epochs, in some rounds at once."""
+
+
+def assert_same_run(ours: Path, theirs: Path) -> None:
+    """Two finished runs have the same bytes of weights and logs, and the same totals."""
+    for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+    records = [json.loads((run / "run.json").read_text()) for run in (ours, theirs)]
+    for name in ("flops", "event_flops", "samples", "steps", "rounds"):
+        assert records[0][name] == records[1][name], name
+
+
 class Killed(Exception):
     """Stands for a kill in the tests that stop a run from inside."""
 

@@ -85,20 +85,12 @@ def test_samples_are_images_that_were_trained_on(tmp_path: Path) -> None:
     assert record(tmp_path)["samples"] == 4 * (4 + 16)
 
 
-@pytest.mark.parametrize("step", [1, 8, 11])
-def test_a_resumed_run_reports_totals(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    recipe = tiny("nio")
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    spent = json.loads((tmp_path / "parts" / "checkpoint.json").read_text())["state"]["cost"]
-    train_recipe(recipe, source(), tmp_path / "parts")
-    whole, parts = record(tmp_path / "whole"), record(tmp_path / "parts")
-    for name in ("flops", "event_flops", "samples", "steps", "rounds"):
-        assert parts[name] == whole[name], name
-    assert parts["seconds"] >= round(spent["seconds"], 3) > 0
-    assert parts["peak_memory_bytes"] >= spent["peak_memory_bytes"] > 1e6
+def test_a_resumed_run_reports_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_at(11, tiny("normal"), tmp_path, monkeypatch)
+    spent = json.loads((tmp_path / "checkpoint.json").read_text())["state"]["cost"]
+    train_recipe(tiny("normal"), source(), tmp_path)
+    assert record(tmp_path)["seconds"] >= round(spent["seconds"], 3) > 0
+    assert record(tmp_path)["peak_memory_bytes"] >= spent["peak_memory_bytes"] > 1e6
 
 
 def test_the_peak_of_an_earlier_part_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,15 @@
 """The loop: order of hooks, logs, resuming, refusing to go on with NaN, the exported run."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import torch
-from support.pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import equal, lines, source, tiny, trainer, weights
 from torch import Tensor, nn
 
 from fsbench.core.errors import DataError, FsbenchError
-from fsbench.core.process import Stopped
 from pretrain.method import HOOKS, Method
 from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.training import checkpoint, loop
@@ -136,56 +134,11 @@ def test_training_learns(tmp_path: Path) -> None:
     assert lines(tmp_path)[-1]["val_accuracy"] > 0.6
 
 
-def test_the_exported_accuracy_is_that_of_the_exported_weights(tmp_path: Path) -> None:
-    from fsbench.backbones import load_classifier
-
-    train_recipe(tiny("normal"), source(), tmp_path)
-    classifier = load_classifier(f"run:{tmp_path}")
-    made = trainer(tiny("normal"), tmp_path / "scratch")
-    assert made.validation.accuracy(classifier.model) == lines(tmp_path)[-1]["val_accuracy"]
-
-
 def test_a_finished_run_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = tiny("normal")
     assert train_recipe(recipe, source(), tmp_path) == tmp_path
     monkeypatch.setattr(loop, "Trainer", None)
     assert train_recipe(recipe, source(), tmp_path) == tmp_path
-
-
-@pytest.mark.parametrize("step", [0, 1, 2, 7, 8, 9, 15])
-def test_a_killed_run_ends_at_the_same_bits_and_logs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    recipe, whole, parts = tiny("llf"), tmp_path / "whole", tmp_path / "parts"
-    train_recipe(recipe, source(), whole)
-    killed_at(step, recipe, parts, monkeypatch)
-    assert not is_finished(parts)
-    train_recipe(recipe, source(), parts)
-    assert (parts / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    for name in ("log.jsonl", "rewrites.jsonl"):
-        assert (parts / name).read_bytes() == (whole / name).read_bytes()
-
-
-@pytest.mark.parametrize("step", [1, 2, 8, 16])
-def test_a_signal_after_any_step_ends_at_the_same_bits_and_logs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    """Also after the last step of an epoch, when all that is left of it is to be logged."""
-    recipe, whole, parts = tiny("llf"), tmp_path / "whole", tmp_path / "parts"
-    train_recipe(recipe, source(), whole)
-    steps = Trainer._step
-
-    def stopping(self: Trainer, n: int) -> None:
-        steps(self, n)
-        self.stop.number = signal.SIGTERM * (self.ctx.clock.step == step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_step", stopping)
-        with pytest.raises(Stopped):
-            train_recipe(recipe, source(), parts)
-    train_recipe(recipe, source(), parts)
-    for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
-        assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_a_run_killed_before_its_export_only_exports(
@@ -243,12 +196,6 @@ def test_validation_leaves_the_model_and_the_random_state_as_they_were(tmp_path:
     assert torch.equal(state, torch.get_rng_state())
     assert not norm.training
     assert made.ctx.model.get_submodule("layer1").training
-
-
-def test_training_leaves_the_global_random_state_alone(tmp_path: Path) -> None:
-    state = torch.get_rng_state()
-    train_recipe(tiny("seal_reinit"), source(), tmp_path)
-    assert torch.equal(state, torch.get_rng_state())
 
 
 @pytest.mark.parametrize("text", ["precision=bf16", "channels_last=false", "optimizer=adam"])

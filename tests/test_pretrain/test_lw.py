@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.events import bare, changed, finish_epoch, open_round, tensors, train_round
+from support.events import changed, finish_epoch, open_round, tensors, train_round
 from support.pretrain import epochs, equal, lines, source, tiny, trainer
 from torch import Tensor, nn
 
 from fsbench import backbones
 from fsbench.core.errors import CheckpointError, UsageError
-from fsbench.core.seeding import stream
 from pretrain.methods.lw import build_block_schedule, compute_mean_and_std
-from pretrain.methods.rescale import restore_sizes
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.training.validation import module_outputs, use_batch_statistics
 
@@ -79,13 +77,6 @@ def test_kept_weights_get_their_initial_norm_and_the_rest_is_new(tmp_path: Path,
     norms = {n: after[n] for n in above if ".bn" in n}
     assert all(bool((t == 1).all()) for n, t in norms.items() if n.endswith(("weight", "_var")))
     assert all(bool((t == 0).all()) for n, t in norms.items() if n.endswith(("bias", "_mean")))
-
-
-def test_the_first_round_starts_from_the_initial_network(tmp_path: Path) -> None:
-    made = trainer(tiny("lw", *FULL), tmp_path)
-    before, after = open_round(made)
-    assert changed(before, after) == set()
-    assert [r["note"] for r in lines(tmp_path, "rewrites.jsonl")] == ["normaliser after block 1"]
 
 
 def active(made: Trainer) -> list[str]:
@@ -159,17 +150,6 @@ def test_statistics_of_a_dead_block_are_finite() -> None:
     mean, std = compute_mean_and_std(torch.tensor([[1.0, 2], [3, 6]]), (2,))
     assert mean.tolist() == [2, 4]
     assert std.tolist() == pytest.approx([1 + 1e-6, 2 + 1e-6])
-
-
-def test_a_net_with_scale_free_norms_keeps_its_function_when_rescaled() -> None:
-    with stream("scale-free"):
-        parts = [(nn.Linear(5, 5, False), nn.LayerNorm(5, eps=0), nn.Tanh()) for _ in range(3)]
-        net = nn.Sequential(*(module for part in parts for module in part)).double()
-        x = torch.randn(7, 5, dtype=torch.float64)
-    before, sizes = net(x).detach(), {"0.weight": 0.3, "3.weight": 7.0, "6.weight": 2.0}
-    restore_sizes(bare(net), sizes, "test")
-    assert {n: float(net.get_parameter(n).detach().norm()) for n in sizes} == pytest.approx(sizes)
-    torch.testing.assert_close(net(x).detach(), before, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pretrain import equal, killed_at, lines, source, tiny, trainer, weights
+from support.pretrain import EASY, lines, source, tiny, trainer
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
 from pretrain.recipes.plan import Plan, TrainingClock
@@ -65,10 +65,6 @@ def test_the_journal_is_cut_back_to_where_it_was(tmp_path: Path) -> None:
         {"step": 1}
     ]
     assert (tmp_path / "rewrites.jsonl").read_text() == ""
-
-
-EASY = ("plan.stop_accuracy=0.5", "plan.epoch_images=40", "plan.epochs=12", "width=4")
-"""Two of four classes apart ends a round: reached within a few epochs, in some rounds at once."""
 
 
 def row(round_: int, step: int, train: float | None, val: float | None = None) -> dict[str, Any]:
@@ -136,19 +132,6 @@ def test_a_round_that_ends_early_still_ends_for_its_methods(tmp_path: Path) -> N
     assert all(x["val_accuracy"] is not None for x in ends)
     (rewrite,) = lines(tmp_path, "rewrites.jsonl")
     assert (rewrite["round"], rewrite["step"]) == (1, ends[0]["step"])
-
-
-@pytest.mark.parametrize("ahead", [-3, 0, 2])
-def test_a_run_killed_around_an_early_end_ends_at_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
-) -> None:
-    recipe, whole, parts = tiny("welsr", *EASY), tmp_path / "whole", tmp_path / "parts"
-    train_recipe(recipe, source(), whole)
-    first = json.loads((whole / "run.json").read_text())["rounds"][0]["steps"]
-    killed_at(first + ahead, recipe, parts, monkeypatch)
-    train_recipe(recipe, source(), parts)
-    assert (parts / "log.jsonl").read_bytes() == (whole / "log.jsonl").read_bytes()
-    assert equal(weights(parts), weights(whole))
 
 
 def test_patience_counts_on_after_a_resume(tmp_path: Path) -> None:

@@ -7,57 +7,55 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pretrain import equal, killed_at, lines, source, tiny, weights
+from support.pretrain import assert_same_run, killed_at, lines, source, tiny
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from pretrain.methods.swr_reanchor import SwrReanchor
 from pretrain.recipes import registry
 from pretrain.recipes.plan import TrainingClock
-from pretrain.recipes.recipe import Recipe
 from pretrain.recipes.schedules import PlateauSchedule, lr_factor
+from pretrain.training.context import Context
 from pretrain.training.loop import Trainer, train_recipe
 
 
-def at(recipe: Recipe, round_: int, epoch: int, batch: int = 0, steps: int = 10) -> float:
-    return lr_factor(recipe, TrainingClock(recipe.plan, round_, epoch, batch), steps)
+def cosine(part: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * part))
 
 
-def test_seal_warms_up_twenty_epochs_and_restarts_every_round() -> None:
-    recipe = registry.load_recipe("paper/seal")
-    assert recipe.warmup_epochs == 20
-    assert at(recipe, 0, 0) == 1 / 20
-    assert at(recipe, 0, 19) == at(recipe, 0, 20) == 1.0
-    assert at(recipe, 0, 90) == pytest.approx(0.5)
-    assert at(recipe, 0, 159) == pytest.approx(0.5 * (1 + math.cos(math.pi * 139 / 140)))
-    assert [at(recipe, 3, e) for e in range(160)] == [at(recipe, 0, e) for e in range(160)]
-    assert at(recipe, 0, 50, batch=9) == at(recipe, 0, 50)
-
-
-def test_a_single_cycle_runs_over_all_rounds() -> None:
-    recipe = registry.load_recipe("paper/normal_long_single_cycle")
-    assert at(recipe, 0, 9) == 10 / 20
-    assert at(recipe, 5, 10) == pytest.approx(0.5 * (1 + math.cos(math.pi * 790 / 1580)))
-    assert at(recipe, 9, 159) < 1e-5
-    rates = [at(recipe, r, e) for r in range(10) for e in range(160)]
-    assert rates[20:] == sorted(rates[20:], reverse=True)
-
-
-def test_by_step_the_rate_moves_with_every_batch() -> None:
-    recipe = registry.load_recipe("paper/normal").override(["schedule_by=step", "plan.epochs=8"])
-    assert at(recipe, 0, 0, 0) == pytest.approx(1 / 10)
-    assert at(recipe, 0, 0, 9) == pytest.approx(1.0)
-    assert at(recipe, 0, 1, 0) == 1.0
-    assert at(recipe, 0, 4, 5) == pytest.approx(0.5)
-
-
-def test_steps_fall_at_parts_of_the_round() -> None:
-    recipe = registry.load_recipe("paper/normal").override(["schedule=step", "warmup=0"])
-    assert [at(recipe, 0, e) for e in (0, 79, 80, 119)] == [1.0, 1.0, 0.1, 0.1]
-    assert at(recipe, 0, 120) == pytest.approx(0.01)
-
-
-def test_constant_after_the_warm_up() -> None:
-    recipe = registry.load_recipe("paper/normal").override(["schedule=constant"])
-    assert [at(recipe, 0, e) for e in (0, 20, 159)] == [1 / 20, 1.0, 1.0]
+@pytest.mark.parametrize(
+    ("name", "fields", "rates"),
+    [
+        (
+            "seal",
+            (),
+            {(0, 0): 1 / 20, (0, 19): 1, (0, 20): 1, (0, 90): 0.5, (0, 159): cosine(139 / 140)},
+        ),
+        ("seal", (), {(3, 0): 1 / 20, (3, 90): 0.5, (0, 50, 9): cosine(30 / 140)}),
+        (
+            "normal_long_single_cycle",
+            (),
+            {(0, 9): 10 / 20, (5, 10): cosine(790 / 1580), (9, 159): cosine(1579 / 1580)},
+        ),
+        (
+            "normal",
+            ("schedule_by=step", "plan.epochs=8"),
+            {(0, 0, 0): 1 / 10, (0, 0, 9): 1, (0, 1, 0): 1, (0, 4, 5): 0.5},
+        ),
+        (
+            "normal",
+            ("schedule=step", "warmup=0"),
+            {(0, 0): 1, (0, 79): 1, (0, 80): 0.1, (0, 119): 0.1, (0, 120): 0.01},
+        ),
+        ("normal", ("schedule=constant",), {(0, 0): 1 / 20, (0, 20): 1, (0, 159): 1}),
+    ],
+)
+def test_rates_by_hand(
+    name: str, fields: tuple[str, ...], rates: dict[tuple[int, ...], float]
+) -> None:
+    """By round, epoch and batch of ten."""
+    recipe = registry.load_recipe(f"paper/{name}").override(fields)
+    actual = {at: lr_factor(recipe, TrainingClock(recipe.plan, *at), 10) for at in rates}
+    assert actual == pytest.approx(rates)
 
 
 FIELDS = (
@@ -107,50 +105,29 @@ def seeing(monkeypatch: pytest.MonkeyPatch, accuracies: dict[int, float]) -> Non
     monkeypatch.setattr(Trainer, "_close_epoch", close)
 
 
-def test_the_rate_halves_in_the_loop_and_starts_afresh_every_round(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("factor", "step"), [(0.5, 3), (0.5, 9), (0.5, 22), (0.25, 7)])
+def test_the_rate_falls_in_the_loop_starts_afresh_every_round_and_survives_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float, step: int
 ) -> None:
-    """.5 at epoch 0; halved after 2 and after 4; .9 at 5; halved after 7, too late."""
-    seeing(monkeypatch, {5: 0.9})
-    train_recipe(tiny("normal", *FIELDS), source(), tmp_path)
-    rates = [row["lr"] for row in lines(tmp_path)]
-    assert (
-        rates == [0.064] * 3 + [0.032] * 2 + [0.016] * 3 + [0.064] * 3 + [0.032] * 2 + [0.016] * 3
-    )
+    """.5 at epoch 0; falls after 2 and after 4; .9 at 5; falls after 7, too late.
 
-
-def test_the_factor_is_a_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seeing(monkeypatch, {})
-    recipe = tiny("normal", *FIELDS, "plateau_factor=0.25", "plan.rounds=1")
-    train_recipe(recipe, source(), tmp_path)
-    assert [row["lr"] for row in lines(tmp_path)][2:6] == [0.064, 0.016, 0.016, 0.004]
-
-
-@pytest.mark.parametrize("step", [3, 6, 7, 9, 17, 22])
-def test_a_killed_run_keeps_waiting_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    seeing(monkeypatch, {5: 0.9})
-    recipe = tiny("normal", *FIELDS)
-    train_recipe(recipe, source(), tmp_path / "whole")
-    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
-    train_recipe(recipe, source(), tmp_path / "parts")
-    assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
-    assert equal(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
-
-
-def test_methods_hear_of_a_halving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """swr_reanchor acts on learning-rate drops, so the schedule serves it too."""
-    from pretrain.methods.swr_reanchor import SwrReanchor
-
+    Methods hear of it: swr_reanchor acts on learning-rate drops.
+    """
     calls: list[tuple[int, int, float, float]] = []
 
-    def hear(self: SwrReanchor, ctx: object, old: float, new: float) -> None:
-        clock = ctx.clock  # type: ignore[attr-defined]
-        calls.append((clock.round, clock.epoch, old, new))
+    def hear(self: SwrReanchor, ctx: Context, old: float, new: float) -> None:
+        calls.append((ctx.clock.round, ctx.clock.epoch, old, new))
 
     monkeypatch.setattr(SwrReanchor, "lr_changed", hear)
-    seeing(monkeypatch, {})
-    train_recipe(tiny("swr_reanchor", *FIELDS), source(), tmp_path)
-    a_round = [(3, 0.064, 0.032), (5, 0.032, 0.016), (7, 0.016, 0.008)]
-    assert calls == [(r, *drop) for r in range(2) for drop in a_round]
+    seeing(monkeypatch, {5: 0.9})
+    recipe = tiny("swr_reanchor", *FIELDS, f"plateau_factor={factor}")
+    train_recipe(recipe, source(), tmp_path / "whole")
+    rates = [0.064, 0.064 * factor, 0.064 * factor**2]
+    a_round = [rates[0]] * 3 + [rates[1]] * 2 + [rates[2]] * 3
+    assert [row["lr"] for row in lines(tmp_path / "whole")] == pytest.approx(a_round * 2)
+    heard = [(r, e, rates[e // 2 - 1], rates[e // 2]) for r in (0, 1) for e in (3, 5)]
+    assert [call[:2] for call in calls] == [call[:2] for call in heard]
+    assert [call[2:] for call in calls] == [pytest.approx(call[2:]) for call in heard]
+    killed_at(step, recipe, tmp_path / "parts", monkeypatch)
+    train_recipe(recipe, source(), tmp_path / "parts")
+    assert_same_run(tmp_path / "parts", tmp_path / "whole")

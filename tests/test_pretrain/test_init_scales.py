@@ -1,8 +1,9 @@
-"""NIO against double loops and finite differences in float64, and its invariants."""
+"""NIO and GradInit against loops and finite differences in float64, and their invariants."""
 
+import copy
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,10 @@ from pretrain.bases.init_scales import (
     KERNELS,
     NORMS,
     ScaleOptimizer,
-    gradients_of,
     parameters_by_kind,
     search_mode,
 )
+from pretrain.methods.gradinit import Gradinit, compute_step_objective, learn_step_scales
 from pretrain.methods.nio import (
     Nio,
     Objective,
@@ -32,7 +33,6 @@ from pretrain.methods.nio import (
     compute_part_gradients,
     learn_scales,
 )
-from pretrain.recipes import registry
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
 from pretrain.training.loop import train_recipe
@@ -103,16 +103,11 @@ def test_objectives_by_hand() -> None:
     )
 
 
-def test_order_inside_a_part_does_not_matter() -> None:
-    model, data = smooth(), batch()
-    order = torch.cat([torch.arange(8).flip(0), torch.arange(8, 16).flip(0)])
-    mixed = Batch(data.images[order], data.labels[order])
-    with search_mode(model):
-        a, b = (
-            compute_part_gradients(model, d, compute_part_borders(16, 2, 0.0), graph=False)
-            for d in (data, mixed)
-        )
-    torch.testing.assert_close(a, b)
+def differentiate(value: Callable[[Tensor], float], at: Tensor, h: float = 1e-5) -> Tensor:
+    """Return central differences of a function of the factors."""
+    units = torch.eye(len(at), dtype=torch.float64) * h
+    central = [(value(at + unit) - value(at - unit)) / (2 * h) for unit in units]
+    return torch.tensor(central, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES)
@@ -121,22 +116,14 @@ def test_the_gradient_of_the_factors_is_the_finite_difference(kind: Objective, n
     model, data, borders = smooth(norm), batch(), compute_part_borders(16, 4, 0.2)
     scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, BN)), 0.1)
 
-    def value(m: Tensor) -> float:
+    def compute(m: Tensor, graph: bool) -> Tensor:
         scales.write(m)
-        return float(
-            compute_objective(compute_part_gradients(model, data, borders, graph=False), kind)
-        )
+        return compute_objective(compute_part_gradients(model, data, borders, graph=graph), kind)
 
     with search_mode(model):
         at = scales.m * 1.1
-        scales.write(at)
-        slopes = scales.gradient(
-            compute_objective(compute_part_gradients(model, data, borders, graph=True), kind)
-        )
-        h = 1e-5
-        units = torch.eye(len(at), dtype=torch.float64) * h
-        central = [(value(at + unit) - value(at - unit)) / (2 * h) for unit in units]
-    expected = torch.tensor(central, dtype=torch.float64)
+        slopes = scales.gradient(compute(at, True))
+        expected = differentiate(lambda m: float(compute(m, False)), at)
     torch.testing.assert_close(slopes, expected, rtol=1e-5, atol=1e-7)
     assert float(slopes.abs().max()) > 1e-3
 
@@ -193,24 +180,22 @@ def test_only_positive_factors_change_and_the_model_keeps_its_modes(norm: bool) 
     assert str(outcome).startswith("GradCosine ")
 
 
-def test_above_the_cap_a_step_lowers_the_gradient_norm() -> None:
-    model, data = smooth(), batch()
-    outcome = learn_scales(
-        model, itertools.repeat(data), [data], Nio(iterations=3, rate=1e-3), 1e-3
-    )
-    assert outcome.steps == (0, 3)
-    assert outcome.after[1] < outcome.before[1]
-
-
-def test_the_default_objective_raises_the_gradient_norm_and_gc_the_cosine() -> None:
-    data = batch()
-    changes = {}
-    for kind in ("gc", "gc_gn_sqrt"):
-        nio = Nio(iterations=20, rate=0.02, objective=kind, parts=2)
-        outcome = learn_scales(smooth(False), itertools.repeat(data), [data], nio, 100.0)
-        changes[kind] = [b - a for a, b in zip(outcome.before, outcome.after, strict=True)]
-    assert changes["gc"][0] > 0.01
-    assert changes["gc_gn_sqrt"][1] > 0.1
+@pytest.mark.parametrize(
+    ("objective", "cap", "steps", "measure", "least"),
+    [
+        ("gc", 100.0, (20, 0), 0, 0.01),
+        ("gc_gn_sqrt", 100.0, (20, 0), 1, 0.1),
+        ("gc", 1e-3, (0, 20), 1, -math.inf),
+    ],
+)
+def test_steps_raise_the_cosine_or_the_norm_and_lower_a_norm_above_the_cap(
+    objective: Objective, cap: float, steps: tuple[int, int], measure: int, least: float
+) -> None:
+    nio, data = Nio(iterations=20, rate=0.02, objective=objective, parts=2), batch()
+    outcome = learn_scales(smooth(False), itertools.repeat(data), [data], nio, cap)
+    assert outcome.steps == steps
+    change = outcome.after[measure] - outcome.before[measure]
+    assert change > least if steps[0] else change < 0
 
 
 def test_a_shared_tensor_has_one_factor() -> None:
@@ -275,12 +260,6 @@ def test_an_operation_without_a_double_backward_is_named() -> None:
         learn_scales(model, endless(8, **kind), [batch(8, **kind)], Nio(parts=2), 1e9)  # type: ignore[arg-type]
 
 
-def test_the_derivative_of_an_independent_tensor_is_zero() -> None:
-    a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
-    gradients = gradients_of(a.sum(), [a, b])
-    assert [g.tolist() for g in gradients] == [[1.0, 1.0], [0.0, 0.0, 0.0]]
-
-
 def test_a_run_logs_and_stores_cosine_and_norm(tmp_path: Path) -> None:
     made = trainer(tiny("nio"), tmp_path)
     (record,) = lines(tmp_path, "rewrites.jsonl")
@@ -320,9 +299,99 @@ def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
     train_recipe(both, source(), tmp_path / "run")
 
 
-def test_the_papers_objective_is_the_default_and_the_pilot_states_the_codes() -> None:
-    objectives = {
-        scale: dict(registry.load_recipe(f"{scale}/nio").methods[0])["objective"]
-        for scale in ("full", "regime", "toy", "pilot")
-    }
-    assert objectives == {"full": "gc", "regime": "gc", "toy": "gc", "pilot": "gc_gn_sqrt"}
+# GradInit
+
+
+def halves() -> tuple[Batch, Batch, Batch]:
+    return batch(6), batch(6, key=1), batch(6, key=2)
+
+
+def loss(model: nn.Module, a: Batch, b: Batch) -> Tensor:
+    logits = model(torch.cat([a.images, b.images]))
+    return functional.cross_entropy(logits, torch.cat([a.labels, b.labels]))
+
+
+@pytest.mark.parametrize("adam", [False, True])
+@pytest.mark.parametrize("normalise", [False, True])
+def test_the_objective_is_the_loss_after_one_step_divided_by_eta(
+    adam: bool, normalise: bool
+) -> None:
+    model, (a, b, c) = smooth(), halves()
+    gradinit = Gradinit(gamma=1e9, eta=0.05, normalise=normalise)
+    with search_mode(model):
+        value, bound = compute_step_objective(model, (a, b, c), gradinit, adam)
+        moved = copy.deepcopy(model)
+        loss(moved, a, b).backward()
+        gradients = [p.grad for p in moved.parameters() if p.grad is not None]
+        length = torch.cat([g.flatten() for g in gradients]).norm()
+        with torch.no_grad():
+            for p in moved.parameters():
+                assert p.grad is not None
+                step = p.grad.sign() if adam else p.grad / length if normalise else p.grad
+                p -= 0.05 * step
+        expected = loss(moved, a, c) / 0.05
+    assert not bound
+    torch.testing.assert_close(value, expected)
+
+
+def test_its_gradient_treats_the_direction_as_a_constant() -> None:
+    model, data, gradinit = smooth(), halves(), Gradinit(gamma=1e9)
+    scales = ScaleOptimizer(parameters_by_kind(model, (*KERNELS, *NORMS, BN)), 0.1)
+    with search_mode(model):
+        gradients = scales.gradient(compute_step_objective(model, data, gradinit, False)[0])
+        loss(model, data[0], data[1]).backward()
+        grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+        length = torch.cat([g.flatten() for g in grads.values()]).norm()
+        start = {n: p.detach().clone() for n, p in model.named_parameters()}
+
+        def value(m: Tensor) -> float:
+            scales.write(m)
+            with torch.no_grad():
+                for name, p in model.named_parameters():
+                    p -= 0.1 * grads[name] / length
+                result = float(loss(model, data[0], data[2]) / 0.1)
+                for name, p in model.named_parameters():
+                    p.copy_(start[name])
+            return result
+
+        expected = differentiate(value, scales.m, 1e-6)
+    torch.testing.assert_close(gradients, expected, rtol=1e-5, atol=1e-6)
+    assert "1.weight" in scales.live
+    assert float(gradients.abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("adam", [False, True])
+def test_above_the_cap_it_minimises_the_gradient_norm(adam: bool) -> None:
+    model, data = smooth(), halves()
+    with search_mode(model):
+        norm, bound = compute_step_objective(model, data, Gradinit(gamma=1e-3), adam)
+        gradients = torch.autograd.grad(loss(model, data[0], data[1]), list(model.parameters()))
+    flat = torch.cat([g.flatten() for g in gradients])
+    assert bound
+    torch.testing.assert_close(norm.detach(), flat.abs().sum() if adam else flat.norm())
+
+
+def test_steps_lower_the_objective_and_keep_directions() -> None:
+    model, data = smooth(), halves()
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    gradinit = Gradinit(gamma=1e9, iterations=10, rate=0.01)
+    with search_mode(model):
+        first = float(compute_step_objective(model, data, gradinit, False)[0].detach())
+    outcome = learn_step_scales(model, iter(data * 10), [data[0]], gradinit)
+    with search_mode(model):
+        assert float(compute_step_objective(model, data, gradinit, False)[0].detach()) < first - 0.1
+    assert outcome.steps == (10, 0)
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(p.detach(), before[name] * outcome.factors.get(name, 1.0))
+
+
+def test_a_run_reports_and_starts_from_the_scaled_network(tmp_path: Path) -> None:
+    made = trainer(tiny("gradinit"), tmp_path / "scaled")
+    plain = trainer(tiny("normal"), tmp_path / "plain")
+    (record,) = lines(tmp_path / "scaled", "rewrites.jsonl")
+    assert record["note"].endswith("constraint steps")
+    factors = made.ctx.memories["gradinit"]["factors"]
+    assert set(record["tensors"]) == {n for n, m in factors.items() if m != 1}
+    for name, p in made.ctx.model.named_parameters():
+        start = plain.ctx.model.get_parameter(name).detach()
+        torch.testing.assert_close(p.detach(), start * factors.get(name, 1.0))
