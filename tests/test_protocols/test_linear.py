@@ -1,89 +1,168 @@
-"""The episodic protocol `linear` against its own definition, one episode at a time."""
+"""The episodic protocol `linear` against plain loops: sampled queries, dense ones, blocks."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from support.protocols import noise, separable, target
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import DataError
+from fsbench.core.records import EpisodeRecords, concatenate
 from fsbench.core.seeding import permutations
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, HeadSpec
 from fsbench.data.episodes import EpisodeSampler
 from protocols.base import Inputs
 from protocols.episodic import linear
 from protocols.episodic.linear import block_size, evaluate_block, trained_piece_size
-from protocols.heads import gram
-from protocols.heads.gram import draw_linear_init
+from protocols.heads import gram, scoring
+from protocols.heads.gram import UntrainedHeads, draw_linear_init, gather_features
 
-SPEC = EpisodicSpec(
-    episode=EpisodeSpec(k_shot=3, n_query=4), head=HeadSpec(epochs=25, dtype="float64")
-)
+EPISODE = EpisodeSpec(k_shot=2, n_query=6)
+SPEC = EpisodicSpec(episode=EPISODE, head=HeadSpec(epochs=25, dtype="float64"))
+SPEC_32 = SPEC.model_copy(update={"head": HeadSpec(epochs=6)})
 
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear, "BLOCK", 12)
-    monkeypatch.setattr(linear, "PIECES", (3,))
+    monkeypatch.setattr(linear, "PIECES", (4,))
     monkeypatch.setattr(linear, "PREPARED", 7)
     monkeypatch.setattr(linear, "SCORED", 3)
     monkeypatch.setattr(gram, "SLICE_BYTES", 2 * 8 * 16 * 35)
+    monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 7)
 
 
-def one_episode(inputs: Inputs, spec: EpisodicSpec, i: int) -> np.ndarray:
-    """Which queries (n_way, n_query) of episode i a plain loop gets right."""
-    dataset, e = inputs.dataset, spec.episode
-    episode = EpisodeSampler(e, dataset.name, dataset.class_counts).episode(i)
-    features = torch.from_numpy(inputs.features).double()
-    lists = [np.flatnonzero(dataset.labels == c) for c in episode.class_ids]
-    support = torch.stack([features[m[r]] for m, r in zip(lists, episode.support, strict=True)])
-    query = torch.stack([features[m[r]] for m, r in zip(lists, episode.query, strict=True)])
-    start = torch.from_numpy(
-        draw_linear_init(features.shape[1], e.n_way, e.digest(), dataset.name, i, "head-init")
-    )
+def blobs() -> Inputs:
+    """Between chance and perfect; photographs in pairs."""
+    dataset = target().with_groups(lambda image: f"{image[:-1]}{int(image[-1]) // 2}")
+    return Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
+
+
+def counts(block: EpisodeRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Right and all, (E, n_way) each."""
+    assert block.dense_correct is not None
+    assert block.dense_total is not None
+    return block.dense_correct, block.dense_total
+
+
+def train_plainly(inputs: Inputs, spec: EpisodicSpec, i: int) -> NDArray[np.int64]:
+    """Train the head of episode i in a plain loop; return its predictions for all images."""
+    name, e, h = inputs.dataset.name, spec.episode, spec.head
+    support, _ = EpisodeSampler.of(e, inputs.dataset).episode(i).images(inputs.dataset.by_class)
+    features = torch.from_numpy(inputs.features[support.ravel()]).double()
+    names = (e.classic.digest(), name, i)
+    start = torch.from_numpy(draw_linear_init(features.shape[1], e.n_way, *names, "head-init"))
     head = nn.Linear(features.shape[1], e.n_way).double()
     with torch.no_grad():
         head.weight.copy_(start[:-1].T)
         head.bias.copy_(start[-1])
-    h = spec.head
     sgd = torch.optim.SGD(head.parameters(), h.lr, h.momentum, h.dampening, h.weight_decay)
     labels = torch.arange(e.n_way).repeat_interleave(e.k_shot)
-    n = e.n_way * e.k_shot
-    for order in permutations(h.epochs, n, e.digest(), dataset.name, i, "head-order"):
+    for order in permutations(h.epochs, len(labels), *names, "head-order"):
         for batch in torch.from_numpy(order).split(h.batch_size):
             sgd.zero_grad()
-            cross_entropy(head(support.flatten(0, 1)[batch]), labels[batch]).backward()
+            cross_entropy(head(features[batch]), labels[batch]).backward()
             sgd.step()
-    right = head(query).argmax(dim=2) == torch.arange(e.n_way)[:, None]
-    return right.numpy()
+    with torch.no_grad():
+        return head(torch.from_numpy(inputs.features).double()).argmax(dim=1).numpy()
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("block", [0, 3])
-@pytest.mark.parametrize("shots", [2, 3])
-def test_a_block_equals_plain_loops_over_its_episodes(block: int, shots: int) -> None:
-    """Trained together (ten support images) and piece by piece (fifteen)."""
-    dataset = target()
-    spec = SPEC.model_copy(update={"episode": EpisodeSpec(k_shot=shots, n_query=4)})
-    inputs = Inputs(None, dataset, noise(dataset) + 0.4 * separable(dataset))
-    computed = evaluate_block(inputs, spec, block)
-    assert computed.index.tolist() == list(range(block * 12, block * 12 + 12))
-    assert 0.3 < computed.accuracy.mean() < 0.95, "too easy or too hard to tell anything"
-    for row, i in enumerate(computed.index.tolist()):
-        np.testing.assert_array_equal(computed.correct[row], one_episode(inputs, spec, i))
+@pytest.mark.parametrize(
+    ("track", "shots", "block"),
+    [("classic", 2, 0), ("classic", 3, 1), ("classic", 3, 3), ("disjoint", 2, 1)],
+)
+def test_a_block_equals_plain_loops_over_its_episodes(track: str, shots: int, block: int) -> None:
+    """Trained together (ten support images) and piece by piece (fifteen).
+
+    Dense queries are all images left, without the photographs of the support where disjoint.
+    """
+    inputs = blobs()
+    dataset = inputs.dataset
+    settings = {"track": track, "k_shot": shots}
+    spec = SPEC.model_copy(update={"episode": EPISODE.model_copy(update=settings)})
+    records = evaluate_block(inputs, spec, block)
+    assert records.index.tolist() == list(range(block * 12, block * 12 + 12))
+    right, total = counts(records)
+    pair = [image[:-1] + str(int(image[-1]) // 2) for image in dataset.canonical_ids]
+    for row, i in enumerate(records.index.tolist()):
+        predicted = train_plainly(inputs, spec, i)
+        episode = EpisodeSampler.of(spec.episode, dataset).episode(i)
+        support, query = episode.images(dataset.by_class)
+        np.testing.assert_array_equal(
+            records.correct[row], predicted[query] == np.arange(5)[:, None]
+        )
+        met = {pair[image] for image in support.ravel()}
+        for label, c in enumerate(episode.class_ids):
+            left = [
+                image
+                for image in np.flatnonzero(dataset.labels == c)
+                if image not in support and (track == "classic" or pair[image] not in met)
+            ]
+            assert total[row, label] == len(left)
+            assert right[row, label] == (predicted[left] == label).sum()
+    assert 0.3 < records.accuracy.mean() < 0.95, "too easy or too hard to tell anything"
+    assert len(set(total.ravel().tolist())) > 1
+    assert records.dense_accuracy is not None
+    np.testing.assert_allclose(records.dense_accuracy, (right / total).mean(axis=1))
+
+
+def test_sampled_queries_count_as_they_were_scored() -> None:
+    """Ties broken otherwise in another product make no query right that was scored wrong."""
+    inputs = blobs()
+    sampler = EpisodeSampler.of(EPISODE, inputs.dataset)
+    episodes = [sampler.episode(i) for i in range(3)]
+    correct = np.random.default_rng(0).random((3, EPISODE.n_way, EPISODE.n_query)) < 0.5
+    flags = np.zeros(3, dtype=bool)
+    records = EpisodeRecords(np.arange(3), correct, flags, ~flags)
+    padded = gather_features(inputs.features, np.arange(1), torch.empty(0)).shape[1]
+    tied = UntrainedHeads(torch.zeros(3, padded, EPISODE.n_way), torch.zeros(3, EPISODE.n_way))
+    right, total = counts(scoring.score_dense_queries(records, inputs, episodes, tied))
+    others = total - EPISODE.n_query
+    first = np.arange(EPISODE.n_way) == 0  # argmax of equal logits
+    np.testing.assert_array_equal(right, correct.sum(axis=2) + others * first)
+
+
+def test_both_estimate_the_same_quantity_and_the_dense_one_with_the_smaller_spread() -> None:
+    """Var(score) = Var(dense) + the noise of drawing 3 of a class's images, which is known."""
+    spec = SPEC.model_copy(update={"episode": EpisodeSpec(k_shot=10, n_query=3)})
+    dataset = target(counts=(60, 90, 40, 120, 80, 60))
+    features = noise(dataset, dim=8) + 0.12 * separable(dataset, dim=8)
+    inputs = Inputs(None, dataset, features)
+    all_blocks = concatenate([evaluate_block(inputs, spec, block) for block in range(3)])
+    score, exact = all_blocks.accuracy, all_blocks.dense_accuracy
+    assert exact is not None
+    right, total = counts(all_blocks)
+    assert len(score) == 600
+    assert 0.3 < exact.mean() < 0.8
+    gap = score - exact
+    assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(len(gap))
+    p = right / total
+    drawn = (p * (1 - p) / 3 * (total - 3) / (total - 1)).sum(axis=1) / 25
+    np.testing.assert_allclose(gap.var(), drawn.mean(), rtol=0.2)
+    np.testing.assert_allclose(score.var(), exact.var() + drawn.mean(), rtol=0.2)
+    assert exact.std() < 0.75 * score.std()
+
+
+def test_the_size_of_a_chunk_changes_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "BLOCK", 4)
+    monkeypatch.setattr(linear, "PIECES", (2,))
+    whole = counts(evaluate_block(blobs(), SPEC, 0))
+    monkeypatch.setattr(scoring, "IMAGES_AT_ONCE", 5)
+    np.testing.assert_array_equal(whole, counts(evaluate_block(blobs(), SPEC, 0)))
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_threads_change_no_bit() -> None:
     dataset = target()
-    spec = SPEC.model_copy(update={"head": HeadSpec(epochs=6)})
     inputs = Inputs(None, dataset, noise(dataset))
-    one = evaluate_block(inputs, spec, 0)
+    one = evaluate_block(inputs, SPEC_32, 0)
     torch.set_num_threads(3)
-    three = evaluate_block(inputs, spec, 0)
+    three = evaluate_block(inputs, SPEC_32, 0)
     with ThreadPoolExecutor(1) as later:
         assert torch.get_num_threads() == later.submit(torch.get_num_threads).result() == 3
     np.testing.assert_array_equal(one.correct, three.correct)
@@ -101,14 +180,11 @@ def test_collapsed_and_non_finite_episodes_are_marked_and_counted() -> None:
     np.testing.assert_allclose(block.accuracy, 0.2)
 
 
-SPEC_32 = SPEC.model_copy(update={"head": HeadSpec(epochs=6)})
-
-
 @pytest.mark.usefixtures("small_pieces")
 def test_a_data_set_too_small_is_refused() -> None:
     dataset = target(counts=(6, 9, 9, 9, 9))
     with pytest.raises(
-        DataError, match="6 images in class 'class0'; 3-shot with 4 queries needs 7"
+        DataError, match="6 images in class 'class0'; 2-shot with 6 queries needs 8"
     ):
         evaluate_block(Inputs(None, dataset, noise(dataset)), SPEC, 0)
 
