@@ -3,7 +3,7 @@
 Chains are the networks of "Soft Weight Rescaling", appendix D.1, with PyTorch's initial weights,
 and most of the reinitialization study. Their modules are the stages `layer1`, `layer2`, ..., hidden
 linear layers and the head `fc`. Every layer feeds the next one, which the theorems of the former
-paper need. The linear layers fix the image size, so another one is refused with a message.
+paper need. The linear layers fix the image size.
 
 The reinitialization study is "The Impact of Reinitialization on Generalization in Convolutional
 Neural Networks", appendix C: layer normalisation is a group norm with one group (TensorFlow) after
@@ -25,7 +25,6 @@ from typing import Literal
 from torch import Tensor, nn
 
 from fsbench.backbones.architectures import RoleMap, layer_names
-from fsbench.core.errors import UsageError
 
 VALUES = 128
 """Inputs of the perceptron of the reinitialization study's synthetic experiment."""
@@ -42,7 +41,6 @@ class Chain(nn.Sequential):
         stages: list[nn.Module],
         hidden: list[tuple[str, int]],
         num_classes: int,
-        side: int,
         n_values: int,
         layer_norm: bool = False,
     ) -> None:
@@ -52,10 +50,9 @@ class Chain(nn.Sequential):
         image after the stages; layer_norm: replaces the biases of the hidden linear layers.
         """
         super().__init__()
-        self.side = side
-        for i, stage in enumerate(stages):
-            self.add_module(f"layer{i + 1}", stage)
         self.stages = tuple(f"layer{i + 1}" for i in range(len(stages)))
+        for name, stage in zip(self.stages, stages, strict=True):
+            self.add_module(name, stage)
         self.flatten = nn.Flatten()
         for name, width in hidden:
             self.add_module(name, nn.Linear(n_values, width, bias=not layer_norm))
@@ -64,17 +61,6 @@ class Chain(nn.Sequential):
             self.add_module(f"{name}_relu", nn.ReLU())
             n_values = width
         self.fc = nn.Linear(n_values, num_classes) if num_classes else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        if x.shape[-2:] != (self.side, self.side):
-            raise UsageError(
-                f"this network was built for {self.side} px, the images have"
-                f" {x.shape[-2]} x {x.shape[-1]}",
-                fix=f"use --input-size {self.side} (or native)",
-            )
-        for module in self:
-            x = module(x)
-        return x
 
 
 def layer_norm(channels: int) -> nn.GroupNorm:
@@ -130,7 +116,7 @@ def cnn(
         n_in, left = channels[-1], (left - depth * (kernel - 3)) // 2
     dense = [(name, max(1, int(multiple * width))) for name, multiple in hidden.items()]
     normed = norm is layer_norm
-    model = Chain(modules, dense, num_classes, side, n_in * left**2, layer_norm=normed)
+    model = Chain(modules, dense, num_classes, n_in * left**2, layer_norm=normed)
     return initialize(model) if normed else model
 
 
@@ -152,7 +138,7 @@ def perceptron(num_classes: int, width: int, side: int, law: Law | None = None) 
         nn.Sequential(inputs, nn.Linear(n_in, width), nn.ReLU(inplace=True)),
         nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)),
     ]
-    model = Chain(stages, [], num_classes, side, width)
+    model = Chain(stages, [], num_classes, width)
     return initialize(model, law) if law else model
 
 
