@@ -150,9 +150,8 @@ def is_signed_again(before: str, path: Path) -> bool:
         dates = [datetime.fromisoformat(file.submitted or "") for file in (old, new)]
     except (ValidationFailed, ValueError):  # not written by fsbench
         return False
-    if old.key is None or old.key != new.key or dates[0] >= dates[1]:
-        return False
-    return is_signed(path, [old.key], ENTRY_NAMESPACE)
+    is_newer = dates[0] < dates[1]
+    return is_newer and old.key is not None and is_signed(path, [old.key], ENTRY_NAMESPACE)
 
 
 @CHANGE_RULES.add("change", FIX)

@@ -295,6 +295,16 @@ def test_fault_6_a_failed_badge_stays_with_a_replaced_entry(
     assert {key: read_rows(board)[key] for key in others} == others
 
 
+def test_a_copy_that_fails_leaves_the_original_as_it_is(base: Path, board: Path) -> None:
+    copy_entry(board)
+    date = "2999-01-01T00:00:00+00:00"
+    add_badge(board, "0-first", make_badge(board, "0-first", flipped=1, date=date), base / "judge")
+    for _ in ("as it is added", "once it is settled"):
+        assert verification(board, "0-first").verdict == "failed"
+        assert verification(board, "lw").verdict == "verified"
+        merge(board)
+
+
 @pytest.mark.parametrize(
     ("fact", "value"),
     [
