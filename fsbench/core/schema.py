@@ -1,7 +1,7 @@
 """Every record that reaches disk, without torch: facts, trainings, results, findings, declarations.
 
-Fractions lie in [0, 1]; percent appears only where people read. Records are frozen, reject unknown
-fields, NaN and infinity, and export a JSON Schema (`Model.model_json_schema()`).
+Fractions lie in [0, 1]; percent appears only where people read. Records are frozen and reject
+unknown fields, NaN and infinity.
 
 Two runs are matched in compute when their `Training.conditions` are equal and they took as many
 steps over as many images: the same source, network, plan, optimizer and schedule, whatever the
@@ -40,7 +40,7 @@ INVISIBLE = re.compile(
 )
 """Characters that Python prints and that show nothing: what Unicode lets a reader ignore
 (Default_Ignorable_Code_Point), and braille without a dot."""
-MARKS, MAX_MARKS = {"Mn": "m", "Me": "m"}, 4
+MARKS, MAX_MARKS = {"Mn", "Me"}, 4
 """Categories of combining marks, and how many may be in a row: more of them cover other lines."""
 
 
@@ -50,15 +50,13 @@ def require_printable(text: str) -> str:
     Not shown are the Unicode categories of control and direction characters, of separators but the
     space, and of code points without a meaning, spaces at the ends, and what many marks cover.
     """
-    marks = "" if text.isascii() else "".join(MARKS.get(category(c), " ") for c in text)
-    is_shown = (
-        text.isprintable() and text == text.strip() and not (marks and INVISIBLE.search(text))
+    marks = "".join("m" if category(c) in MARKS else " " for c in text)
+    is_shown = text.isprintable() and text == text.strip() and not INVISIBLE.search(text)
+    if is_shown and "m" * (MAX_MARKS + 1) not in marks and len(text) <= MAX_TEXT:
+        return text
+    raise ValueError(
+        "text is too long or has invisible characters, many marks in a row, or outer spaces"
     )
-    if not is_shown or "m" * (MAX_MARKS + 1) in marks or len(text) > MAX_TEXT:
-        raise ValueError(
-            "text is too long or has invisible characters, many marks in a row, or outer spaces"
-        )
-    return text
 
 
 def make_printable(text: str) -> str:
@@ -128,16 +126,21 @@ class RecipeView(_Read):
 
 
 class Training(Frozen):
-    """Recipe and cost of a run. Seconds and memory are those of its machine, the rest is exact."""
+    """Recipe and cost of a run. Seconds and memory are those of its machine, the rest is exact.
 
-    recipe: dict[str, JsonValue] = Field(description="every field of the recipe")
+    recipe: every field of it; steps: of the optimizer; samples: training images, repeats counted;
+    flops: of steps and events, as pretrain/training/cost.py counts; peak_memory_bytes: of the GPU
+    or the process, 0 where unknown; device: cpu or the GPU's name.
+    """
+
+    recipe: dict[str, JsonValue]
     source_fingerprint: Text
-    steps: Count = Field(description="optimizer steps")
-    samples: Count = Field(description="training images seen, repeats counted")
-    flops: Count = Field(description="of steps and events, as pretrain/training/cost.py counts")
+    steps: Count
+    samples: Count
+    flops: Count
     seconds: float = Field(ge=0, le=MAX_SECONDS)
-    peak_memory_bytes: Count = Field(description="of the GPU or the process; 0: unknown")
-    device: Text = Field(description="cpu or the GPU's name")
+    peak_memory_bytes: Count
+    device: Text
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -221,22 +224,24 @@ ImageCount = Annotated[int, Field(ge=0, le=MAX_IMAGES)]
 
 
 class DatasetRecord(Frozen):
-    """Which images a result was computed on."""
+    """Which images a result was computed on.
+
+    class_ids: official, in order; class_counts: images of each class present; images_hash: sha-256
+    over the sorted canonical ids; fingerprint: sha-256 over sorted (canonical id, content hash);
+    groups: of the disjoint track, sha-256 over which images belong together; test_counts: of a
+    probe, test images of each class present, in whose order outcomes are.
+    """
 
     name: Text
     pool: Literal["full", "labeled_80"] = "full"
-    class_ids: tuple[ImageCount, ...] = Field(min_length=1, description="official, in order")
+    class_ids: tuple[ImageCount, ...] = Field(min_length=1)
     class_names: tuple[Printable, ...]
-    class_counts: tuple[ImageCount, ...] = Field(description="images of each class present")
-    images_hash: Sha256 = Field(description="sha-256 over the sorted canonical ids")
-    fingerprint: Sha256 = Field(description="sha-256 over sorted (canonical id, content hash)")
+    class_counts: tuple[ImageCount, ...]
+    images_hash: Sha256
+    fingerprint: Sha256
     flags: tuple[Flag, ...] = ()
-    groups: Sha256 | None = omitted(
-        None, description="of the disjoint track: sha-256 over which images belong together"
-    )
-    test_counts: tuple[ImageCount, ...] = omitted(
-        (), description="of a probe: test images of each class present; outcomes are in their order"
-    )
+    groups: Sha256 | None = omitted(None)
+    test_counts: tuple[ImageCount, ...] = omitted(())
 
     @model_validator(mode="after")
     def _one_per_class(self) -> Self:
@@ -283,55 +288,46 @@ USER = "the user"
 
 
 class BackboneFacts(Frozen):
-    """Facts of a backbone, and how its features are taken."""
+    """Facts of a backbone, and how its features are taken.
 
-    ref: Text = Field(description="the reference as given, e.g. timm/resnet18")
-    source: Text = Field(description="scheme: timm, hf-hub, torchvision, fsbench, run, py, file")
+    ref: as the user wrote it, e.g. timm/resnet18; source: its scheme, e.g. timm, run or file;
+    features: how they are taken, e.g. 'global average pooling'; input_size: side (px) that it was
+    trained at, of random weights that of the architecture; mean, std: of images in [0, 1];
+    interpolation: of the resizing in its training; stated_by: who states these four.
+
+    n_parameters: of the trunk without a head, n_affine of them scales and shifts of normalization
+    layers; random_init: seed of random weights; calibration: how their normalisation statistics
+    were set; revision: commit of the hub repository; pretraining_data: names of data sets.
+
+    recipe, recipe_digest, steps, source_accuracy, training: of a run of our own; evaluation_size:
+    side (px) at which its recipe's study evaluates it. feature_spec: choices about features, where
+    they differ from the source's. What is unknown is null.
+    """
+
+    ref: Text
+    source: Text
     architecture: Text
     feature_dim: int = Field(ge=1)
-    features: Text = Field(description="how features are taken, e.g. 'global average pooling'")
-    input_size: int | None = Field(
-        ge=1,
-        le=2**14,
-        description="side (px) that it was trained at, of random weights that of the architecture; "
-        "null where unknown",
-    )
-    mean: tuple[float, float, float] | None = Field(description="of images in [0, 1]")
+    features: Text
+    input_size: int | None = Field(ge=1, le=2**14)
+    mean: tuple[float, float, float] | None
     std: tuple[float, float, float] | None
-    interpolation: Text | None = omitted(
-        None, description="of the resizing in its training, where known"
-    )
-    stated_by: dict[Word, Text] = omitted(
-        {}, description="who states input_size, mean, std and interpolation"
-    )
-    n_parameters: Count = Field(description="of the head-free trunk")
-    n_affine: Count | None = Field(
-        None, description="of them, scales and shifts of normalization layers"
-    )
+    interpolation: Text | None = omitted(None)
+    stated_by: dict[Word, Text] = omitted({})
+    n_parameters: Count
+    n_affine: Count | None = None
     weights_hash: Sha256
-    random_init: int | None = Field(None, description="seed, for a randomly initialised control")
-    calibration: Text | None = omitted(
-        None,
-        description="how the normalisation statistics of random weights were set, where they were",
-    )
-    recipe: Text | None = Field(None, description="name of the recipe, for a run of our own")
+    random_init: int | None = None
+    calibration: Text | None = omitted(None)
+    recipe: Text | None = None
     recipe_digest: Sha256 | None = None
-    revision: Text | None = omitted(
-        None, description="commit of the hub repository that the weights are from"
-    )
-    pretraining_data: tuple[Text, ...] = Field((), description="data set names, where known")
+    revision: Text | None = omitted(None)
+    pretraining_data: tuple[Text, ...] = ()
     source_accuracy: float | None = Field(None, ge=0, le=1)
-    steps: Count | None = Field(None, description="optimizer steps of pretraining")
-    training: Training | None = omitted(None, description="recipe and cost, for a run of our own")
-    evaluation_size: int | None = omitted(
-        None,
-        ge=8,
-        le=1024,
-        description="side (px) at which its recipe's study evaluates it, where it says so",
-    )
-    feature_spec: FeatureSpec = omitted(
-        NATIVE_FEATURES, description="choices about features, where they differ from the source's"
-    )
+    steps: Count | None = None
+    training: Training | None = omitted(None)
+    evaluation_size: int | None = omitted(None, ge=8, le=1024)
+    feature_spec: FeatureSpec = omitted(NATIVE_FEATURES)
 
     @cached_property
     def identity(self) -> str:
@@ -354,14 +350,12 @@ class BackboneFacts(Frozen):
             "std": self.std and f"std {shorten_triple(self.std)}",
             "interpolation": self.interpolation,
         }
-        groups: dict[str, list[str]] = {}
-        for name, words in values.items():
-            if words:
-                groups.setdefault(self.stated_by.get(name, ""), []).append(words)
-        return ", ".join(
-            ", ".join(words) + (f" ({source})" if source else "")
-            for source, words in groups.items()
-        )
+        groups: dict[str, str] = {}
+        for name, text in values.items():
+            source = self.stated_by.get(name, "")
+            if text:
+                groups[source] = f"{groups[source]}, {text}" if source in groups else text
+        return ", ".join(f"{text} ({by})" if by else text for by, text in groups.items())
 
     def __str__(self) -> str:
         return (
@@ -387,7 +381,13 @@ class BackboneFacts(Frozen):
 
 
 class Environment(Frozen):
-    """How a number was computed, without the time; many results share it."""
+    """How a number was computed, without the time; many results share it.
+
+    batch_size: images of a forward pass where one was asked for, since features depend on it;
+    halvings: of the episodes of a forward pass, where memory was too small for all; precision: of
+    float32 in features and heads, as torch's fp32_precision names it; plugins: packages of plug-ins
+    that the number depends on, with their versions.
+    """
 
     command: Printable
     fsbench: Version
@@ -398,25 +398,10 @@ class Environment(Frozen):
     device: Printable
     cpu_capability: Printable
     threads: int = Field(ge=1, le=4096)
-    batch_size: int | None = omitted(
-        None,
-        ge=2,
-        le=MAX_BATCH,
-        description="images a forward pass where one was asked for: features depend on it",
-    )
-    halvings: int = omitted(
-        0,
-        ge=0,
-        le=64,
-        description="of the episodes of a forward pass, where memory was too small for all",
-    )
-    precision: Printable | None = omitted(
-        None,
-        description="of float32 in features and heads, as torch's fp32_precision names it",
-    )
-    plugins: dict[Printable, Version] = omitted(
-        {}, description="packages of plug-ins that the number depends on, with their versions"
-    )
+    batch_size: int | None = omitted(None, ge=2, le=MAX_BATCH)
+    halvings: int = omitted(0, ge=0, le=64)
+    precision: Printable | None = omitted(None)
+    plugins: dict[Printable, Version] = omitted({})
 
 
 class Provenance(Environment):
@@ -427,49 +412,55 @@ class Provenance(Environment):
 
 
 class ScoreRecord(Frozen):
-    """Recomputed from the records on every reading; a mismatch is an error."""
+    """Recomputed from the records on every reading; a mismatch is an error.
+
+    ci95: half-width, null below two outcomes; n: episodes, or test images of a probe.
+    """
 
     mean: float = Field(ge=0, le=1)
-    ci95: float | None = Field(None, ge=0, description="half-width; null below two outcomes")
-    n: int = Field(ge=1, le=MAX_IMAGES, description="episodes, or test images of a probe")
+    ci95: float | None = Field(None, ge=0)
+    n: int = Field(ge=1, le=MAX_IMAGES)
 
 
 class ClassScores(Frozen):
-    """A probe's scores beside each other: all test images count alike, or all classes do."""
+    """A probe's scores beside each other: all test images count alike, or all classes do.
+
+    largest_class: its share of the test images; one_class: one class is always predicted, so that
+    all its images are right and no other.
+    """
 
     accuracy: ScoreRecord
     balanced_accuracy: ScoreRecord
-    largest_class: float = Field(gt=0, le=1, description="its share of the test images")
-    one_class: bool = Field(
-        description="right are all images of one class and no other: one class is always predicted"
-    )
+    largest_class: float = Field(gt=0, le=1)
+    one_class: bool
 
 
 class Summary(Frozen):
-    """What follows from the outcomes of a result alone; recomputed on every reading."""
+    """What follows from the outcomes of a result alone; recomputed on every reading.
+
+    collapsed: episodes at chance because every query got the same class; non_finite: episodes with
+    a non-finite logit; details: of a probe; dense: over all images of an episode's classes that
+    could have been a query; by_class: of a probe whose test images of each class are known.
+    """
 
     score: ScoreRecord
-    collapsed: int = Field(
-        0, ge=0, description="episodes at chance because every query got the same class"
-    )
-    non_finite: int = Field(0, ge=0, description="episodes with a non-finite logit")
-    details: dict[Printable, float | int | Printable] = omitted({}, description="of a probe")
-    dense: ScoreRecord | None = omitted(
-        None, description="over all images of an episode's classes that could have been a query"
-    )
-    by_class: ClassScores | None = omitted(
-        None, description="of a probe, where the test images of each class are known"
-    )
+    collapsed: int = Field(0, ge=0)
+    non_finite: int = Field(0, ge=0)
+    details: dict[Printable, float | int | Printable] = omitted({})
+    dense: ScoreRecord | None = omitted(None)
+    by_class: ClassScores | None = omitted(None)
 
 
 class ScoredFields(Summary):
-    """What a result states beside its backbone, data set, spec and provenance."""
+    """What a result states beside its backbone, data set, spec and provenance.
+
+    manifest_hash: of the episodes, null for a probe; feature_norm: mean L2 norm of the features,
+    null where none are used.
+    """
 
     flags: tuple[Flag, ...] = omitted(())
-    manifest_hash: Sha256 | None = omitted(None, description="of the episodes; null for a probe")
-    feature_norm: float | None = omitted(
-        None, ge=0, le=1e30, description="mean L2 norm of the features; null where none are used"
-    )
+    manifest_hash: Sha256 | None = omitted(None)
+    feature_norm: float | None = omitted(None, ge=0, le=1e30)
 
 
 class Result(ScoredFields):
@@ -504,14 +495,17 @@ class Result(ScoredFields):
 
 
 class Declaration(Frozen):
-    """Statements of a submitter about an entry."""
+    """Statements of a submitter about an entry.
+
+    link: code or paper; targets_seen: targets in the pretraining, () for none.
+    """
 
     name: Name
     authors: Text
-    link: Text = Field(description="code or paper")
+    link: Text
     license: Text
     pretraining_data: tuple[Text, ...]
-    targets_seen: tuple[Text, ...] = Field(description="targets seen in pretraining; () for none")
+    targets_seen: tuple[Text, ...]
     statement: Text
 
 

@@ -178,14 +178,14 @@ def choose_resolution(trained: int) -> int:
 
 
 class EpisodeSpec(Frozen):
-    """Everything that decides which images an episode contains. pool, track: as in Sampling."""
+    """Everything that decides which images an episode contains: n_query is that of a class."""
 
     version: Literal[1] = 1
     pool: Pool = "full"
     track: Grouping = "classic"
     n_way: int = Field(5, ge=2, le=1000)
     k_shot: int = Field(1, ge=1, le=1000)
-    n_query: int = Field(15, ge=1, le=1000, description="queries a class")
+    n_query: int = Field(15, ge=1, le=1000)
     seed: int = Field(0, ge=0)
 
     @property
@@ -243,7 +243,7 @@ class FittedSpec(Frozen):
 
     normalize: l2 scales every feature vector to length 1 first. transductive: a property of the
     head, not a choice: it uses all queries of an episode at once, so it is never compared with
-    heads that do not. code: likewise, of a head in a file of the user.
+    heads that do not. code: likewise, the sha-256 of the user's file that defines the head.
 
     SCALE_FREE: outcomes do not depend on the scale of features, even if they are not normalized.
     """
@@ -251,9 +251,7 @@ class FittedSpec(Frozen):
     SCALE_FREE: ClassVar[bool] = False
     normalize: Literal["none", "l2"] = "none"
     transductive: bool = False
-    code: str | None = omitted(
-        None, pattern=SHA256, description="sha-256 of the user's file that defines the head"
-    )
+    code: str | None = omitted(None, pattern=SHA256)
 
     @model_validator(mode="after")
     def _matches_head(self) -> Self:
@@ -333,19 +331,18 @@ FITTED: Registry[type[FittedSpec]] = Registry(
 class EpisodicSpec(Frozen):
     """A few-shot task without its data set.
 
-    head: of linear and affine. fitted: of all other heads, the settings that their file declares.
-    affine: of affine tuning. Each is absent where it has no meaning, and complete where it has one.
-    bn_mode: BatchNorm uses the statistics of the source (eval), or those of each batch while the
-    affine parameters are tuned and their running means for the queries (train). The protocol is
-    that of the episodes; on disk it is written beside them.
+    n_episodes: the official count; a result of fewer is marked `short`. head: of linear and affine.
+    fitted: of all other heads, the settings that their file declares. affine: of affine tuning.
+    Each is absent where it has no meaning, and complete where it has one. bn_mode: BatchNorm uses
+    the statistics of the source (eval), or those of each batch while the affine parameters are
+    tuned and their running means for the queries (train). The protocol is that of the episodes; on
+    disk it is written beside them.
     """
 
     kind: Literal["episodic"] = "episodic"
     adaptation: Adaptation = "linear"
     episode: EpisodeSpec = EpisodeSpec()
-    n_episodes: int = Field(
-        600, ge=1, le=10**7, description="official count; fewer is marked `short`"
-    )
+    n_episodes: int = Field(600, ge=1, le=10**7)
     image: ImageSpec = ImageSpec()
     head: HeadSpec = HeadSpec()
     bn_mode: BnMode = "eval"
@@ -468,20 +465,19 @@ class _DatasetSpec(Frozen):
 class ProbeSpec(_DatasetSpec):
     """Linear probe as in SEAL (section 4.2), with defaults of this suite where the paper is silent.
 
-    augmentation: `none` trains on features of the centre crop; `views` on those of k random views
-    of every image (resize, random resized crop, flip), epoch e on view e mod k; `live` on a new
-    view in every epoch. schedule: `cosine` decays the rate to 0, epoch by epoch. held_out: part of
-    every training class on which the rate is chosen, beside the choice on the test images that the
-    paper reports; None for no such part. select: which of the two choices is the score. epoch: of
-    the choice on the held-out part; that on the test images always takes the best one.
+    batch_size: not stated by SEAL, 32 in all its code. augmentation: `none` trains on features of
+    the centre crop; `views` on those of k random views of every image (resize, random resized crop,
+    flip), epoch e on view e mod k; `live` on a new view in every epoch. schedule: `cosine` decays
+    the rate to 0, epoch by epoch. held_out: part of every training class on which the rate is
+    chosen, beside the choice on the test images that the paper reports; None for no such part.
+    select: which of the two choices is the score. epoch: of the choice on the held-out part; that
+    on the test images always takes the best one.
     """
 
     kind: Literal["probe"] = "probe"
     lrs: tuple[float, ...] = (0.1, 0.01, 0.001)
     epochs: int = Field(120, ge=1, le=10**5)
-    batch_size: int = Field(
-        32, ge=1, le=10**5, description="not stated by SEAL; 32 in all its code"
-    )
+    batch_size: int = Field(32, ge=1, le=10**5)
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(1e-4, ge=0)
     schedule: Literal["constant", "cosine"] = "constant"

@@ -21,7 +21,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, get_args
 
-from pydantic import Field
 from pydantic_core import CoreSchema, core_schema
 
 from fsbench.core.errors import UnknownName, UsageError
@@ -439,16 +438,18 @@ class Track(Frozen):
 
     Boards also separate heads, but for one that says otherwise, and a board with a version
     separates official data from all other data. None if a table may mix them.
+
+    protocol: null for probes alone; input_size: px; transductive: outcomes know the other queries
+    of an episode; adaptation: head and variant, e.g. linear or probe; data: `subset` holds results
+    with any flag; extra: columns that came after the table, outside of its ranking.
     """
 
-    protocol: Protocol | None = Field(description="pool and group rule; null for probes alone")
-    input_size: int = Field(description="px")
-    transductive: bool = Field(False, description="outcomes know the other queries of an episode")
-    adaptation: str | None = Field(None, description="head and variant, e.g. linear or probe")
-    data: Data | None = Field(None, description="subset: results with any flag")
-    extra: bool = omitted(
-        False, description="columns that came after the table, outside of its ranking"
-    )
+    protocol: Protocol | None
+    input_size: int
+    transductive: bool = False
+    adaptation: str | None = None
+    data: Data | None = None
+    extra: bool = omitted(False)
 
     @classmethod
     def of(cls, column: ColumnId, data: Data | None = None) -> "Track":
