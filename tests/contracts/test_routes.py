@@ -247,29 +247,17 @@ def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"file": weights, **networks}
 
 
-def test_routes_to_open_clip(clips: dict[str, Any]) -> None:
+@pytest.mark.parametrize("quick", [False, True])
+def test_routes_to_open_clip(quick: bool, clips: dict[str, Any]) -> None:
     """The activation is that of the weights: the tag tells it, or the user."""
-    file, gelu, quick = clips["file"], clips["ViT-tiny"].visual, clips["ViT-tiny-quickgelu"].visual
-    assert not torch.allclose(features(gelu, 32), features(quick, 32), rtol=1e-3)
-    assert_one_function(
-        [
-            "open_clip:ViT-tiny/gelu",
-            f"{file}@open_clip:ViT-tiny/gelu",
-            f"{file}@open_clip:ViT-tiny?quick_gelu=false",
-        ],
-        gelu,
-        32,
-    )
-    assert_one_function(
-        [
-            "open_clip:ViT-tiny/quick",
-            f"{file}@open_clip:ViT-tiny/quick",
-            f"{file}@open_clip:ViT-tiny?quick_gelu=true",
-            f"{file}@open_clip:ViT-tiny-quickgelu",
-        ],
-        quick,
-        32,
-    )
+    gelu, tag = clips["ViT-tiny"].visual, "quick" if quick else "gelu"
+    whole = clips["ViT-tiny-quickgelu"].visual if quick else gelu
+    assert quick != torch.allclose(features(gelu, 32), features(whole, 32), rtol=1e-3)
+    stated = f"open_clip:ViT-tiny?quick_gelu={str(quick).lower()}"
+    refs = [f"open_clip:ViT-tiny/{tag}"]
+    refs += [f"{clips['file']}@{arch}" for arch in (refs[0], stated)]
+    refs += [f"{clips['file']}@open_clip:ViT-tiny-quickgelu"] * quick
+    assert_one_function(refs, whole, 32)
 
 
 @pytest.mark.parametrize(("tag", "mean"), [("gelu", 0.48145466), ("quick", 0.5)])
@@ -281,13 +269,6 @@ def test_a_tag_states_the_same_preprocessing_on_both_routes(
     assert [(f.mean[0], f.input_size) for f in facts if f.mean] == [(mean, 32)] * 2
 
 
-def test_a_file_of_clip_does_not_tell_its_activation(clips: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="does not tell its activation") as caught:
-        backbones.load_backbone(f"{clips['file']}@open_clip:ViT-tiny")
-    assert f"{clips['file']}@open_clip:ViT-tiny-quickgelu" in caught.value.fix
-    assert f"{clips['file']}@open_clip:ViT-tiny?quick_gelu=false" in caught.value.fix
-
-
 def test_files_of_openai_have_quickgelu(clips: dict[str, Any], tmp_path: Path) -> None:
     marks = {"input_resolution": torch.tensor(32), "context_length": torch.tensor(8)}
     whole, report = clips["ViT-tiny-quickgelu"], Recorder()
@@ -297,12 +278,24 @@ def test_files_of_openai_have_quickgelu(clips: dict[str, Any], tmp_path: Path) -
     assert "CLIP of OpenAI: quick_gelu=True" in "".join(report.lines)
 
 
-@pytest.mark.parametrize("name", ["vit_base_patch32_clip_224", "vit_large_patch14_clip_336"])
-def test_a_clip_of_timm_asks_for_the_activation(name: str, tmp_path: Path) -> None:
-    torch.save({"visual.class_embedding": torch.ones(1)}, tmp_path / "a.pth")
+@pytest.mark.parametrize(
+    ("arch", "fixes"),
+    [
+        ("open_clip:ViT-tiny", ("open_clip:ViT-tiny-quickgelu", "ViT-tiny?quick_gelu=false")),
+        ("vit_base_patch32_clip_224", ("vit_base_patch32_clip_quickgelu_224 for",)),
+        ("vit_large_patch14_clip_336", ("vit_large_patch14_clip_quickgelu_336 for",)),
+    ],
+)
+def test_a_file_of_clip_does_not_tell_its_activation(
+    arch: str, fixes: tuple[str, ...], clips: dict[str, Any], tmp_path: Path
+) -> None:
+    file = clips["file"]
+    if "open_clip" not in arch:
+        file = tmp_path / "a.pth"
+        torch.save({"visual.class_embedding": torch.ones(1)}, file)
     with pytest.raises(UsageError, match="does not tell its activation") as caught:
-        backbones.load_backbone(f"{tmp_path / 'a.pth'}@{name}")
-    assert f"@{name.replace('_clip_', '_clip_quickgelu_')} for" in caught.value.fix
+        backbones.load_backbone(f"{file}@{arch}")
+    assert all(fix in caught.value.fix for fix in fixes)
 
 
 @pytest.mark.parametrize("tag", ["resnet18.a1_in1k", "resnet18.tv_in1k", "test_vit.r160_in1k"])
