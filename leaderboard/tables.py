@@ -173,12 +173,6 @@ class BoardTable:
         columns = self.ranking.columns
         return SeedErrors({name: [self.contenders[name][c] for c in columns] for name in ranked})
 
-    @property
-    def pooled_spread(self) -> float | None:
-        """Standard deviation between seeds that rows of one seed have; None without one."""
-        pooled = self.seed_errors.pooled
-        return pooled and math.sqrt(pooled.variance)
-
 
 def rank_board(folder: Path, report: Reporter = SILENT) -> tuple[BoardTable, ...]:
     """Read, check and rank a board, each track on its own.
@@ -315,16 +309,16 @@ def group_by_dataset(columns: Sequence[str]) -> dict[str, list[str]]:
     return datasets
 
 
+def finite_or_none(value: float | None) -> float | None:
+    """Return None for nan and infinity, which JSON cannot write."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def rank_seed(row: Row, seed: Row, scored: Mapping[str, Score]) -> RankedEntry:
     """Return a seed of a row without a tier. scored: means over columns and groups of columns."""
     scores = {column: scored[column] for column in row.outcomes}
     overall = float(np.mean([score.mean for score in scores.values()])) if scores else None
     return RankedEntry(seed.name, scores, overall=overall, averages=scored)
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """Return None for nan and infinity, which JSON cannot write."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def unite(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:

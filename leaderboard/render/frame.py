@@ -22,7 +22,7 @@ from leaderboard.badges import SELF_REPORTED
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.pairs import PairwiseGaps
 from leaderboard.ranking.tiers import ALPHA, RankedEntry, compare_with_leader, find_worse
-from leaderboard.render.notes import describe_coverage, describe_single_seeds, list_unranked
+from leaderboard.render.notes import describe_coverage, describe_single_seeds, list_reasons
 from leaderboard.tables import OVERALL, BoardTable, unite
 
 BETTER, WORSE = "†", "‡"
@@ -210,7 +210,8 @@ class ScoreFrame:
             meaning = f" ({FLAGS[flag]})" if flag in FLAGS else ""
             official = ", not official" * (flag != SELF_REPORTED)
             sentences.append(f"{self.letters.get(flag, 'All numbers')}: {flag}{meaning}{official}.")
-        sentences += list_unranked(table.ranking)
+        unranked = {entry.name: entry.reason for entry in table.ranking.unranked}
+        sentences += list_reasons("Unranked", unranked)
         return [*sentences, *(f"{note.removesuffix('.')}." for note in table.notes)]
 
     def _explain_marks(self, control: str) -> list[str]:

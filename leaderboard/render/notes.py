@@ -96,10 +96,11 @@ def describe_single_seeds(table: BoardTable) -> list[str]:
     covers = "± and tiers cover the draw of episodes or test images, not another seed."
     if not table.seeds:
         return [f"One pretraining seed per row: {covers}"]
-    if (spread := table.pooled_spread) is not None:
+    if pooled := table.seed_errors.pooled:
         covers = (
-            f"± and tiers take the pooled seed spread of the other rows (overall "
-            f"{to_percent(spread)} points); their own may be wider, and no rule sees it."
+            "± and tiers take the pooled seed spread of the other rows (overall "
+            f"{to_percent(pooled.variance**0.5)} points); their own may be wider, and no rule sees "
+            "it."
         )
     apart = "ranked apart, among each other; " * bool(table.ranking.apart)
     return [f"{ONE_SEED} one pretraining seed: {apart}{covers}"]
@@ -108,11 +109,6 @@ def describe_single_seeds(table: BoardTable) -> list[str]:
 def describe_coverage(table: BoardTable) -> str:
     """Return what the intervals of a table cover, in a sentence."""
     return SEEDS_NOTE if table.seeds else EPISODES_NOTE
-
-
-def list_unranked(ranking: Ranking) -> list[str]:
-    """Return why entries are not ranked, one sentence per reason."""
-    return list_reasons("Unranked", {entry.name: entry.reason for entry in ranking.unranked})
 
 
 def list_reasons(outcome: str, reasons: Mapping[str, str]) -> list[str]:

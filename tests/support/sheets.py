@@ -1,6 +1,7 @@
 """Tables of known gaps, and a frame of hostile names, for tests of renderings."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from support import fakes
@@ -9,7 +10,7 @@ from fsbench.core.tasks import Track
 from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.ranking.tiers import rank_entries
 from leaderboard.render.frame import ScoreFrame, make_frame
-from leaderboard.tables import BoardTable, Row
+from leaderboard.tables import BoardTable, Row, group_by_dataset
 
 N = 100
 COLUMNS = ("eurosat:5w1s/linear@ibm 64px", "eurosat:5w5s/linear@ibm 64px")
@@ -36,27 +37,23 @@ def view(
     entries: Mapping[str, Mapping[str, Outcomes]],
     columns: tuple[str, ...] = COLUMNS,
     flags: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
-    notes: tuple[str, ...] = (),
-    source: float | None = None,
+    sources: Mapping[str, float] | None = None,
+    **fields: Any,
 ) -> BoardTable:
-    ranking = rank_entries(entries, columns)
-    return BoardTable(
-        name="mine",
-        official=False,
-        track=Track(protocol="ibm", input_size=64),
-        ranking=ranking,
-        rows={
-            row.name: Row(
-                row.name,
-                fakes.facts(row.name),
-                entries[row.name],
-                column_flags=(flags or {}).get(row.name, {}),
-                source=source,
-            )
-            for row in ranking.entries
-        },
-        notes=notes,
-    )
+    """A table of entries trained on TinyImageNet. sources: their accuracies there."""
+    ranking = rank_entries(entries, columns, averaged=group_by_dataset(columns))
+    rows = {
+        row.name: Row(
+            row.name,
+            fakes.facts(row.name, pretraining_data=("tinyimagenet",)),
+            entries[row.name],
+            column_flags=(flags or {}).get(row.name, {}),
+            source=(sources or {}).get(row.name),
+        )
+        for row in ranking.entries
+    }
+    track = Track(protocol="ibm", input_size=64)
+    return BoardTable(**{"name": "mine", "track": track} | fields, ranking=ranking, rows=rows)
 
 
 def hostile() -> ScoreFrame:
@@ -64,4 +61,4 @@ def hostile() -> ScoreFrame:
     column = "evil=&_:5w1s/linear@ibm 64px"
     entries = {name: {column: swinging(0.5 + 0.05 * i)} for i, name in enumerate(HOSTILE)}
     flags = {name: {column: ("subset",) if name == HOSTILE[-1] else ()} for name in HOSTILE}
-    return make_frame(view(entries, (column,), flags, ("a note & more",)), HOSTILE[0])
+    return make_frame(view(entries, (column,), flags, notes=("a note & more",)), HOSTILE[0])

@@ -4,14 +4,14 @@ Numbers come from the committed entries, the analyses, and the lists of rounds t
 tests/studies/list_rounds.py writes.
 """
 
-import csv
 import gzip
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from statistics import mean, stdev, variance
+from statistics import mean, variance
+from typing import Any
 
 from fsbench.api.analyze import analysis_table
 from fsbench.api.listing import Row
@@ -84,10 +84,18 @@ def read_regime() -> dict[tuple[str, int], MethodBoard]:
     boards = {}
     for board in read_method_boards(REGIME / "entries"):
         architecture = next((row.architecture for row in board.rows if row.plan), "")
-        network = architecture.removeprefix("fsbench/").partition("@")[0]
         count = re.search(r"x (\d+) images", board.track)
-        boards[network, int(count[1]) if count else SUBSET] = board
+        boards[name_network(architecture), int(count[1]) if count else SUBSET] = board
     return boards
+
+
+def list_networks() -> list[tuple[str, MethodBoard]]:
+    """Return the networks of the study with their boards on SUBSET images per class."""
+    return [(name, board) for (name, images), board in read_regime().items() if images == SUBSET]
+
+
+def name_network(architecture: str) -> str:
+    return architecture.removeprefix("fsbench/").partition("@")[0]
 
 
 def regime_gains() -> Table:
@@ -102,8 +110,7 @@ def regime_gains() -> Table:
             "gain": format_gain(row.gain),
             **{head: format_head_gain(row, head) for head in HEADS},
         }
-        for (network, images), board in read_regime().items()
-        if images == SUBSET
+        for network, board in list_networks()
         for row in board.rows
     ]
     return tuple(lines[0]), lines
@@ -151,52 +158,37 @@ def regime_carry() -> Table:
     from scipy.stats import pearsonr, spearmanr
 
     lines: list[Row] = []
-    for (network, images), board in read_regime().items():
-        gains = [
-            (row.source_gain.gap, row.overall.gains["normal"].gap)
-            for row in board.rows
-            if row.source_gain and row.overall and "normal" in row.overall.gains
-        ]
-        if images == SUBSET and len(gains) > 2:
-            in_domain, targets = zip(*gains, strict=True)
-            lines.append(
-                {
-                    "network": network,
-                    "methods": len(gains),
-                    "Pearson's r": f"{pearsonr(in_domain, targets)[0]:.2f}",
-                    "Spearman's rho": f"{spearmanr(in_domain, targets)[0]:.2f}",
-                }
-            )
+    for network, board in list_networks():
+        gains = [(r.source_gain.gap, r.gain.gap) for r in board.rows if r.source_gain and r.gain]
+        if len(gains) > 2:
+            pair = list(zip(*gains, strict=True))
+            texts = {
+                "Pearson's r": f"{pearsonr(*pair)[0]:.2f}",
+                "Spearman's rho": f"{spearmanr(*pair)[0]:.2f}",
+            }
+            lines.append({"network": network, "methods": len(gains), **texts})
     return tuple(lines[0]), lines
 
 
 def regime_power() -> Table:
     """Return the gain that five seeds detect in four of five studies, before any correction."""
     lines: list[Row] = []
-    for (network, images), board in read_regime().items():
-        gaps = {
-            "in-domain": [row.source_gain.by_seed for row in board.rows if row.source_gain],
-            "targets": [
-                gain.by_seed
-                for row in board.rows
-                if row.overall and (gain := row.overall.gains.get("normal"))
-            ],
+    for network, board in list_networks():
+        gains = {
+            "in-domain": [row.source_gain for row in board.rows],
+            "targets": [row.gain for row in board.rows],
         }
-        several = {what: [g for g in some if len(g) > 2] for what, some in gaps.items()}
-        if images != SUBSET or not all(several.values()):
-            continue
-        lines += [
-            {
-                "network": network,
-                "gain": what,
-                "sd over seeds": to_percent(sd),
-                "detected by 3 seeds": to_percent(find_detectable(sd, 3)),
-                "by 5": to_percent(find_detectable(sd, 5)),
-                "by 10": to_percent(find_detectable(sd, 10)),
-            }
-            for what, some in several.items()
-            for sd in [math.sqrt(mean(variance(values) for values in some))]
-        ]
+        several = {
+            what: [gain.by_seed for gain in some if gain and len(gain.by_seed) > 2]
+            for what, some in gains.items()
+        }
+        for what, by_seed in several.items() if all(several.values()) else ():
+            sd = math.sqrt(mean(variance(gaps) for gaps in by_seed))
+            headers = {3: "detected by 3 seeds", 5: "by 5", 10: "by 10"}
+            lines.append(
+                {"network": network, "gain": what, "sd over seeds": to_percent(sd)}
+                | {text: to_percent(find_detectable(sd, n)) for n, text in headers.items()}
+            )
     return tuple(lines[0]), lines
 
 
@@ -210,28 +202,20 @@ def find_detectable(sd: float, seeds: int, power: float = 0.8) -> float:
     return float(brentq(lambda x: nct.sf(bound, freedom, x * root) - power, 0, 20)) * sd
 
 
-def read_rounds(name: str) -> list[dict[str, str]]:
-    """Return a list of rounds, one mapping per run."""
-    with (REGIME / f"{name}.csv").open(encoding="utf8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def regime_rounds() -> Table:
     """Return mean accuracy after each of seven rounds, by network and discussed method."""
-    groups: dict[tuple[str, str], list[list[float]]] = {}
-    for run in read_rounds("rounds"):
-        rounds = [float(value) for value in run["rounds"].split()]
-        is_shown = run["method"] in ROUND_METHODS and run["schedule"] == "constant"
-        if is_shown and int(run["images_per_class"]) == SUBSET and len(rounds) == ROUNDS:
-            key = run["network"], run["method"]
-            groups.setdefault(key, []).append(rounds)
+    from pandas import read_csv
+
+    runs = read_csv(REGIME / "rounds.csv")
+    rounds = runs["rounds"].str.split(expand=True).astype(float)
+    is_shown = runs.method.isin(ROUND_METHODS) & (runs.schedule == "constant")
+    is_shown &= (runs.images_per_class == SUBSET) & (rounds.notna().sum(axis=1) == ROUNDS)
     lines: list[Row] = []
-    for (network, method), runs in sorted(groups.items()):
-        means = [f"{mean(values):.2f}" for values in zip(*runs, strict=True)]
-        spread = f"{stdev(run[-1] for run in runs):.2f}" if len(runs) > 1 else "-"
-        after = {f"round {i}": value for i, value in enumerate(means)}
+    for (network, method), values in rounds[is_shown].groupby([runs.network, runs.method]):
+        after = {f"round {i}": f"{values[i].mean():.2f}" for i in range(ROUNDS)}
+        spread = f"{values[ROUNDS - 1].std():.2f}" if len(values) > 1 else "-"
         lines.append(
-            {"network": network, "method": method, "seeds": len(runs), **after, "sd": spread}
+            {"network": network, "method": method, "seeds": len(values), **after, "sd": spread}
         )
     return tuple(lines[0]), lines
 
@@ -243,7 +227,7 @@ def regime_analyses() -> Table:
         columns = {title: compare_measure(methods, name) for name, title in REGIME_MEASURES.items()}
         lines += [
             {"network": network, "method": method}
-            | {title: cells.get(method, "-") for title, cells in columns.items()}
+            | {title: texts.get(method, "-") for title, texts in columns.items()}
             for method in MEASURED_METHODS
         ]
     return tuple(lines[0]), lines
@@ -255,40 +239,35 @@ Measures = Mapping[str, Mapping[int, float]]
 
 def read_measures() -> dict[str, dict[str, Measures]]:
     """Return the measures of the study's runs by network and method."""
-    values: dict[str, dict[str, dict[str, dict[int, float]]]] = {}
+    values: dict[str, dict[str, Any]] = {}
     for analysis in read_analyses(REGIME):
         training = analysis.backbone.training
         if training is None or training.view.schedule != "constant":
             continue
-        subset = training.view.source_subset
-        if (
-            subset is None
-            or subset.images_per_class != SUBSET
-            or len(training.view.plan.stages) > 1
-        ):
-            continue
-        network = analysis.backbone.architecture.partition("@")[0].removeprefix("fsbench/")
-        method = values.setdefault(network, {}).setdefault("+".join(training.methods), {})
-        for measure in analysis.finding.measures:
-            method.setdefault(measure.name, {})[training.view.seed] = float(measure.value)
-    return {network: dict(methods) for network, methods in values.items()}
+        view, subset = training.view, training.view.source_subset
+        if subset and subset.images_per_class == SUBSET and len(view.plan.stages) == 1:
+            network = values.setdefault(name_network(analysis.backbone.architecture), {})
+            method = network.setdefault("+".join(training.methods), {})
+            for measure in analysis.finding.measures:
+                method.setdefault(measure.name, {})[view.seed] = float(measure.value)
+    return values
 
 
 def compare_measure(methods: Mapping[str, Measures], name: str) -> dict[str, str]:
     """Return method -> mean (gap to plain training), starred after Holm's correction."""
-    means = {method: mean(m[name].values()) for method, m in methods.items() if name in m}
-    control = methods["normal"].get(name, {})
+    by_seed = {method: measures[name] for method, measures in methods.items() if name in measures}
+    control = by_seed.get("normal", {})
     gaps = {
         method: paired_by_seed([values[seed] - control[seed] for seed in both])
-        for method in means
-        if method != "normal"
-        for values in [methods[method][name]]
-        if len(both := sorted(values.keys() & control.keys())) > 1
+        for method, values in by_seed.items()
+        if method != "normal" and len(both := sorted(values.keys() & control.keys())) > 1
     }
-    p = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
-    stars = {method: "*" if p[method] < 0.05 else "" for method in p}
-    texts = {method: f" ({gap.gap:+.3g}{stars[method]})" for method, gap in gaps.items()}
-    return {method: f"{value:.4g}{texts.get(method, '')}" for method, value in means.items()}
+    adjusted = holm([gap.p for gap in gaps.values()])
+    texts = {
+        method: f" ({gaps[method].gap:+.3g}{'*' * (p < 0.05)})"
+        for method, p in zip(gaps, adjusted, strict=True)
+    }
+    return {m: f"{mean(v.values()):.4g}{texts.get(m, '')}" for m, v in by_seed.items()}
 
 
 TABLES: dict[str, Callable[[], str | Table]] = {

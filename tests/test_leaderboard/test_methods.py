@@ -270,6 +270,7 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
         "l2": (0.21, 0.22, 0.22),
         "lw": (0.5,),
         "seal": (0.26, 0.27),  # two equal gaps are no evidence
+        "fc": (0.3, None),
     }
     runs = {
         f"{method}{seed}": facts(method, seed).model_copy(update={"source_accuracy": accuracy})
@@ -280,7 +281,8 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
         [PROBE], runs_of({name: {PROBE: outcomes([0.5, 0.25])} for name in runs}, runs)
     )
     gains = {row.name: row.source_gain for row in board.rows}
-    assert gains.pop("normal") is None
+    assert gains.pop("normal") is gains.pop("fc") is None
+    assert [row.name for row in board.rows if row.source_accuracy is None] == ["fc"]
     by_name = {name: gain for name, gain in gains.items() if gain}
     swr, l2, lw, seal = (by_name[name] for name in ("swr", "l2", "lw", "seal"))
     # differences .02, .04, .03: t = .03 / (.01 / sqrt 3) = 5.196 with 2 degrees of freedom
