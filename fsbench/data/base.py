@@ -137,18 +137,15 @@ class TargetDataset:
 
     def require_groups(self) -> Groups:
         """Return the groups. Raise DataError if they are unknown."""
-        if self.groups is None and not self.facts.groups:
-            raise DataError(
-                f"{self.name} has no groups of images that show the same thing",
-                fix="leave it out of the disjoint track and of the audit",
-            )
-        if self.groups is None:
-            kind = self.facts.groups.partition(":")[0]
-            raise DataError(
-                f"{self.name}: no {kind}-ID file found in {self.root}",
-                fix=f"expected: {self.facts.groups}",
-            )
-        return self.groups
+        if self.groups is not None:
+            return self.groups
+        if kind := self.facts.groups.partition(":")[0]:
+            fix = f"expected: {self.facts.groups}"
+            raise DataError(f"{self.name}: no {kind}-ID file found in {self.root}", fix=fix)
+        raise DataError(
+            f"{self.name} has no groups of images that show the same thing",
+            fix="leave it out of the disjoint track and of the audit",
+        )
 
     def file(self, index: int) -> Path | None:
         """Return the path of image `index`; None if it is generated."""

@@ -73,19 +73,24 @@ class DatasetFacts(Frozen):
     split: tuple[int, int] | None = Field(
         None, description="images of the official train and test part, where there are such"
     )
-    label_rule: str = Field(description="how raw labels became class ids, in words")
+    label_rule: str = Field(
+        "class id = rank of the folder name in sorted order",
+        description="how raw labels became class ids, in words",
+    )
     dropped: str = Field("nothing", description="what is left out, with counts")
     metric: TestScore = Field("accuracy", description="of the official test: what a probe reports")
     pre_resize: int | None = Field(None, description="square side (px) before the eval transform")
     groups: str = Field("", description="what images of one group share and where it is read")
     group_pattern: str = Field("", description="its groups in a canonical id name the group")
     layout: str = Field(description="files and folders expected below the data set folder")
-    folders: tuple[str, ...] = Field(description="accepted folder names below --data ROOT")
+    folders: tuple[str, ...] = Field((), description="accepted folder names below --data ROOT")
     aliases: tuple[str, ...] = ()
-    download: str = Field(description="where to get it; a command where one fetches it")
-    license: str
-    citation: str
-    homepage: str
+    download: str = Field(
+        "one's own images", description="where to get it; a command where one fetches it"
+    )
+    license: str = "unknown"
+    citation: str = "none"
+    homepage: str = "none"
     archives: tuple[Archive, ...] = Field((), description="what `fsbench data download` fetches")
     steps: str = Field("", description="what users do by hand to get the images, as lines")
     startup: StartupLists | None = Field(None, description="STARTUP's lists of the data set")

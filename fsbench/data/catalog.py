@@ -83,10 +83,6 @@ def all_facts(*, plugins: bool = True) -> dict[str, DatasetFacts]:
     }
 
 
-def dataset_module(name: str) -> Dataset:
-    return (TARGETS if name in TARGETS.names() else SOURCES).load(name)
-
-
 def resolve_alias(name: str, *, plugins: bool = True) -> str:
     """Return the data set name of an alias, of which letters and digits count. Raise UnknownName.
 

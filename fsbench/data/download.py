@@ -13,7 +13,7 @@ from pathlib import Path
 from fsbench.core.errors import DataError
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.data import catalog
-from fsbench.data.cards import Archive, Dataset, DatasetFacts
+from fsbench.data.cards import Archive, DatasetFacts
 from fsbench.data.catalog import DataRoots
 from fsbench.data.verification import verify_dataset
 
@@ -46,43 +46,37 @@ def acquire_datasets(
     Complete images are not fetched again. Raises UsageError for a missing --data ROOT, DataError
     for a failed download and for images that are not as expected.
     """
-    names = catalog.dataset_groups().get(name) or (catalog.resolve_alias(name),)
-    for module in map(catalog.dataset_module, names):
-        if module.FACTS.archives:
-            yield acquire_dataset(module, roots, cache, report)
-        else:
-            folder = roots.find(module.FACTS)
-            complete = folder is not None and is_complete(module.FACTS.name, roots, cache)
-            yield Acquisition(module.FACTS, folder if complete else None)
+    for member in catalog.dataset_groups().get(name) or (catalog.resolve_alias(name),):
+        yield acquire_dataset(catalog.all_facts()[member], roots, cache, report)
 
 
 def acquire_dataset(
-    module: Dataset, roots: DataRoots, cache: Path, report: Reporter
+    facts: DatasetFacts, roots: DataRoots, cache: Path, report: Reporter
 ) -> Acquisition:
     """Download, unpack and verify one data set, unless it is complete. Raise like the above."""
-    facts = module.FACTS
+    if not facts.archives:
+        return Acquisition(facts, roots.find(facts) if is_complete(facts, roots, cache) else None)
     folder = roots.destination(facts)
     placed = replace(roots, named={**roots.named, facts.name: folder})
     packed = [folder / archive.file for archive in facts.archives if archive.file.endswith(PACKED)]
     interrupted = any(path.exists() for path in packed)  # they are removed once unpacked
-    if folder.is_dir() and not interrupted and is_complete(facts.name, placed, cache):
+    if not interrupted and is_complete(facts, placed, cache):
         report.log(f"{facts.name} is complete in {folder}: nothing is fetched")
         return Acquisition(facts, folder)
     download_archives(facts.archives, folder, report)
     check = verify_dataset(facts.name, placed, cache, report)
     problem = check.problem()
-    if problem is None:
-        return Acquisition(facts, folder)
-    if check.corrupt or all(archive.official for archive in facts.archives):
+    if problem and (check.corrupt or all(archive.official for archive in facts.archives)):
         raise problem
     note = f"{'; '.join(check.notes) or 'other images'}: results are marked `subset`"
-    return Acquisition(facts, folder, note)
+    return Acquisition(facts, folder, note if problem else "")
 
 
-def is_complete(name: str, roots: DataRoots, cache: Path) -> bool:
+def is_complete(facts: DatasetFacts, roots: DataRoots, cache: Path) -> bool:
     """Return whether the official images are there, by name; none is opened."""
     try:
-        return verify_dataset(name, roots, cache, decode=False).problem() is None
+        check = verify_dataset(facts.name, roots, cache, decode=False)
+        return facts.domain != "toy" and check.problem() is None
     except DataError:
         return False
 
@@ -118,7 +112,7 @@ def fetch_archive(archive: Archive, folder: Path, report: Reporter = SILENT) -> 
         while (size := part.stat().st_size if part.exists() else 0) > done:
             done = size
             try:
-                append_rest(url, part, report)
+                append_rest(url, part, done, report)
             except (OSError, HTTPException) as error:
                 fault = f"cannot fetch {url}: {error}"
             else:
@@ -140,12 +134,11 @@ def has_hash(path: Path, known_hash: str) -> bool:
         return hashlib.file_digest(stream, kind).hexdigest() == digits.lower()
 
 
-def append_rest(url: str, part: Path, report: Reporter) -> None:
-    """Fetch what `part` lacks of the file at an address. Raise OSError if the connection breaks."""
+def append_rest(url: str, part: Path, done: int, report: Reporter) -> None:
+    """Fetch all but `done` bytes of the file at an address. Raise OSError if that breaks off."""
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
-    done = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         response = urlopen(request, timeout=TIMEOUT)

@@ -52,10 +52,7 @@ class Episode:
 
     @cached_property
     def query_candidates(self) -> tuple[NDArray[np.bool_], ...]:
-        """Per class, a mask (n_c,) of the images that may be queries given the support.
-
-        Queries are drawn uniformly among them.
-        """
+        """Per class, a mask (n_c,) of the images among which queries are drawn, uniformly."""
         return mask_query_candidates(self.class_ids, self.class_sizes, self.support, self.groups)
 
     def images(self, by_class: Mapping[int, Indices]) -> tuple[Indices, Indices]:
@@ -143,6 +140,7 @@ class EpisodeSampler:
         return draw_manifest(self.spec, self.dataset_name, self.class_counts, groups, indices).hash
 
     def _check(self) -> None:
+        """Raise DataError if no episode can be drawn."""
         spec, need = self.spec, self.spec.k_shot + self.spec.n_query
         if len(self.class_counts) < spec.n_way:
             raise DataError(
@@ -150,25 +148,15 @@ class EpisodeSampler:
                 f"{spec.n_way}-way episodes need {spec.n_way}",
                 fix=f"use --way {max(2, len(self.class_counts))} or fewer, or add classes",
             )
-        small = {c: n for c, n in self.class_counts.items() if n < need}
-        if small:
-            smallest, count, others = self._smallest(small)
+        count, name, others = self._find_smallest(self.class_counts, need)
+        if count < need:
             raise DataError(
-                f"{self.dataset_name}: {count} images in {smallest}; {spec.k_shot}-shot with "
+                f"{self.dataset_name}: {count} images in {name}; {spec.k_shot}-shot with "
                 f"{spec.n_query} queries needs {need}{others}",
                 fix=suggest_settings(spec, count),
             )
-        if spec.track == "disjoint":
-            self._check_groups()
-
-    def _smallest(self, small: Mapping[int, int]) -> tuple[str, int, str]:
-        """Return the name and images of the smallest class, and how many are too small."""
-        class_id, count = min(small.items(), key=lambda item: item[1])
-        named = class_id < len(self.class_names)
-        name = f"class '{self.class_names[class_id]}'" if named else f"class {class_id}"
-        return name, count, f" ({len(small)} classes are too small)" if len(small) > 1 else ""
-
-    def _check_groups(self) -> None:
+        if spec.track == "classic":
+            return
         if self.groups is None:
             raise DataError(
                 f"{self.dataset_name} has no groups, which the disjoint track needs",
@@ -176,18 +164,24 @@ class EpisodeSampler:
             )
         if {c: len(codes) for c, codes in self.groups.by_class.items()} != self.class_counts:
             raise DataError(f"{self.dataset_name}: groups and class counts are of different images")
-        spec = self.spec
         left = {c: self.groups.left(c, spec.k_shot, spec.n_way) for c in self.class_counts}
-        small = {c: n for c, n in left.items() if n < spec.n_query}
-        if small:
-            name, count, others = self._smallest(small)
+        count, name, others = self._find_smallest(left, spec.n_query)
+        if count < spec.n_query:
+            fewer = f"--n-query {count} or fewer, or " if count else ""
             raise DataError(
                 f"{self.dataset_name}: {name} may have only {count} images "
                 f"outside the groups of a {spec.k_shot}-shot support; needed: "
                 f"{spec.n_query}{others}",
-                fix=(f"use --n-query {count} or fewer, or " if count else "use ")
-                + "fewer --shots or --way",
+                fix=f"use {fewer}fewer --shots or --way",
             )
+
+    def _find_smallest(self, counts: Mapping[int, int], need: int) -> tuple[int, str, str]:
+        """Return the images and name of the smallest class, and how many are too small."""
+        class_id, count = min(counts.items(), key=lambda item: item[1])
+        named = class_id < len(self.class_names)
+        name = f"class '{self.class_names[class_id]}'" if named else f"class {class_id}"
+        small = sum(n < need for n in counts.values())
+        return count, name, f" ({small} classes are too small)" if small > 1 else ""
 
 
 def suggest_settings(spec: EpisodeSpec, count: int) -> str:
@@ -195,12 +189,11 @@ def suggest_settings(spec: EpisodeSpec, count: int) -> str:
     if count > spec.k_shot:
         return f"use --n-query {count - spec.k_shot} or fewer"
     fitting = [shots for shots in DEFAULT_SHOTS if shots + spec.n_query <= count]
-    if fitting:
-        return f"use --shots {','.join(map(str, fitting))}"
-    fewer = [shots for shots in DEFAULT_SHOTS if shots < count]
-    if fewer:
-        return f"use --shots {','.join(map(str, fewer))} --n-query {count - fewer[-1]} or fewer"
-    return "add images to the class, or leave it out"
+    fewer = fitting or [shots for shots in DEFAULT_SHOTS if shots < count]
+    if not fewer:
+        return "add images to the class, or leave it out"
+    n_query = "" if fitting else f" --n-query {count - fewer[-1]} or fewer"
+    return f"use --shots {','.join(map(str, fewer))}{n_query}"
 
 
 class Manifest(NamedTuple):
@@ -272,14 +265,8 @@ def smallest_keys(m: int, keys: NDArray[np.uint64]) -> Indices:
 
 def episode_spec(task: TaskId, seed: int = 0, n_query: int = 15) -> EpisodeSpec:
     pool, track = SAMPLING[task.protocol or tasks.DEFAULT_PROTOCOL]
-    return EpisodeSpec(
-        pool=pool,
-        track=track,
-        n_way=task.n_way,
-        k_shot=task.n_shot or 1,
-        n_query=n_query,
-        seed=seed,
-    )
+    sizes = {"n_way": task.n_way, "k_shot": task.n_shot or 1, "n_query": n_query}
+    return EpisodeSpec(pool=pool, track=track, seed=seed, **sizes)
 
 
 def parse_episodic_task(text: str) -> TaskId:

@@ -130,12 +130,13 @@ class HubTable:
             )
         if isinstance(features[self.image], ImageFeature):
             rows = rows.cast_column(self.image, ImageFeature(decode=False))
-        self.rows = rows
+        self.rows, self.stamp = rows, str(rows._fingerprint)
         names = getattr(features[self.label], "names", None)
         self.labels = [read_name(str(names[value] if names else value)) for value in values]
         self.classes = tuple(dict.fromkeys(map(read_name, names or sorted(set(self.labels)))))
-        self.stamp = str(rows._fingerprint)
-        self.files = self._list_files()
+        first = rows[0][self.image]
+        has_files = isinstance(first, dict) and first["bytes"] is None
+        self.files = [Path(value["path"]) for value in rows[self.image]] if has_files else []
         folders = [read_name(path.parent.name) for path in self.files]
         if folders and folders == self.labels:
             root = Path(os.path.commonpath(self.files))
@@ -166,13 +167,6 @@ class HubTable:
             data = self._read_file(Path(value["path"]), f"{self.name}, row {row}")
         return data or b""
 
-    def _list_files(self) -> list[Path]:
-        """Return the files of the images; none if the rows hold their bytes."""
-        value = self.rows[0][self.image]
-        if not isinstance(value, dict) or value["bytes"] is not None:
-            return []
-        return [Path(value["path"]) for value in self.rows[self.image]]
-
     def _read_file(self, path: Path, where: str) -> bytes:
         """Read an image file of the download or folder. Raise DataError for any other file."""
         folder = self.reference.folder
@@ -183,11 +177,8 @@ class HubTable:
                 f"{where} names a file elsewhere: {path}",
                 fix="put the bytes of the images into the table",
             )
-        try:
+        with files.refuse_unreadable(path):
             return path.resolve().read_bytes()
-        except OSError as error:
-            files.require_content(path)
-            raise DataError(f"{where}: {error}", fix="fetch the data set again") from error
 
     def _column(
         self, what: str, features: dict[str, Any], usual: tuple[str, ...], kind: type
@@ -250,7 +241,7 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
         for row, sample in enumerate(table.samples(table.classes))
     )
     labels, ids = zip(*rows, strict=True)
-    facts = make_custom_facts(short_name(ref), table.classes, labels, layout, LABEL_RULE)
+    facts = make_custom_facts(short_name(ref), table.classes, labels, layout, label_rule=LABEL_RULE)
     return HubTarget(
         name=facts.name,
         result_name=user_data_name(ref),

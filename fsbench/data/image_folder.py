@@ -162,13 +162,9 @@ def stamp_files(paths: list[Path]) -> str:
 
 
 def make_custom_facts(
-    name: str,
-    classes: Sequence[str],
-    labels: Iterable[int],
-    layout: str,
-    label_rule: str = "class id = rank of the folder name in sorted order",
+    name: str, classes: Sequence[str], labels: Iterable[int], layout: str, **facts: str
 ) -> DatasetFacts:
-    """Return the FACTS of a data set that fsbench has no file for; labels: of its images."""
+    """Return the FACTS of a data set that fsbench has no card for; labels: of its images."""
     counts = Counter(labels)
     safe = re.sub(r"[^\w.+@=-]", "-", name)[:200]
     return DatasetFacts(
@@ -177,11 +173,6 @@ def make_custom_facts(
         domain="target",
         classes=tuple(classes),
         images_per_class=tuple(counts[label] for label in range(len(classes))),
-        label_rule=label_rule,
         layout=layout,
-        folders=(safe,),
-        download="one's own images",
-        license="unknown",
-        citation="none",
-        homepage="none",
+        **facts,
     )

@@ -115,5 +115,5 @@ def load_hub_source(ref: str, cache: Path) -> SourceListing:
     layout = f"columns {tables[0].image} and {tables[0].label}"
     labels = (sample.label for sample in train)
     name = f"hub-{ref.removeprefix(HUB)}"
-    facts = make_custom_facts(name, classes, labels, layout, LABEL_RULE)
+    facts = make_custom_facts(name, classes, labels, layout, label_rule=LABEL_RULE)
     return SourceListing(facts, train, val, stamp, frozenset({"custom"}))
