@@ -1,4 +1,4 @@
-"""The decoded cache: built once, keyed by the files, checked on every load."""
+"""The decoded cache of sources, keyed by the files and checked on every load, and their parts."""
 
 import os
 from collections.abc import Callable
@@ -9,33 +9,41 @@ import pytest
 from PIL import Image
 from support.reporters import Recorder
 
+from fsbench.core.errors import DataError
 from fsbench.core.specs import SourceSubset
 from fsbench.data import DataRoots, SourceDataset, load_source, source
+from fsbench.data.source import take_subset
+from pretrain.recipes.registry import load_recipe
 
 Draw = Callable[..., Path]
+FILES = ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/b/4.png")
+DECODED = ["decode train", "decode val"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, draw: Draw) -> Path:
-    for name in ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/b/4.png"):
+    for name in FILES:
         draw(tmp_path / "src" / name, side=16)
     return tmp_path / "src"
 
 
-def load(folder: Path, size: int = 16) -> tuple[SourceDataset, list[str]]:
-    report = Recorder()
-    source = load_source(f"folder:{folder}", DataRoots(), folder.parent / "c", size, report)
+def load(folder: Path, size: int = 16, query: str = "") -> tuple[SourceDataset, list[str]]:
+    report, cache = Recorder(), folder.parent / "c"
+    source = load_source(f"folder:{folder}{query}", DataRoots(), cache, size, report)
     return source, report.lines + [task[0] for task in report.tasks]
 
 
-def test_a_second_load_decodes_nothing(folder: Path) -> None:
+def test_a_second_load_decodes_nothing_and_writing_never_reaches_the_cache(folder: Path) -> None:
     first, lines = load(folder)
-    assert lines == ["decode train", "decode val"]
-    again, lines = load(folder)
-    assert lines == []
-    assert isinstance(again.train.images, np.memmap)
-    assert again.fingerprint == first.fingerprint
-    assert np.array_equal(again.train.images, first.train.images)
+    pixels = first.train.images.copy()
+    assert lines == DECODED
+    for _ in range(2):
+        again, lines = load(folder)
+        assert lines == []
+        assert isinstance(again.train.images, np.memmap)
+        assert again.fingerprint == first.fingerprint
+        assert np.array_equal(again.train.images, pixels)
+        again.train.images[:] = 0
 
 
 def test_a_folder_test_is_a_third_part_and_else_nothing_changes(folder: Path, draw: Draw) -> None:
@@ -44,12 +52,12 @@ def test_a_folder_test_is_a_third_part_and_else_nothing_changes(folder: Path, dr
     for name in ("test/a/5.png", "test/b/6.png", "test/b/7.png"):
         draw(folder / name, side=16)
     tested, lines = load(folder)
-    assert lines == ["decode train", "decode val", "decode test"]
+    assert lines == [*DECODED, "decode test"]
     assert tested.test
     assert tested.test.labels.tolist() == [0, 1, 1]
     assert (tested.train.labels.tolist(), tested.val.labels.tolist()) == ([0, 1], [0, 1])
     assert tested.fingerprint != plain.fingerprint
-    part = source.take_subset(tested, SourceSubset(classes=2, images_per_class=1)).test
+    part = take_subset(tested, SourceSubset(classes=2, images_per_class=1)).test
     assert part
     assert part.labels.tolist() == [0, 1, 1]
     (folder / "val").rename(folder.parent / "val")
@@ -57,33 +65,25 @@ def test_a_folder_test_is_a_third_part_and_else_nothing_changes(folder: Path, dr
     assert (validated.test, validated.val.labels.tolist()) == (None, [0, 1, 1])
 
 
-def test_writing_into_the_arrays_never_reaches_the_cache(folder: Path) -> None:
-    for expected in (["decode train", "decode val"], [], []):
-        source, lines = load(folder)
-        assert lines == expected
-        assert source.train.images.any()
-        source.train.images[:] = 0
-
-
-def test_a_damaged_cache_is_built_anew(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("*-train/array.npy", lambda raw: raw[:-1] + bytes([raw[-1] ^ 1])),
+        ("*-val/array.npy", lambda raw: raw[:5]),
+        ("*-val/meta.json", lambda raw: raw[:5]),
+    ],
+)
+def test_a_damaged_cache_is_built_anew(
+    folder: Path, name: str, damage: Callable[[bytes], bytes]
+) -> None:
     first, _ = load(folder)
     pixels = first.train.images.copy()
-    (path,) = (folder.parent / "c" / "sources").glob("*-train/array.npy")
-    raw = bytearray(path.read_bytes())
-    raw[-1] ^= 1
-    path.write_bytes(raw)
+    (path,) = (folder.parent / "c" / "sources").glob(name)
+    path.write_bytes(damage(path.read_bytes()))
     again, lines = load(folder)
-    assert "damaged" in lines[0]
+    assert "is damaged" in lines[0]
     assert again.fingerprint == first.fingerprint
     assert np.array_equal(again.train.images, pixels)
-
-
-@pytest.mark.parametrize("name", ["meta.json", "array.npy"])
-def test_a_half_cache_is_built_anew(folder: Path, name: str) -> None:
-    load(folder)
-    (path,) = (folder.parent / "c" / "sources").glob(f"*-val/{name}")
-    path.write_bytes(path.read_bytes()[:5])
-    assert "-val is damaged" in load(folder)[1][0]
 
 
 def test_other_files_size_or_version_make_another_cache(
@@ -91,32 +91,76 @@ def test_other_files_size_or_version_make_another_cache(
 ) -> None:
     first, _ = load(folder)
     small, lines = load(folder, size=8)
-    assert small.train.images.shape == (2, 3, 8, 8)
-    assert lines
-    draw(folder / "train" / "a" / "0.png", side=16)
-    more, lines = load(folder)
-    assert len(more.train) == 3
-    assert more.fingerprint != first.fingerprint
-    changed = folder / "train" / "a" / "0.png"
+    assert (small.train.images.shape, lines) == ((2, 3, 8, 8), DECODED)
+    changed = draw(folder / "train" / "a" / "0.png", side=16)
+    more, _ = load(folder)
+    assert (len(more.train), more.fingerprint != first.fingerprint) == (3, True)
     stat = changed.stat()
     os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    assert load(folder)[1] == ["decode train", "decode val"]
+    assert load(folder)[1] == DECODED
     monkeypatch.setattr(source, "VERSION", 2)
-    assert load(folder)[1] == ["decode train", "decode val"]
+    assert load(folder)[1] == DECODED
 
 
-def test_a_source_of_images_with_unused_bits_is_warned_of_and_scaled(tmp_path: Path) -> None:
-    for name in ("train/a/1.png", "train/b/2.png", "val/a/3.png", "val/b/4.png"):
-        path = tmp_path / "src" / name
-        path.parent.mkdir(parents=True)
-        Image.fromarray(np.full((16, 16), 4095, dtype=np.uint16)).save(path)
-    dark, lines = load(tmp_path / "src")
+def test_a_source_of_images_with_unused_bits_is_warned_of_and_scaled(folder: Path) -> None:
+    for name in FILES:
+        Image.fromarray(np.full((16, 16), 4095, dtype=np.uint16)).save(folder / name)
+    dark, lines = load(folder)
     warnings = [line for line in lines if line.startswith("warning: decode train: 2 16-bit images")]
-    assert len(warnings) == 1
-    assert "?bits=N" in warnings[0]
-    log = Recorder()
-    ref = f"folder:{tmp_path / 'src'}?bits=12"
-    scaled = load_source(ref, DataRoots(), tmp_path / "c", 16, log)
-    assert not any("warning" in line for line in log.lines)
+    assert ["?bits=N" in line for line in warnings] == [True]
+    scaled, lines = load(folder, query="?bits=12")
+    assert not any("warning" in line for line in lines)
     assert (int(dark.train.images.max()), int(scaled.train.images.min())) == (15, 255)
     assert scaled.fingerprint != dark.fingerprint
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> SourceDataset:
+    return load_source("toy_source", DataRoots(), Path(tmp_path_factory.mktemp("c")), 16)
+
+
+def part(whole: SourceDataset, classes: int, images: int) -> SourceDataset:
+    return take_subset(whole, SourceSubset(classes=classes, images_per_class=images))
+
+
+def keys(images: np.ndarray) -> set[bytes]:
+    return {image.tobytes() for image in images}
+
+
+def test_a_part_has_its_counts_and_all_other_images_validate(whole: SourceDataset) -> None:
+    small = part(whole, 4, 6)
+    assert np.bincount(small.train.labels).tolist() == [6] * 4
+    assert (small.n_classes, small.facts.images_per_class) == (4, (6,) * 4)
+    assert set(small.flags) == {*whole.flags, "subset"}
+    assert small.fingerprint != whole.fingerprint
+    for label, name in enumerate(small.facts.classes):
+        original = whole.facts.classes.index(name)
+        train, val, every, old = (
+            keys(split.images[split.labels == y])
+            for split, y in ((small.train, label), (small.val, label), (whole.train, original),
+                             (whole.val, original))
+        )  # fmt: skip
+        assert train | val == every | old
+        assert not train & val
+    assert len(small.train) + len(small.val) == 4 * 180
+
+
+def test_a_larger_part_contains_a_smaller_one(whole: SourceDataset) -> None:
+    small, more, wider = (keys(part(whole, *n).train.images) for n in ((4, 6), (4, 9), (6, 6)))
+    assert small < more
+    assert small < wider
+    for size in ((999, 2), (2, 10**6)):
+        with pytest.raises(DataError, match=r"too few for a part of (.|\n)*lower source_subset"):
+            part(whole, *size)
+
+
+def test_a_recipe_states_its_part() -> None:
+    recipe = load_recipe("regime/lw")
+    assert str(recipe.source_subset) == "20 classes x 25 images"
+    fewer = recipe.override(["source_subset.images_per_class=10"])
+    assert fewer.source_subset == SourceSubset(classes=20, images_per_class=10)
+    assert fewer.digest() != recipe.digest()
+    text = '{"classes": 3, "images_per_class": 4}'
+    stated = load_recipe("toy/seal").override([f"source_subset={text}"])
+    assert stated.source_subset == SourceSubset(classes=3, images_per_class=4)
+    assert "source_subset" not in load_recipe("pilot/seal").model_dump()

@@ -1,13 +1,10 @@
-"""Toy images: functions of their names, with disjoint classes, and worth pretraining on."""
+"""Toy images: functions of their names, with disjoint classes."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from fsbench.core.seeding import stream, torch_generator
 from fsbench.data import DataRoots, SourceDataset, dataset_groups, load_source, load_target
 from fsbench.data.toy import PAIRS, SHAPES, SOURCE_PAIRS, TARGET_PAIRS, TEXTURES
 
@@ -76,54 +73,3 @@ def test_the_source_is_balanced_and_its_splits_share_no_image(source: SourceData
     assert np.bincount(source.val.labels).tolist() == [30] * 20
     train = {image.tobytes() for image in source.train.images}
     assert not any(image.tobytes() in train for image in source.val.images)
-
-
-def tensor(images: np.ndarray) -> torch.Tensor:  # type: ignore[type-arg]
-    return torch.from_numpy(np.ascontiguousarray(images)).float() / 127.5 - 1
-
-
-def small_net() -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for a, b in ((3, 16), (16, 32), (32, 64)):
-        layers += [nn.Conv2d(a, b, 3, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 20))
-
-
-def train(net: nn.Module, source: SourceDataset, epochs: int) -> None:
-    images, labels = tensor(source.train.images), torch.from_numpy(source.train.labels)
-    optimizer = torch.optim.Adam(net.parameters(), 3e-3)
-    generator = torch_generator("order")
-    for _ in range(epochs):
-        for batch in torch.randperm(len(labels), generator=generator).split(50):
-            optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(net(images[batch]), labels[batch])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-
-
-def few_shot(net: nn.Sequential, name: str, shots: int = 5) -> float:
-    """Accuracy of nearest class means, `shots` images a class, all eight classes."""
-    dataset = load_target(name, DataRoots())
-    pixels = [np.asarray(dataset.image(i)).transpose(2, 0, 1) for i in range(len(dataset))]
-    with torch.no_grad():
-        features = net.eval()[:-1](tensor(np.stack(pixels)))
-    features = features.reshape(8, 40, -1)
-    folds = [features[:, k : k + shots].mean(1) for k in range(0, 40, shots)]
-    labels = torch.arange(8).repeat_interleave(40)
-    right = [torch.cdist(features.flatten(0, 1), m).argmin(1) == labels for m in folds]
-    labels_of_fold = [torch.arange(40).repeat(8) // shots == k for k in range(len(folds))]
-    return float(
-        torch.cat([r[~o] for r, o in zip(right, labels_of_fold, strict=True)]).float().mean()
-    )
-
-
-def test_pretraining_on_the_source_helps_on_every_target(source: SourceDataset) -> None:
-    with stream("toy test"):
-        net = small_net()
-        train(net, source, 0)
-        before = {name: few_shot(net, name) for name in TOYS}
-        net.train()
-        train(net, source, 4)
-    after = {name: few_shot(net, name) for name in TOYS}
-    gains = {name: after[name] - before[name] for name in TOYS}
-    assert min(gains.values()) > 0.1, (before, after)
