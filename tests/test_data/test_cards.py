@@ -39,28 +39,25 @@ def write(tmp_path: Path) -> Write:
     return read
 
 
-def test_class_counts_are_the_official_numbers(write: Write) -> None:
-    card = write("classes: {owl: 3, wren: 2}")
-    assert (card.name, card.classes) == ("birds", ("owl", "wren"))
-    assert card.images_per_class == (3, 2)
-    assert (card.domain, card.archives, card.steps) == ("target", (), "")
+@pytest.mark.parametrize(
+    ("more", "counts"),
+    [
+        ("classes: {owl: 3, wren: 2}", (3, 2)),
+        ("classes: [owl, wren]\nimages_per_class: 7", (7, 7)),
+        ("classes: [owl, wren]\nsplit: [3, 4]", ()),
+    ],
+)
+def test_class_counts_are_the_official_numbers(
+    write: Write, more: str, counts: tuple[int, ...]
+) -> None:
+    line = "archives:\n  - {url: 'https://x.org/a.zip', known_hash: 'md5:0', official: false}\n"
+    card = write(f"{more}\n{line}")
+    assert (card.name, card.domain, card.classes) == ("birds", "target", ("owl", "wren"))
+    assert card.images_per_class == counts
+    assert card.archives == (Archive("https://x.org/a.zip", "md5:0", official=False),)
+    assert card.archives[0].file == "a.zip"
     with pytest.raises(DataError, match="birds has no pool labeled_80"):
         card.listed_ids("labeled_80", None)
-
-
-def test_one_number_of_images_holds_for_every_class(write: Write) -> None:
-    assert write("classes: [owl, wren]\nimages_per_class: 7").images_per_class == (7, 7)
-
-
-def test_classes_without_counts_state_none(write: Write) -> None:
-    assert write("classes: [owl, wren]\nsplit: [3, 4]").images_per_class == ()
-
-
-def test_archives_are_as_in_python(write: Write) -> None:
-    more = "archives:\n  - {url: 'https://x.org/a.zip', known_hash: 'md5:0', official: false}\n"
-    archive = Archive("https://x.org/a.zip", "md5:0", official=False)
-    assert write(f"classes: [owl]\nsplit: [1, 1]\n{more}").archives == (archive,)
-    assert archive.file == "a.zip"
 
 
 @pytest.mark.parametrize(

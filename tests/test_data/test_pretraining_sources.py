@@ -2,14 +2,14 @@
 
 import gzip
 import hashlib
-import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from torchvision.datasets import CIFAR10, CIFAR100
+from torchvision import datasets
 
 from fsbench.core.errors import DataError
 from fsbench.data import DataRoots, SourceDataset, load_source
@@ -20,7 +20,7 @@ from fsbench.data.loading import list_source
 
 RNG = np.random.default_rng(0)
 GREY = RNG.integers(0, 256, (12, 28, 28), dtype=np.uint8)
-COLOUR = RNG.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
+COLOUR = RNG.integers(0, 256, (12, 32, 32, 3), dtype=np.uint8)
 LABELS = np.array([3, 1, 9, 0, 3, 3, 2, 7, 5, 4, 8, 6], dtype=np.uint8)
 
 Load = Callable[..., SourceDataset]
@@ -52,31 +52,6 @@ def write_mnist(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def write_cifar(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Write pickles as the publisher does, whose hashes torchvision then knows."""
-
-    def save(path: Path, content: dict[str, object]) -> list[str]:
-        path.write_bytes(pickle.dumps(content))
-        return [path.name, hashlib.md5(path.read_bytes()).hexdigest()]
-
-    def write(folder: Path, kind: type[CIFAR10], key: str, train: list[slice]) -> Path:
-        folder.mkdir(parents=True)
-        lists: dict[str, list[list[str]]] = {"train_list": [], "test_list": []}
-        parts = [("train_list", rows) for rows in train] + [("test_list", slice(8, 12))]
-        for n, (part, rows) in enumerate(parts):
-            labels = LABELS[rows].tolist()
-            content = {"data": COLOUR[rows].reshape(len(labels), -1), key: labels}
-            lists[part].append(save(folder / f"part_{n}", content))
-        name, md5 = save(folder / "meta", {kind.meta["key"]: ["a name"]})
-        monkeypatch.setattr(kind, "meta", {**kind.meta, "filename": name, "md5": md5})
-        for part, files in lists.items():
-            monkeypatch.setattr(kind, part, files)
-        return folder
-
-    return write
-
-
 @pytest.mark.parametrize("place", ["MNIST/raw", "mnist/MNIST/raw"])
 def test_mnist_grey_is_repeated(
     tmp_path: Path, load_source_: Load, place: str, change_card: Change
@@ -106,28 +81,30 @@ def test_downloaded_mnist_is_unpacked(tmp_path: Path, load_source_: Load) -> Non
     assert len(load_source_("mnist", 28).train) == 12
 
 
-def test_cifar10_reads_all_batches(
-    tmp_path: Path, load_source_: Load, write_cifar: Callable[..., Path]
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_cifar_is_read_by_its_class_of_torchvision(
+    tmp_path: Path, load_source_: Load, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    batches = [slice(i, i + 2) for i in range(5)]
-    write_cifar(tmp_path / "data/cifar10/cifar-10-batches-py", CIFAR10, "labels", batches)
-    source = load_source_("cifar10", 32)
-    rows = [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
-    assert np.array_equal(source.train.images, COLOUR[rows])
-    assert source.train.labels.tolist() == LABELS[rows].tolist()
-    assert np.array_equal(source.val.images, COLOUR[8:])
+    kind: Any = getattr(datasets, name.upper())
+    folder = tmp_path / "data" / name / kind.base_folder
+    folder.mkdir(parents=True)
+
+    class Parts:
+        def __init__(self, root: Path, train: bool) -> None:
+            assert root == folder.parent
+            self.data = COLOUR if train else COLOUR[8:]
+            self.targets = (LABELS if train else LABELS[8:]).tolist()
+
+    with pytest.raises(DataError, match="lacks sound files of CIFAR-10"):
+        load_source_(name, 32)
+    monkeypatch.setattr(datasets, name.upper(), Parts)
+    source = load_source_(name, 32)
+    assert np.array_equal(source.train.images, COLOUR.transpose(0, 3, 1, 2))
+    assert source.train.labels.tolist() == LABELS.tolist()
+    assert source.val.labels.tolist() == LABELS[8:].tolist()
 
 
-def test_cifar100_takes_the_fine_label_and_damaged_files_are_refused(
-    tmp_path: Path, load_source_: Load, write_cifar: Callable[..., Path]
-) -> None:
-    folder = write_cifar(tmp_path / "data/cifar-100-python", CIFAR100, "fine_labels", [slice(8)])
-    source = load_source_("cifar100", 32)
-    assert source.train.labels.tolist() == LABELS[:8].tolist()
-    assert source.facts.classes[LABELS[0]] == "bear"
-    (folder / "part_0").write_bytes(b"x" + (folder / "part_0").read_bytes())
-    with pytest.raises(DataError, match="lacks sound files of CIFAR-100"):
-        load_source_("cifar100", 32)
+def test_damaged_files_of_mnist_are_refused(tmp_path: Path, load_source_: Load) -> None:
     labels = write_mnist(tmp_path / "data/mnist/MNIST/raw") / "train-labels-idx1-ubyte"
     for content in (labels.read_bytes()[:-1], labels.read_bytes()[:-1] + b"\xff", b""):
         labels.write_bytes(content)

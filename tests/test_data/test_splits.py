@@ -1,10 +1,10 @@
-"""The derived 80/20 split."""
+"""Train and test images: the official split, else a derived one of 80/20, and held-out parts."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fsbench.core.errors import DataError
@@ -22,25 +22,15 @@ def dataset(counts: list[int], ids: str = "x") -> TargetDataset:
     return TargetDataset("d", FACTS, Path(), names, names, labels, classes)
 
 
-@given(st.lists(st.integers(2, 40), min_size=1, max_size=6))
-def test_it_is_a_stratified_partition(counts: list[int]) -> None:
-    part = dataset(counts)
-    train, test = derive_split(part)
-    assert sorted([*train, *test]) == list(range(len(part)))
-    for c, count in enumerate(counts):
-        n_test = int((part.labels[test] == c).sum())
-        assert n_test == max(1, round(count / 5))
-        assert n_test < count
-
-
-def test_it_follows_the_ids_alone() -> None:
-    small, large = dataset([10]), dataset([10, 30])
-    assert derive_split(small)[1].tolist() == [i for i in derive_split(large)[1] if i < 10]
-    assert derive_split(dataset([30]))[1].tolist() != derive_split(dataset([30], "y"))[1].tolist()
-
-
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([0.1, 0.25, 0.9]))
-def test_a_part_of_every_class_of_train_is_held_out(counts: list[int], part: float) -> None:
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_parts_of_every_class_are_for_testing_and_held_out(counts: list[int], part: float) -> None:
+    whole = dataset([n + 1 for n in counts])
+    train, test = derive_split(whole)
+    assert sorted([*train, *test]) == list(range(len(whole)))
+    for c, n in enumerate(counts):
+        n_test = int((whole.labels[test] == c).sum())
+        assert 0 < n_test == max(1, round((n + 1) / 5)) <= n
     whole = dataset([*counts, 7])
     train = np.flatnonzero(np.arange(len(whole)) % 7 != 3)
     rest, chosen = hold_out(whole, train, part)
@@ -51,40 +41,34 @@ def test_a_part_of_every_class_of_train_is_held_out(counts: list[int], part: flo
         assert int((whole.labels[train[chosen]] == c).sum()) == expected
 
 
-def test_what_is_held_out_follows_the_ids_and_not_the_places() -> None:
-    whole = dataset([20])
-    all_of_them = np.arange(20)
-    ids = {whole.canonical_ids[i] for i in all_of_them[hold_out(whole, all_of_them, 0.2)[1]]}
-    backwards = all_of_them[::-1].copy()
-    again = {whole.canonical_ids[backwards[i]] for i in hold_out(whole, backwards, 0.2)[1]}
-    assert ids == again
+def test_both_follow_the_ids_alone() -> None:
+    small, large = dataset([10]), dataset([10, 30])
+    assert derive_split(small)[1].tolist() == [i for i in derive_split(large)[1] if i < 10]
+    assert derive_split(dataset([30]))[1].tolist() != derive_split(dataset([30], "y"))[1].tolist()
+    whole, every = dataset([20]), np.arange(20)
+    ids = {whole.canonical_ids[i] for i in hold_out(whole, every, 0.2)[1]}
+    backwards = every[::-1].copy()
+    assert {whole.canonical_ids[backwards[i]] for i in hold_out(whole, backwards, 0.2)[1]} == ids
     assert ids != {whole.canonical_ids[i] for i in derive_split(whole)[1]}
 
 
-def test_nothing_to_hold_out_is_said() -> None:
-    with pytest.raises(DataError, match="no class has two training images"):
-        hold_out(dataset([3, 2]), np.array([0, 4]), 0.1)
-
-
-def test_an_official_split_is_read_from_the_ids() -> None:
+def test_an_official_split_is_read_from_the_ids_and_others_are_derived() -> None:
     facts = FACTS.model_copy(update={"split": (2, 3)})
     names = ("train/b", "test/a", "test/b", "test/c", "train/a")
     labels = np.array([0, 0, 1, 1, 1])
     whole = TargetDataset("d", facts, Path(), names, names, labels, ("x", "y"))
-    train, test = split_dataset(whole)
-    assert (train.tolist(), test.tolist()) == ([0, 4], [1, 2, 3])
+    assert [part.tolist() for part in split_dataset(whole)] == [[0, 4], [1, 2, 3]]
     only = TargetDataset("d", facts, Path(), names[1:3], names[1:3], labels[1:3], ("x", "y"))
     with pytest.raises(DataError, match="0 train and 2 test images"):
         split_dataset(only)
-
-
-def test_other_targets_get_the_derived_split() -> None:
     for part, expected in zip(
         split_dataset(dataset([10])), derive_split(dataset([10])), strict=True
     ):
         np.testing.assert_array_equal(part, expected)
 
 
-def test_a_class_of_one_image_is_named() -> None:
+def test_classes_that_are_too_small_are_named() -> None:
     with pytest.raises(DataError, match="class 1 has one image"):
         derive_split(dataset([5, 1]))
+    with pytest.raises(DataError, match="no class has two training images"):
+        hold_out(dataset([3, 2]), np.array([0, 4]), 0.1)
