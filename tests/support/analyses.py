@@ -13,6 +13,7 @@ from fsbench.backbones import Backbone, Classifier
 from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.networks import load_architecture
 from fsbench.backbones.sources.run import RunRecord
+from fsbench.core.schema import Finding
 from fsbench.core.seeding import torch_generator
 from protocols.analyses.inputs import AnalysisInput
 
@@ -95,3 +96,8 @@ def classifier(name: str) -> Classifier:
     architecture = load_architecture(name)
     model = architecture.build(CLASSES)
     return Classifier(model, name, architecture.roles(model), FACTS, record())
+
+
+def measures(finding: Finding) -> dict[str, float]:
+    """The measures of a finding by name."""
+    return {measure.name: measure.value for measure in finding.measures}

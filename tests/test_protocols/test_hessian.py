@@ -1,15 +1,16 @@
 """Hessian eigenvalues against dense Hessians in float64, and the terms of the loss."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from support.analyses import FACTS, analysis_input
+from support.analyses import FACTS, analysis_input, measures
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError, FsbenchError, UsageError
-from fsbench.core.schema import Finding
 from fsbench.data.augmentation import augment
 from protocols.analyses.hessian import (
     HessianSettings,
@@ -84,46 +85,33 @@ def _three_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def values(finding: Finding) -> NDArray[np.float64]:
-    return np.array(finding.views[0].values)
-
-
-def measure(finding: Finding, name: str) -> float:
-    return next(m.value for m in finding.measures if m.name == name)
-
-
-def test_pooled_eigenvalues_are_those_of_the_dense_hessians() -> None:
-    inputs = network(weight_decay=0.01)
-    finding = run(inputs, SETTINGS)
-    assert values(finding) == pytest.approx(expected(inputs, 0.01), rel=1e-8)
-    assert measure(finding, "mini-batches") == 2
-    assert measure(finding, "largest eigenvalue") == values(finding)[0]
-    assert measure(finding, "negative eigenvalues") == (values(finding) < 0).mean()
-    assert measure(finding, "weight decay in the loss") == 0.01
-    assert measure(finding, "augmented images") == 0
-
-
-def test_the_l2_term_moves_every_eigenvalue_by_the_decay() -> None:
-    inputs = network(weight_decay=0.5)
-    without = run(inputs, SETTINGS.model_copy(update={"l2": False}))
-    assert values(without) == pytest.approx(expected(inputs, 0.0), rel=1e-8)
-    assert measure(without, "weight decay in the loss") == 0
-    assert values(run(inputs, SETTINGS)) == pytest.approx(expected(inputs, 0.5), rel=1e-8)
-
-
-@pytest.mark.parametrize("kind", ["crop_flip", "resize_crop_flip", "flip"])
-def test_augmentation_is_the_recipes_own(kind: str) -> None:
-    inputs = network(augmentation=kind)
-    finding = run(inputs, SETTINGS.model_copy(update={"augmentation": True}))
-    assert values(finding) == pytest.approx(expected(inputs, 0.0, kind=kind), rel=1e-6)
-    assert values(finding) != pytest.approx(expected(inputs, 0.0), rel=1e-4)
-    assert measure(finding, "augmented images") == 1
-
-
-def test_label_smoothing_is_in_the_loss_with_the_option() -> None:
-    inputs = network()
-    finding = run(inputs, SETTINGS.model_copy(update={"label_smoothing": 0.3}))
-    assert values(finding) == pytest.approx(expected(inputs, 0.0, smoothing=0.3), rel=1e-8)
+@pytest.mark.parametrize(
+    ("settings", "recipe", "reference"),
+    [
+        ({}, {"weight_decay": 0.01}, {"decay": 0.01}),
+        ({"l2": False}, {"weight_decay": 0.5}, {"decay": 0.0}),
+        ({"label_smoothing": 0.3}, {}, {"decay": 0.0, "smoothing": 0.3}),
+        *(
+            ({"augmentation": True}, {"augmentation": kind}, {"decay": 0.0, "kind": kind})
+            for kind in ("crop_flip", "resize_crop_flip", "flip")
+        ),
+    ],
+)
+def test_pooled_eigenvalues_are_those_of_the_dense_hessians(
+    settings: dict[str, Any], recipe: dict[str, Any], reference: dict[str, Any]
+) -> None:
+    """The L2 term, smoothing and augmentation are the recipe's, each with its option."""
+    inputs = network(**recipe)
+    finding = run(inputs, SETTINGS.model_copy(update=settings))
+    eigenvalues = np.array(finding.views[0].values)
+    assert eigenvalues == pytest.approx(expected(inputs, **reference), rel=1e-6)
+    assert eigenvalues != pytest.approx(expected(inputs, 0.1), rel=1e-4)
+    values = measures(finding)
+    assert values["mini-batches"] == 2
+    assert values["largest eigenvalue"] == eigenvalues[0]
+    assert values["negative eigenvalues"] == (eigenvalues < 0).mean()
+    assert values["weight decay in the loss"] == reference["decay"]
+    assert values["augmented images"] == ("kind" in reference)
 
 
 def test_products_are_those_of_the_dense_hessian_of_a_quartic() -> None:

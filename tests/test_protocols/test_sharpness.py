@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from support.analyses import analysis_input, normalised_images
+from support.analyses import analysis_input, measures, normalised_images
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fsbench.core.errors import CheckpointError
-from fsbench.core.schema import Finding
 from fsbench.core.seeding import torch_generator
 from protocols.analyses.inputs import AnalysisInput
 from protocols.analyses.sharpness import SharpnessSettings, add_noise, run
@@ -18,10 +17,6 @@ SETTINGS = SharpnessSettings(sigmas=(0.1, 0.5), draws=2, batch_size=16)
 def network() -> AnalysisInput:
     trunk = nn.Sequential(nn.AvgPool2d(4), nn.Flatten(), nn.BatchNorm1d(12))
     return analysis_input(trunk, nn.Linear(12, 4), spread=0.5)
-
-
-def measures(finding: Finding) -> dict[str, float]:
-    return {m.name: m.value for m in finding.measures}
 
 
 def by_hand(inputs: AnalysisInput, sigma: float, draw: int) -> tuple[float, float]:
