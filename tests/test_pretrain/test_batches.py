@@ -57,19 +57,6 @@ def test_draws_reach_every_offset_and_both_sides() -> None:
     assert 0.4 < flips.float().mean() < 0.6
 
 
-def test_flip_alone_moves_no_pixel_but_to_the_other_side() -> None:
-    plain, flipped = (
-        batches("batch_size=16", f"augmentation={kind}")
-        .batch(TrainingClock(tiny("normal").plan))
-        .images
-        for kind in ("none", "flip")
-    )
-    unmoved = (flipped == plain).flatten(1).all(1)
-    mirrored = (flipped == plain.flip(3)).flatten(1).all(1)
-    assert (unmoved | mirrored).all()
-    assert 0 < int(unmoved.sum()) < len(unmoved)
-
-
 def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
     ramp = np.linspace(0, 255, 56 * 56).reshape(56, 56).astype(np.uint8)
     images = torch.from_numpy(np.stack([ramp, ramp, ramp.T])).expand(2, 3, 56, 56)
@@ -96,22 +83,17 @@ def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None
     assert torch.equal(loader.batch(clock).images, loader.batch(clock).images)
 
 
-def test_an_epoch_shows_every_image_once_and_every_epoch_another_order() -> None:
-    loader = batches("plan.epoch_images=null", "augmentation=none")
-    orders = [
-        loader._epoch_order(TrainingClock(loader.recipe.plan, epoch=e)).tolist() for e in (0, 1)
-    ]
+def draw_order(loader: BatchLoader, **position: int) -> list[int]:
+    return loader._epoch_order(TrainingClock(loader.recipe.plan, **position)).tolist()
+
+
+def test_an_epoch_shows_every_image_once_or_a_part_and_every_epoch_another() -> None:
+    whole, short = batches("plan.epoch_images=null", "augmentation=none"), batches()
+    orders = [draw_order(whole, epoch=epoch) for epoch in (0, 1)]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(40))
     assert orders[0] != orders[1]
-    assert loader.steps(0) == 5
-
-
-def test_a_short_epoch_takes_another_part_each_time() -> None:
-    loader = batches()
-    parts = [
-        set(loader._epoch_order(TrainingClock(loader.recipe.plan, epoch=e)).tolist())
-        for e in (0, 1)
-    ]
+    assert whole.steps(0) == 5
+    parts = [set(draw_order(short, epoch=epoch)) for epoch in (0, 1)]
     assert [len(part) for part in parts] == [16, 16]
     assert parts[0] != parts[1]
 
@@ -121,8 +103,9 @@ def test_stages_are_parts_of_one_order() -> None:
     first, second, whole = (set(stage.tolist()) for stage in loader.stages)
     assert len(first) == len(second) == 20
     assert first | second == whole == set(range(40))
-    order = loader._epoch_order(TrainingClock(loader.recipe.plan, round=2))
-    assert set(order.tolist()) == second
+    assert set(draw_order(loader, round=2)) == second
+    with pytest.raises(DataError, match="fewer than 2 images of tiny"):
+        batches('plan.stages=[{"stop": 0.01}]')
 
 
 def test_a_batch_depends_on_seed_and_position_alone() -> None:
@@ -147,11 +130,6 @@ def test_normalise_is_pixels_over_255_minus_mean_over_std() -> None:
     assert images.dtype == torch.uint8
 
 
-def test_a_stage_without_images_is_refused() -> None:
-    with pytest.raises(DataError, match="fewer than 2 images of tiny"):
-        batches('plan.stages=[{"stop": 0.01}]')
-
-
 SOURCE = _synthetic.draw_source(1.0, 0)
 
 
@@ -159,29 +137,19 @@ def recipe(**values: object) -> Recipe:
     return _synthetic.build_column_recipe("BL", 0).replace(values)
 
 
-def test_every_step_sees_every_image_once() -> None:
+def test_full_batches_show_every_image_in_every_step() -> None:
     loader = FullBatchLoader(recipe(), SOURCE, CPU)
     assert loader.steps(0) == _synthetic.STEPS
+    assert FullBatchLoader(recipe(**{"plan.epoch_images": None}), SOURCE, CPU).steps(0) == 1
     first, later = (loader.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
     assert torch.equal(first.images, later.images)
-    images = torch.from_numpy(SOURCE.train.images)
     order = loader.stages[0]
     assert sorted(order) == list(range(256))
-    assert torch.equal(first.images, images[order])
+    assert torch.equal(first.images, torch.from_numpy(SOURCE.train.images)[order])
     assert torch.equal(first.labels, torch.from_numpy(SOURCE.train.labels)[order])
-
-
-def test_an_epoch_without_a_size_is_one_step() -> None:
-    assert FullBatchLoader(recipe(**{"plan.epoch_images": None}), SOURCE, CPU).steps(0) == 1
-
-
-def test_augmentation_is_drawn_anew_every_step() -> None:
-    loader = FullBatchLoader(recipe(augmentation="flip"), SOURCE, CPU)
-    first, later = (loader.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
+    flipped = FullBatchLoader(recipe(augmentation="flip"), SOURCE, CPU)
+    first, later = (flipped.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
     assert not torch.equal(first.images, later.images)
-
-
-def test_a_batch_smaller_than_the_stage_is_refused() -> None:
     with pytest.raises(UsageError, match="256 here; batch_size is 32"):
         FullBatchLoader(recipe(batch_size=32), SOURCE, CPU)
 

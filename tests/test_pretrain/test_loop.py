@@ -1,6 +1,6 @@
 """The loop: order of hooks, logs, resuming, refusing to go on with NaN, the exported run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from pretrain.method import HOOKS, Method
 from pretrain.recipes.recipe import ActingOrder, Recipe
 from pretrain.training import checkpoint, loop
 from pretrain.training.batches import Batch
-from pretrain.training.context import Context, ParameterGroup
+from pretrain.training.context import Context
 from pretrain.training.loop import Trainer, train_recipe
 from pretrain.training.run_folder import is_finished
 
@@ -26,48 +26,22 @@ DRAWN = (
 )  # fmt: skip
 
 
-class Spy(Method):
-    """Overrides every hook but training_step, and does nothing."""
+def note(hook: str) -> Callable[..., object]:
+    """Return a hook that notes its call and does nothing."""
 
-    RANK: ClassVar = ActingOrder.STEP
+    def call(self: Method, ctx: Context, *arguments: Any) -> object:
+        CALLS.append(f"{hook} {arguments[1] / arguments[0]:.2g}" if hook == "lr_changed" else hook)
+        return {"param_groups": arguments[-1:], "loss_term": (torch.zeros(()),)}.get(hook, (None,))[
+            0
+        ]
 
-    def setup(self, ctx: Context) -> None:
-        CALLS.append("setup")
+    return call
 
-    def param_groups(self, ctx: Context, groups: list[ParameterGroup]) -> list[ParameterGroup]:
-        CALLS.append("param_groups")
-        return groups
 
-    def round_start(self, ctx: Context) -> None:
-        CALLS.append("round_start")
-
-    def stage_start(self, ctx: Context) -> None:
-        CALLS.append("stage_start")
-
-    def epoch_start(self, ctx: Context) -> None:
-        CALLS.append("epoch_start")
-
-    def lr_changed(self, ctx: Context, old: float, new: float) -> None:
-        CALLS.append(f"lr_changed {new / old:.2g}")
-
-    def loss_term(self, ctx: Context) -> Tensor:
-        CALLS.append("loss_term")
-        return torch.zeros(())
-
-    def after_backward(self, ctx: Context) -> None:
-        CALLS.append("after_backward")
-
-    def before_step(self, ctx: Context) -> None:
-        CALLS.append("before_step")
-
-    def after_step(self, ctx: Context) -> None:
-        CALLS.append("after_step")
-
-    def round_end(self, ctx: Context) -> None:
-        CALLS.append("round_end")
-
-    def finalize(self, ctx: Context) -> None:
-        CALLS.append("finalize")
+NOTED = {hook: note(hook) for hook in DRAWN if hook != "training_step"}
+Spy: type[Method] = type(
+    "Spy", (Method,), {"RANK": ActingOrder.STEP, **NOTED, "__module__": __name__}
+)
 
 
 class OwnStep(Method):
@@ -116,8 +90,9 @@ def test_a_method_may_replace_the_training_step(tmp_path: Path) -> None:
     assert log[-1]["train_accuracy"] is None
 
 
-def test_one_line_an_epoch_with_what_it_measured(tmp_path: Path) -> None:
-    train_recipe(tiny("normal", "validate_every=3"), source(), tmp_path)
+def test_one_line_an_epoch_with_what_it_measured_and_training_learns(tmp_path: Path) -> None:
+    fields = ("validate_every=3", "augmentation=none")
+    train_recipe(tiny("normal", *fields), source(), tmp_path)
     log = lines(tmp_path)
     assert [(x["round"], x["epoch"], x["step"]) for x in log] == [
         (i // 4, i % 4, 2 * i + 2) for i in range(8)
@@ -125,13 +100,7 @@ def test_one_line_an_epoch_with_what_it_measured(tmp_path: Path) -> None:
     measured = [x["val_accuracy"] is not None for x in log]
     assert measured == [False, False, True, True] * 2
     assert all(0 <= x["train_accuracy"] <= 1 and x["train_loss"] > 0 for x in log)
-
-
-def test_training_learns(tmp_path: Path) -> None:
-    train_recipe(
-        tiny("normal", "plan.epoch_images=40", "width=8", "augmentation=none"), source(), tmp_path
-    )
-    assert lines(tmp_path)[-1]["val_accuracy"] > 0.6
+    assert log[-1]["train_loss"] < log[0]["train_loss"]
 
 
 def test_a_finished_run_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,13 +165,6 @@ def test_validation_leaves_the_model_and_the_random_state_as_they_were(tmp_path:
     assert torch.equal(state, torch.get_rng_state())
     assert not norm.training
     assert made.ctx.model.get_submodule("layer1").training
-
-
-@pytest.mark.parametrize("text", ["precision=bf16", "channels_last=false", "optimizer=adam"])
-def test_options_train(tmp_path: Path, text: str) -> None:
-    train_recipe(tiny("seal", text, "lr=0.01"), source(), tmp_path)
-    values: list[Any] = list(weights(tmp_path).values())
-    assert all(t.is_floating_point() is False or torch.isfinite(t).all() for t in values)
 
 
 def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from pretrain.training.batches import BatchLoader
 from pretrain.training.cost import estimate_training
 from pretrain.training.loop import train_recipe
 
+WARM_START = scenarios.scenario_fields("warm-start")
+
 
 def test_a_clock_visits_every_position_once() -> None:
     plan = Plan(stages=(Stage(stop=0.5), Stage()), rounds=2, epochs=3)
@@ -49,28 +51,22 @@ def test_a_stage_must_hold_images() -> None:
         Stage(start=0.5, stop=0.5)
 
 
-def stages(name: str) -> list[set[int]]:
-    """Image indices of every stage."""
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("warm-start", [20, 40]),
+        ("continual-full", list(range(4, 44, 4))),
+        ("continual-limited", [4] * 10),
+    ],
+)
+def test_stages_of_a_scenario(name: str, sizes: list[int]) -> None:
+    """Images are added, or seen in one stage only."""
     recipe = tiny("normal").replace(scenarios.scenario_fields(name))
-    return [set(s.tolist()) for s in BatchLoader(recipe, source(), torch.device("cpu")).stages]
-
-
-def test_warm_start_is_half_of_the_images_and_then_all() -> None:
-    half, whole = stages("warm-start")
-    assert len(half) == 20
-    assert half < whole == set(range(40))
-
-
-def test_full_access_adds_a_tenth_at_a_time() -> None:
-    parts = stages("continual-full")
-    assert [len(part) for part in parts] == list(range(4, 44, 4))
-    assert all(a < b for a, b in itertools.pairwise(parts))
-
-
-def test_limited_access_sees_every_image_in_one_stage_only() -> None:
-    parts = stages("continual-limited")
-    assert [len(part) for part in parts] == [4] * 10
+    loader = BatchLoader(recipe, source(), torch.device("cpu"))
+    parts = [set(stage.tolist()) for stage in loader.stages]
+    assert [len(part) for part in parts] == sizes
     assert set().union(*parts) == set(range(40))
+    assert name == "continual-limited" or all(a < b for a, b in itertools.pairwise(parts))
 
 
 def test_stationary_changes_nothing_but_the_stages() -> None:
@@ -81,9 +77,7 @@ def test_stationary_changes_nothing_but_the_stages() -> None:
 
 
 def test_momentum_and_rate_carry_over(tmp_path: Path) -> None:
-    made = trainer(
-        tiny("normal", "plan.rounds=1").replace(scenarios.scenario_fields("warm-start")), tmp_path
-    )
+    made = trainer(tiny("normal", "plan.rounds=1").replace(WARM_START), tmp_path)
     epochs(made, made.recipe.plan.epochs)
     before = {n: b["momentum_buffer"].clone() for n, b in made.ctx.optimizer_state().items()}
     made._open_epoch(2)
@@ -106,17 +100,13 @@ def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) ->
     assert facts["source_accuracy"] == facts["stage_accuracies"][-1]
 
 
-@pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset"])
+@pytest.mark.parametrize("name", ["shrink_perturb", "head_reset", "full_reset", "swr_reanchor"])
 @pytest.mark.parametrize("scale", ["pilot", "toy"])
-def test_the_control_is_normal_with_the_same_scenario(scale: str, name: str) -> None:
-    recipe = registry.load_recipe(f"{scale}/{name}")
-    fields = {
-        **scenarios.scenario_fields("warm-start"),
-        "plan.epoch_images": recipe.plan.epoch_images,
-    }
-    assert registry.control_recipe(recipe) == registry.load_recipe(f"{scale}/normal").replace(
-        fields
-    )
+def test_the_control_is_normal_with_the_same_scenario_or_schedule(scale: str, name: str) -> None:
+    recipe, normal = (registry.load_recipe(f"{scale}/{n}") for n in (name, "normal"))
+    fields = {"plan.epoch_images": recipe.plan.epoch_images}
+    fields |= {"schedule": "step"} if name == "swr_reanchor" else WARM_START
+    assert registry.control_recipe(recipe) == normal.replace(fields)
 
 
 def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
@@ -125,12 +115,6 @@ def test_no_pilot_run_sees_more_images_than_plain_training() -> None:
     assert max(n_images.values()) == n_images["normal"] == 324_000
     assert n_images["full_reset"] == 324_000
     assert n_images["maml"] == 108_000
-
-
-@pytest.mark.parametrize("scale", ["pilot", "toy"])
-def test_the_control_of_reanchoring_is_normal_with_the_same_schedule(scale: str) -> None:
-    control = registry.load_recipe(f"{scale}/normal").override(["schedule=step"])
-    assert registry.control_recipe(registry.load_recipe(f"{scale}/swr_reanchor")) == control
 
 
 def test_the_command_puts_set_above_the_scenario() -> None:
@@ -157,12 +141,9 @@ def test_epochs_by_hand(steps: int, least: int, longest: int, epochs: int) -> No
     assert count_epochs(steps, least, longest) == epochs
 
 
-def test_fewer_steps_than_epochs_are_refused() -> None:
+def test_fewer_steps_than_epochs_are_refused_and_without_steps_nothing_changes() -> None:
     with pytest.raises(UsageError, match="round_steps=3 is fewer than a round has epochs"):
         fit_round_steps(tiny("normal", "plan.round_steps=3"), source())
-
-
-def test_without_steps_a_recipe_stays_as_it_is() -> None:
     recipe = tiny("normal")
     assert fit_round_steps(recipe, source()) is recipe
 
