@@ -1,117 +1,40 @@
 """Every number of the papers has a recipe with the printed protocol, which the listing shows."""
 
+import json
+from collections import defaultdict
+from pathlib import Path
+
 import pytest
 from support.pretrain import drop_epochs, published_figures
 from typer.testing import CliRunner
 
-from fsbench.api import listing
 from fsbench.cli.main import build
 from pretrain.recipes import registry, reinit_study, swr_study
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.schedules import lr_factor
 from pretrain.weights.surgery import build_on_meta
 
-PRINTED = {
-    # paper, table: recipe -> percent, in the order of the table
-    ("SEAL", "Table 2"): {
-        "normal": {"generation 1": 54.37},
-        "normal_long": {"generation 3": 51.16, "generation 10": 49.27},
-        "llf": {"generation 3": 56.12, "generation 10": 56.92},
-        "seal": {"generation 3": 58.25, "generation 10": 59.22},
-    },
-    ("SEAL", "Table 7"): {
-        "seal_freeze": {"generation 3": 52.45, "generation 10": 51.17},
-        "seal_reinit": {"generation 3": 56.82, "generation 10": 58.87},
-        "seal_reverse": {"generation 3": 50.25, "generation 10": 41.05},
-    },
-    ("SWR", "Table 1, TinyImageNet VGG-16"): {
-        "vanilla": {"": 39.12},
-        "l2": {"": 39.15},
-        "l2_init": {"": 38.70},
-        "swr": {"": 43.48},
-    },
-    ("SWR", "Table 5, TinyImageNet VGG-16"): {
-        "vanilla_decay": {"": 41.26},
-        "l2_decay": {"": 40.80},
-        "l2_init_decay": {"": 41.99},
-        "swr_decay": {"": 52.21},
-        "swr_reanchor": {"": 51.65},
-    },
-    ("Weight Compander", "Table IV, ResNet-50"): {
-        "weight_compander_control": {"": 65.08},
-        "weight_compander": {"": 65.93},
-    },
-}
-SMALL_SOURCES = {
-    # endings of recipes: recipe -> percent, in the order of the endings
-    ("mnist_mlp", "cifar10_cnn", "cifar100_cnn", "cifar100_cnn_bn"): {
-        "vanilla": (97.89, 65.00, 32.83, 32.34),
-        "l2": (97.95, 71.19, 38.82, 42.22),
-        "l2_init": (97.93, 70.41, 38.81, 40.30),
-        "swr": (98.22, 71.58, 39.14, 41.29),
-        "vanilla_decay": (97.98, 65.71, 34.90, 34.83),
-        "l2_decay": (98.11, 73.04, 39.49, 45.32),
-        "l2_init_decay": (98.11, 72.86, 40.48, 43.41),
-        "swr_decay": (97.96, 69.25, 35.99, 42.40),
-        "swr_reanchor": (98.29, 72.69, 41.33, 44.51),
-    },
-    (
-        *("cifar10_resnet18", "cifar10_resnet34", "cifar10_resnet50"),
-        *("cifar100_resnet18", "cifar100_resnet34", "cifar100_resnet50"),
-    ): {
-        "weight_compander_control": (94.04, 93.69, 93.31, 76.47, 77.07, 76.17),
-        "powerprop": (92.94, 93.29, 93.47, 74.70, 74.70, 75.23),
-        "weight_norm": (94.26, 94.17, 93.89, 76.83, 76.98, 76.10),
-        "weight_compander": (94.44, 94.43, 94.06, 76.73, 77.54, 77.73),
-        "weight_compander_arsinh": (94.34, 94.68, 93.82, 76.59, 77.21, 76.76),
-        "weight_compander_erf": (94.36, 94.52, 93.87, 76.80, 77.26, 77.51),
-        "weight_compander_fine": (94.16, 94.46, 94.80),
-    },
-}
-"""Columns of the tables on MNIST and CIFAR."""
+FIGURES = Path(__file__).resolve().parents[1] / "golden" / "published_figures.json"
 CURVES = ("vanilla", "l2", "l2_init", "swr", "shrink_perturb", "head_reset", "full_reset")
 """The soft-weight-rescaling paper draws these in its warm-start and continual figures."""
 
 
-@pytest.mark.parametrize("table", PRINTED, ids=" ".join)
-def test_the_table_stands_as_printed(table: tuple[str, str]) -> None:
-    rows = [row for row in listing.recipes() if (row["paper"], row["row"]) == table]
-    figures = {
-        row["recipe"]: {f["at"]: round(100 * f["accuracy"], 2) for f in row["figures"]}
-        for row in rows
-    }
-    assert figures == {f"paper/{name}": values for name, values in PRINTED[table].items()}
+def test_figures_are_those_that_were_read_from_the_papers() -> None:
+    """Percent by row of a paper and recipe; those of the study's Table 2 are tested below."""
+    figures: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
+    for name in set(registry.recipe_names()) - set(NAMES):
+        row = registry.find_paper_row(name)
+        if row and row.figures:
+            percents = {figure.at: round(100 * figure.accuracy, 2) for figure in row.figures}
+            figures[f"{row.paper}: {row.row}"][name] = percents
+    assert figures == json.loads(FIGURES.read_text(encoding="utf8"))
 
 
-def test_no_other_recipe_claims_a_number_on_tinyimagenet() -> None:
-    allowed = {f"paper/{name}" for table in PRINTED.values() for name in table}
-    names = [n for n in registry.recipe_names() if registry.load_recipe(n).source == "tinyimagenet"]
-    assert {n for n in names if published_figures(n)} == allowed
-
-
-@pytest.mark.parametrize("endings", SMALL_SOURCES)
-def test_the_columns_on_mnist_and_cifar_stand_as_printed(endings: tuple[str, ...]) -> None:
-    for row, percent in SMALL_SOURCES[endings].items():
-        names = [f"paper/{row}_{ending}" for ending in endings[: len(percent)]]
-        figures = [figure for name in names for figure in published_figures(name)]
-        assert [round(100 * figure.accuracy, 2) for figure in figures] == list(percent)
-        for name in names:
-            recipe = registry.load_recipe(name)
-            assert recipe.source == name.rpartition(row + "_")[2].split("_")[0]
+def test_recipes_of_small_sources_have_their_size() -> None:
+    for recipe in map(registry.load_recipe, registry.recipe_names()):
+        if recipe.source in ("mnist", "cifar10", "cifar100"):
             assert recipe.input_size == (28 if recipe.source == "mnist" else 32)
-
-
-def test_no_other_recipe_claims_a_number_on_mnist_or_cifar() -> None:
-    expected = {
-        f"paper/{row}_{ending}"
-        for endings, rows in SMALL_SOURCES.items()
-        for row, percent in rows.items()
-        for ending in endings[: len(percent)]
-    }
-    sources = {n: registry.load_recipe(n).source for n in registry.recipe_names()}
-    small = [n for n, source in sources.items() if source in ("mnist", "cifar10", "cifar100")]
-    assert {n for n in small if published_figures(n)} == expected
-    assert len(small) - len(expected) == 7 * 3 * 4 + 2, "curves on four columns, NIO's figures"
+            assert recipe.source in recipe.name
 
 
 def test_three_generations_are_the_long_recipe_cut() -> None:
