@@ -77,12 +77,7 @@ def test_kernels_are_convolutions_and_linear_layers_of_a_part(model: nn.Module) 
     assert surgery.kernel_names(layers, ()) == ()
 
 
-def test_fraction_changed_counts_elements() -> None:
-    old = [torch.zeros(3), torch.zeros(1)]
-    assert surgery.fraction_changed(old, [torch.tensor([0.0, 1, 2]), torch.zeros(1)]) == 0.5
-
-
-SHARES = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("architecture", "module", "blocks_before", "blocks"),
     [
         ("seal_resnet50", "layer3", 7, 16),
@@ -95,26 +90,21 @@ SHARES = pytest.mark.parametrize(
         ("timm/vgg11", "features.11", 4, 9),
     ],
 )
-
-
-@SHARES
 def test_auto_is_layer3_or_the_same_share_of_the_blocks(
     architecture: str, module: str, blocks_before: int, blocks: int
 ) -> None:
     recipe = registry.load_recipe("paper/seal").override([f"architecture={architecture}"])
     assert surgery.find_threshold(recipe, "auto") == module
     whole = load_architecture(architecture).at(64)
-    model = whole.build(2)
+    with torch.device("meta"):
+        model = whole.build(2)
     roles = whole.roles(model)
     early, _ = RoleMap.from_threshold(model, module)
     assert len(roles.blocks) == blocks
+    of_one = RoleMap(("a.0", "b", "fc"), (("a",),), "fc", ("b", "fc"), ("a",))
+    assert surgery.default_threshold(of_one) == "b", "of a single block, its fully-connected layers"
     is_early = [any(n.startswith(f"{m}.") for n in early for m in block) for block in roles.blocks]
     assert is_early == [True] * blocks_before + [False] * (blocks - blocks_before)
-
-
-def test_of_a_single_block_the_fully_connected_layers_are_late() -> None:
-    roles = RoleMap(("a.0", "b", "fc"), (("a",),), "fc", ("b", "fc"), ("a",))
-    assert surgery.default_threshold(roles) == "b"
 
 
 @pytest.mark.parametrize("method", ["llf", "seal", "seal_freeze", "seal_reinit", "seal_reverse"])

@@ -93,6 +93,9 @@ def test_a_query_image_among_the_reference_is_its_own_nearest(network: Classifie
     result = probe_blocks(network, source().val, source().val, KnnDepthSettings(k=1))
     assert (result.probes == source().val.labels).all()
     assert (result.accuracies == 1).all()
+    few = Split(source().train.images[:3], source().train.labels[:3])
+    with pytest.raises(UsageError, match="k = 5 neighbours need as many"):
+        probe_blocks(network, few, source().val)
 
 
 def test_neighbours_far_from_the_origin_are_distinguished() -> None:
@@ -120,12 +123,6 @@ def test_depth_is_the_first_probe_from_which_on_all_agree() -> None:
     assert result.accuracies.tolist() == [2 / 5, 2 / 5, 4 / 5]
 
 
-def test_fewer_images_than_neighbours_are_refused(network: Classifier) -> None:
-    few = Split(source().train.images[:3], source().train.labels[:3])
-    with pytest.raises(UsageError, match="k = 5 neighbours need as many"):
-        probe_blocks(network, few, source().val)
-
-
 def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifier) -> None:
     inputs = AnalysisInput(backbones.load_backbone(network.facts.ref), network, source())
     whole = probe_blocks(network, source().train, source().val)
@@ -139,15 +136,6 @@ def test_the_finding_holds_accuracies_and_the_spread_of_depths(network: Classifi
     assert (values["reference images"], values["query images"]) == (40, 12)
     assert values["mean prediction depth (blocks)"] == whole.depths.mean()
     assert values["accuracy behind block 4 (layer4.0)"] == whole.accuracies[3]
-
-
-def test_positions_of_maps_and_of_tokens_are_averaged(network: Classifier) -> None:
-    probe = BlockProbe(network, KnnDepthSettings())
-    maps = torch.arange(24.0).view(1, 2, 3, 4)
-    tokens = maps.flatten(2).mT  # (1, 12, 2)
-    assert torch.equal(probe.pool(maps), maps.mean(dim=(2, 3)))
-    assert torch.equal(probe.pool(tokens), maps.mean(dim=(2, 3)))
-    assert torch.equal(probe.pool(maps[:, :, 0, 0]), maps[:, :, 0, 0])
 
 
 def test_maps_of_swin_have_their_channels_last() -> None:

@@ -77,30 +77,27 @@ def test_votes_by_hand() -> None:
     assert not evaluate_knn_probe(inputs(features), plain, chosen, query).correct.any()
 
 
-def test_the_smallest_label_wins_a_tied_vote() -> None:
+@pytest.mark.parametrize(
+    ("train", "query", "right"), [([0, 80], [81], False), ([80, 0], [1], True)]
+)
+def test_the_smallest_label_wins_a_tied_vote(
+    train: list[int], query: list[int], right: bool
+) -> None:
     features = np.ones((len(DATASET), 2), np.float32)
     features[0], features[80] = (1, 0), (0, 1)
     spec = KnnSpec(k=2, weights="uniform")
-    assert not evaluate_knn_probe(
-        inputs(features), spec, np.array([0, 80]), np.array([81])
-    ).correct.any()
-    assert evaluate_knn_probe(
-        inputs(features), spec, np.array([80, 0]), np.array([1])
-    ).correct.all()
+    block = evaluate_knn_probe(inputs(features), spec, np.array(train), np.array(query))
+    assert block.correct.tolist() == [right]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_chunks_change_nothing(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = KnnSpec.model_validate({"metric": metric, "k": 7})
     whole = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
-    monkeypatch.setattr(knn, "ENTRIES", 5 * len(TRAIN))
-    np.testing.assert_array_equal(
-        evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
-    )
-    monkeypatch.setattr(knn, "ENTRIES", 1)
-    np.testing.assert_array_equal(
-        evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST).correct, whole.correct
-    )
+    for entries in (5 * len(TRAIN), 1):
+        monkeypatch.setattr(knn, "ENTRIES", entries)
+        parts = evaluate_knn_probe(inputs(mixed()), spec, TRAIN, TEST)
+        np.testing.assert_array_equal(parts.correct, whole.correct)
 
 
 def test_euclidean_neighbours_far_from_the_origin_keep_their_digits() -> None:
