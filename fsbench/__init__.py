@@ -35,29 +35,25 @@ if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone as Backbone
 
 _MODULES = {
-    "Backbone": "fsbench.backbones.base",
-    "Episodes": "fsbench.api.episodes",
-    "Results": "fsbench.api.results",
-    "Run": "fsbench.api.pretrain",
-    "compare": "fsbench.api.compare",
-    "evaluate": "fsbench.api.evaluate",
-    "leaderboard": "fsbench.api.leaderboard",
-    "list_datasets": "fsbench.api.listing",
-    "list_heads": "fsbench.api.listing",
-    "list_methods": "fsbench.api.listing",
-    "list_models": "fsbench.api.listing",
-    "load_results": "fsbench.api.results",
-    "pretrain": "fsbench.api.pretrain",
-    "submit": "fsbench.api.submit",
+    "fsbench.api.compare": ("compare",),
+    "fsbench.api.episodes": ("Episodes",),
+    "fsbench.api.evaluate": ("evaluate",),
+    "fsbench.api.leaderboard": ("leaderboard",),
+    "fsbench.api.listing": ("list_datasets", "list_heads", "list_methods", "list_models"),
+    "fsbench.api.pretrain": ("Run", "pretrain"),
+    "fsbench.api.results": ("Results", "load_results"),
+    "fsbench.api.submit": ("submit",),
+    "fsbench.backbones.base": ("Backbone",),
 }
-__all__ = ["__version__", *_MODULES]  # noqa: PLE0604
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
-    if name not in _MODULES:
+    if name not in _HOMES:
         raise AttributeError(f"module 'fsbench' has no attribute '{name}'")
-    value = getattr(import_module(_MODULES[name]), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -9,26 +9,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from fsbench import backbones
 from fsbench.api.evaluate import WORTH_TIMING, seconds_per_image
 from fsbench.api.machine import RunContext
 from fsbench.api.options import AnalysisSelection, Machine, ModelOptions
-from fsbench.api.request import (
-    check_models,
-    group_settings,
-    load_named_backbone,
-    name_backbones,
-    read_settings,
-)
+from fsbench.api.request import Model, group_settings, parse_models, read_settings
 from fsbench.backbones.base import weights_hash
-from fsbench.backbones.loading import Classifier, parse_reference
+from fsbench.backbones.loading import parse_reference
 from fsbench.backbones.preprocessing import NEEDED
 from fsbench.backbones.sources import run
 from fsbench.core.errors import DataError, UnknownName, UsageError
 from fsbench.core.progress import SILENT, Reporter, WorkEstimate, require_consent
 from fsbench.core.schema import Analysis, Images, Measure, Question, View
-from fsbench.core.specs import Frozen, SourceSubset
+from fsbench.core.specs import SourceSubset
 from fsbench.data import SourceDataset, load_source
 from fsbench.data.augmentation import crop_centre
 from fsbench.results import store
@@ -68,17 +63,24 @@ def analyze(
     the backbone was trained at. lenient: skip inapplicable analyses and log why. Raises UsageError,
     DataError, CheckpointError; without `yes` also if the work would take over an hour.
     """
-    check_models(models)
+    parsed = parse_models(models)
     device = RunContext.start(machine).device
-    choice = applicable_analyses(models, choice, source, lenient, report)
-    needs = {need for name in choice for need in ANALYSES.load(name).NEEDS}
-    loader = InputLoader(models, source, machine, device, report)
+    choice = dict(choice)
+    for name, model in product([*choice], parsed):
+        part = missing_part(model, source, ANALYSES.load(name))
+        if part and not lenient:
+            raise UsageError(
+                f"{name} cannot be made of {model.ref}: it has no {part}", fix=HINTS[part]
+            )
+        if part:
+            report.log(f"{name} is left out: {model.ref} has no {part}")
+            choice.pop(name, None)
+    runner = AnalysisRunner(source, output, machine, device, lenient, overwrite, report)
     analyses: list[Analysis | None] = []
-    for ref in name_backbones(models):
-        inputs = loader.load(ref, head="head" in needs, images="images" in needs)
-        model = ModelAnalysis(inputs, output, overwrite, lenient, report)
-        model.check_cost(choice, yes)
-        analyses += [model.run(name, settings) for name, settings in choice.items()]
+    for model in parsed:
+        inputs = runner.load(model, {need for name in choice for need in ANALYSES.load(name).NEEDS})
+        runner.check_cost(inputs, choice, yes)
+        analyses += [runner.run(inputs, name, settings) for name, settings in choice.items()]
     return [analysis for analysis in analyses if analysis is not None]
 
 
@@ -111,67 +113,69 @@ def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) ->
     return settings.model_copy(update={"images": min(limit, images or limit)})
 
 
-def applicable_analyses(
-    models: ModelOptions,
-    choice: AnalysisChoice,
-    source: str | None,
-    lenient: bool,
-    report: Reporter,
-) -> AnalysisChoice:
-    """Return the analyses whose needs every model meets. Raise UsageError unless `lenient`."""
-    applicable = dict(choice)
-    for name, ref in product(choice, name_backbones(models)):
-        part = missing_part(ref, models, source, ANALYSES.load(name))
-        if part and not lenient:
-            raise UsageError(f"{name} cannot be made of {ref}: it has no {part}", fix=HINTS[part])
-        if part:
-            report.log(f"{name} is left out: {ref} has no {part}")
-            applicable.pop(name, None)
-    return applicable
-
-
-def missing_part(ref: str, models: ModelOptions, source: str | None, file: AnalysisFile) -> str:
+def missing_part(model: Model, source: str | None, file: AnalysisFile) -> str:
     """Return what an analysis needs and a model lacks; empty if it lacks nothing."""
-    kind, name = parse_reference(ref)
-    trained = kind == "run" and models.random_init is None
-    if "head" in file.NEEDS and not (trained and run.read_run(Path(name)).classifies_source):
+    kind, name = parse_reference(model.ref)
+    is_trained = kind == "run" and model.options.random_init is None
+    if "head" in file.NEEDS and not (is_trained and run.read_run(Path(name)).classifies_source):
         return NEEDS_HEAD
     return NEEDS_IMAGES if "images" in file.NEEDS and not (kind == "run" or source) else ""
 
 
 @dataclass(frozen=True, eq=False)
-class InputLoader:
-    """Loader of the inputs of analyses; equal images are loaded once.
+class AnalysisRunner:
+    """The run of analyses on models; records go to `output`.
 
-    source: a reference that replaces the source of the runs.
+    source: a reference that replaces the source of the runs; lenient: skip an analysis that does
+    not apply to a network and log why; sources: what was loaded already.
     """
 
-    models: ModelOptions
     source: str | None
+    output: Path
     machine: Machine
     device: str
+    lenient: bool
+    overwrite: bool
     report: Reporter
-    sources: "dict[tuple[str, int, TrainingImages], SourceDataset]" = field(default_factory=dict)
+    sources: dict[tuple[Any, ...], SourceDataset] = field(default_factory=dict)
 
-    def load(self, ref: str, *, head: bool, images: bool) -> AnalysisInput:
-        """Return a model, with its classifier and source images if they are needed."""
-        needs = NEEDED if images else ()
-        backbone = load_named_backbone(self.models, ref, self.device, self.report, needs)
-        network = backbones.load_classifier(ref, device=self.device) if head else None
-        size = backbone.facts.input_size
-        source = self.images(ref, size) if images and size else None
+    def load(self, model: Model, needs: set[str]) -> AnalysisInput:
+        """Return a model, with its classifier and source images if they are needed.
+
+        Raises DataError if the source has other classes; logs if it has other images.
+        """
+        backbone = model.load(self.device, self.report, NEEDED if "images" in needs else ())
+        has_head, size = "head" in needs, backbone.facts.input_size
+        network = backbones.load_classifier(model.ref, device=self.device) if has_head else None
+        source = self.load_images(model.ref, size) if "images" in needs and size else None
         if network is not None and source is not None:
-            self.require_same_classes(ref, network, source)
+            record = network.record
+            if record.n_classes != source.n_classes:
+                raise DataError(
+                    f"{model.ref} was trained on {record.n_classes} classes, {source.name} has"
+                    f" {source.n_classes}",
+                    fix="leave --source out, or name the source of its training: " + record.source,
+                )
+            if record.source_fingerprint not in (None, source.fingerprint):
+                self.report.log(f"{model.ref} was trained on other images than this {source.name}")
         return AnalysisInput(backbone, network, source, self.device)
 
-    def images(self, ref: str, size: int) -> SourceDataset:
-        """Return the source images at the size (px) that the backbone was trained at."""
-        trained = TrainingImages() if self.source else training_images(ref)
-        name, read_at = self.source or trained.source, trained.source_size or size
-        key = (name, size, trained)
+    def load_images(self, ref: str, size: int) -> SourceDataset:
+        """Return the source images at the size (px) that the backbone was trained at.
+
+        Of a run's own source only the part that it was trained on, read at the size of its recipe.
+        """
+        name, read_at, subset = self.source, size, None
+        if name is None:
+            record = run.read_run(Path(parse_reference(ref)[1]))
+            recipe = record.recipe_fields
+            name, read_at = recipe.get("source", record.source), recipe.get("source_size") or size
+            if fields := recipe.get("source_subset"):
+                subset = SourceSubset.model_validate(fields)
+        key = (name, size, read_at, subset)
         if key not in self.sources:
             roots, cache = self.machine.roots, self.machine.cache_folder
-            source = load_source(name, roots, cache, read_at, self.report, trained.source_subset)
+            source = load_source(name, roots, cache, read_at, self.report, subset)
             train, val = (
                 replace(split, images=crop_centre(split.images, size))
                 for split in (source.train, source.val)
@@ -179,105 +183,62 @@ class InputLoader:
             self.sources[key] = replace(source, train=train, val=val)
         return self.sources[key]
 
-    def require_same_classes(self, ref: str, network: Classifier, source: SourceDataset) -> None:
-        """Raise DataError if the source has other classes; log if it has other images."""
-        record = network.record
-        if record.n_classes != source.n_classes:
-            raise DataError(
-                f"{ref} was trained on {record.n_classes} classes, {source.name} has"
-                f" {source.n_classes}",
-                fix=f"leave --source out, or name the source of its training: {record.source}",
-            )
-        if record.source_fingerprint not in (None, source.fingerprint):
-            self.report.log(f"{ref} was trained on other images than this {source.name}")
-
-
-class TrainingImages(Frozen):
-    """The source of a run, its part and the side (px) of its images, as in the recipe."""
-
-    source: str = ""
-    source_subset: SourceSubset | None = None
-    source_size: int | None = None
-
-
-def training_images(ref: str) -> TrainingImages:
-    """Return what a run was trained on. Raises UsageError for an old run."""
-    record = run.read_run(Path(parse_reference(ref)[1]))
-    fields = {"source": record.source, **record.recipe_fields}
-    if not isinstance(fields["source"], str):
-        raise UsageError(f"{ref} does not record its source data set", fix="add --source")
-    named = TrainingImages.model_fields.keys() & fields.keys()
-    return TrainingImages.model_validate({name: fields[name] for name in named})
-
-
-@dataclass(frozen=True, eq=False)
-class ModelAnalysis:
-    """The analyses of one model; records go to `output`.
-
-    lenient: skip an analysis that does not apply to the network and log why.
-    """
-
-    inputs: AnalysisInput
-    output: Path
-    overwrite: bool
-    lenient: bool
-    report: Reporter
-
-    def run(self, name: str, settings: AnalysisSettings) -> Analysis | None:
+    def run(self, inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Analysis | None:
         """Return the record of an analysis, computed if it is missing; None if it is skipped."""
-        question = self.question(name, settings)
-        if stored := self.stored(question):
+        if stored := self.read(inputs, name, settings):
             return stored
-        context = RunContext(self.inputs.device)
+        context = RunContext(self.device)
         try:
-            finding = ANALYSES.load(name).run(self.inputs, settings, self.report)
+            finding = ANALYSES.load(name).run(inputs, settings, self.report)
         except NotApplicable as error:
             if not self.lenient:
                 raise
             self.report.log(f"{name} is left out: {error.message}")
             return None
         analysis = Analysis(
-            question=question,
-            backbone=self.inputs.backbone.facts,
+            question=make_question(inputs, name, settings),
+            backbone=inputs.backbone.facts,
             finding=finding,
             provenance=context.provenance(),
         )
         store.write_finding(self.output, analysis)
         return analysis
 
-    def question(self, name: str, settings: AnalysisSettings) -> Question:
-        """Return all that decides the outcome of an analysis."""
-        needs, source = ANALYSES.load(name).NEEDS, self.inputs.source
-        facts, images = self.inputs.backbone.facts, None
-        if "images" in needs and source is not None:
-            size = facts.input_size
-            images = Images(name=source.name, fingerprint=source.fingerprint, input_size=size)
-        weights = facts.weights_hash
-        if "head" in needs:
-            weights = weights_hash(self.inputs.network.model.state_dict())
-        return Question(
-            what=name, weights=weights, images=images, settings=settings.model_dump(mode="json")
+    def read(self, inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Analysis | None:
+        """Return the stored record, unless there is none or it is to be replaced."""
+        question = make_question(inputs, name, settings)
+        return (
+            None
+            if self.overwrite
+            else store.read_finding(self.output, inputs.backbone.facts, question)
         )
 
-    def stored(self, question: Question) -> Analysis | None:
-        """Return the record that is there, unless it is to be replaced."""
-        if self.overwrite:
-            return None
-        return store.read_finding(self.output, self.inputs.backbone.facts, question)
-
-    def check_cost(self, choice: AnalysisChoice, yes: bool) -> None:
+    def check_cost(self, inputs: AnalysisInput, choice: AnalysisChoice, yes: bool) -> None:
         """Log how long the missing analyses will take; refuse over an hour without `yes`."""
         passes = {
-            name: settings.count_passes(self.inputs)
+            name: settings.count_passes(inputs)
             for name, settings in choice.items()
-            if self.stored(self.question(name, settings)) is None
+            if self.read(inputs, name, settings) is None
         }
-        backbone, size = self.inputs.backbone, self.inputs.backbone.facts.input_size
+        backbone, size = inputs.backbone, inputs.backbone.facts.input_size
         if sum(passes.values()) < WORTH_TIMING or size is None:
             return
-        seconds = seconds_per_image(backbone, size, self.inputs.device)
+        seconds = seconds_per_image(backbone, size, self.device)
         estimates = [WorkEstimate(name, seconds * n) for name, n in passes.items() if n]
         require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
+
+
+def make_question(inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Question:
+    """Return all that decides the outcome of an analysis."""
+    needs, source, facts = ANALYSES.load(name).NEEDS, inputs.source, inputs.backbone.facts
+    images, weights = None, facts.weights_hash
+    if "images" in needs and source is not None:
+        size = facts.input_size
+        images = Images(name=source.name, fingerprint=source.fingerprint, input_size=size)
+    if "head" in needs:
+        weights = weights_hash(inputs.network.model.state_dict())
+    values = settings.model_dump(mode="json")
+    return Question(what=name, weights=weights, images=images, settings=values)
 
 
 def column_labels(analyses: Sequence[Analysis]) -> list[str]:

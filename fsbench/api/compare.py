@@ -5,10 +5,10 @@ p-value of a sign-flip permutation test, and effect sizes. A track here is one h
 input size: their results, and those of probes, are never averaged together.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from fsbench.core import statistics
 from fsbench.core.errors import UsageError
 from fsbench.core.options import expand_path
 from fsbench.core.progress import format_count
-from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec, Frozen, omitted
 from fsbench.core.statistics import episodes_needed, sign_flip
@@ -28,11 +27,11 @@ from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_digest
 from fsbench.results.assembly import key_of
 from fsbench.results.entry import Loaded
-from fsbench.results.table import DENSE, shorten_columns, warn_of_scale
+from fsbench.results.table import shorten_columns, warn_of_scale
 from fsbench.results.verification import read_cells, read_verified
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
-from leaderboard.ranking.tiers import ALPHA, Outcomes
+from leaderboard.ranking.tiers import ALPHA
 from leaderboard.record import Column, identify_column
 from leaderboard.render.notes import SELF_MARK, SELF_NOTE, to_percent
 from leaderboard.store import Board
@@ -49,7 +48,6 @@ Side = Literal["A", "B"]
 SIDES: tuple[Side, Side] = ("A", "B")
 Comparable = str | Path | Results
 """A results folder, the name of an entry on a board, or loaded results."""
-Folder = str | Path | None
 
 
 class Gap(Frozen):
@@ -70,7 +68,6 @@ class Gap(Frozen):
     p: float = Field(description="two-sided, by sign flips: A and B swapped per episode")
     p_holm: float | None = Field(None, description="p adjusted over the tasks; null for overall")
     d: float | None = Field(description="mean of A - B over its sd, Cohen's d; null without sd")
-    superiority: float = Field(description="share of pairs with A above B, half of the ties")
     goal: float | None = omitted(
         None, description="the gap that `needed` is for, where it is not the observed one"
     )
@@ -90,7 +87,7 @@ class Gap(Frozen):
             gap, low, high = map(format_points, (abs(self.gap), *ends))
             return f"{self.better} is better by {gap} points (95 % {low} to {high})"
         n = f"{self.n:,} {self.unit}"
-        if self.superiority == 0.5 and self.low == self.high == 0:
+        if self.low == self.high == 0:
             return f"no difference in any of {n}"
         undecided = f"not distinguishable at {n}"
         if self.needed is None or self.needed <= self.n:
@@ -108,33 +105,26 @@ class Gap(Frozen):
             *(gap, f"{low} to {high}", format_p(self.p)),
             "-" if self.p_holm is None else format_p(self.p_holm),
             "-" if self.d is None else f"{self.d:.2f}",
-            f"{self.superiority:.2f}",
             "-" if self.needed is None else str(self.needed),
             self.better or "-",
         )
 
 
-COLUMNS = (
-    *("pairs", "A", "B", "A - B", "95 % interval"),
-    *("p", "p Holm", "d", "P(A > B)", "needed", "better"),
-)
-NUMBERS = dict.fromkeys(("n", "needed"), "Int64") | dict.fromkeys(
-    ("a", "b", "gap", "low", "high", "se", "sd", "p", "p_holm", "d", "superiority", "goal"),
-    "float64",
-)
-"""Types of the columns of `Comparison.to_frame` that hold numbers."""
-OPTIONAL = ("d", "P(A > B)", "needed", "pairs", "p")
+COLUMNS = ("pairs", "A", "B", "A - B", "95 % interval", "p", "p Holm", "d", "needed", "better")
+OPTIONAL = ("d", "needed", "pairs", "p")
 """Columns that a narrow terminal leaves out, in this order."""
+FLOATS = ("a", "b", "gap", "low", "high", "se", "sd", "p", "p_holm", "d", "goal")
+NUMBERS = {"n": "Int64", "needed": "Int64"} | dict.fromkeys(FLOATS, "float64")
+"""Types of the columns of `Comparison.to_frame` that hold numbers."""
 COVERAGE = (
     "Interval and p cover the sampling of {unit} only, not pretraining seeds: A and B are one "
     "network each, and other seeds may order the methods behind them otherwise."
 )
 LEGEND = (
     "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
-    "p Holm: adjusted over the tasks; d: mean of A - B over its sd; P(A > B): share of pairs, ties "
-    "count half; needed: episodes per task that detect this gap, or that of --gap, with 80 % power "
-    "(two-sided z test, alpha 0.05). Heads, protocols and input sizes are compared apart; --wide "
-    "adds tasks on dense queries."
+    "p Holm: adjusted over the tasks; d: mean of A - B over its sd; needed: episodes per task that "
+    "detect this gap, or that of --gap, with 80 % power (two-sided z test, alpha 0.05). Heads, "
+    "protocols and input sizes are compared apart."
 )
 
 
@@ -157,10 +147,7 @@ class SignTest(Frozen):
 
 
 class Comparison(Frozen):
-    """The gaps of two entries in one track: head, protocol and input size.
-
-    `dense` holds the tasks also scored on all possible queries.
-    """
+    """The gaps of two entries in one track: head, protocol and input size."""
 
     a: str
     b: str
@@ -169,40 +156,31 @@ class Comparison(Frozen):
     cells: tuple[Gap, ...]
     overall: Gap
     won: SignTest
-    dense: tuple[Gap, ...]
     warning: str = omitted("", description="that gaps may measure the scale of features")
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Return the lines of the table: tasks, the overall mean, tasks with dense queries."""
-        return (*self.cells, self.overall, *self.dense)
+        """Return the lines of the table: tasks and their mean."""
+        return (*self.cells, self.overall)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Return one row per task, for their mean, and per task with dense queries.
+        """Return one row per task and one for their mean.
 
         Columns: track, and the fields of `Gap`: n and needed are Int64, other numbers float64, with
         NaN where there is none; self_reported is a text such as `A B`.
         """
         return Comparisons([self]).to_frame()
 
-    def summary(self) -> str:
-        """Return the overall result, the sign test, what they cover and any warning in words."""
-        unit = "episodes" if self.overall.unit == "episodes" else "test images"
-        warning = f"\nWarning: {self.warning}" if self.warning else ""
-        warning += f"\n{SELF_NOTE}" * any(gap.self_reported for gap in self.gaps())
-        return f"{self.overall.words}.\n{self.won}\n{COVERAGE.format(unit=unit)}{warning}"
-
     def table(self) -> TextTable:
-        """Return the lines as a table, with the summary under its title.
-
-        Lines of dense queries are in `complete` alone.
-        """
-        gaps = self.gaps()
-        named = [gap.task for gap in gaps if gap is not self.overall]
-        short = dict(zip(named, shorten_columns(named)[0], strict=True))
-        rows = tuple((short.get(gap.task, gap.task), *gap.row()) for gap in gaps)
-        title, lead = f"A: {self.a}, B: {self.b}, {self.track}", tuple(self.summary().splitlines())
-        table = TextTable(title, ("task", *COLUMNS), rows, lead=lead, optional=OPTIONAL)
-        return replace(table.without(DENSE), make_complete=lambda: table)
+        """Return the lines as a table; the result in words and what it covers are its lead."""
+        short, _ = shorten_columns([gap.task for gap in self.cells])
+        labels = (*short, self.overall.task)
+        rows = tuple((n, *gap.row()) for n, gap in zip(labels, self.gaps(), strict=True))
+        unit = "episodes" if self.overall.unit == "episodes" else "test images"
+        lead = [f"{self.overall.words}.", str(self.won), COVERAGE.format(unit=unit)]
+        lead += [f"Warning: {self.warning}"] if self.warning else []
+        lead += [SELF_NOTE] if any(gap.self_reported for gap in self.gaps()) else []
+        title = f"A: {self.a}, B: {self.b}, {self.track}"
+        return TextTable(title, ("task", *COLUMNS), rows, lead=tuple(lead), optional=OPTIONAL)
 
 
 class Comparisons(ShownAsTables, tuple[Comparison, ...]):
@@ -229,7 +207,7 @@ def compare(
     b: Comparable,
     *,
     tasks: Sequence[str] = (),
-    board: Folder = None,
+    board: str | Path | None = None,
     gap: float | None = None,
 ) -> Comparisons:
     """Compare two entries on the episodes and test images that both were evaluated on.
@@ -237,8 +215,7 @@ def compare(
     Parameters
     ----------
     a, b : str, Path or Results
-        A results folder of one model, the name of an entry on `board`, or the results of
-        `fsbench.evaluate` or `fsbench.load_results`.
+        A results folder of one model, the name of an entry on `board`, or loaded results.
     tasks : sequence of str
         Compare on these tasks only, e.g. ``["eurosat", "isic:5w1s"]``; all shared ones if empty.
     board : str or Path, optional
@@ -246,20 +223,10 @@ def compare(
     gap : float, optional
         Count the episodes that detect this gap, a fraction, in place of the observed one.
 
-    Returns
-    -------
-    Comparisons
-        One `Comparison` per track: head, protocol and input size; probes apart.
-
-    Raises
-    ------
-    UsageError
-        If a folder holds several models or none, if the two share no task with at least two
-        episodes or images, and for a gap outside of 0 to 1.
-    UnknownName
-        If `board` has no entry of that name.
-    ValidationFailed
-        If stored results contradict their records.
+    It returns one `Comparison` per track: head, protocol and input size; probes apart. UsageError:
+    a folder holds several models or none, the two share no task with at least two episodes or
+    images, or the gap is not between 0 and 1; UnknownName: an entry or data set; ValidationFailed:
+    stored results contradict their records.
 
     Examples
     --------
@@ -271,27 +238,72 @@ def compare(
     """
     if gap is not None and not 0 < gap < 1:
         raise UsageError(f"a gap of {100 * gap:g} points", fix="give one above 0, e.g. 0.5")
-    names = name_side(a, "A"), name_side(b, "B")
-    tracks = pair_tasks(a, b, tasks, board)
-    return Comparisons(compare_track(*names, t.label, pairs, gap) for t, pairs in tracks.items())
+    sides = read_side(a, board, "A"), read_side(b, board, "B")
+    patterns = [TaskPattern.parse(text) for text in tasks]
+    tracks = pair_tasks(*sides, patterns)
+    return Comparisons(compare_track(*sides, track, tracks[track], gap) for track in tracks)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedSide:
+    """The results of one model; self_reported: columns of an entry without a signed badge."""
+
+    name: str
+    results: Sequence[Loaded]
+    self_reported: Collection[str] = ()
+
+    def by_column(self, patterns: Sequence[TaskPattern]) -> dict[Column, Loaded]:
+        """Return the results that one of the patterns covers, all without patterns."""
+        return {
+            identify_column(loaded.result): loaded
+            for loaded in self.results
+            if not patterns or any(covers(pattern, loaded.result) for pattern in patterns)
+        }
+
+
+def read_side(source: Comparable, board: str | Path | None, default: str) -> ComparedSide:
+    """Return the verified results of one model: of a folder, an entry or loaded results."""
+    name, reported = str(source), set[str]()
+    if isinstance(source, Results):
+        name = source.models[0] if source.models else default
+        keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
+        cells = [cell for path in dict.fromkeys(source.paths) for cell in read_verified(path).cells]
+        loaded: Sequence[Loaded] = [c for c in cells if (c.folder, *key_of(c.result)) in keys]
+    elif expand_path(source).exists():
+        loaded = list(read_cells(expand_path(source)))
+    elif board is None:
+        raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
+    else:
+        entry, network = Board.open(expand_path(board)).network(name)
+        loaded, signed = network.cells, entry.verification.verdicts
+        columns = [str(c.result.column) for c in loaded]
+        reported = {c for c in columns if (network.facts.identity, c) not in signed}
+    models = {result.result.backbone.identity: result.model for result in loaded}
+    if len(models) > 1:
+        listed = ", ".join(sorted(models.values()))
+        raise UsageError(
+            f"{name} holds several models: {listed}", fix="give the folder of one model"
+        )
+    return ComparedSide(name, loaded, reported)
 
 
 def compare_track(
-    a: str, b: str, track: str, tasks: "Sequence[PairedTask]", goal: float | None
+    a: ComparedSide,
+    b: ComparedSide,
+    track: Track,
+    pairs: "Sequence[PairedTask]",
+    goal: float | None,
 ) -> Comparison:
-    pairs = [task for task in tasks if not task.is_dense]
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
     p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
-    overall = measure_gap(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p)
     return Comparison(
-        a=a,
-        b=b,
-        track=track,
+        a=a.name,
+        b=b.name,
+        track=track.label,
         alpha=ALPHA,
         cells=adjusted_gaps(pairs, goal),
-        overall=overall,
+        overall=measure_gap(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p),
         won=sign_test(pairs),
-        dense=adjusted_gaps([task for task in tasks if task.is_dense], goal),
         warning=warn_of_scale(
             {s: {x.results[0].column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
@@ -340,7 +352,6 @@ def measure_gap(
         p=p,
         p_holm=p_holm,
         d=paired.gap / sd if sd > 0 else None,
-        superiority=float(np.mean([((x > 0) + 0.5 * (x == 0)).mean() for x in gaps])),
         goal=goal,
         needed=episodes_needed(sd, target) if sd > 0 and target >= NO_GAP else None,
         better=("A" if paired.gap > 0 else "B") if is_significant else None,
@@ -384,8 +395,7 @@ class PairedTask:
     """A task with the outcomes (n,) of the episodes or test images that both entries have.
 
     index (n,): their numbers; draws: names the random draw of the episodes: tasks with equal draws
-    are not independent; results: of A and B; self_reported: sides without a signed badge; is_dense:
-    whether the outcomes are over all possible queries.
+    are not independent; results: of A and B; self_reported: sides without a signed badge.
     """
 
     task: str
@@ -395,7 +405,20 @@ class PairedTask:
     draws: str
     results: tuple[Result, Result]
     self_reported: tuple[Side, ...]
-    is_dense: bool = False
+
+    @classmethod
+    def of(cls, task: str, a: Loaded, b: Loaded, self_reported: tuple[Side, ...]) -> Self:
+        """Return the outcomes with equal numbers. Raises UsageError below two."""
+        left, right = extract_outcomes(a), extract_outcomes(b)
+        index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
+        if index.size < 2:
+            raise UsageError(
+                f"{task}: {left.index.size} and {right.index.size} episodes, {index.size} of them "
+                "shared: too few shared episodes to estimate the variance",
+                fix="evaluate both on the same episodes (no --shard, equal --episodes)",
+            )
+        outcomes = left.values[i], right.values[j]
+        return cls(task, index, *outcomes, left.draws, (a.result, b.result), self_reported)
 
     @property
     def gaps(self) -> NDArray[np.float64]:
@@ -403,37 +426,24 @@ class PairedTask:
 
 
 def pair_tasks(
-    a: Comparable, b: Comparable, texts: Sequence[str], board: Folder
+    a: ComparedSide, b: ComparedSide, patterns: Sequence[TaskPattern]
 ) -> dict[Track, list[PairedTask]]:
-    """Return the tasks with results of both entries by track, in the order of a table.
-
-    A task is there twice if both entries are also scored on dense queries. Only tasks that `texts`
-    names, all if it is empty. Raises as `compare`.
-    """
-    patterns = [TaskPattern.parse(text) for text in texts]
-    sources = [read_side(source, board) for source in (a, b)]
-    left, right = (
-        {
-            identify_column(loaded.result): loaded
-            for loaded in results
-            if not patterns or any(covers(pattern, loaded.result) for pattern in patterns)
-        }
-        for results, _ in sources
-    )
+    """Return the tasks with results of both entries by track, in the order of a table."""
+    left, right = a.by_column(patterns), b.by_column(patterns)
     columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
-        raise nothing_shared(f"{name_side(a, 'A')} and {name_side(b, 'B')}", left, right)
+        texts = [", ".join(map(str, sorted(c.name for c in s))) or "none" for s in (left, right)]
+        raise UsageError(
+            f"{a.name} and {b.name} share no task with equal settings, episodes and images: "
+            f"{texts[0]} against {texts[1]}",
+            fix="evaluate both on one task, with one --seed, on the same copy of the data",
+        )
     tracks: dict[Track, list[PairedTask]] = {}
     for column in columns:
-        name, sides = column.name, (left[column], right[column])
-        reported = tuple(s for s, (_, r) in zip(SIDES, sources, strict=True) if str(name) in r)
-        track = tracks.setdefault(find_track(name), [])
-        outcomes = [extract_outcomes(loaded) for loaded in sides]
-        dense = [scored for loaded in sides if (scored := extract_dense(loaded))]
-        track.append(pair_outcomes(str(name), sides, outcomes, reported))
-        if len(dense) == len(sides):
-            paired = pair_outcomes(str(name.marked(DENSE)), sides, dense, reported)
-            track.append(replace(paired, is_dense=True))
+        name = str(column.name)
+        reported = tuple(s for s, x in zip(SIDES, (a, b), strict=True) if name in x.self_reported)
+        paired = PairedTask.of(name, left[column], right[column], reported)
+        tracks.setdefault(find_track(column.name), []).append(paired)
     return tracks
 
 
@@ -442,45 +452,9 @@ def find_track(column: ColumnId) -> Track:
 
     They are fitted to small data sets: no other head.
     """
-    words = tuple(word for word in column.variant if not word.startswith("n_query="))
-    head = replace(column, variant=words).adaptation
+    variant = tuple(word for word in column.variant if not word.startswith("n_query="))
+    head = replace(column, variant=variant).adaptation
     return Track.of(column).model_copy(update={"adaptation": head})
-
-
-def read_side(source: Comparable, board: Folder) -> tuple[Sequence[Loaded], Collection[str]]:
-    """Return the verified results of one model: of a folder, an entry or loaded results.
-
-    Returns as well the columns of an entry that no signed badge covers.
-    """
-    reported: Collection[str] = ()
-    if not isinstance(source, str | Path):
-        keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
-        cells = [cell for path in dict.fromkeys(source.paths) for cell in read_verified(path).cells]
-        loaded: Sequence[Loaded] = [c for c in cells if (c.folder, *key_of(c.result)) in keys]
-    elif expand_path(source).exists():
-        loaded = list(read_cells(expand_path(source)))
-    elif board is None:
-        raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
-    else:
-        entry, network = Board.open(expand_path(board)).network(str(source))
-        loaded = network.cells
-        keys_of_results = ((c.result.backbone.identity, str(c.result.column)) for c in loaded)
-        reported = {key[1] for key in keys_of_results if key not in entry.verification.verdicts}
-    models = {result.result.backbone.identity: result.model for result in loaded}
-    if len(models) > 1:
-        listed = ", ".join(sorted(models.values()))
-        raise UsageError(
-            f"{name_side(source, 'the results')} holds several models: {listed}",
-            fix="give the folder of one model",
-        )
-    return loaded, reported
-
-
-def name_side(source: Comparable, default: str) -> str:
-    """Return the name that a table shows for an entry."""
-    if isinstance(source, str | Path):
-        return str(source)
-    return source.models[0] if source.models else default
 
 
 def covers(pattern: TaskPattern, result: Result) -> bool:
@@ -490,41 +464,3 @@ def covers(pattern: TaskPattern, result: Result) -> bool:
     """
     names = map(short_name, pattern.datasets(data.resolve_alias, data.dataset_groups()))
     return strip_digest(result.task.dataset) in names and pattern.covers(result.task)
-
-
-def extract_dense(loaded: Loaded) -> Outcomes | None:
-    """Return the accuracy of every episode over all possible queries, None if not scored."""
-    records = loaded.records
-    if not isinstance(records, EpisodeRecords) or records.dense_accuracy is None:
-        return None
-    return Outcomes(records.index, records.dense_accuracy, extract_outcomes(loaded).draws)
-
-
-def pair_outcomes(
-    task: str,
-    sides: tuple[Loaded, Loaded],
-    outcomes: Sequence[Outcomes],
-    self_reported: tuple[Side, ...],
-) -> PairedTask:
-    """Return the outcomes with equal numbers. Raises UsageError below two."""
-    a, b = outcomes
-    index, i, j = np.intersect1d(a.index, b.index, return_indices=True)
-    if index.size < 2:
-        raise UsageError(
-            f"{task}: {a.index.size} and {b.index.size} episodes, {index.size} of them shared: too "
-            "few shared episodes to estimate the variance",
-            fix="evaluate both on the same episodes (no --shard, equal --episodes)",
-        )
-    results = sides[0].result, sides[1].result
-    return PairedTask(task, index, a.values[i], b.values[j], a.draws, results, self_reported)
-
-
-def nothing_shared(
-    names: str, left: Mapping[Column, Loaded], right: Mapping[Column, Loaded]
-) -> UsageError:
-    tasks = [", ".join(map(str, sorted(c.name for c in side))) or "none" for side in (left, right)]
-    return UsageError(
-        f"{names} share no task with equal settings, episodes and images: {tasks[0]} against "
-        f"{tasks[1]}",
-        fix="evaluate both on one task, with one --seed, on the same copy of the data",
-    )

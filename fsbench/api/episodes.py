@@ -1,7 +1,7 @@
 """Episodes of a task as image tensors, for methods that are trained or tested outside fsbench."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,22 +42,12 @@ class Episodes:
     Episode i depends on the task, the data set, the seed and i alone. It can be used as a map-style
     data set: `torch.utils.data.DataLoader(episodes, batch_size=None, num_workers=4)`.
 
-    Parameters
-    ----------
-    task : str or TaskId
-        One episodic task, e.g. `eurosat:5w5s` or `eurosat:5w1s@startup`; its head plays no role.
-    data : str, Path, or sequence of them
-        Folder with the data sets, or NAME=DIR for one, as `--data`; default FSBENCH_DATA.
-    episodes : int
-        How many there are; 600 is the official number.
-    input_size : int
-        Side of the images in pixels: resized to int(1.15 * side) squared, then cropped to the
-        centre, as for every backbone.
-    seed : int
-        Another series of episodes; 0 is the official one.
-    transform : callable, optional
-        Applied to the uint8 images (B, 3, H, W) of support and query; without it they stay uint8.
-        `backbone.normalised` gives what the module of a backbone takes.
+    task: one episodic task, e.g. `eurosat:5w5s` or `eurosat:5w1s@startup`; its head plays no role.
+    data: folder with the data sets, or NAME=DIR for one, as `--data`; default FSBENCH_DATA.
+    episodes: how many there are; 600 is the official number. input_size: side of the images (px),
+    resized to int(1.15 * side) squared, then cropped to the centre, as for every backbone. seed:
+    another series of episodes; 0 is the official one. transform: applied to the uint8 images
+    (B, 3, H, W) of support and query, e.g. `backbone.normalised`.
 
     Raises UsageError for a task that is malformed, a probe, or several; DataError if images are
     missing, or a class is too small.
@@ -100,29 +90,20 @@ class Episodes:
             raise IndexError(f"episode {index} of {len(self)}")
         episode = self.sampler.episode(i)
         support, query = episode.images(self.dataset.by_class)
-        return EpisodeImages(
-            index=i,
-            class_names=tuple(self.dataset.class_names[int(c)] for c in episode.class_ids),
-            support=self._images(support),
-            support_labels=torch.arange(len(support)).repeat_interleave(support.shape[1]),
-            support_paths=tuple(self.dataset.paths[j] for j in support.ravel()),
-            query=self._images(query),
-            query_labels=torch.arange(len(query)).repeat_interleave(query.shape[1]),
-            query_paths=tuple(self.dataset.paths[j] for j in query.ravel()),
-        )
-
-    def __iter__(self) -> Iterator[EpisodeImages]:
-        return (self[i] for i in range(len(self)))
+        names = tuple(self.dataset.class_names[int(c)] for c in episode.class_ids)
+        return EpisodeImages(i, names, *self._load(support), *self._load(query))
 
     def __repr__(self) -> str:
         size = self.image.input_size
         task = f"{self.task.in_results.dataset}:{self.task.shape}"
         return f"Episodes({task!r}, {len(self)} episodes, {size} px)"
 
-    def _images(self, indices: NDArray[Any]) -> Tensor:
-        """Return the images as (B, 3, H, W), class by class."""
+    def _load(self, indices: NDArray[Any]) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+        """Return images (B, 3, H, W), labels (B,) and paths of indices (n_way, n), by class."""
         flat = indices.ravel().tolist()
         pixels = torch.from_numpy(
             crop_centres(map(self.dataset.image, flat), self.image, len(flat))
         )
-        return pixels.contiguous() if self.transform is None else self.transform(pixels)
+        images = pixels.contiguous() if self.transform is None else self.transform(pixels)
+        labels = torch.arange(len(indices)).repeat_interleave(indices.shape[1])
+        return images, labels, tuple(self.dataset.paths[j] for j in flat)

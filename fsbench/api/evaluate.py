@@ -13,7 +13,7 @@ rank 0 reads all results, and alone reports.
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -29,10 +29,9 @@ from fsbench.api.options import EvaluationOptions, Machine, ModelOptions
 from fsbench.api.request import (
     AUTO,
     EvaluationRequest,
+    Model,
     build_request,
-    check_models,
-    load_named_backbone,
-    name_backbones,
+    parse_models,
     parse_shard,
     pool_of,
     request_of_specs,
@@ -76,7 +75,7 @@ from fsbench.core.tasks import TaskId
 from fsbench.data.augmentation import RandomView
 from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
-from fsbench.data.splits import Indices, split_dataset
+from fsbench.data.splits import split_dataset
 from fsbench.results.names import model_name
 from fsbench.results.store import ResultStore
 from protocols import EPISODIC, episodes_per_block, needs_features
@@ -91,6 +90,8 @@ FAR = 2
 """Ratio of resolutions from which on networks give features of other quality."""
 RANKS_TIMEOUT = timedelta(days=30)
 """Ranks end at different times; one that has failed is noticed at once."""
+TIMER = "block_seconds"
+"""Function of a head that estimates the seconds of one block; fast heads have none."""
 
 
 @takes_options(EvaluationOptions)
@@ -118,46 +119,40 @@ def evaluate(options: EvaluationOptions) -> Results:
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
-    spec_files = [*map(Path, options.spec)]
-    codes = {head: FITTED.add(head) for head in options.heads or () if head.startswith(CODE)}
-    named = [codes.get(h, h) for h in options.heads or () if not (spec_files and h in codes)]
-    if len(set(codes.values())) < len(codes):
+    heads = {h: FITTED.add(h) if h.startswith(CODE) else h for h in options.heads or ()}
+    names = [*heads.values()]
+    if len({*names}) < len(names):
         raise UsageError(
-            f"two heads are called {', '.join(sorted(set(codes.values())))}",
+            f"two heads are called {max(names, key=names.count)}",
             fix="give each function a name of its own: results tell heads apart by it",
         )
-    options = replace(options, heads=named or None)
-    if spec_files and options.states_specs:
-        raise UsageError(
-            "options of specs beside --spec, which states them all",
-            fix="leave out everything but the model, data sets, machine and output",
-        )
-    if spec_files:
-        request = request_of_specs(spec_files, options.task_names)
+    if options.spec:  # whose heads may be code that `heads` names
+        suite = [head for head in heads if not head.startswith(CODE)]
+        if replace(options, heads=suite or None).states_specs:
+            raise UsageError(
+                "options of specs beside --spec, which states them all",
+                fix="leave out everything but the model, data sets, machine and output",
+            )
+        request = request_of_specs([*map(Path, options.spec)], options.task_names)
     else:
-        request = build_request(options)
+        request = build_request(replace(options, heads=names or None))
     if options.output and Path(options.output).is_file():
         raise UsageError(f"{options.output} is a file", fix="name a folder for the results")
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = None if options.output else tempfile.TemporaryDirectory(prefix="fsbench-")
-    results = run_request(
-        options,
-        replace(request, shard=parse_shard(options.shard), overwrite=options.overwrite),
-        output=Path(temporary.name if temporary else options.output or ""),
-        machine=options,
-        yes=options.yes,
-        report=progress_reporter(options.progress),
-    )
-    if options.shard and options.output:  # a part without episodes is a folder without results
-        Path(options.output).mkdir(parents=True, exist_ok=True)
+    output = Path(temporary.name if temporary else options.output or "")
+    request = replace(request, shard=parse_shard(options.shard), overwrite=options.overwrite)
+    report = progress_reporter(options.progress)
+    results = run_request(options, request, output, options, options.yes, report)
+    if options.shard:  # a part without episodes is a folder without results
+        output.mkdir(parents=True, exist_ok=True)
     return Results(results, results.paths, temporary)
 
 
 def run_request(
     models: ModelOptions,
     request: EvaluationRequest,
-    *,
-    output: Path = Path("results"),
+    output: Path,
     machine: Machine,
     yes: bool = False,
     report: Reporter = SILENT,
@@ -172,14 +167,16 @@ def run_request(
 
     if is_one_of_several() and request.shard != (0, 1):
         raise UsageError("--shard under torchrun, which makes shards", fix="leave one of them out")
-    check_models(models)
-    report = Numbered(report, len(name_backbones(models)) * len(request.tasks))
+    parsed = parse_models(models)
+    report = Numbered(report, len(parsed) * len(request.tasks))
     with open_ranks(process.resolve_device(machine.device), "gloo", RANKS_TIMEOUT) as (ranks, gpu):
         machine = replace(machine, device=str(gpu))
-        start = partial(start_evaluations, models, output=output, machine=machine, report=report)
+        start = partial(start_evaluations, parsed, output=output, machine=machine, report=report)
         if ranks.size > 1:
             if request.overwrite and ranks.first:
-                clear_results(start(request), yes)
+                for evaluation in start(request):
+                    evaluation.check_cost(yes)
+                    evaluation.clear()
             ranks.wait()
             request = replace(request, overwrite=False)
             run_tasks(start(replace(request, shard=(ranks.rank, ranks.size))), yes)
@@ -195,21 +192,13 @@ def run_tasks(evaluations: "Iterable[Evaluation]", yes: bool) -> Results:
         evaluation.check_cost(yes)
         for task in evaluation.share:
             results.append(evaluation.run(task))
-            paths.append(evaluation.cell(task).folder)
+            paths.append(evaluation.store(task).folder)
             log_detail(evaluation.report, f"{results[-1].column}: {paths[-1]}")
     return Results(results, paths)
 
 
-def clear_results(evaluations: "Iterable[Evaluation]", yes: bool) -> None:
-    """Delete the results of all tasks, which are to be computed again."""
-    for evaluation in evaluations:
-        evaluation.check_cost(yes)
-        for task in evaluation.request.tasks:
-            evaluation.cell(task).clear()
-
-
 def start_evaluations(
-    models: ModelOptions,
+    models: Sequence[Model],
     request: EvaluationRequest,
     output: Path,
     machine: Machine,
@@ -217,19 +206,18 @@ def start_evaluations(
 ) -> "Iterator[Evaluation]":
     """Yield one evaluation per model, each loaded when its turn comes; all data sets come first."""
     context = RunContext.start(machine)
-    load = partial(load_named_backbone, models, needs=request.needs, test_size=request.test_size)
-    first, *others = name_backbones(models)
-    for ref in others:  # damaged files are errors before hours are spent
-        load(ref, "cpu")
-    loaded = load(first, context.device, report)
+    needs, test_size = request.needs, request.test_size
+    for model in models[1:]:  # damaged files are errors before hours are spent
+        model.load("cpu", needs=needs, test_size=test_size)
+    first = models[0].load(context.device, report, needs, test_size)
     targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     features = feature_store(machine, context.device, report)
-    for ref in (first, *others):
-        backbone = loaded if ref == first else load(ref, context.device, report)
-        report.name = models.name or (model_name(backbone.facts) if others else "")
-        evaluation = Evaluation(
-            backbone, models.name, request, targets, features, output, context, report
-        )
+    for model in models:
+        backbone, name = first, model.options.name
+        if model is not models[0]:
+            backbone = model.load(context.device, report, needs, test_size)
+        report.name = name or (model_name(backbone.facts) if len(models) > 1 else "")
+        evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
         evaluation.introduce()
         yield evaluation
 
@@ -254,25 +242,22 @@ class TargetSets:
     def of(self, task: TaskId) -> TargetDataset:
         return self.datasets[task.dataset, pool_of(task)]
 
-    def test_counts(self, task: TaskId) -> tuple[int, ...]:
-        """Return the test images of each class of a probe's data set."""
-        dataset = self.of(task)
-        labels = dataset.labels[split_dataset(dataset)[1]]
-        return tuple(int((labels == c).sum()) for c in dataset.class_counts)
-
     def record(self, task: TaskId) -> DatasetRecord:
         """Return what a result states about its images: also groups (disjoint), test counts."""
-        key = (task.dataset, pool_of(task))
+        key, dataset = (task.dataset, pool_of(task)), self.of(task)
         if key not in self._records:
-            self._records[key] = datasets.describe_dataset(
-                self.datasets[key], self.cache, self.report
-            )
+            self._records[key] = datasets.describe_dataset(dataset, self.cache, self.report)
         if task.protocol is None:
-            return self._records[key].model_copy(update={"test_counts": self.test_counts(task)})
+            labels = dataset.labels[split_dataset(dataset)[1]]
+            counts = tuple(int((labels == c).sum()) for c in dataset.class_counts)
+            return self._records[key].model_copy(update={"test_counts": counts})
         if SAMPLING[task.protocol].track == "classic":
             return self._records[key]
-        groups = self.of(task).require_groups().hash
-        return self._records[key].model_copy(update={"groups": groups})
+        return self._records[key].model_copy(update={"groups": dataset.require_groups().hash})
+
+    def request_all(self, backbone: Backbone, task: TaskId, image: ImageSpec) -> FeatureRequest:
+        """Return the request of the features of all images of a task."""
+        return FeatureRequest(backbone, self.of(task), image, self.record(task).fingerprint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,16 +276,14 @@ class Evaluation:
     def run(self, task: TaskId) -> Result:
         """Return the result of a task: read if it is complete, else computed and written."""
         self.report.number += 1
-        cell, spec = self.cell(task), self.spec(task)
+        store, spec = self.store(task), self.spec(task)
         if self.request.overwrite:
-            cell.clear()
+            store.clear()
         with exact_float32(self.context.device):
             if not isinstance(spec, EpisodicSpec):
-                return cell.complete_result() or self.run_probe(task, cell, spec)
+                return store.complete_result() or self.run_probe(task, store, spec)
             return retry_with_halvings(
-                lambda halvings: self.run_episodes(task, spec, halvings),
-                self.report.log,
-                cell.halvings,
+                partial(self.run_episodes, task, spec), self.report.log, store.halvings
             )
 
     def run_episodes(self, task: TaskId, spec: EpisodicSpec, halvings: int) -> Result:
@@ -310,61 +293,63 @@ class Evaluation:
         mixed. Raises OutOfMemory.
         """
         context = replace(self.context, halvings=halvings)
-        cell = self.cell(task, context)
-        blocks = self.block_episodes(spec)
+        store, blocks = self.store(task, context), self.block_episodes(task)
         episodes = np.array([i for block in blocks.values() for i in block], dtype=np.int64)
-        if result := cell.complete_result(episodes):
+        if result := store.complete_result(episodes):
             return result
-        missing = cell.missing_blocks(blocks)
-        inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features)
-        inputs = replace(inputs, halvings=halvings)
-        head = EPISODIC.load(spec.adaptation)
+        missing = store.missing_blocks(blocks)
+        inputs = replace(self.inputs(task), halvings=halvings)
+        head, what = EPISODIC.load(spec.adaptation), task.in_results
         done = episodes.size - sum(len(blocks[block]) for block in missing)
-        what = task.in_results
         with self.report.task(
             f"{what.dataset}:{what.shape} {what.head}", episodes.size, "episodes", done
         ) as advance:
             for block in missing:
-                cell.write_block(block, head.evaluate_block(inputs, spec, block))
+                store.write_block(block, head.evaluate_block(inputs, spec, block))
                 advance(len(blocks[block]))
-        return cell.finish(
+        return store.finish(
             episodes,
-            limited=self.request.options.limit is not None,
+            limited=self.request.is_limited(task),
             provenance=context.provenance(),
             feature_norm=inputs.feature_norm,
         )
 
-    def run_probe(self, task: TaskId, cell: ResultStore, spec: ProbeSpec | KnnSpec) -> Result:
+    def run_probe(self, task: TaskId, store: ResultStore, spec: ProbeSpec | KnnSpec) -> Result:
         """Compute a probe of a whole data set and write its result."""
-        inputs = inputs_of(self.backbone, task, spec.image, self.targets, self.features)
+        inputs = self.inputs(task)
         train, test = split_dataset(inputs.dataset)
         records: ImageRecords | ProbeRecords
         if isinstance(spec, KnnSpec):
             records = knn.evaluate_knn_probe(inputs, spec, train, test)
         else:
-            views = self.views(task, spec, train) if spec.n_views else None
+            views = self.read_views(task, spec) if spec.n_views else None
             records = linear.evaluate_linear_probe(inputs, spec, train, test, self.report, views)
-        return cell.write(
+        return store.write(
             records,
-            limited=isinstance(spec, ProbeSpec) and self.request.options.limit is not None,
+            limited=isinstance(spec, ProbeSpec) and self.request.is_limited(task),
             provenance=self.context.provenance(),
             feature_norm=inputs.feature_norm,
         )
 
-    def views(self, task: TaskId, spec: ProbeSpec, train: Indices) -> linear.ViewFeatures:
-        """Return epoch -> features of a random view of all training images.
+    def request_view(self, task: TaskId, spec: ProbeSpec) -> FeatureRequest:
+        """Return the request of the first random view of all training images.
 
-        They are cached for the augmentation `views`, else made on the way.
+        Features are stored for the augmentation `views`, else made on the way.
         """
-        part, fingerprint = self.targets.of(task).take(train), self.targets.record(task).fingerprint
-        images = FeatureRequest(self.backbone, part, spec.image, fingerprint)
+        whole = self.targets.request_all(self.backbone, task, spec.image)
+        stored = whole.fingerprint if spec.augmentation == "views" else ""
+        train = whole.dataset.take(split_dataset(whole.dataset)[0])
+        return replace(whole, dataset=train, fingerprint=stored, view=RandomView(spec.seed, 0))
+
+    def read_views(self, task: TaskId, spec: ProbeSpec) -> linear.ViewFeatures:
+        """Return epoch -> features of a random view of all training images."""
+        first = self.request_view(task, spec)
 
         def features(epoch: int) -> NDArray[np.float32]:
-            view = RandomView(spec.seed, epoch % spec.n_views)
-            if spec.augmentation == "views":
-                return self.features.get(replace(images, view=view))
-            rows = self.features.rows(replace(images, view=view))
-            return np.concatenate([block for _, block in rows])
+            request = replace(first, view=RandomView(spec.seed, epoch % spec.n_views))
+            if request.fingerprint:
+                return self.features.get(request)
+            return np.concatenate([block for _, block in self.features.rows(request)])
 
         return features
 
@@ -373,17 +358,16 @@ class Evaluation:
         facts = self.backbone.facts
         return self.request.spec(task, facts.input_size, facts.evaluation_size)
 
+    def inputs(self, task: TaskId) -> Inputs:
+        image = self.spec(task).image
+        return load_inputs(self.backbone, task, image, self.targets, self.features)
+
     @cached_property
     def share(self) -> list[TaskId]:
         """The tasks of which this shard has a part: blocks of episodes, or every nth probe."""
         index, parts = self.request.shard
         probes = [task for task in self.request.tasks if task.probe][index::parts]
-        specs = {task: self.spec(task) for task in self.request.tasks}
-        return [
-            task
-            for task, spec in specs.items()
-            if task in probes or (isinstance(spec, EpisodicSpec) and self.block_episodes(spec))
-        ]
+        return [task for task in self.request.tasks if task in probes or self.block_episodes(task)]
 
     def introduce(self) -> None:
         """Log how features are taken, and a warning where the resolution is far from training's."""
@@ -403,76 +387,100 @@ class Evaluation:
                     f"{facts.ref} was trained at; --input-size auto takes {auto_size} px"
                 )
 
-    def cell(self, task: TaskId, context: RunContext | None = None) -> ResultStore:
+    def store(self, task: TaskId, context: RunContext | None = None) -> ResultStore:
         """Return the store of a task's result; context: one with batch halvings."""
         facts = self.backbone.facts, self.targets.record(task), self.spec(task)
         environment = (context or self.context).environment
         return ResultStore(self.output, *facts, environment, self.report, self.name)
 
-    def block_episodes(self, spec: EpisodicSpec) -> dict[int, range]:
-        """Return the episodes to compute in each block."""
+    def clear(self) -> None:
+        """Delete the results of all tasks, which are to be computed again."""
+        for task in self.request.tasks:
+            self.store(task).clear()
+
+    def block_episodes(self, task: TaskId) -> dict[int, range]:
+        """Return the episodes to compute in each block; none for a probe."""
+        spec = self.spec(task)
+        if not isinstance(spec, EpisodicSpec):
+            return {}
         size = episodes_per_block(spec, self.backbone.facts.feature_dim)
-        return self.request.block_episodes(size)
+        return self.request.block_episodes(task, size)
 
     def check_cost(self, yes: bool) -> None:
         """Log how long the remaining work will take; refuse over an hour without `yes`."""
-        extraction = estimate_extraction(self.extractions(), self.features)
-        tuning = estimate_tuning(self.blocks_left(), self.backbone, self.context.device)
+        estimates = [*self.estimate_extraction(), *self.estimate_tuning()]
         model = self.report.name or self.backbone.facts.ref
-        require_consent(model, extraction + tuning, yes, self.report.log, SMALLER)
+        require_consent(model, estimates, yes, self.report.log, SMALLER)
 
-    def extractions(self) -> "list[Extraction]":
-        """Return features that are not in the cache, random views last."""
-        missing = []
-        first = {(t.dataset, pool_of(t)): t for t in self.share if on_features(t)}
-        for task in first.values():
-            dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
-            wanted = FeatureRequest(self.backbone, dataset, self.spec(task).image, fingerprint)
-            if not self.features.holds(wanted):
-                missing.append((len(dataset), wanted))
+    def missing_features(self) -> Iterator[tuple[int, FeatureRequest]]:
+        """Yield features that are not in the cache with their number of images, views last."""
+        requests: dict[tuple[str, Pool], FeatureRequest] = {}
+        views: list[tuple[int, FeatureRequest]] = []
         for task in self.share:
             spec = self.spec(task)
-            if isinstance(spec, ProbeSpec) and spec.n_views and not self.cell(task).earlier():
-                dataset, fingerprint = self.targets.of(task), self.targets.record(task).fingerprint
-                part = dataset.take(split_dataset(dataset)[0])
-                stored = spec.augmentation == "views"
-                view = RandomView(spec.seed, 0) if stored else None
-                fingerprint = fingerprint if stored else ""
-                first_view = FeatureRequest(self.backbone, part, spec.image, fingerprint, view)
-                missing.append((len(part) * spec.n_views, first_view))
-        return missing
+            if is_on_features(task):
+                whole = self.targets.request_all(self.backbone, task, spec.image)
+                requests.setdefault((task.dataset, pool_of(task)), whole)
+            if isinstance(spec, ProbeSpec) and spec.n_views and not self.store(task).earlier():
+                view = self.request_view(task, spec)
+                views.append((len(view.dataset) * spec.n_views, view))
+        for request in requests.values():
+            if not self.features.holds(request):
+                yield len(request.dataset), request
+        yield from views
 
-    def blocks_left(self) -> Counter[EpisodicSpec]:
-        """Return spec -> blocks left to compute, of heads that can estimate their time."""
-        left = Counter[EpisodicSpec]()
+    def estimate_extraction(self) -> Iterator[WorkEstimate]:
+        """Yield the cost of extracting features; nothing for a few images.
+
+        The first blocks of every input size are extracted and timed, and stay in the cache; where
+        features are not stored, black images are timed.
+        """
+        missing, seconds = [*self.missing_features()], dict[int, float]()
+        n_images = sum(n for n, _ in missing)
+        if n_images < WORTH_TIMING:
+            return
+        for _, request in missing:
+            size = request.image.input_size
+            if not seconds.get(size) and request.fingerprint:
+                seconds[size] = self.features.seconds_per_image(request)
+            elif not seconds.get(size):
+                seconds[size] = seconds_per_image(self.backbone, size, self.features.device)
+        total = sum(seconds[request.image.input_size] * n for n, request in missing)
+        disk = n_images * self.backbone.facts.feature_dim * 4
+        yield WorkEstimate(f"features of {n_images} images", total, disk=disk)
+
+    def estimate_tuning(self) -> Iterator[WorkEstimate]:
+        """Yield the cost of the missing blocks of heads that can estimate their time."""
+        n_blocks = Counter[EpisodicSpec]()
         for task in self.share:
-            spec = self.spec(task)
-            if isinstance(spec, EpisodicSpec) and block_timer(spec):
-                blocks = self.block_episodes(spec)
-                missing = self.cell(task).missing_blocks(blocks)
-                left[spec] += len(blocks if self.request.overwrite else missing)
-        return left
+            spec, blocks = self.spec(task), self.block_episodes(task)
+            if isinstance(spec, EpisodicSpec) and hasattr(EPISODIC.load(spec.adaptation), TIMER):
+                is_new = self.request.overwrite
+                n_blocks[spec] += len(blocks if is_new else self.store(task).missing_blocks(blocks))
+        for spec, n in (+n_blocks).items():
+            n_episodes = n * episodes_per_block(spec, self.backbone.facts.feature_dim)
+            shape = f"{spec.episode.n_way}w{spec.episode.k_shot}s"
+            seconds = getattr(EPISODIC.load(spec.adaptation), TIMER)(
+                self.backbone, spec, self.context.device
+            )
+            what = f"{spec.adaptation} tuning of {n_episodes} {shape} episodes"
+            yield WorkEstimate(what, n * seconds)
 
 
-Extraction = tuple[int, FeatureRequest]
-"""Images whose features are missing, with those of all views of which the request is the first."""
-
-
-def on_features(task: TaskId) -> bool:
+def is_on_features(task: TaskId) -> bool:
     """Return whether a task needs features of whole data sets; else it reads images itself."""
     return task.head is None or needs_features(EPISODIC.load(task.head))
 
 
-def inputs_of(
+def load_inputs(
     backbone: Backbone, task: TaskId, image: ImageSpec, targets: TargetSets, features: FeatureStore
 ) -> Inputs:
     """Return the inputs of a head: backbone, data set, and features where the head needs them."""
     dataset, device = targets.of(task), features.device
-    if not on_features(task):
+    if not is_on_features(task):
         check_input_size(backbone, image.input_size, device)
         return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32), device)
-    fingerprint = targets.record(task).fingerprint
-    rows = features.get(FeatureRequest(backbone, dataset, image, fingerprint))
+    rows = features.get(targets.request_all(backbone, task, image))
     return Inputs(backbone, dataset, rows, device)
 
 
@@ -491,45 +499,3 @@ def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float
         for _ in range(TIMED_BLOCKS):
             backbone.features(images).cpu()
     return (time.monotonic() - started) / (TIMED_BLOCKS * size)
-
-
-def estimate_extraction(
-    missing: Sequence[Extraction], features: FeatureStore
-) -> list[WorkEstimate]:
-    """Return the cost of extracting features; nothing for a few images.
-
-    The first blocks of every input size are extracted and timed, and stay in the cache; where
-    features are not stored, black images are timed.
-    """
-    n_images, seconds = sum(n for n, _ in missing), dict[int, float]()
-    if n_images < WORTH_TIMING:
-        return []
-    backbone = missing[0][1].backbone
-    for _, request in missing:
-        size = request.image.input_size
-        if not seconds.get(size):
-            is_stored = bool(request.fingerprint)
-            black = partial(seconds_per_image, backbone, size, features.device)
-            seconds[size] = features.seconds_per_image(request) if is_stored else black()
-    total = sum(seconds[request.image.input_size] * n for n, request in missing)
-    disk = n_images * backbone.facts.feature_dim * 4
-    return [WorkEstimate(f"features of {n_images} images", total, disk=disk)]
-
-
-def estimate_tuning(
-    blocks: Counter[EpisodicSpec], backbone: Backbone, device: str
-) -> list[WorkEstimate]:
-    """Return the cost of heads that train for long; blocks: spec -> blocks not yet computed."""
-    estimates = []
-    for spec, n in blocks.items():
-        time_block, e = block_timer(spec), spec.episode
-        if time_block and n:
-            size = episodes_per_block(spec, backbone.facts.feature_dim)
-            what = f"{spec.adaptation} tuning of {n * size} {e.n_way}w{e.k_shot}s episodes"
-            estimates.append(WorkEstimate(what, n * time_block(backbone, spec, device)))
-    return estimates
-
-
-def block_timer(spec: EpisodicSpec) -> Callable[[Backbone, EpisodicSpec, str], float] | None:
-    """Return the function that estimates the seconds of one block; None for fast heads."""
-    return getattr(EPISODIC.load(spec.adaptation), "block_seconds", None)

@@ -9,7 +9,6 @@ a card, to which `export_results` adds the numbers.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,9 @@ from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
 from fsbench.core.tables import TextTable
 from fsbench.results.names import model_name
 from fsbench.results.verification import read_cells
-from leaderboard.badges import SELF_REPORTED
 from leaderboard.render.frame import DATASET_TITLES
-from leaderboard.render.md import escape_markdown, render_table
+from leaderboard.render.md import render_table
 from leaderboard.render.notes import to_percent
-from leaderboard.store import Board
-from leaderboard.tables import BoardTable, declaration_of, rank_board
 
 if TYPE_CHECKING:
     from fsbench.backbones.base import Backbone
@@ -46,40 +42,18 @@ TOLERANCE = 1e-5
 INTERVAL = "± is the 95 % interval over episodes or test images, not over pretraining seeds."
 
 
-@dataclass(frozen=True)
-class EntryFacts:
-    """Tiers and badges that a board gives to weights.
-
-    tiers: a sentence per table and one on the verification; link: code or paper; license: of the
-    weights.
-    """
-
-    tiers: tuple[str, ...] = ()
-    link: str = ""
-    license: str = ""
-
-
 def export_results(
-    results: Path,
-    folder: Path,
-    *,
-    model: str | None = None,
-    board: Path | None = None,
-    benchmark: str | None = None,
-    report: Reporter = SILENT,
+    results: Path, folder: Path, *, model: str | None = None, benchmark: str | None = None
 ) -> list[Path]:
     """Write the results of one model for its repository on the hub; return the files.
 
-    model: which one, where the results are of several; board: adds what it says about these
-    weights; benchmark: the hub's data set that hosts the benchmark, ORG/NAME, for the file of
-    evaluation results. Raises UsageError, ValidationFailed.
+    model: which one, where the results are of several; benchmark: the hub's data set that hosts the
+    benchmark, ORG/NAME, for the file of evaluation results. Raises UsageError, ValidationFailed.
     """
     chosen = select_results(results, model)
-    facts = chosen[0].backbone
-    entry = find_entry(board, facts.identity, report) if board else EntryFacts()
-    files = [write_card(folder, model or model_name(facts), chosen, entry)]
+    files = [write_card(folder, model or model_name(chosen[0].backbone), chosen)]
     if benchmark is not None:
-        files.append(write_eval_results(folder, chosen, entry.link, benchmark))
+        files.append(write_eval_results(folder, chosen, benchmark))
     return files
 
 
@@ -97,40 +71,12 @@ def select_results(folder: Path, model: str | None) -> tuple[Result, ...]:
             f"{folder} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
-    places = {name: place for place, name in enumerate(DATASET_TITLES)}
-    results, last = [cell.result for cell in loaded], len(places)
-    return tuple(sorted(results, key=lambda r: (places.get(r.task.dataset, last), r.column)))
+    order = {name: number for number, name in enumerate(DATASET_TITLES)}
+    results = (cell.result for cell in loaded)
+    return tuple(sorted(results, key=lambda r: (order.get(r.dataset.name, len(order)), r.column)))
 
 
-def find_entry(board: Path, identity: str, report: Reporter) -> EntryFacts:
-    """Return what a board says about the entry of these weights. Raises UsageError without one."""
-    entries = Board.open(board).entries()
-    of_weights = [e for e in entries if any(n.facts.identity == identity for n in e.networks)]
-    if not of_weights:
-        raise UsageError(
-            f"{board} has no entry of the weights {identity[:12]}",
-            fix="submit their results first, or leave --board out",
-        )
-    entry, tables = of_weights[0], rank_board(board, report=report)
-    tiers = [describe_tier(table, entry.name) for table in tables if entry.name in table.names]
-    verification = f"Verification: {str(entry.verification) or SELF_REPORTED}."
-    declaration = declaration_of(entry)
-    return EntryFacts((*tiers, verification), declaration.link, declaration.license)
-
-
-def describe_tier(table: BoardTable, name: str) -> str:
-    """Return one sentence on an entry in a table of a board."""
-    ranked = next(entry for entry in table.ranking.entries if entry.name == name)
-    where = " ".join([table.name, *([table.track.label] if table.track else [])])
-    if ranked.tier is None:
-        return f"{where}: not ranked, {ranked.reason}."
-    kind, overall = " of one seed" * bool(ranked.reason), to_percent(ranked.overall or 0.0)
-    entries = table.ranking.entries
-    count = sum(e.tier is not None and e.reason == ranked.reason for e in entries)
-    return f"{where}: tier {ranked.tier} among {count} ranked entries{kind}, overall {overall}."
-
-
-def write_eval_results(folder: Path, results: Sequence[Result], link: str, benchmark: str) -> Path:
+def write_eval_results(folder: Path, results: Sequence[Result], benchmark: str) -> Path:
     """Write the hub's file of evaluation results, accuracies in percent."""
     import yaml
 
@@ -139,7 +85,6 @@ def write_eval_results(folder: Path, results: Sequence[Result], link: str, bench
             "dataset": {"id": benchmark, "task_id": re.sub(r"[ :/@]", "-", str(result.column))},
             "value": float(to_percent(result.score.mean)),
             "date": result.provenance.started[:10],
-            **({"source": {"url": link}} if link else {}),
             "notes": f"{describe_setting(result)}: {describe_score(result)}",
         }
         for result in results
@@ -170,22 +115,17 @@ def describe_score(result: Result) -> str:
     return f"{to_percent(result.score.mean)}{half} over {n} {unit}{flags}"
 
 
-def write_card(folder: Path, name: str, results: Sequence[Result], entry: EntryFacts) -> Path:
-    """Write the section, tags and license of a model card; its other parts stay as they are."""
+def write_card(folder: Path, name: str, results: Sequence[Result]) -> Path:
+    """Write the section and tags of a model card; its other parts stay as they are."""
     from huggingface_hub import ModelCard
 
     path = folder / CARD
     text = path.read_text("utf8") if path.is_file() else begin_card("fsbench", name)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2] or "\n"
-    card = ModelCard(
-        f"{before.rstrip()}\n\n{BEGIN}\n{render_section(results, entry.tiers)}\n{END}{after}"
-    )
+    card = ModelCard(f"{before.rstrip()}\n\n{BEGIN}\n{render_section(results)}\n{END}{after}")
     data: Any = card.data
     data.tags = list(dict.fromkeys([*(data.tags or []), *TAGS]))
-    license_id = entry.license.lower()
-    if re.fullmatch(r"[\w.+-]+", license_id, re.ASCII):
-        data.license = data.license or license_id
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(path, str(card).encode())
     return path
@@ -196,22 +136,21 @@ def begin_card(library: str, name: str) -> str:
     return f"---\nlibrary_name: {library}\ntags: [{', '.join(TAGS)}]\n---\n\n# {name}\n"
 
 
-def render_section(results: Sequence[Result], tiers: Sequence[str]) -> str:
+def render_section(results: Sequence[Result]) -> str:
     """Return the section of a model card as Markdown."""
-    names = [result.dataset.name for result in results]
     rows = tuple(
-        (DATASET_TITLES.get(name, name), describe_setting(result), describe_score(result))
-        for name, result in zip(names, results, strict=True)
+        (
+            DATASET_TITLES.get(result.dataset.name, result.dataset.name),
+            describe_setting(result),
+            describe_score(result),
+        )
+        for result in results
     )
     facts, version = results[0].backbone, results[0].provenance.fsbench
     weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
     note = f"{INTERVAL} {weights}; fsbench {version}."
     table = TextTable("Evaluation by fsbench", ("data set", "setting", "accuracy (%)"), rows, note)
-    lines = [render_table(table)]
-    if tiers:
-        lines += ["", "On the leaderboard:", ""]
-        lines += [f"* {escape_markdown(text)}" for text in tiers]
-    return "\n".join(lines)
+    return render_table(table)
 
 
 def export_run(run: Path, folder: Path, *, report: Reporter = SILENT) -> list[Path]:

@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class RankedBoard(ShownAsTables):
-    """A board with its entries verified and ranked, one table per protocol and input size.
+    """A board with its entries verified and ranked.
 
-    Attributes
-    ----------
-    tracks : tuple of BoardTable
-        The ranking of each track, with scores, tiers and flags.
+    tracks: one ranking per protocol and input size, with scores, tiers and flags.
     """
 
     tracks: tuple[BoardTable, ...]
@@ -44,13 +41,10 @@ class RankedBoard(ShownAsTables):
     def to_frame(self) -> "pandas.DataFrame":
         """Return one row per track, entry and column, and one for `overall`, the mean over columns.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Columns: table, track, entry, tier (missing for unranked entries), overall, column,
-            mean, ci95 (half-width), n, flags, seeds (their number), reason (why an entry is
-            unranked), best (or not significantly worse), and of comparisons with a control, which
-            only reports have: control, gap, gap_ci95, p, mark. Accuracies are fractions.
+        Columns: table, track, entry, tier (missing for unranked entries), overall, column, mean,
+        ci95 (half-width), n, flags, seeds (their number), reason (why an entry is unranked), best
+        (or not significantly worse), and of comparisons with a control, which only reports have:
+        control, gap, gap_ci95, p, mark. Accuracies are fractions.
         """
         return csv.build_frame(map(make_frame, self.tracks))
 
@@ -62,24 +56,8 @@ def leaderboard(folder: str | Path, *, progress: bool | Reporter = False) -> Ran
     episodes, p adjusted for all pairs of entries, at level 0.05. Entries over fewer episodes than
     their specs are unranked, unless board.json states that as many are enough (``episodes``).
 
-    Parameters
-    ----------
-    folder : str or Path
-        The folder of the board.
-    progress : bool or Reporter
-        Show progress on stderr.
-
-    Returns
-    -------
-    RankedBoard
-        One ranking per protocol and input size; ``.to_frame()`` gives a pandas table.
-
-    Raises
-    ------
-    UsageError
-        If there is no board.
-    ValidationFailed
-        If an entry contradicts its outcomes.
+    folder: of the board; progress: whether to show it on stderr. UsageError: there is no board;
+    ValidationFailed: an entry contradicts its outcomes.
 
     Examples
     --------

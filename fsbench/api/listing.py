@@ -7,15 +7,28 @@ digest of its own, so no column ever holds two of them.
 
 import sys
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.io import flatten_mapping, refuse_invalid
-
-if TYPE_CHECKING:
-    from fsbench.core.registry import Registry
-    from fsbench.core.specs import Spec
-    from pretrain.recipes.recipe import PaperRecipe
+from fsbench.core.registry import SUITE, Registry
+from fsbench.core.specs import (
+    FITTED,
+    SAMPLING,
+    SGD,
+    EpisodeSpec,
+    EpisodicSpec,
+    ImageSpec,
+    KnnSpec,
+    Spec,
+)
+from fsbench.data import SOURCES, TARGETS
+from leaderboard.published import load_published
+from pretrain import METHODS
+from pretrain.method import hooks_of
+from pretrain.recipes.recipe import PaperRecipe
+from pretrain.recipes.registry import find_paper_row, load_recipe, recipe_names
+from protocols.analyses import ANALYSES
 
 Row = dict[str, Any]
 MAX_FIGURES = 4
@@ -27,7 +40,7 @@ BRIEF = {
     "methods": ("from", "does"),
     "datasets": ("from", "domain", "classes", "images", "title"),
     "heads": ("from", "does"),
-    "entries": ("kind", "cells"),
+    "entries": ("kind", "results"),
 }
 """Columns behind the name that take a line an item at 100 columns; --wide prints all."""
 NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
@@ -67,52 +80,36 @@ def models(text: str = "") -> list[Row]:
 def list_methods() -> list[str]:
     """Return the names of all pretraining methods.
 
-    Examples
-    --------
     >>> import fsbench
     >>> "seal" in fsbench.list_methods()
     True
     """
-    from pretrain import METHODS
-
     return list(METHODS.names())
 
 
 def list_datasets() -> list[str]:
     """Return the names of all data sets, sources of pretraining and targets of evaluation.
 
-    Examples
-    --------
     >>> import fsbench
     >>> {"eurosat", "tinyimagenet"} <= set(fsbench.list_datasets())
     True
     """
-    from fsbench.data import SOURCES, TARGETS
-
     return sorted({*SOURCES.names(), *TARGETS.names()})
 
 
 def list_heads() -> list[str]:
     """Return the names of all heads that few-shot tasks may use.
 
-    Examples
-    --------
     >>> import fsbench
     >>> fsbench.list_heads()[:3]
     ['affine', 'centroid', 'cosine']
     """
-    from fsbench.core.specs import FITTED
-
     return list(FITTED.names())
 
 
 def list_models(pattern: str = "*") -> list[str]:
-    """Return references of timm's models whose names match a pattern.
+    """Return references of timm's models whose names match a pattern, as of a shell.
 
-    pattern: as a shell takes it, e.g. `resnet*`.
-
-    Examples
-    --------
     >>> import fsbench
     >>> fsbench.list_models("resnet18*")
     ['timm/resnet18', 'timm/resnet18d']
@@ -121,7 +118,7 @@ def list_models(pattern: str = "*") -> list[str]:
 
 
 def list_registry(
-    registry: "Registry[Any]",
+    registry: Registry[Any],
     key: str,
     reason: str,
     describe: Callable[[str, Any], Row],
@@ -134,21 +131,14 @@ def list_registry(
     entries, errors = registry.usable(but)
     described = {name: describe(name, entry) for name, entry in entries.items()}
     rows = [{key: r.pop(key, n), "from": registry.origin(n), **r} for n, r in described.items()]
-    return rows + [
-        {
-            **dict.fromkeys(rows[0]),
-            key: name,
-            "from": registry.origin(name),
-            reason: f"cannot be used: {error.message}",
-        }
-        for name, error in errors.items()
-    ]
+    for name, error in errors.items():
+        named = {key: name, "from": registry.origin(name)}
+        rows.append(dict.fromkeys(rows[0]) | named | {reason: f"cannot be used: {error.message}"})
+    return rows
 
 
 def methods() -> list[Row]:
     """Pretraining methods, with their papers, hooks and options."""
-    from pretrain import METHODS
-    from pretrain.method import hooks_of
 
     def describe(name: str, method: Any) -> Row:
         title, _, does = summary(sys.modules[method.__module__].__doc__).partition(": ")
@@ -168,8 +158,6 @@ def methods() -> list[Row]:
 
 def recipes() -> list[Row]:
     """Recipes of fsbench pretrain; fsbench ls recipes toy lists one scale."""
-    from pretrain.recipes.registry import find_paper_row, load_recipe, recipe_names
-
     listed = []
     for name in recipe_names():
         recipe = load_recipe(name)
@@ -187,15 +175,15 @@ def recipes() -> list[Row]:
     return listed
 
 
-def published(row: "PaperRecipe | None") -> Row:
+def published(row: PaperRecipe | None) -> Row:
     """Return where a paper states a recipe, and its accuracies (%)."""
     figures = row.figures if row else ()
     shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
     if len(shown) > MAX_FIGURES:
         shown = [f"{len(shown)} figures (--json)"]
     return {
-        "paper": row.paper if row else None,
-        "row": row.row if row else None,
+        "paper": row and row.paper,
+        "row": row and row.row,
         "figure": ", ".join(shown),
         "figures": [figure.model_dump(mode="json") for figure in figures],
     }
@@ -203,7 +191,6 @@ def published(row: "PaperRecipe | None") -> Row:
 
 def datasets() -> list[Row]:
     """Data sets: sources of pretraining and targets of evaluation."""
-    from fsbench.data import SOURCES, TARGETS
 
     def describe(name: str, entry: Any) -> Row:
         facts = entry.FACTS
@@ -235,18 +222,9 @@ def protocols() -> list[Row]:
     ]
 
 
-def protocol_specs() -> "dict[str, Spec]":
+def protocol_specs() -> dict[str, Spec]:
     """Return the spec of every protocol with its defaults, by name."""
-    from fsbench.api.request import ProbeSettings
-    from fsbench.core.specs import (
-        FITTED,
-        SAMPLING,
-        SGD,
-        EpisodeSpec,
-        EpisodicSpec,
-        KnnSpec,
-        ProbeSpec,
-    )
+    from fsbench.api.request import make_probe_spec
 
     episodic = {
         f"{adaptation}@{protocol}": EpisodicSpec(
@@ -255,17 +233,14 @@ def protocol_specs() -> "dict[str, Spec]":
         for adaptation in sorted([*SGD, *FITTED.usable(SGD)[0]])
         for protocol, (pool, track) in SAMPLING.items()
     }
-    probe = ProbeSpec.model_validate(ProbeSettings().fields("probe"))
-    return {**episodic, "probe": probe, "knn": KnnSpec()}
+    return {**episodic, "probe": make_probe_spec("probe", {}), "knn": KnnSpec()}
 
 
-def protocol_spec(name: str) -> "Spec":
+def protocol_spec(name: str) -> Spec:
     """Return the spec of a protocol, e.g. linear@ibm or linear@ibm:64px.
 
     Raises UnknownName with the nearest name, UsageError for an impossible size.
     """
-    from fsbench.core.specs import ImageSpec
-
     specs = protocol_specs()
     base, _, size = name.partition(":") if name.endswith("px") else (name, "", "")
     if base not in specs:
@@ -277,7 +252,7 @@ def protocol_spec(name: str) -> "Spec":
     return specs[base].model_copy(update={"image": image})
 
 
-def protocol_fields(spec: "Spec") -> Row:
+def protocol_fields(spec: Spec) -> Row:
     """Return all fields of a spec under dotted names, e.g. episode.pool."""
     return flatten_mapping(spec.model_dump(mode="json"))
 
@@ -294,7 +269,6 @@ def diff_protocols(a: str, b: str) -> dict[str, tuple[Any, Any]]:
 
 def heads() -> list[Row]:
     """Heads that take the place of linear, with their defaults."""
-    from fsbench.core.specs import FITTED, SGD
 
     def describe(name: str, settings: Any) -> Row:
         spec = settings()
@@ -311,7 +285,6 @@ def backbones() -> list[Row]:
     """References of backbones: sources, and architectures of fsbench."""
     from fsbench.backbones import SOURCES
     from fsbench.backbones.architectures.presets import PRESETS
-    from fsbench.core.registry import SUITE
 
     def describe(name: str, file: Any) -> Row:
         return {"reference": file.FORM, "kind": "source", "what": summary(file.__doc__)}
@@ -324,7 +297,6 @@ def backbones() -> list[Row]:
 
 def analyses() -> list[Row]:
     """Analyses of fsbench analyze, with their settings."""
-    from protocols.analyses import ANALYSES
 
     def describe(name: str, file: Any) -> Row:
         return {
@@ -339,10 +311,8 @@ def analyses() -> list[Row]:
 
 def entries() -> list[Row]:
     """Entries published in papers."""
-    from leaderboard.published import load_published
-
     return [
-        {"entry": e.name, "kind": "published", "source": e.source, "cells": len(e.cells)}
+        {"entry": e.name, "kind": "published", "source": e.source, "results": len(e.cells)}
         for e in load_published()
     ]
 
@@ -352,14 +322,5 @@ def summary(docstring: str | None) -> str:
     return (docstring or "").strip().split("\n", maxsplit=1)[0]
 
 
-LISTINGS: dict[str, Callable[[], list[Row]]] = {
-    "methods": methods,
-    "recipes": recipes,
-    "datasets": datasets,
-    "protocols": protocols,
-    "heads": heads,
-    "backbones": backbones,
-    MODELS: models,
-    "analyses": analyses,
-    "entries": entries,
-}
+LISTED = (methods, recipes, datasets, protocols, heads, backbones, models, analyses, entries)
+LISTINGS: dict[str, Callable[[], list[Row]]] = {listing.__name__: listing for listing in LISTED}

@@ -15,12 +15,12 @@ from fsbench.api.options import PretrainOptions
 from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.distributed import is_first_process
-from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import flatten_mapping, read_mapping, refuse_invalid, split_assignments
 from fsbench.core.options import expand_path, takes_options
-from fsbench.core.progress import Reporter, require_consent
+from fsbench.core.progress import require_consent
 from fsbench.core.schema import find_code
-from fsbench.data import SourceDataset, load_source
+from fsbench.data import load_source
 from fsbench.results.names import safe_name
 from pretrain import METHODS
 from pretrain.recipes import plan, registry
@@ -81,17 +81,6 @@ class Run:
         return float(self.record["episodic_accuracy"] if source is None else source)
 
     @property
-    def test_accuracy(self) -> float | None:
-        """Accuracy on the source's test images after training; None for a source without them."""
-        value = self.record.get("test_accuracy")
-        return None if value is None else float(value)
-
-    @property
-    def stage_accuracies(self) -> list[float]:
-        """Accuracy at the end of each stage of the recipe's plan."""
-        return list(self.record["stage_accuracies"])
-
-    @property
     def steps(self) -> int:
         return int(self.record["steps"])
 
@@ -130,8 +119,13 @@ def pretrain(options: PretrainOptions) -> Run:
     source = load_source(recipe.source, options.roots, cache, size, report, subset)
     name = options.name or (f"{recipe.label}-{scenario}" if scenario else recipe.label)
     folder = options.output / name
-    if is_first_process():
-        announce(recipe, source, folder, device, options.yes, report)
+    if is_first_process() and run_folder.is_finished(folder):
+        report.log(f"{folder} is finished already")
+    elif is_first_process():
+        cost = estimate_training(recipe, source, device)
+        who = f"{recipe.name} on {source.name}"
+        shorter = "set plan.epochs=N for a shorter run"
+        require_consent(who, [cost], options.yes, report.log, shorter)
     loop.train_recipe(recipe, source, folder, device=device, report=report)
     return Run.load(folder)
 
@@ -143,13 +137,16 @@ def resolve_recipe(options: PretrainOptions) -> Recipe:
     Fields win over those of the scenario. Raises UsageError, also for a field that is set twice,
     and UnknownName as `pretrain`.
     """
+    known = {*PretrainOptions.names(), *Recipe.model_fields, *METHODS.names()}
+    for keyword in options.overrides or {}:
+        if "." not in keyword and keyword not in known:
+            raise UnknownName("option or recipe field", keyword, known)
     flags = {"source": options.source, "seed": options.seed}
     stated = {name: value for name, value in flags.items() if value is not None}
     fields = flatten_mapping(stated | (options.overrides or {}))
     assigned = split_assignments(options.set, "field=value")
     names = [*fields, *(name for name, _ in assigned)]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"{', '.join(repeated)} is set twice", fix="set every field once")
     methods, recipe = registry.load_code(options.method or ""), options.recipe
     if not isinstance(recipe, Recipe):
@@ -189,18 +186,6 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     path.write_text(text, encoding="utf8")
 
 
-def announce(
-    recipe: Recipe, source: SourceDataset, folder: Path, device: str, yes: bool, report: Reporter
-) -> None:
-    """Report what the run will cost. Raises UsageError above an hour unless `yes`."""
-    if run_folder.is_finished(folder):
-        report.log(f"{folder} is finished already")
-        return
-    cost = estimate_training(recipe, source, device)
-    who = f"{recipe.name} on {source.name}"
-    require_consent(who, [cost], yes, report.log, "set plan.epochs=N for a shorter run")
-
-
 MAX_FIELDS = 2
 """Fields that a name spells out at most; more are named by a digest."""
 
@@ -222,15 +207,10 @@ def unusual_settings(recipe: Recipe) -> list[str]:
     methods = {m.name: m for m in registry.load_recipe(recipe.name).methods} if is_named else {}
     changed = []
     for method in recipe.methods:
-        default = dict(
-            methods.get(method.name) or registry.method_at_scale(method.name, recipe.scale)
-        )
-        changed += [
-            f"{method.name}.{field}={value}" for field, value in method if value != default[field]
-        ]
-    if len(changed) <= MAX_FIELDS:
-        return changed
-    return [f"settings-{recipe.model_copy(update={'seed': 0}).digest()[:6]}"]
+        default = methods.get(method.name) or registry.method_at_scale(method.name, recipe.scale)
+        values = dict(default)
+        changed += [f"{method.name}.{n}={value}" for n, value in method if value != values[n]]
+    return changed if len(changed) <= MAX_FIELDS else [f"settings-{start_of_digest(recipe)}"]
 
 
 def unusual_plan(recipe: Recipe) -> list[str]:
@@ -257,7 +237,11 @@ def unusual_plan(recipe: Recipe) -> list[str]:
         if len(differences) <= MAX_FIELDS:
             other = [] if name == recipe.name else [f"as-{name.partition('/')[2]}"]
             return [*other, *differences]
-    return [f"fields-{control.model_copy(update={'seed': 0}).digest()[:6]}"]
+    return [f"fields-{start_of_digest(control)}"]
+
+
+def start_of_digest(recipe: Recipe) -> str:
+    return recipe.model_copy(update={"seed": 0}).digest()[:6]
 
 
 def changed_fields(recipe: Recipe, base: Recipe) -> list[str]:

@@ -1,8 +1,8 @@
 """The commands and the environment that recompute an entry's results.
 
 An entry holds the recipe of its backbones and the spec of each result, so the commands name them:
-`fsbench pretrain ENTRY.json`, `fsbench episodic --spec ENTRY:COLUMN`. Nothing is executed here, the
-command line that a submitter recorded is not used, and every argument is one word, quoted for a
+`fsbench pretrain ENTRY.json`, `fsbench benchmark --spec ENTRY:COLUMN`. Nothing is executed here,
+the command line of the submitter is not used, and every argument is one word, quoted for a
 POSIX shell.
 """
 
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fsbench.backbones.base import IN_MEMORY
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.schema import BackboneFacts, Provenance, find_code
-from fsbench.core.specs import EpisodicSpec, FeatureSpec
+from fsbench.core.specs import FeatureSpec
 from fsbench.core.tasks import FOLDER, HUB, TaskId
 from fsbench.results import provenance
 from fsbench.results.entry import ENTRY_FILE, Loaded
@@ -62,13 +62,13 @@ class EnvironmentCommands:
 def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
     """Return the commands of every network and environment. Raise ValidationFailed for `py:`."""
     groups: dict[str, list[Loaded]] = {}
-    for cell in entry.cells:
-        require_harmless(entry.name, cell.result.backbone)
-        made, network = cell.result.provenance, cell.result.backbone.identity
+    for loaded in entry.cells:
+        require_harmless(entry.name, loaded.result.backbone)
+        made, network = loaded.result.provenance, loaded.result.backbone.identity
         key = f"{network} {describe_environment(made)} {sorted(made.packages.items())}"
-        groups.setdefault(key, []).append(cell)
-    several = len(entry.networks) > 1
-    return [make_commands(entry.name, cells, board, several) for cells in groups.values()]
+        groups.setdefault(key, []).append(loaded)
+    has_seeds = len(entry.networks) > 1
+    return [make_commands(entry.name, group, board, has_seeds) for group in groups.values()]
 
 
 def require_harmless(name: str, facts: BackboneFacts) -> None:
@@ -87,10 +87,10 @@ def require_harmless(name: str, facts: BackboneFacts) -> None:
 
 
 def make_commands(
-    name: str, cells: Sequence[Loaded], board: str, several: bool
+    name: str, results: Sequence[Loaded], board: str, has_seeds: bool
 ) -> EnvironmentCommands:
-    """Return the commands for results of one environment. several: whether of several seeds."""
-    made, facts = cells[0].result.provenance, cells[0].result.backbone
+    """Return the commands for results of one network and environment of an entry."""
+    made, facts = results[0].result.provenance, results[0].result.backbone
     notes: list[str] = []
     commands: list[Command] = []
     commit = (made.git_commit or "").removesuffix("-dirty")
@@ -98,9 +98,9 @@ def make_commands(
         notes.append("the code had uncommitted changes, or its commit is unknown")
     ref, recipe = facts.ref, recipe_of(facts)
     if recipe is not None:
-        chosen = [f"--set=seed={recipe.seed}"] if several else []
-        path = str(cells[0].folder / ENTRY_FILE)
-        commands.append(("fsbench", "pretrain", path, *chosen, "--output=runs"))
+        seed = [f"--set=seed={recipe.seed}"] if has_seeds else []
+        path = str(results[0].folder / ENTRY_FILE)
+        commands.append(("fsbench", "pretrain", path, *seed, "--output=runs"))
         ref = f"run:runs/{recipe.label}"
     elif facts.recipe is not None:
         notes.append(
@@ -111,18 +111,18 @@ def make_commands(
     network += [] if facts.random_init is None else [f"--random-init={facts.random_init}"]
     machine = [f"--threads={made.threads}", f"--device={'cpu' if made.device == 'cpu' else 'cuda'}"]
     machine += [] if made.batch_size is None else [f"--batch-size={made.batch_size}"]
-    for kind, *chosen in evaluations(cells, notes):
-        words = (*network, *feature_options(facts.feature_spec), *chosen, *machine)
-        commands.append(("fsbench", kind, f"--model={ref}", *words, "--output=results"))
-    words = (f"--model={facts.ref}", *network, f"--board={board}")
-    commands.append(("fsbench", "leaderboard", "verify", name, *words))
+    for chosen in list_evaluations(results, notes):
+        arguments = (*network, *feature_options(facts.feature_spec), *chosen, *machine)
+        commands.append(("fsbench", "benchmark", f"--model={ref}", *arguments, "--output=results"))
+    arguments = (f"--model={facts.ref}", *network, f"--board={board}")
+    commands.append(("fsbench", "leaderboard", "verify", name, *arguments))
     constraints = [
         f"{package}=={version}"
         for package, version in sorted(made.packages.items())
         if PLAIN.fullmatch(package) and PLAIN.fullmatch(version)
     ]
-    stated = commit if COMMIT.fullmatch(commit) else ""
-    return EnvironmentCommands(describe_environment(made), constraints, commands, notes, stated)
+    checkout = commit if COMMIT.fullmatch(commit) else ""
+    return EnvironmentCommands(describe_environment(made), constraints, commands, notes, checkout)
 
 
 def recipe_of(facts: BackboneFacts) -> Recipe | None:
@@ -136,32 +136,29 @@ def recipe_of(facts: BackboneFacts) -> Recipe | None:
     return recipe if recipe.digest() == facts.recipe_digest else None
 
 
-def evaluations(cells: Sequence[Loaded], notes: list[str]) -> list[Command]:
-    """Return commands without model and machine: results that one command can evaluate together.
+def list_evaluations(results: Sequence[Loaded], notes: list[str]) -> list[Command]:
+    """Return the options of commands that evaluate results, without model and machine.
 
-    One command takes few-shot results with equal numbers of episodes, or probes, and one spec per
-    task. Images of the submitter have a command of their own, and a note.
+    One command takes one spec of each task. Images of the submitter have a command of their own,
+    and a note.
     """
-    groups: dict[tuple[int, str, bool, int], list[Loaded]] = {}
-    repeats: Counter[TaskId] = Counter()
-    for cell in cells:
-        result, name = cell.result, cell.result.dataset.name
-        repeats[result.task] += 1
-        episodes = result.score.n if isinstance(result.spec, EpisodicSpec) else 0
-        own_images = name if name.startswith(("folder-", "hub-")) else ""
-        key = (episodes, own_images, "limited" in result.flags, repeats[result.task])
-        groups.setdefault(key, []).append(cell)
-    commands = []
-    for (episodes, name, _, _), members in groups.items():
-        tasks = []
-        if name:
-            is_hub = name.startswith("hub-")
-            what = "a data set of the hub: complete its reference"
-            folder_note = "a folder of the submitter: replace DIR by its path"
-            notes.append(f"{name} is {what if is_hub else folder_note}")
-            tasks = [f"--tasks={HUB}ORG/NAME?split=NAME" if is_hub else f"--tasks={FOLDER}DIR"]
-        specs = (f"--spec={cell.where}" for cell in members)
-        commands.append(("episodic" if episodes else "probe", *tasks, *specs))
+    groups: dict[tuple[str, int], list[str]] = {}
+    repeats = Counter[TaskId]()
+    for loaded in results:
+        task, name = loaded.result.task, loaded.result.dataset.name
+        images = name if name.startswith(("folder-", "hub-")) else ""
+        groups.setdefault((images, repeats[task]), []).append(f"--spec={loaded.where}")
+        repeats[task] += 1
+    commands: list[Command] = []
+    for (name, _), specs in groups.items():
+        where: tuple[str, ...] = ()
+        if name.startswith("hub-"):
+            notes.append(f"{name} is a data set of the hub: complete its reference")
+            where = (f"--tasks={HUB}ORG/NAME?split=NAME",)
+        elif name:
+            notes.append(f"{name} is a folder of the submitter: replace DIR by its path")
+            where = (f"--tasks={FOLDER}DIR",)
+        commands.append((*where, *specs))
     return commands
 
 
@@ -174,8 +171,7 @@ def describe_environment(made: Provenance) -> dict[str, str]:
 
 def feature_options(spec: FeatureSpec) -> Iterator[str]:
     """Yield the options that choose how features are taken."""
-    values = spec.model_dump(mode="json")
-    for name, value in values.items():
+    for name, value in spec.model_dump(mode="json").items():
         if name == "head":
             yield "--features=head"
         else:

@@ -1,18 +1,20 @@
 """Evaluation requests: models, tasks and all settings, parsed once into typed objects."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter
 
 from fsbench import backbones, data
 from fsbench.api.options import ModelOptions, TaskOptions
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.loading import make_request
 from fsbench.backbones.preprocessing import NEEDED
-from fsbench.core.errors import UnknownName, UsageError
-from fsbench.core.io import parse_record, read_json, refuse_invalid, split_assignments
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
+from fsbench.core.io import read_json, refuse_invalid, split_assignments
 from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import (
@@ -23,18 +25,16 @@ from fsbench.core.specs import (
     EpisodeSpec,
     EpisodicSpec,
     FeatureSpec,
-    FittedSpec,
     Frozen,
     ImageSpec,
     KnnSpec,
     Pool,
     ProbeSpec,
     Spec,
-    Split,
     UnreadSettings,
     choose_resolution,
 )
-from fsbench.core.tasks import USER_DATA, Options, Probe, TaskId, resolve
+from fsbench.core.tasks import PROBES, USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
 from fsbench.results.verification import read_cell
@@ -42,71 +42,72 @@ from fsbench.results.verification import read_cell
 AUTO = "auto"
 
 
-def name_backbones(options: ModelOptions) -> dict[str, Backbone | None]:
-    """Return the reference of each model, with its backbone if that is in memory already.
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model by its reference, or a backbone in memory; options: how references are loaded."""
 
-    Raises UsageError for two backbones of one name.
-    """
-    models = options.model
-    backbones: dict[str, Backbone | None] = {}
-    for model in [models] if isinstance(models, str | Backbone) else models:
-        ref, backbone = (model, None) if isinstance(model, str) else (model.facts.ref, model)
-        if backbones.setdefault(ref, backbone) is not backbone:
-            raise UsageError(f"two models are called {ref}", fix="give each its own name")
-    return backbones
+    ref: str
+    options: ModelOptions
+    in_memory: Backbone | None = None
 
+    @property
+    def features(self) -> FeatureSpec:
+        """How features are taken. Raises UnknownName, UsageError."""
+        o = self.options
+        return feature_spec(o.pool, o.layers, o.features, o.mean, o.std)
 
-def check_models(options: ModelOptions) -> None:
-    """Raise UsageError for models that cannot be loaded, before anything else is read.
+    def load(
+        self,
+        device: str,
+        report: Reporter = SILENT,
+        needs: Iterable[str] = (),
+        test_size: int | None = None,
+        features: FeatureSpec | None = None,
+    ) -> Backbone:
+        """Return the backbone on a device.
 
-    The choices about features are those of references: `Backbone.from_module` takes its own.
-    """
-    backbones, name, features = name_backbones(options), options.name, make_feature_spec(options)
-    if name is not None and len(backbones) > 1:
-        raise UsageError(
-            f"--name {name} for {len(backbones)} models", fix="name one model at a time"
+        needs, test_size: as in `load_backbone`; features: in place of those that the options
+        choose. Raises UsageError, CheckpointError.
+        """
+        if self.in_memory:
+            return self.in_memory.on(device)
+        return backbones.load_backbone(
+            self.ref,
+            arch=self.options.arch,
+            random_init=self.options.random_init,
+            device=device,
+            report=report,
+            features=features or self.features,
+            needs=needs,
+            test_size=test_size,
         )
-    for ref, in_memory in backbones.items():
+
+
+def parse_models(options: ModelOptions) -> list[Model]:
+    """Return the models, each once.
+
+    Raise UsageError for two of one name, a name for several, one that cannot be loaded, and choices
+    about features of a backbone in memory: `Backbone.from_module` takes them.
+    """
+    several = [options.model] if isinstance(options.model, str | Backbone) else options.model
+    models: dict[str, Model] = {}
+    for source in several:
+        ref, in_memory = (source, None) if isinstance(source, str) else (source.facts.ref, source)
+        model = models.setdefault(ref, Model(ref, options, in_memory))
+        if model.in_memory is not in_memory:
+            raise UsageError(f"two models are called {ref}", fix="give each its own name")
         if in_memory is None:
             make_request(ref, options.arch, options.random_init).check()
-        elif features != NATIVE_FEATURES:
+        elif model.features != NATIVE_FEATURES:
             raise UsageError(
-                f"{' '.join(features.words)} for {ref}, a backbone in memory",
+                f"{' '.join(model.features.words)} for {ref}, a backbone in memory",
                 fix="pass pool, layers, mean, std and features to Backbone.from_module",
             )
-
-
-def make_feature_spec(options: ModelOptions) -> FeatureSpec:
-    """Return how features are taken. Raises UnknownName, UsageError."""
-    return feature_spec(options.pool, options.layers, options.features, options.mean, options.std)
-
-
-def load_named_backbone(
-    options: ModelOptions,
-    ref: str,
-    device: str,
-    report: Reporter = SILENT,
-    needs: Iterable[str] = (),
-    test_size: int | None = None,
-    features: FeatureSpec | None = None,
-) -> Backbone:
-    """Return one of the models on a device, loaded unless it is in memory.
-
-    needs, test_size: as in `load_backbone`; features: in place of those that the options choose.
-    Raises UsageError, CheckpointError.
-    """
-    if in_memory := name_backbones(options)[ref]:
-        return in_memory.on(device)
-    return backbones.load_backbone(
-        ref,
-        arch=options.arch,
-        random_init=options.random_init,
-        device=device,
-        report=report,
-        features=features or make_feature_spec(options),
-        needs=needs,
-        test_size=test_size,
-    )
+    if options.name is not None and len(models) > 1:
+        raise UsageError(
+            f"--name {options.name} for {len(models)} models", fix="name one model at a time"
+        )
+    return list(models.values())
 
 
 PROBE_PREFIX = "probe"
@@ -117,84 +118,60 @@ PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
 """Settings of each probe, all visible in the name of its column."""
 HELD_OUT = 0.1
 """Part of the train images on which rate and epoch are chosen by default."""
+TaskSettings = Mapping[str, Mapping[str, str]]
+"""Head, or `probe` -> setting -> its value as text."""
 
 
-@dataclass(frozen=True)
-class ProbeSettings:
-    """Settings of probes that differ from the defaults.
+def make_probe_spec(probe: Probe, settings: Mapping[str, Any], **facts: Any) -> ProbeSpec | KnnSpec:
+    """Return the spec of a probe with the defaults of this suite.
 
-    values: fields of probe specs, as text; each goes to the probe that has it. Raises UnknownName
-    for another field, UsageError for a value that does not fit.
+    settings: of all probes; each goes to those that have it; facts: further fields.
     """
+    fields = facts | {name: v for name, v in settings.items() if name in PROBE_FIELDS[probe]}
+    if probe == "knn":
+        return KnnSpec.model_validate(fields)
+    fields.setdefault("select", "held_out")
+    if "views" in fields:
+        fields = {"augmentation": "views", **fields}
+    if fields["select"] == "held_out":
+        fields = {"held_out": HELD_OUT, "epoch": "best", **fields}
+    return ProbeSpec.model_validate(fields)
 
-    values: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        names_of_all = [name for names in PROBE_FIELDS.values() for name in names]
-        for name in self.values:
-            if name not in names_of_all:
-                raise UnknownName(f"setting of {PROBE_PREFIX}", name, names_of_all)
-        for probe in PROBE_FIELDS:
-            self.fields(probe)
+class StatedSpec(NamedTuple):
+    """A complete spec, its number of episodes, and whether the result is a quick test."""
 
-    def fields(self, probe: Probe) -> dict[str, Any]:
-        """Return the settings of one probe as its spec holds them."""
-        values: dict[str, Any] = {n: v for n, v in self.values.items() if n in PROBE_FIELDS[probe]}
-        if "views" in values:
-            values = {"augmentation": "views", **values}
-        if probe == "probe" and values.setdefault("select", "held_out") == "held_out":
-            values = {"held_out": HELD_OUT, "epoch": "best", **values}
-        model: type[ProbeSpec | KnnSpec] = KnnSpec if probe == "knn" else ProbeSpec
-        spec = read_settings(model, PROBE_PREFIX, values)
-        return {name: getattr(spec, name) for name in spec.model_fields_set}
-
-    def spec(
-        self, task: TaskId, image: ImageSpec, seed: int, limit: int | None
-    ) -> ProbeSpec | KnnSpec:
-        """Return the full spec, with the split and metric of the publisher; limit: most epochs."""
-        facts = TARGETS.load(task.dataset).FACTS if task.dataset in TARGETS.names() else None
-        split: Split = "official" if facts and facts.split else "derived_80_20"
-        default = {"score": facts.metric} if facts else {}
-        if task.probe == "knn":
-            fields = default | self.fields("knn")
-            return KnnSpec.model_validate({**fields, "image": image, "split": split})
-        fields = default | self.fields("probe")
-        if split == "official":
-            fields = {"held_out": HELD_OUT, **fields}
-        epochs = min(ProbeSpec().epochs, limit or ProbeSpec().epochs)
-        fixed = {"image": image, "epochs": epochs, "split": split, "seed": seed}
-        return ProbeSpec.model_validate(fields | fixed)
+    spec: Spec
+    episodes: int = 1
+    limited: bool = False
 
 
 @dataclass(frozen=True)
 class EvaluationRequest:
     """The tasks to evaluate and how to make their specs.
 
-    options: as given, apart from the tasks that they name; settings: of fitted heads, by head;
-    probing: of probes; shard (i, n): only blocks i, i + n, ... of every task; specs: complete specs
-    of tasks, in place of options and settings.
+    options: as given, apart from the tasks that they name; settings: of heads and probes that
+    differ from the defaults; shard (i, n): only blocks i, i + n, ... of every task; specs: complete
+    specs of tasks, in place of options and settings.
     """
 
     tasks: tuple[TaskId, ...]
     options: TaskOptions = field(default_factory=TaskOptions)
-    settings: Mapping[str, FittedSpec] = field(default_factory=dict)
-    probing: ProbeSettings = field(default_factory=ProbeSettings)
+    settings: TaskSettings = field(default_factory=dict)
     shard: tuple[int, int] = (0, 1)
     overwrite: bool = False
-    specs: Mapping[TaskId, Spec] = field(default_factory=dict)
+    specs: Mapping[TaskId, StatedSpec] = field(default_factory=dict)
 
     def require_use(self) -> None:
         """Raise UsageError for settings that no task uses."""
-        probes = {task.probe for task in self.tasks if task.probe}
-        used = {name for probe in probes for name in PROBE_FIELDS[probe]}
-        for unused in self.probing.values.keys() - used:
-            probe = next(probe for probe, names in PROBE_FIELDS.items() if unused in names)
-            raise UsageError(
-                f"{PROBE_PREFIX}.{unused} is set, and no task is a {probe}",
-                fix=f"add a task such as eurosat:{probe}",
-            )
-        for name in self.settings.keys() - {task.head for task in self.tasks}:
-            raise UsageError(f"settings of {name}, which no task uses", fix=f"add --heads {name}")
+        heads = {task.head for task in self.tasks}
+        of_probes = {key for task in self.tasks if task.probe for key in PROBE_FIELDS[task.probe]}
+        for name, values in self.settings.items():
+            used = of_probes if name == PROBE_PREFIX else values.keys() if name in heads else set()
+            for key in values.keys() - used:
+                tasks = "a task such as eurosat:probe or eurosat:knn"
+                fix = f"add {tasks if name == PROBE_PREFIX else f'--heads {name}'}"
+                raise UsageError(f"{name}.{key} is set, and no task uses it", fix=fix)
         bn_mode = self.options.bn_mode
         if bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
             raise UsageError(
@@ -211,14 +188,18 @@ class EvaluationRequest:
     @property
     def test_size(self) -> int | None:
         """An input size (px) of the request, None where each backbone has its own."""
-        sizes = [spec.image.input_size for spec in self.specs.values()]
+        sizes = [file.spec.image.input_size for file in self.specs.values()]
         size = self.options.input_size
         return next(iter(sizes), size if isinstance(size, int) else None)
 
     @property
     def n_episodes(self) -> int:
-        """Episodes per task."""
+        """Episodes of every task without a spec of its own."""
         return min(self.options.episodes, self.options.limit or self.options.episodes)
+
+    def is_limited(self, task: TaskId) -> bool:
+        """Return whether the result of a task is a quick test."""
+        return self.specs[task].limited if task in self.specs else self.options.limit is not None
 
     def spec(self, task: TaskId, native: int | None, stated: int | None = None) -> Spec:
         """Return the full spec of a task for a backbone trained at `native` px.
@@ -227,12 +208,12 @@ class EvaluationRequest:
         UsageError where the size follows from `native`, and that is unknown.
         """
         if task in self.specs:
-            return self.specs[task]
+            return self.specs[task].spec
         crop = {"resize_factor": 1 / self.options.crop} if self.options.crop else {}
         size, interpolation = self.choose_size(native, stated), self.options.interpolation
         image = ImageSpec(input_size=size, interpolation=interpolation, **crop)
         if task.probe:
-            return self.probing.spec(task, image, self.options.seed, self.options.limit)
+            return self.probe_spec(task, task.probe, image)
         return EpisodicSpec.model_validate(
             {
                 "adaptation": task.head,
@@ -242,6 +223,18 @@ class EvaluationRequest:
                 "fitted": self.settings.get(task.head or ""),
             }
         )
+
+    def probe_spec(self, task: TaskId, probe: Probe, image: ImageSpec) -> ProbeSpec | KnnSpec:
+        """Return the spec of a probe, with the split and metric of the publisher."""
+        target = TARGETS.load(task.dataset).FACTS if task.dataset in TARGETS.names() else None
+        is_official = target is not None and target.split
+        facts: dict[str, Any] = {"score": target.metric} if target else {}
+        facts |= {"image": image, "split": "official" if is_official else "derived_80_20"}
+        if probe == "probe":
+            epochs = min(ProbeSpec().epochs, self.options.limit or ProbeSpec().epochs)
+            facts |= {"epochs": epochs, "seed": self.options.seed}
+            facts |= {"held_out": HELD_OUT} if is_official else {}
+        return make_probe_spec(probe, self.settings.get(PROBE_PREFIX, {}), **facts)
 
     def choose_size(self, native: int | None, stated: int | None) -> int:
         """Return the resolution (px) of images. Raise UsageError if nothing states it."""
@@ -259,14 +252,15 @@ class EvaluationRequest:
 
     def episode_spec(self, task: TaskId) -> EpisodeSpec:
         """Return what keys the episodes of an episodic task."""
-        spec = self.specs.get(task)
+        spec = self.specs[task].spec if task in self.specs else None
         if isinstance(spec, EpisodicSpec):
             return spec.episode
         return episode_spec(task, self.options.seed, self.options.n_query)
 
-    def block_episodes(self, size: int) -> dict[int, range]:
+    def block_episodes(self, task: TaskId, size: int) -> dict[int, range]:
         """Return the episodes to compute in each block of `size` episodes of this shard."""
-        total, (index, parts) = self.n_episodes, self.shard
+        total = self.specs[task].episodes if task in self.specs else self.n_episodes
+        index, parts = self.shard
         blocks = range(index, -(-total // size), parts)
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
@@ -274,9 +268,22 @@ class EvaluationRequest:
 def build_request(options: TaskOptions) -> EvaluationRequest:
     """Return the request of all tasks that options name. Raise UsageError, UnknownName."""
     settings = group_settings(options.set)
-    probing = ProbeSettings(settings.pop(PROBE_PREFIX, {}))
-    heads = parse_head_settings(settings)
-    request = EvaluationRequest(parse_tasks(options), options, heads, probing)
+    for name, values in settings.items():
+        if name in SGD:
+            raise UsageError(
+                f"{name} is trained as published: it has nothing to set",
+                fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
+            )
+        if name != PROBE_PREFIX:
+            read_settings(FITTED.load(name), name, values)
+            continue
+        require_fields(
+            name, values, [field for fields in PROBE_FIELDS.values() for field in fields]
+        )
+        with refuse_invalid(UsageError, name, "choose another value"):
+            for probe in PROBES:
+                make_probe_spec(probe, values)
+    request = EvaluationRequest(parse_tasks(options), options, settings)
     request.require_use()
     return request
 
@@ -307,20 +314,10 @@ def pool_of(task: TaskId) -> Pool:
     return "full" if task.probe or task.protocol is None else SAMPLING[task.protocol].pool
 
 
-def parse_head_settings(values_by_head: Mapping[str, Mapping[str, str]]) -> dict[str, FittedSpec]:
-    """Return head -> all its settings, some of them stated. Raise UsageError, UnknownName."""
-    for head in values_by_head.keys() & set(SGD):
-        raise UsageError(
-            f"{head} is trained as published: it has nothing to set",
-            fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
-        )
-    return {n: read_settings(FITTED.load(n), n, values) for n, values in values_by_head.items()}
-
-
 def group_settings(
     assignments: Iterable[str], form: str = "HEAD.SETTING=VALUE"
 ) -> dict[str, dict[str, str]]:
-    """Return head, `probe` or analysis -> setting -> value as text. Raise UsageError."""
+    """Return head, probe or analysis -> setting -> value as text. Raise UsageError."""
     values_by_name: dict[str, dict[str, str]] = {}
     for setting, value in split_assignments(assignments, form):
         name, dot, key = setting.partition(".")
@@ -336,73 +333,51 @@ Settings = TypeVar("Settings", bound=Frozen)
 
 
 def read_settings(kind: type[Settings], name: str, values: Mapping[str, object]) -> Settings:
-    """Return all settings of a head, probe or analysis, some of them stated.
+    """Return all settings of a head or analysis, some of them stated.
 
     Raise UnknownName for a field that it lacks, UsageError for a value that does not fit.
     """
-    for key in values:
-        if key not in kind.model_fields:
-            raise UnknownName(f"setting of {name}", key, kind.model_fields)
+    require_fields(name, values, kind.model_fields)
     with refuse_invalid(UsageError, name, "choose another value"):
         return kind.model_validate(values)
 
 
-class SpecFile(Frozen):
-    """What `--spec` names: the spec of a result, DIR:TASK, or a spec alone in a file.
+def require_fields(name: str, values: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise UnknownName for a setting of a head, probe or analysis that it lacks."""
+    for key in values:
+        if key not in allowed:
+            raise UnknownName(f"setting of {name}", key, allowed)
 
-    task: of the result, None for a spec alone; episodes: that the result holds, else of the spec;
-    limited: whether the result was a quick test.
+
+def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> EvaluationRequest:
+    """Return the request that evaluates specs exactly as results, or files of specs, state them.
+
+    datasets: names or folder:DIR, needed for files and for folders of images. Raises UsageError for
+    lost code, no data set, and two specs of one task; ValidationFailed.
     """
-
-    spec: Spec
-    task: TaskId | None = None
-    episodes: int = 1
-    limited: bool = False
-
-    @classmethod
-    def read(cls, path: Path) -> "SpecFile":
-        """Read a file or a result. Raise ValidationFailed, UsageError if it is neither."""
+    specs: dict[TaskId, StatedSpec] = {}
+    for path in paths:
+        names = [*datasets]
         if path.is_file():
-            file = parse_record({"spec": read_json(path)}, cls, path)
-            n_episodes = getattr(file.spec, "n_episodes", 1)
-            return file.model_copy(update={"episodes": n_episodes})
-        result = read_cell(path).result
-        limited = "limited" in result.flags
-        return cls(spec=result.spec, task=result.task, episodes=result.score.n, limited=limited)
-
-    def tasks(self, path: Path, datasets: Sequence[str]) -> Iterator[TaskId]:
-        """Yield the task on each data set. Raise UsageError if there is none, or for lost code."""
-        fitted = self.spec.fitted if isinstance(self.spec, EpisodicSpec) else None
+            with refuse_invalid(ValidationFailed, f"{path} is no spec", "correct these fields"):
+                spec: Spec = TypeAdapter(Spec).validate_python(read_json(path))
+            stated = StatedSpec(spec, getattr(spec, "n_episodes", 1))
+        else:
+            result = read_cell(path).result
+            stated = StatedSpec(result.spec, result.score.n, "limited" in result.flags)
+            names = names or [result.task.dataset]
+        fitted = stated.spec.fitted if isinstance(stated.spec, EpisodicSpec) else None
         if isinstance(fitted, UnreadSettings):
             raise UsageError(
                 f"{path}: the head is custom code of a file with sha-256 {fitted.code[:12]}..., "
                 "which is not loaded",
                 fix="pass the unchanged file: --heads py:FILE:FUNCTION",
             )
-        names = datasets or ([self.task.dataset] if self.task else [])
         if not names:
             raise UsageError(f"{path} names no data set", fix="add -t DATASET")
         for name in names:
             dataset = name if name.startswith(USER_DATA) else data.resolve_alias(name)
-            yield TaskId.of(dataset, self.spec)
-
-
-def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> EvaluationRequest:
-    """Return the request that evaluates specs exactly as files state them.
-
-    datasets: names or folder:DIR, needed for specs without a result and for folders of images.
-    Raises UsageError for files that differ in the number of episodes.
-    """
-    files, specs = {path: SpecFile.read(path) for path in paths}, dict[TaskId, Spec]()
-    for path, file in files.items():
-        for task in file.tasks(path, datasets):
-            if specs.setdefault(task, file.spec) != file.spec:
+            task = TaskId.of(dataset, stated.spec)
+            if specs.setdefault(task, stated) != stated:
                 raise UsageError(f"two specs of {task}", fix="evaluate them one after the other")
-    episodic = [file for file in files.values() if isinstance(file.spec, EpisodicSpec)]
-    counts = {(file.episodes, file.limited) for file in episodic}
-    if len(counts) > 1:
-        listed = ", ".join(str(n) for n, _ in sorted(counts))
-        raise UsageError(f"specs with {listed} episodes", fix="evaluate them one after the other")
-    episodes, limited = next(iter(counts), (600, any(file.limited for file in files.values())))
-    options = TaskOptions(episodes=episodes, limit=episodes if limited else None)
-    return EvaluationRequest(tuple(specs), options, specs=specs)
+    return EvaluationRequest(tuple(specs), specs=specs)

@@ -23,10 +23,7 @@ class Results(ShownAsTables, Sequence[Result]):
     `fsbench.evaluate` and `fsbench.load_results` make them. Indexing gives a `Result` (its
     `score.mean` is a fraction) or, with a slice, `Results`.
 
-    Attributes
-    ----------
-    paths : tuple of Path
-        Folder of each: `entry.json`, and the outcomes of all of its results in one file.
+    paths: the folder of each: `entry.json`, and the outcomes of all of its results in one file.
 
     Examples
     --------
@@ -71,43 +68,22 @@ class Results(ShownAsTables, Sequence[Result]):
         balanced_accuracy and largest_class (of a probe) are fractions; images are those that a
         probe tests; flags say why a result is not official, variant which settings differ from the
         defaults; source is `module` for a module in memory.
-
-        Examples
-        --------
-        >>> import fsbench
-        >>> results = fsbench.evaluate(
-        ...     "fsbench/toy_resnet", "toy_rims", shots=[1, 5], random_init=0, input_size=32,
-        ...     episodes=10,
-        ... )
-        >>> results.to_frame()["head"].tolist()
-        ['probe', 'linear', 'linear']
         """
         import pandas as pd
 
         rows = [frame_row(model, r) for model, r in zip(self.models, self, strict=True)]
-        frame = pd.DataFrame(rows, columns=list(COLUMNS))
-        return frame.astype({name: kind for name, kind in COLUMNS.items() if kind})
+        return pd.DataFrame(rows, columns=None if rows else [*NUMBERS]).astype(NUMBERS)
 
     def save(self, folder: str | Path) -> "Results":
         """Copy the results with their records into a folder and return them from there.
 
         The folder is made where it is missing; other results in it are left alone. Raises
         ValidationFailed if other outcomes of a task are there.
-
-        Examples
-        --------
-        >>> import fsbench, tempfile
-        >>> results = fsbench.evaluate(
-        ...     "fsbench/toy_resnet", "toy_rims:5w1s", random_init=0, input_size=32, episodes=10
-        ... )
-        >>> saved = results.save(tempfile.mkdtemp())
-        >>> fsbench.load_results(saved.paths[0])[0] == results[0]
-        True
         """
-        place = expand_path(folder)
-        targets = {path: Path(place, *path.parts[-2:]) for path in self.paths}
+        home = expand_path(folder)
+        targets = {path: Path(home, *path.parts[-2:]) for path in self.paths}
         for path, target in targets.items():
-            keys = {key_of(r) for r, home in zip(self, self.paths, strict=True) if home == path}
+            keys = {key_of(r) for r, its in zip(self, self.paths, strict=True) if its == path}
             cells = read_cells_of(path)
             add_results(target, [(cells[key].result, cells[key].records) for key in sorted(keys)])
         return Results(self, [targets[path] for path in self.paths])
@@ -117,50 +93,33 @@ class Results(ShownAsTables, Sequence[Result]):
         return [build_table(self, self.models)]
 
 
-COLUMNS = {
-    "model": None,
-    "dataset": None,
-    "n_way": "Int64",
-    "n_shot": "Int64",
-    "head": None,
-    "protocol": None,
+NUMBERS = dict.fromkeys(("n_way", "n_shot", "episodes", "images"), "Int64") | {
     "input_size": "int64",
-    "accuracy": "float64",
-    "ci95": "float64",
-    "episodes": "Int64",
-    "images": "Int64",
-    "top1": "float64",
-    "balanced_accuracy": "float64",
-    "largest_class": "float64",
-    "flags": None,
-    "task": None,
-    "variant": None,
-    "source": None,
-    "weights_hash": None,
+    **dict.fromkeys(("accuracy", "ci95", "top1", "balanced_accuracy", "largest_class"), "float64"),
 }
-"""Columns of `Results.to_frame` and their types; None for texts."""
+"""Columns of `Results.to_frame` that hold numbers, and their types."""
 
 
 def frame_row(model: str, result: Result) -> dict[str, Any]:
-    spec, episodic = result.spec, isinstance(result.spec, EpisodicSpec)
-    scores = result.by_class
+    spec, task, scores = result.spec, result.task, result.by_class
+    is_episodic = isinstance(spec, EpisodicSpec)
     return {
         "model": model,
         "dataset": result.dataset.name,
-        "n_way": spec.episode.n_way if isinstance(spec, EpisodicSpec) else None,
-        "n_shot": spec.episode.k_shot if isinstance(spec, EpisodicSpec) else None,
-        "head": spec.adaptation if isinstance(spec, EpisodicSpec) else spec.kind,
-        "protocol": spec.protocol if isinstance(spec, EpisodicSpec) else None,
+        "n_way": task.n_way if is_episodic else None,
+        "n_shot": task.n_shot,
+        "head": task.head or task.probe,
+        "protocol": task.protocol,
         "input_size": spec.image.input_size,
         "accuracy": result.score.mean,
         "ci95": result.score.ci95,
-        "episodes": result.score.n if episodic else None,
-        "images": None if episodic else result.score.n,
+        "episodes": result.score.n if is_episodic else None,
+        "images": None if is_episodic else result.score.n,
         "top1": scores and scores.accuracy.mean,
         "balanced_accuracy": scores and scores.balanced_accuracy.mean,
         "largest_class": scores and scores.largest_class,
         "flags": ", ".join(result.flags),
-        "task": str(result.task),
+        "task": str(task),
         "variant": " ".join(result.column.variant),
         "source": result.backbone.source,
         "weights_hash": result.backbone.weights_hash,
@@ -177,13 +136,12 @@ def load_results(folder: str | Path) -> Results:
     Examples
     --------
     >>> import fsbench, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> _ = fsbench.evaluate(
-    ...     "fsbench/toy_resnet", "toy_photo:5w1s", random_init=0, input_size=32, episodes=10,
-    ...     output=folder,
+    >>> results = fsbench.evaluate(
+    ...     "fsbench/toy_resnet", "toy_photo:5w1s", random_init=0, input_size=32, episodes=10
     ... )
-    >>> fsbench.load_results(folder).models
-    ['fsbench-toy_resnet-random0']
+    >>> saved = results.save(tempfile.mkdtemp())
+    >>> fsbench.load_results(saved.paths[0])[0] == results[0]
+    True
     """
     loaded = list(read_cells(expand_path(folder)))
     return Results((cell.result for cell in loaded), (cell.folder.resolve() for cell in loaded))

@@ -45,41 +45,28 @@ def submit(
         pretraining, and targets that were seen in it, the word none stands for no data set.
     name : str, optional
         Name of the entry, in place of the declared one.
-    models : sequence of str
-        Submit only these models of the folder; all if empty.
-    controls : sequence of str
-        Models of the folder that each entry takes along as its own control.
-    dry_run : bool
-        Check only.
-    replace : bool
-        Replace an entry of the same name; a signed one needs the key that signed it.
+    models, controls : sequence of str
+        Models of the folder to submit, all if empty, and those that each entry takes along as its
+        own control.
+    dry_run, replace : bool
+        Check only; replace an entry of the same name, if signed then by the same key.
     sign_with : str or Path, optional
         SSH key that signs the entry, so that no other key replaces it; needs ssh-keygen.
     progress : Reporter
         Receives which columns and seeds came and went of an entry that is replaced.
 
-    Returns
-    -------
-    list of Submission
-        The entries that were added, or would be in a dry run: `name`, `model`, its `facts`, the
-        results (`cells`), and `left_out`, the names of results that the board has no column for.
-
-    Raises
-    ------
-    UsageError
-        If the declaration lacks a field.
-    ValidationFailed
-        If a rule is broken; the message lists every problem, and nothing was written.
+    It returns the entries that were added, or would be in a dry run: `name`, `model`, `facts`,
+    results (`cells`), and `left_out`, the names of results that the board has no column for.
+    UsageError: the declaration lacks a field; ValidationFailed: a rule is broken, and the message
+    lists every problem.
 
     Examples
     --------
     >>> import fsbench
+    >>> facts = {"authors": "A. Author", "link": "https://example.org/code", "license": "MIT"}
+    >>> data = {"pretraining_data": ["tinyimagenet"], "targets_seen": "none"}
     >>> (entry,) = fsbench.submit(
-    ...     "results/seal", "board", {
-    ...         "name": "seal", "authors": "A. Author", "link": "https://example.org/code",
-    ...         "license": "MIT", "pretraining_data": ["tinyimagenet"], "targets_seen": "none",
-    ...         "statement": "Evaluated with fsbench's defaults.",
-    ...     },
+    ...     "results/seal", "board", {**facts, **data, "statement": "Defaults."}, name="seal"
     ... )
     >>> entry.name
     'seal'

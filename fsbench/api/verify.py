@@ -17,17 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.api.compare import covers
-from fsbench.api.evaluate import (
-    TargetSets,
-    feature_store,
-    inputs_of,
-    on_features,
-)
+from fsbench.api.evaluate import TargetSets, feature_store, is_on_features, load_inputs
 from fsbench.api.machine import RunContext
 from fsbench.api.options import Machine, ModelOptions
-from fsbench.api.request import EvaluationRequest, load_named_backbone, name_backbones
+from fsbench.api.request import EvaluationRequest, parse_models
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureRequest, FeatureStore, check_input_size
+from fsbench.backbones.features import FeatureStore, check_input_size
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
@@ -95,11 +90,13 @@ def verify(
     entry = Board.open(board).entry(name)
     machine = match_machine(machine or Machine(), entry)
     context = RunContext.start(machine)
-    stated = entry.cells[0].result.backbone.feature_spec
-    ref, *others = name_backbones(models)
+    model, *others = parse_models(models)
     if others:
-        raise UsageError(f"{name} with {ref} and {others[0]}", fix="verify one model at a time")
-    backbone = load_named_backbone(models, ref, context.device, report, features=stated)
+        raise UsageError(
+            f"{name} with {model.ref} and {others[0].ref}", fix="verify one model at a time"
+        )
+    stated = entry.cells[0].result.backbone.feature_spec
+    backbone = model.load(context.device, report, features=stated)
     network = match_network(entry, backbone.facts)
     samples = [
         replace(sample, drawn=draw_episodes(sample.cell, episodes, entry.digest, seed))
@@ -109,13 +106,16 @@ def verify(
     targets = TargetSets(request, machine.roots, machine.cache_folder, report)
     require_images(samples, targets)
     features = feature_store(machine, context.device, report)
-    groups = group_samples(samples, backbone, targets, features)
+    groups: dict[tuple[TargetDataset, ImageSpec, bool], list[Sample]] = {}
+    for sample in samples:  # one pass over the images of each data set and input size
+        key = (targets.of(sample.task), sample.spec.image, is_on_features(sample.task))
+        groups.setdefault(key, []).append(sample)
     checks = []
     with report.task(f"verify {name}", len(samples), "tasks") as advance:
-        for group in groups:
-            inputs = group.load(targets, features)
-            for sample in group.samples:
-                recomputed = group.recompute(sample, inputs)
+        for group in groups.values():
+            inputs, is_whole = load_features(backbone, group, targets, features)
+            for sample in group:
+                recomputed = recompute_sample(sample, inputs, is_whole)
                 checks.append(compare_episodes(sample, recomputed, context.environment))
                 advance(1)
     badge = make_badge(entry, network, seed, checks, context)
@@ -203,69 +203,40 @@ def require_images(samples: Sequence[Sample], targets: TargetSets) -> None:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class SampleGroup:
-    """The samples of one data set at one input size, which share features.
+def load_features(
+    backbone: Backbone, samples: Sequence[Sample], targets: TargetSets, features: FeatureStore
+) -> tuple[Inputs, bool]:
+    """Return the inputs of samples of one data set and input size, and whether they are whole.
 
-    request: the features of all images; images: indices of those that are forwarded, none where the
-    features are cached or the head reads images itself.
+    Unless the features of the data set are cached, only the images of the drawn episodes are
+    forwarded; features of the other ones are zero, and nothing is stored.
     """
-
-    samples: Sequence[Sample]
-    request: FeatureRequest
-    images: Indices
-
-    @property
-    def needed(self) -> FeatureRequest:
-        """The features that are needed; those of a part of the images are not stored."""
-        if len(self.images) in {0, len(self.request.dataset)}:
-            return self.request
-        part = self.request.dataset.take(self.images)
-        return replace(self.request, dataset=part, fingerprint="")
-
-    def load(self, targets: TargetSets, features: FeatureStore) -> Inputs:
-        """Return the inputs of the heads; features of images that are not forwarded are zero."""
-        backbone, image, needed = self.request.backbone, self.request.image, self.needed
-        if needed is self.request:
-            return inputs_of(backbone, self.samples[0].task, image, targets, features)
-        check_input_size(backbone, image.input_size, features.device)
-        dataset, rows = self.request.dataset, np.zeros(self.request.shape, np.float32)
-        with features.report.task(f"{dataset.name} features", len(self.images), "images") as done:
-            for start, part in features.rows(needed):
-                rows[self.images[start : start + len(part)]] = part
-                done(len(part))
-        return Inputs(backbone, dataset, rows, features.device)
-
-    def recompute(self, sample: Sample, inputs: Inputs) -> EpisodeRecords:
-        """Recompute the drawn episodes, and where all images are there the rest of their blocks."""
-        head = EPISODIC.load(sample.spec.adaptation)
-        size = episodes_per_block(sample.spec, self.request.backbone.facts.feature_dim)
-        blocks = sorted({episode // size for episode in sample.drawn})
-        with exact_float32(inputs.device):
-            parts = [head.evaluate_block(inputs, sample.spec, block) for block in blocks]
-        records = concatenate(parts)
-        compared = sample.records.index if self.needed is self.request else sample.drawn
-        return records.take(np.isin(records.index, compared))
+    task, image, dataset = samples[0].task, samples[0].spec.image, targets.of(samples[0].task)
+    request = targets.request_all(backbone, task, image)
+    images = np.unique(np.concatenate([find_needed_images(s, dataset) for s in samples]))
+    is_whole = not is_on_features(task) or features.holds(request) or len(images) == len(dataset)
+    if is_whole:
+        return load_inputs(backbone, task, image, targets, features), True
+    check_input_size(backbone, image.input_size, features.device)
+    part = replace(request, dataset=dataset.take(images), fingerprint="")
+    rows = np.zeros(request.shape, np.float32)
+    with features.report.task(f"{dataset.name} features", len(images), "images") as advance:
+        for start, block in features.rows(part):
+            rows[images[start : start + len(block)]] = block
+            advance(len(block))
+    return Inputs(backbone, dataset, rows, features.device), False
 
 
-def group_samples(
-    samples: Sequence[Sample], backbone: Backbone, targets: TargetSets, features: FeatureStore
-) -> list[SampleGroup]:
-    """Return the samples of each data set and input size together, with the images they need."""
-    groups: dict[tuple[TargetDataset, ImageSpec, bool], list[Sample]] = {}
-    for sample in samples:
-        key = (targets.of(sample.task), sample.spec.image, on_features(sample.task))
-        groups.setdefault(key, []).append(sample)
-    listed = []
-    for (dataset, image, is_on_features), group in groups.items():
-        fingerprint = targets.record(group[0].task).fingerprint
-        request = FeatureRequest(backbone, dataset, image, fingerprint)
-        images = np.arange(0)
-        if is_on_features and not features.holds(request):
-            needed = [find_needed_images(sample, dataset) for sample in group]
-            images = np.unique(np.concatenate(needed))
-        listed.append(SampleGroup(group, request, images))
-    return listed
+def recompute_sample(sample: Sample, inputs: Inputs, whole_blocks: bool) -> EpisodeRecords:
+    """Recompute the drawn episodes, or the whole blocks that they are in."""
+    head = EPISODIC.load(sample.spec.adaptation)
+    size = episodes_per_block(sample.spec, sample.cell.result.backbone.feature_dim)
+    blocks = sorted({episode // size for episode in sample.drawn})
+    with exact_float32(inputs.device):
+        parts = [head.evaluate_block(inputs, sample.spec, block) for block in blocks]
+    records = concatenate(parts)
+    compared = records.index if whole_blocks else sample.drawn
+    return records.take(np.isin(records.index, np.intersect1d(compared, sample.records.index)))
 
 
 def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:

@@ -40,18 +40,19 @@ def pretrain(
     plan, tasks, measure = run.recipe.plan, run.record.get("episodic_tasks"), "val accuracy %"
     if run.record["source_accuracy"] is None and tasks:
         measure = f"{tasks['way']}-way {tasks['shots']}-shot accuracy %"
+    test, stages = run.record.get("test_accuracy"), run.record["stage_accuracies"]
     row = {
         "recipe": run.recipe.name,
         "source": str(run.record["source"]),
         "rounds x epochs": f"{plan.total_rounds} x {plan.epochs}",
         "steps": str(run.steps),
         measure: f"{100 * run.accuracy:.2f}",
-        **({} if run.test_accuracy is None else {"test %": f"{100 * run.test_accuracy:.2f}"}),
+        **({} if test is None else {"test %": f"{100 * test:.2f}"}),
         "weights": run.weights_hash[:12],
         "run": run.ref,
     }
-    if len(run.stage_accuracies) > 1 and run.record["source_accuracy"] is not None:
-        row["by stage %"] = " ".join(f"{100 * a:.1f}" for a in run.stage_accuracies)
+    if len(stages) > 1 and run.record["source_accuracy"] is not None:
+        row["by stage %"] = " ".join(f"{100 * accuracy:.1f}" for accuracy in stages)
     console.table("pretrained", list(row), [list(row.values())])
     follow = console.suggest("benchmark", "-m", run.ref, *benchmark_options(row["source"], chosen))
     console.log(f"saved to {run.folder}/; {follow}")

@@ -96,7 +96,6 @@ def export(
     source: Annotated[str, Argument(help="Results folder, or a pretraining run (run:DIR).")],
     output: Path = Option(Path("export"), "-o", "--output", help="Folder of the model."),
     model: str | None = Option(None, "-m", "--model", help="Model, if the results are of several."),
-    board: Path | None = Option(None, help="Leaderboard whose tiers the model card states."),
     benchmark: str | None = Option(None, help="Data set of the benchmark on the hub, ORG/NAME."),
 ) -> None:
     """Write results for the Hugging Face hub, or a run as a folder that timm loads.
@@ -110,15 +109,12 @@ def export(
 
     path = Path(source.removeprefix("run:"))
     is_run = source.startswith("run:") or (path / "run.json").is_file()
-    reporter = console.reporter()
     if is_run:
-        if any(option is not None for option in (model, board, benchmark)):
+        if model is not None or benchmark is not None:
             raise UsageError(
-                "--model, --board and --benchmark belong to results", fix="export these afterwards"
+                "--model and --benchmark belong to results", fix="export these afterwards"
             )
-        files = export_run(path, output, report=reporter)
+        files = export_run(path, output, report=console.reporter())
     else:
-        files = export_results(
-            path, output, model=model, board=board, benchmark=benchmark, report=reporter
-        )
+        files = export_results(path, output, model=model, benchmark=benchmark)
     typer.echo("\n".join(map(str, files)))

@@ -12,7 +12,7 @@ from pydantic import InstanceOf
 from fsbench.api.analyze import NEEDS_HEAD, missing_part
 from fsbench.api.options import ModelOptions, SweepOptions
 from fsbench.api.pretrain import label
-from fsbench.api.request import load_named_backbone, name_backbones
+from fsbench.api.request import parse_models
 from fsbench.backbones.base import Backbone
 from fsbench.core import process
 from fsbench.core.schema import BackboneFacts
@@ -123,8 +123,8 @@ class GivenBackbone(Frozen):
         return self.loaded
 
     def missing_part(self, analysis: AnalysisFile, options: SweepOptions) -> str:
-        (ref,) = name_backbones(self.model)
-        return missing_part(ref, self.model, None, analysis)
+        (model,) = parse_models(self.model)
+        return missing_part(model, None, analysis)
 
     def has_facts(self, facts: BackboneFacts) -> bool:
         return facts.identity == self.loaded.identity
@@ -135,8 +135,8 @@ SweepBackbone = TrainingJob | GivenBackbone
 
 def load_existing(model: ModelOptions, device: str, needs: Collection[str] = ()) -> Backbone:
     """Load the backbone that options name. Raise UsageError if one of `needs` lacks."""
-    (ref,) = name_backbones(model)
-    return load_named_backbone(model, ref, device, needs=frozenset(needs))
+    (parsed,) = parse_models(model)
+    return parsed.load(device, needs=needs)
 
 
 @cache

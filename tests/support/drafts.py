@@ -9,7 +9,7 @@ number is asserted, and the hash of STARTUP's lists of ids.
 from datetime import UTC, datetime
 
 from fsbench.api.listing import protocol_spec
-from fsbench.api.request import ProbeSettings
+from fsbench.api.request import EvaluationRequest
 from fsbench.core.io import write_record
 from fsbench.core.specs import EpisodicSpec, ImageSpec, Spec
 from fsbench.core.tasks import ColumnId
@@ -29,7 +29,8 @@ def make_spec(name: ColumnId) -> Spec:
     task = name.task
     if task.probe:
         image = ImageSpec(input_size=name.input_size)
-        return ProbeSettings(CHOICES[name.variant]).spec(task, image, 0, None)
+        settings = {"probe": CHOICES[name.variant]}
+        return EvaluationRequest((task,), settings=settings).probe_spec(task, task.probe, image)
     spec = protocol_spec(f"{task.mode}:{name.size}")
     assert isinstance(spec, EpisodicSpec)
     episode = spec.episode.model_copy(update={"k_shot": task.n_shot})

@@ -130,7 +130,7 @@ def published_table() -> str:
     entries, results = Counter[str](), Counter[str]()
     for row in rows("entries"):
         entries[row["source"]] += 1
-        results[row["source"]] += row["cells"]
+        results[row["source"]] += row["results"]
     table = [{"source": s, "entries": entries[s], "results": results[s]} for s in sorted(entries)]
     return markdown(COLUMNS["published"], table)
 

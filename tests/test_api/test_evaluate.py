@@ -13,7 +13,7 @@ from torch import nn
 import fsbench
 from fsbench.api.recompute import recompute
 from fsbench.backbones.networks import load_architecture
-from fsbench.core.errors import CheckpointError, UnknownName, UsageError, ValidationFailed
+from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import TaskId
 from fsbench.results.entry import read_entry, write_entry
@@ -86,60 +86,10 @@ def test_a_module_in_memory_is_copied_and_frozen() -> None:
     assert not any(p.requires_grad for p in made.module.parameters())
 
 
-@pytest.mark.parametrize(("pool", "dim"), [("avg", 6), ("native", None)])
-def test_pooling_of_maps(pool: str, dim: int | None) -> None:
-    net = nn.Conv2d(3, 6, 3)
-    if dim is None:
-        with pytest.raises(CheckpointError, match="not two feature vectors"):
-            fsbench.Backbone.from_module(
-                net, name="maps", input_size=16, pool=pool, mean="imagenet", std="imagenet"
-            )
-        return
-    made = fsbench.Backbone.from_module(
-        net, name="maps", input_size=16, pool=pool, mean="imagenet", std="imagenet"
-    )
-    images = torch.rand(2, 3, 16, 16)
-    expected = net(made.normalised(images)).mean((2, 3))
-    assert made.facts.feature_dim == dim
-    assert torch.allclose(made.features(images), expected, atol=1e-6)
-
-
-def test_tokens_are_pooled_by_the_first_or_by_their_mean() -> None:
-    class Tokens(nn.Module):
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return images.flatten(2).transpose(1, 2)
-
-    images = torch.rand(2, 3, 8, 8)
-    for pool, expected in (("cls", lambda x: x[:, :, 0, 0]), ("avg", lambda x: x.mean((2, 3)))):
-        made = fsbench.Backbone.from_module(
-            Tokens(), name="t", input_size=8, pool=pool, mean="imagenet", std="imagenet"
-        )
-        assert torch.allclose(made.features(images), expected(made.normalised(images)), atol=1e-6)
-
-
-def test_a_classifier_and_an_unknown_pooling_are_refused() -> None:
-    class Classifier(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.fc = nn.Linear(3, 10)
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return self.fc(images.mean((2, 3)))
-
-    with pytest.raises(UsageError, match="classifier 'fc' with 10 outputs") as error:
-        fsbench.Backbone.from_module(
-            Classifier(), name="net", input_size=8, mean="imagenet", std="imagenet"
-        )
-    assert "model.fc = torch.nn.Identity()" in error.value.fix
-    for name in ("", "../up", "<b>net", "-x"):
-        with pytest.raises(UsageError, match="model name"):
-            fsbench.Backbone.from_module(
-                network(), name=name, input_size=32, mean="imagenet", std="imagenet"
-            )
-    with pytest.raises(UnknownName, match="pool"):
-        fsbench.Backbone.from_module(
-            network(), name="net", pool="sum", mean="imagenet", std="imagenet", input_size=224
-        )  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["", "../up", "<b>net", "-x"])
+def test_the_name_of_a_module_is_that_of_a_folder(name: str) -> None:
+    with pytest.raises(UsageError, match="model name"):
+        backbone(name)
 
 
 def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -> None:

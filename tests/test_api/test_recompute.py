@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from support.fakes import DECLARATION
 
 from fsbench.api.options import TaskOptions
 from fsbench.api.pretrain import read_recipe
-from fsbench.api.recompute import EnvironmentCommands, evaluations, recipe_of, recompute
+from fsbench.api.recompute import EnvironmentCommands, list_evaluations, recipe_of, recompute
 from fsbench.api.request import build_request, request_of_specs
 from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
@@ -88,27 +88,24 @@ def test_the_command_reads_the_spec_of_the_result(
 ) -> None:
     spec, dataset = spec_of(task, settings, fields), task.partition(":")[0]
     notes: list[str] = []
-    (command,) = evaluations(stored(tmp_path, spec, dataset=dataset), notes)
-    kind, option = command
+    ((option,),) = list_evaluations(stored(tmp_path, spec, dataset=dataset), notes)
     assert notes == []
-    assert kind == ("episodic" if isinstance(spec, EpisodicSpec) else "probe")
     request = request_of_specs([Path(option.removeprefix("--spec="))])
     (read,) = request.tasks
     assert read == TaskId.of(dataset, spec)
     assert request.spec(read, 32) == spec
-    assert request.n_episodes == 40 or not isinstance(spec, EpisodicSpec)
+    assert request.specs[read].episodes == 40 or not isinstance(spec, EpisodicSpec)
 
 
 def test_two_specs_of_one_task_get_two_commands(tmp_path: Path) -> None:
-    affine = spec_of("toy_tiles:5w1s/affine", (), {})
-    trained = spec_of("toy_tiles:5w1s/affine", (), {"bn_mode": "train"})
-    cells = stored(tmp_path, affine, trained, dataset="toy_tiles")
-    commands = [[("episodic", f"--spec={cell.where}")] for cell in cells]
-    assert [evaluations([cell], []) for cell in cells] == commands
-    assert evaluations(cells, []) == [command for (command,) in commands]
-    for _, option in evaluations(cells, []):
-        (task,) = request_of_specs([Path(option.removeprefix("--spec="))]).tasks
-        assert str(task) == "toy_tiles:5w1s/affine@ibm"
+    task = "toy_tiles:5w1s/affine"
+    specs = spec_of(task, (), {}), spec_of(task, (), {"bn_mode": "train"})
+    cells = stored(tmp_path, *specs, dataset="toy_tiles")
+    commands = list_evaluations(cells, [])
+    assert commands == [(f"--spec={cell.where}",) for cell in cells]
+    for (option,) in commands:
+        (read,) = request_of_specs([Path(option.removeprefix("--spec="))]).tasks
+        assert str(read) == f"{task}@ibm"
 
 
 def board_with_entry(folder: Path, **facts: object) -> Path:
@@ -159,21 +156,18 @@ def trained(recipe: Recipe, stated: bool = True, **changes: object) -> BackboneF
 def test_a_run_of_a_recipe_starts_with_its_pretraining(tmp_path: Path) -> None:
     recipe = registry.load_recipe("toy/normal").replace({"seed": 2, "lr": 0.07})
     board = board_with_entry(tmp_path, **dict(trained(recipe)))
-    (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
-    command, evaluation, _ = recomputation.commands
+    command, evaluation, _ = only(Board.open(board).entry("entry")).commands
     assert command[:2] == ("fsbench", "pretrain")
     assert command[3:] == ("--output=runs",)
     assert read_recipe(Path(command[2])) == recipe
     assert evaluation[2] == f"--model=run:runs/{recipe.label}"
 
 
-def test_only_the_recipe_of_the_run_is_proposed(tmp_path: Path) -> None:
+def test_only_the_recipe_of_the_run_is_proposed() -> None:
     recipe = registry.load_recipe("toy/normal").replace({"seed": 2})
-    later = trained(recipe, later=1)
-    for number, facts in enumerate((trained(recipe, stated=False), later)):
-        board = board_with_entry(tmp_path / str(number), **dict(facts))
-        (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
-        assert [command[1] for command in recomputation.commands] == ["episodic", "leaderboard"]
+    for facts in (trained(recipe, stated=False), trained(recipe, later=1)):
+        recomputation = only(entry_of(dict(facts)))
+        assert [command[1] for command in recomputation.commands] == ["benchmark", "leaderboard"]
         assert any("pretrain it yourself" in note for note in recomputation.notes)
     for change in ({"later": 1}, {"methods": [{"name": "unheard"}]}, {"name": "lost/normal"}):
         assert recipe_of(trained(recipe, **change)) is None
@@ -203,23 +197,21 @@ def entry_of(facts: Mapping[str, object] | None = None, **made: object) -> Board
     """An entry with two results; made: changes of the provenance of the second one."""
     backbone = fakes.facts(**dict(facts or {}))
     entry = fakes_site.entry("entry", backbone, 0.5, ["eurosat"], SPECS)
-    first, second = entry.cells
-    changed = second.result.model_copy(update={"provenance": fakes.provenance(**made)})
-    return with_cells(entry, first, replace(second, result=changed))
+    return change_results(entry, entry.cells[1:], provenance=fakes.provenance(**made))
 
 
-def with_cells(entry: BoardEntry, *cells: Loaded) -> BoardEntry:
-    return replace(entry, cells=cells)
+def change_results(entry: BoardEntry, changed: Sequence[Loaded], **update: object) -> BoardEntry:
+    """Return the entry with other facts of some of its results."""
+    cells = [
+        replace(cell, result=cell.result.model_copy(update=update)) if cell in changed else cell
+        for cell in entry.cells
+    ]
+    return replace(entry, cells=tuple(cells))
 
 
-def same_provenance(**made: object) -> BoardEntry:
-    """An entry with two results of the same provenance."""
-    entry = entry_of(**made)
-    first, second = entry.cells
-    provenance = {"provenance": second.result.provenance}
-    return with_cells(
-        entry, replace(first, result=first.result.model_copy(update=provenance)), second
-    )
+def of_one_environment(facts: Mapping[str, object] | None = None, **made: object) -> BoardEntry:
+    entry = entry_of(facts)
+    return change_results(entry, entry.cells, provenance=fakes.provenance(**made))
 
 
 def only(entry: BoardEntry) -> EnvironmentCommands:
@@ -227,28 +219,27 @@ def only(entry: BoardEntry) -> EnvironmentCommands:
     return recomputation
 
 
-def test_the_commands_of_a_plain_entry() -> None:
-    entry = entry_of()
+@pytest.mark.parametrize(
+    ("facts", "made", "network", "machine"),
+    [
+        ({}, {}, ["--model=run:runs/a"], ["--threads=1", "--device=cpu"]),
+        (
+            {"source": "file", "ref": "w.pt", "architecture": "resnet18", "random_init": 4},
+            {"threads": 3, "device": "NVIDIA H100", "batch_size": 7},
+            ["--model=w.pt", "--arch=resnet18", "--random-init=4"],
+            ["--threads=3", "--device=cuda", "--batch-size=7"],
+        ),
+    ],
+)
+def test_commands_name_weights_specs_and_machine(
+    facts: dict[str, Any], made: dict[str, Any], network: list[str], machine: list[str]
+) -> None:
+    entry = of_one_environment(facts, **made)
     specs = [f"--spec={cell.where}" for cell in entry.cells]
     assert only(entry).commands == [
-        (
-            *("fsbench", "episodic", "--model=run:runs/a", *specs),
-            *("--threads=1", "--device=cpu", "--output=results"),
-        ),
-        ("fsbench", "leaderboard", "verify", "entry", "--model=run:runs/a", "--board=board"),
+        ("fsbench", "benchmark", *network, *specs, *machine, "--output=results"),
+        ("fsbench", "leaderboard", "verify", "entry", *network, "--board=board"),
     ]
-
-
-def test_the_machine_is_that_of_the_results() -> None:
-    entry = same_provenance(threads=3, device="NVIDIA H100", batch_size=7)
-    command = only(entry).commands[0]
-    assert command[-4:] == ("--threads=3", "--device=cuda", "--batch-size=7", "--output=results")
-
-
-def test_the_weights_are_named_for_both_commands() -> None:
-    file = {"source": "file", "ref": "w.pt", "architecture": "resnet18", "random_init": 4}
-    words = {"--model=w.pt", "--arch=resnet18", "--random-init=4"}
-    assert all(words <= set(command) for command in only(entry_of(file)).commands)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +263,7 @@ def test_every_environment_has_its_commands(change: dict[str, Any], groups: int)
 def test_only_a_hash_is_named_for_a_checkout(
     commit: str | None, checkout: str, noted: bool
 ) -> None:
-    recomputation = only(same_provenance(git_commit=commit))
+    recomputation = only(of_one_environment(git_commit=commit))
     assert recomputation.commit == checkout
     assert any("uncommitted" in note for note in recomputation.notes) == noted
     assert (f"git checkout {checkout}" in recomputation.script()) == bool(checkout)
@@ -280,18 +271,22 @@ def test_only_a_hash_is_named_for_a_checkout(
 
 def test_only_plain_versions_of_plain_packages_are_pinned() -> None:
     packages = {"torch": "2.0+cpu", "-r evil": "1", "x; y": "1"}
-    assert only(same_provenance(packages=packages)).constraints == ["torch==2.0+cpu"]
+    assert only(of_one_environment(packages=packages)).constraints == ["torch==2.0+cpu"]
 
 
-def test_a_folder_of_images_is_left_to_the_reader() -> None:
+@pytest.mark.parametrize(
+    ("name", "option", "note"),
+    [
+        ("folder-mine", "--tasks=folder:DIR", "folder of the submitter"),
+        ("hub-a-b", "--tasks=hf-hub:ORG/NAME?split=NAME", "complete its reference"),
+    ],
+)
+def test_images_of_the_submitter_are_left_to_the_reader(name: str, option: str, note: str) -> None:
     entry = entry_of()
-    changed = []
-    for cell in entry.cells:
-        data = cell.result.dataset.model_copy(update={"name": "folder-mine"})
-        changed.append(replace(cell, result=cell.result.model_copy(update={"dataset": data})))
-    recomputation = only(with_cells(entry, *changed))
-    assert "--tasks=folder:DIR" in recomputation.commands[0]
-    assert any("folder of the submitter" in note for note in recomputation.notes)
+    data = entry.cells[0].result.dataset.model_copy(update={"name": name})
+    recomputation = only(change_results(entry, entry.cells, dataset=data))
+    assert option in recomputation.commands[0]
+    assert any(note in text for text in recomputation.notes)
 
 
 @pytest.mark.parametrize(
@@ -301,14 +296,9 @@ def test_a_folder_of_images_is_left_to_the_reader() -> None:
         {"ref": "py:os:system"},
         {"ref": "a.pth@py:os:system", "source": "file"},
         {"architecture": "py:os:system", "source": "file"},
+        dict(trained(registry.load_recipe("toy/normal"), source="py:os:system")),
     ],
 )
 def test_code_is_never_proposed(facts: dict[str, object]) -> None:
     with pytest.raises(ValidationFailed, match="code of its author"):
         recompute(entry_of(facts), "board")
-
-
-def test_code_in_a_recipe_is_never_proposed() -> None:
-    facts = trained(registry.load_recipe("toy/normal"), source="py:os:system")
-    with pytest.raises(ValidationFailed, match="code of its author"):
-        recompute(entry_of(dict(facts)), "board")

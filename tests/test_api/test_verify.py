@@ -22,6 +22,7 @@ from fsbench.backbones.base import Backbone
 from fsbench.cli.main import run
 from fsbench.core.errors import CheckpointError, DataError, ValidationFailed
 from fsbench.core.records import EpisodeRecords
+from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.outcomes import digest_records
@@ -36,14 +37,20 @@ TASKS = ("toy_tiles:5w1s/linear", "toy_tiles:5w1s/centroid")
 CENTROID, LINEAR = (f"toy_tiles:5w1s/{name}@ibm 32px" for name in ("centroid", "linear"))
 
 
+def make_board(folder: Path, cache: Path, tasks: tuple[str, ...], **machine: int) -> Path:
+    """Evaluate 40 episodes of tasks and submit them; return the folder of the board."""
+    request = build_request(TaskOptions(tasks, input_size=32, episodes=40))
+    place = Machine(threads=1, cache=cache, **machine)  # type: ignore[arg-type]
+    run_request(MODEL, request, folder / "results", place)
+    submit(folder / "results", folder / "board", DECLARATION)
+    return folder / "board"
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a board of one honest entry and the features that it needs."""
     root = tmp_path_factory.mktemp("made")
-    request = build_request(TaskOptions(TASKS, input_size=32, episodes=40))
-    machine = Machine(threads=1, cache=root / "cache")
-    run_request(MODEL, request, output=root / "results", machine=machine)
-    submit(root / "results", root / "board", DECLARATION)
+    make_board(root, root / "cache", TASKS)
     return root
 
 
@@ -87,10 +94,7 @@ def test_images_of_the_drawn_episodes_alone_are_forwarded(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Outcomes of dense queries need all images of a class, others support and queries alone."""
-    request = build_request(TaskOptions((task,), input_size=32, episodes=40))
-    machine = Machine(threads=1, cache=tmp_path / "cache")
-    run_request(MODEL, request, output=tmp_path / "results", machine=machine)
-    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
+    board = make_board(tmp_path, tmp_path / "cache", (task,))
     forwarded, features = [], Backbone.features
 
     def count(backbone: Backbone, images: torch.Tensor) -> torch.Tensor:
@@ -98,32 +102,29 @@ def test_images_of_the_drawn_episodes_alone_are_forwarded(
         return features(backbone, images)
 
     monkeypatch.setattr(Backbone, "features", count)
-    badge = check(tmp_path / "board", tmp_path / "other", episodes=1)
+    badge = check(board, tmp_path / "other", episodes=1)
     assert (badge.verdict, badge.checks[0].episodes) == ("verified", 1)
     dataset = load_target("toy_tiles", DataRoots.parse(()))
-    sampler = EpisodeSampler.of(request.episode_spec(request.tasks[0]), dataset)
+    sampler = EpisodeSampler.of(EpisodeSpec(), dataset)
     episode = sampler.episode(badge.checks[0].drawn[0])
     n_images = sum(len(dataset.by_class[c]) for c in episode.class_ids.tolist())
     n_images = n_images if task == DENSE else 5 * (1 + 15)
     assert sum(forwarded) == n_images < len(dataset)
     forwarded.clear()
-    again = check(tmp_path / "board", tmp_path, episodes=1)
+    again = check(board, tmp_path, episodes=1)
     assert again.checks[0].episodes == 40, "whole blocks are free"
     assert sum(forwarded) == 0, "features are cached"
 
 
 def test_a_batch_size_that_was_asked_for_is_kept(made: Path, tmp_path: Path) -> None:
     """Features depend on it, so it is part of the environment; other results do not mention it."""
-    request = build_request(TaskOptions(TASKS[1:], input_size=32, episodes=4))
-    machine = Machine(threads=1, cache=made / "cache", batch_size=7)
-    run_request(MODEL, request, output=tmp_path / "results", machine=machine)
-    submit(tmp_path / "results", tmp_path / "board", DECLARATION)
-    badge = check(tmp_path / "board", made)
+    board = make_board(tmp_path, made / "cache", TASKS[1:], batch_size=7)
+    badge = check(board, made)
     assert (badge.verdict, badge.environment["batch size"]) == ("verified", "7")
     machine = Machine(cache=made / "cache", batch_size=8)
-    other = check(tmp_path / "board", made, machine=machine)
+    other = check(board, made, machine=machine)
     assert other.checks[0].differs == ("batch size: 7 -> 8",)
-    (recomputation,) = recompute(Board.open(tmp_path / "board").entry("entry"), "board")
+    (recomputation,) = recompute(Board.open(board).entry("entry"), "board")
     assert "--batch-size=7" in recomputation.script()
     assert '"batch_size": 7' not in (made / "board" / "entry" / "entry.json").read_text()
 
@@ -207,23 +208,24 @@ def test_other_weights_or_images_say_nothing_of_the_entry(
     assert stored(board) == []
 
 
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        run(["leaderboard", *map(str, arguments)])
+    return int(stop.value.code or 0)
+
+
 def test_the_command_prints_stores_and_exits(
     board: Path, made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def call(*arguments: object) -> int:
-        with pytest.raises(SystemExit) as stop:
-            run([str(a) for a in ("leaderboard", *arguments, "--board", board)])
-        return int(stop.value.code or 0)
-
-    options = ("verify", "entry", *WORDS, "--cache", made / "cache")
+    where = ("--board", board)
+    options = ("verify", "entry", *WORDS, "--cache", made / "cache", *where)
     assert call(*options, "--episodes", 29) == 2
     assert "give 30 or more, or all" in capsys.readouterr().err
     assert call(*options, "--episodes", "all", "-t", "toy_tiles/linear") == 0
     shown = capsys.readouterr()
     assert "verified 1 of 2 results (40 episodes each" in shown.out + shown.err
-    assert "verified" in shown.out
     assert f"not verified: {CENTROID}" in shown.err
-    assert call("show") == 0
+    assert call("show", *where) == 0
     assert "unsigned claim" in (shown := capsys.readouterr().out)
     assert "verified" not in shown
     forge(board / "entry", "linear", flipped(1))
@@ -232,8 +234,6 @@ def test_the_command_prints_stores_and_exits(
     assert json.loads(shown.out)["verdict"] == "failed"
     assert "1 of" in shown.err
     assert len(stored(board)) == 2
-    assert call("show") == 0
-    assert "unsigned claim" in capsys.readouterr().out
 
 
 @needs_ssh_keygen
@@ -241,12 +241,10 @@ def test_a_signed_verification_is_shown_as_verified(
     board: Path, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = make_key(tmp_path)
-    words = ["verify", "entry", *WORDS, "--sign-with", str(key)]
+    options = ("--sign-with", key, "--board", board, "--cache", made / "cache")
     for trusted, shown in ((False, "unsigned claim"), (True, "verified 2 of 2 results")):
         if trusted:
             allow_signer(board, key)
-        with pytest.raises(SystemExit) as stop:
-            run(["leaderboard", *words, "--board", str(board), "--cache", str(made / "cache")])
-        assert stop.value.code == 0
+        assert call("verify", "entry", *WORDS, *options) == 0
         assert f"the board shows: {shown}" in capsys.readouterr().err
     assert inspect_board(board).problems == []

@@ -120,39 +120,15 @@ def test_a_forged_gain_of_five_points_passes_once_in_twenty_at_most(
     assert np.mean([passes(digest, range(10**6, 10**6 + 20)) for digest in tries[:100]]) <= 0.05
 
 
-def test_one_forged_episode_among_the_drawn_fails(cells: tuple[Loaded, ...]) -> None:
-    """In the environment of the entry one query is enough, elsewhere the sign test finds it."""
-    one = sample(cells, "affine")
-    truth = one.records.take(np.arange(30))
-    forged = replace(truth, correct=truth.correct.copy())
-    forged.correct[7] = True
-    mine = replace(one, records=forged)
-    assert compare_episodes(mine, truth, here(one)).verdict == "failed"
-    assert compare_episodes(mine, truth, here(one, torch="1.0")).verdict == "failed"
-
-
-def sample(cells: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
+def make_sample(cells: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
     chosen = find_samples(cells, ["toy_tiles:5w1s"])[0]
     spec = chosen.spec.model_copy(update={"adaptation": adaptation})
     result = chosen.cell.result.model_copy(update={"spec": spec})
     return replace(chosen, cell=replace(chosen.cell, result=result), spec=spec, drawn=(3,))
 
 
-def allowed(comparison: badges.ColumnCheck) -> int:
-    return comparison.allow_flips(comparison.scored)
-
-
-def here(of: Sample, **changes: str) -> dict[str, str]:
-    return provenance.environment_of(of.cell.result.provenance) | changes
-
-
-def test_equal_outcomes_are_verified(cells: tuple[Loaded, ...]) -> None:
-    one = sample(cells)
-    block = one.records.take(np.arange(2, 10))
-    comparison = compare_episodes(one, block, here(one))
-    assert (comparison.verdict, comparison.episodes, comparison.drawn) == ("verified", 8, (3,))
-    assert (comparison.scored.outcomes, comparison.scored.flipped) == (8 * 25, 0)
-    assert allowed(comparison) == 0
+def environment(sample: Sample, **changes: str) -> dict[str, str]:
+    return provenance.environment_of(sample.cell.result.provenance) | changes
 
 
 def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:
@@ -163,52 +139,54 @@ def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:
     return replace(records, correct=correct.reshape(records.correct.shape))
 
 
-def test_one_flip_fails_in_the_same_environment_only(cells: tuple[Loaded, ...]) -> None:
-    one = sample(cells)
-    again = flipped(1, episode=7)(one.records)
-    comparison = compare_episodes(one, again, here(one))
-    assert (comparison.verdict, comparison.wrong) == ("failed", (7,))
-    assert (comparison.scored.flipped, allowed(comparison)) == (1, 0)
-    assert abs(comparison.scored.gained) == 1
-    elsewhere = compare_episodes(one, again, here(one, threads="2"))
-    assert elsewhere.verdict == "tolerant"
-    assert elsewhere.differs == ("threads: 1 -> 2",)
-
-
-def test_another_environment_is_tolerant_at_most(cells: tuple[Loaded, ...]) -> None:
-    """The submitter writes the capability of a CPU, so stating another one must gain nothing."""
-    one = sample(cells)
-    comparison = compare_episodes(one, one.records, here(one, **{"cpu capability": "NEON"}))
-    assert (comparison.scored.flipped, comparison.verdict) == (0, "tolerant")
-
-
-@pytest.mark.parametrize(("adaptation", "most"), [("linear", 2), ("affine", 20)])
-def test_elsewhere_a_stated_number_may_flip(
-    adaptation: str, most: int, cells: tuple[Loaded, ...]
-) -> None:
-    """Of 40 x 25 outcomes: 0.2 %, and 2 % of affine tuning."""
-    one = sample(cells, adaptation)
-    for n, verdict in ((most, "tolerant"), (most + 1, "failed")):
-        again = flip(one.records, (n + 1) // 2, n // 2)
-        comparison = compare_episodes(one, again, here(one, torch="1.0"))
-        assert (allowed(comparison), comparison.scored.flipped) == (most, n)
-        assert comparison.verdict == verdict
+NEON, THREADS, TORCH = ({"cpu capability": "NEON"}, {"threads": "2"}, {"torch": "1.0"})
 
 
 @pytest.mark.parametrize(
-    ("up", "down", "verdict"),
+    ("head", "changes", "up", "down", "verdict"),
     [
-        *((1, 0, "tolerant"), (2, 0, "undecided"), (10, 0, "undecided"), (11, 0, "failed")),
-        *((0, 11, "failed"), (15, 2, "undecided"), (16, 1, "failed"), (10, 10, "tolerant")),
+        *(("linear", {}, 0, 0, "verified"), ("linear", {}, 1, 0, "failed")),
+        *(("linear", {}, 0, 1, "failed"), ("linear", THREADS, 1, 0, "tolerant")),
+        ("linear", NEON, 0, 0, "tolerant"),  # stated by the submitter: it must gain nothing
+        *(("linear", TORCH, 1, 1, "tolerant"), ("linear", TORCH, 2, 1, "failed")),  # 0.2 % may
+        *(("affine", TORCH, 10, 10, "tolerant"), ("affine", TORCH, 11, 10, "failed")),  # 2 % may
+        *(("affine", TORCH, 1, 0, "tolerant"), ("affine", TORCH, 2, 0, "undecided")),
+        *(("affine", TORCH, 10, 0, "undecided"), ("affine", TORCH, 11, 0, "failed")),
+        *(("affine", TORCH, 0, 11, "failed"), ("affine", TORCH, 15, 2, "undecided")),
+        ("affine", TORCH, 16, 1, "failed"),
     ],
 )
-def test_flips_favour_no_side_and_leave_the_mean(
-    up: int, down: int, verdict: str, cells: tuple[Loaded, ...]
+def test_flips_of_scored_queries(
+    head: str, changes: dict[str, str], up: int, down: int, verdict: str, cells: tuple[Loaded, ...]
 ) -> None:
-    """By hand: 2 / 2^11 < .001 <= 2 / 2^10; 0.1 point of 1000 outcomes is one flip."""
-    one = sample(cells, "affine")
-    comparison = compare_episodes(one, flip(one.records, up, down), here(one, torch="1.0"))
-    assert (comparison.scored.gained, comparison.verdict) == (down - up, verdict)
+    """Of 1000 outcomes; by hand: 2 / 2^11 < .001 <= 2 / 2^10, and 0.1 point is one flip."""
+    sample = make_sample(cells, head)
+    compared = compare_episodes(
+        sample, flip(sample.records, up, down), environment(sample, **changes)
+    )
+    scored = compared.scored
+    assert (scored.outcomes, scored.flipped, scored.gained) == (1000, up + down, down - up)
+    assert compared.allow_flips(scored) == ({"linear": 2, "affine": 20}[head] if changes else 0)
+    assert (compared.verdict, bool(compared.differs)) == (verdict, bool(changes))
+
+
+def test_a_part_of_the_episodes_is_compared_by_its_numbers(cells: tuple[Loaded, ...]) -> None:
+    sample = make_sample(cells)
+    part = flipped(1, episode=7)(sample.records).take(np.arange(2, 10))
+    compared = compare_episodes(sample, part, environment(sample))
+    assert (compared.episodes, compared.drawn, compared.wrong) == (8, (3,), (7,))
+
+
+def test_one_forged_episode_among_the_drawn_fails(cells: tuple[Loaded, ...]) -> None:
+    """In the environment of the entry one query is enough, elsewhere the sign test finds it."""
+    sample = make_sample(cells, "affine")
+    truth = sample.records.take(np.arange(30))
+    forged = replace(truth, correct=truth.correct.copy())
+    forged.correct[7] = True
+    mine = replace(sample, records=forged)
+    for changes in ({}, TORCH):
+        here = environment(sample, **changes)
+        assert compare_episodes(mine, truth, here).verdict == "failed"
 
 
 def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:
@@ -218,20 +196,16 @@ def with_dense(one: Sample, total: int) -> tuple[Sample, EpisodeRecords]:
 
 
 def test_dense_queries_count(cells: tuple[Loaded, ...]) -> None:
-    one = sample(cells)
-    mine, records = with_dense(one, 10)
-    less = records.dense_correct
-    assert less is not None
-    fewer = less.copy()
+    mine, records = with_dense(make_sample(cells), 10)
+    fewer = np.array(records.dense_correct)
     fewer[3, 2] -= 4
-    comparison = compare_episodes(mine, replace(records, dense_correct=fewer), here(one))
-    assert comparison.verdict == "failed"
-    assert comparison.scored == badges.FlipCount(outcomes=1000, flipped=0, gained=0)
-    assert comparison.dense == badges.FlipCount(outcomes=2000, flipped=4, gained=4)
-    moved = compare_episodes(
-        mine, replace(records, dense_total=np.full((40, 5), 11)), here(one, threads="2")
-    )
-    assert (moved.verdict, moved.other) == ("failed", "other dense queries")
+    compared = compare_episodes(mine, replace(records, dense_correct=fewer), environment(mine))
+    assert compared.verdict == "failed"
+    assert compared.scored == badges.FlipCount(outcomes=1000, flipped=0, gained=0)
+    assert compared.dense == badges.FlipCount(outcomes=2000, flipped=4, gained=4)
+    moved = replace(records, dense_total=np.full((40, 5), 11))
+    compared = compare_episodes(mine, moved, environment(mine, **THREADS))
+    assert (compared.verdict, compared.other) == ("failed", "other dense queries")
 
 
 def test_dense_queries_lend_no_flips_to_the_scored_ones(cells: tuple[Loaded, ...]) -> None:
@@ -239,32 +213,25 @@ def test_dense_queries_lend_no_flips_to_the_scored_ones(cells: tuple[Loaded, ...
 
     Pooled with 12,500 dense queries an episode, 25 flips are 0.2 %, which was within tolerance.
     """
-    honest = sample(cells)
     correct = np.zeros((40, 75), bool)
     correct[:, :16] = True  # 21.33 %, and 54.67 % with 25 more
-    shape = (40, 5, 15)
-    truth = replace(honest.records, correct=correct.reshape(shape))
     inflated = correct.copy()
     inflated[:, 16:41] = True
-    stated = replace(truth, correct=inflated.reshape(shape))
+    honest, shape = make_sample(cells), (40, 5, 15)
+    stated = replace(honest.records, correct=inflated.reshape(shape))
     mine, records = with_dense(replace(honest, records=stated), 2500)
-    recomputed = replace(records, correct=truth.correct)
-    comparison = compare_episodes(mine, recomputed, here(honest, **{"cpu capability": "NEON"}))
-    flips = comparison.scored.flipped
-    assert flips == comparison.scored.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
-    assert allowed(comparison) == 6
-    assert (comparison.verdict, comparison.dense and comparison.dense.flipped) == ("failed", 0)
+    recomputed = replace(records, correct=correct.reshape(shape))
+    compared = compare_episodes(mine, recomputed, environment(honest, **NEON))
+    flips = compared.scored.flipped
+    assert flips == compared.scored.gained == 25 * 40 <= 0.002 * (75 + 12500) * 40
+    assert compared.allow_flips(compared.scored) == 6
+    assert (compared.verdict, compared.dense and compared.dense.flipped) == ("failed", 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "elsewhere"),
-    [("collapsed", "tolerant"), ("finite", "tolerant")],
-)
-def test_what_is_no_outcome_must_be_equal_too(
-    name: str, elsewhere: str, cells: tuple[Loaded, ...]
-) -> None:
-    one = sample(cells)
-    values = getattr(one.records, name)
-    again: EpisodeRecords = replace(one.records, **{name: ~values})
-    assert compare_episodes(one, again, here(one)).verdict == "failed"
-    assert compare_episodes(one, again, here(one, threads="2")).verdict == elsewhere
+@pytest.mark.parametrize("name", ["collapsed", "finite"])
+def test_what_is_no_outcome_must_be_equal_too(name: str, cells: tuple[Loaded, ...]) -> None:
+    sample = make_sample(cells)
+    other: EpisodeRecords = replace(sample.records, **{name: ~getattr(sample.records, name)})
+    assert compare_episodes(sample, other, environment(sample)).verdict == "failed"
+    elsewhere = compare_episodes(sample, other, environment(sample, **THREADS))
+    assert elsewhere.verdict == "tolerant"

@@ -9,10 +9,10 @@ from support.cli import call
 from support.reading import probe_records, read
 
 import fsbench
-from fsbench.api.request import ProbeSettings
+from fsbench.api.request import EvaluationRequest
 from fsbench.core.schema import Result
 from fsbench.core.seeding import words
-from fsbench.core.specs import ImageSpec, KnnSpec, ProbeSpec
+from fsbench.core.specs import KnnSpec, ProbeSpec
 from fsbench.core.tasks import TaskId
 from fsbench.data.catalog import TARGETS
 
@@ -113,7 +113,7 @@ def test_classes_of_other_sizes_have_balanced_accuracy_beside(
     ],
 )
 def test_the_metric_of_a_data_set_is_the_score_of_its_probes(task: str, score: str) -> None:
-    spec = ProbeSettings().spec(TaskId.parse(task), ImageSpec(), 0, None)
+    spec = EvaluationRequest(()).spec(TaskId.parse(task), 224)
     assert spec.score == score
     assert ("balanced" in spec.variant) == (score == "balanced_accuracy")
 
