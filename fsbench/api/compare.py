@@ -79,7 +79,7 @@ class Gap(Frozen):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The same as a sentence, e.g. 'A is better by 1.2 points (95 % 0.4 to 2.0)'."""
         if self.better:
             sign = 1 if self.better == "A" else -1
@@ -153,14 +153,14 @@ class Comparison(Frozen):
     b: str
     track: str
     alpha: float
-    cells: tuple[Gap, ...]
+    tasks: tuple[Gap, ...]
     overall: Gap
-    won: SignTest
+    sign_test: SignTest
     warning: str = omitted("", description="that gaps may measure the scale of features")
 
     def gaps(self) -> tuple[Gap, ...]:
         """Return the lines of the table: tasks and their mean."""
-        return (*self.cells, self.overall)
+        return (*self.tasks, self.overall)
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return one row per task and one for their mean.
@@ -172,11 +172,11 @@ class Comparison(Frozen):
 
     def table(self) -> TextTable:
         """Return the lines as a table; the result in words and what it covers are its lead."""
-        short, _ = shorten_columns([gap.task for gap in self.cells])
+        short, _ = shorten_columns([gap.task for gap in self.tasks])
         labels = (*short, self.overall.task)
         rows = tuple((n, *gap.row()) for n, gap in zip(labels, self.gaps(), strict=True))
         unit = "episodes" if self.overall.unit == "episodes" else "test images"
-        lead = [f"{self.overall.words}.", str(self.won), COVERAGE.format(unit=unit)]
+        lead = [f"{self.overall.sentence}.", str(self.sign_test), COVERAGE.format(unit=unit)]
         lead += [f"Warning: {self.warning}"] if self.warning else []
         lead += [SELF_NOTE] if any(gap.self_reported for gap in self.gaps()) else []
         title = f"A: {self.a}, B: {self.b}, {self.track}"
@@ -233,7 +233,7 @@ def compare(
     >>> import fsbench
     >>> tasks = ["eurosat:5w5s/linear"]
     >>> (comparison,) = fsbench.compare("results/seal", "results/normal", tasks=tasks)
-    >>> comparison.track, comparison.cells[0].n
+    >>> comparison.track, comparison.tasks[0].n
     ('linear ibm 32px', 600)
     """
     if gap is not None and not 0 < gap < 1:
@@ -267,8 +267,8 @@ def read_side(source: Comparable, board: str | Path | None, default: str) -> Com
     if isinstance(source, Results):
         name = source.models[0] if source.models else default
         keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
-        cells = [cell for path in dict.fromkeys(source.paths) for cell in read_verified(path).cells]
-        loaded: Sequence[Loaded] = [c for c in cells if (c.folder, *key_of(c.result)) in keys]
+        stored = [x for path in dict.fromkeys(source.paths) for x in read_verified(path).cells]
+        loaded: Sequence[Loaded] = [x for x in stored if (x.folder, *key_of(x.result)) in keys]
     elif expand_path(source).exists():
         loaded = list(read_cells(expand_path(source)))
     elif board is None:
@@ -301,9 +301,9 @@ def compare_track(
         b=b.name,
         track=track.label,
         alpha=ALPHA,
-        cells=adjusted_gaps(pairs, goal),
+        tasks=adjusted_gaps(pairs, goal),
         overall=measure_gap(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p),
-        won=sign_test(pairs),
+        sign_test=count_signs(pairs),
         warning=warn_of_scale(
             {s: {x.results[0].column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
@@ -358,7 +358,7 @@ def measure_gap(
     )
 
 
-def sign_test(pairs: "Sequence[PairedTask]") -> SignTest:
+def count_signs(pairs: "Sequence[PairedTask]") -> SignTest:
     """Return the exact binomial test over tasks; tasks over the same episodes count as one."""
     from scipy.stats import binomtest
 

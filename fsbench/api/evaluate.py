@@ -210,25 +210,29 @@ def start_evaluations(
     for model in models[1:]:  # damaged files are errors before hours are spent
         model.load("cpu", needs=needs, test_size=test_size)
     first = models[0].load(context.device, report, needs, test_size)
-    targets = TargetSets(request, machine.roots, machine.cache_folder, report)
-    features = feature_store(machine, context.device, report)
+    targets = TargetSets(request, machine, report, context.device)
     for model in models:
         backbone, name = first, model.options.name
         if model is not models[0]:
             backbone = model.load(context.device, report, needs, test_size)
         report.name = name or (model_name(backbone.facts) if len(models) > 1 else "")
-        evaluation = Evaluation(backbone, name, request, targets, features, output, context, report)
+        evaluation = Evaluation(backbone, name, request, targets, output, context, report)
         evaluation.introduce()
         yield evaluation
 
 
 class TargetSets:
-    """The target data sets of a request, loaded and checked before any work starts."""
+    """The target data sets of a request and the store of their features.
+
+    Data sets are loaded and checked before any work starts.
+    """
 
     def __init__(
-        self, request: EvaluationRequest, roots: datasets.DataRoots, cache: Path, report: Reporter
+        self, request: EvaluationRequest, machine: Machine, report: Reporter, device: str = "cpu"
     ) -> None:
-        self.cache, self.report = cache, report
+        cache, roots, self.report = machine.cache_folder, machine.roots, report
+        self.cache = cache
+        self.features = FeatureStore(cache, machine.batch_size, machine.workers, device, report)
         keys = dict.fromkeys((task.dataset, pool_of(task)) for task in request.tasks)
         self.datasets = {key: datasets.load_target(key[0], roots, key[1], cache) for key in keys}
         for task in sorted(request.tasks, key=lambda task: -(task.n_shot or 0)):
@@ -259,6 +263,16 @@ class TargetSets:
         """Return the request of the features of all images of a task."""
         return FeatureRequest(backbone, self.of(task), image, self.record(task).fingerprint)
 
+    def inputs(self, backbone: Backbone, task: TaskId, image: ImageSpec) -> Inputs:
+        """Return the inputs of a head: backbone, data set, and features if it needs them."""
+        dataset, device = self.of(task), self.features.device
+        if is_on_features(task):
+            rows = self.features.get(self.request_all(backbone, task, image))
+        else:
+            check_input_size(backbone, image.input_size, device)
+            rows = np.empty((len(dataset), 0), np.float32)
+        return Inputs(backbone, dataset, rows, device)
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -268,7 +282,6 @@ class Evaluation:
     name: str | None
     request: EvaluationRequest
     targets: TargetSets
-    features: FeatureStore
     output: Path
     context: RunContext
     report: Numbered
@@ -348,8 +361,8 @@ class Evaluation:
         def features(epoch: int) -> NDArray[np.float32]:
             request = replace(first, view=RandomView(spec.seed, epoch % spec.n_views))
             if request.fingerprint:
-                return self.features.get(request)
-            return np.concatenate([block for _, block in self.features.rows(request)])
+                return self.targets.features.get(request)
+            return np.concatenate([block for _, block in self.targets.features.rows(request)])
 
         return features
 
@@ -359,8 +372,7 @@ class Evaluation:
         return self.request.spec(task, facts.input_size, facts.evaluation_size)
 
     def inputs(self, task: TaskId) -> Inputs:
-        image = self.spec(task).image
-        return load_inputs(self.backbone, task, image, self.targets, self.features)
+        return self.targets.inputs(self.backbone, task, self.spec(task).image)
 
     @cached_property
     def share(self) -> list[TaskId]:
@@ -425,7 +437,7 @@ class Evaluation:
                 view = self.request_view(task, spec)
                 views.append((len(view.dataset) * spec.n_views, view))
         for request in requests.values():
-            if not self.features.holds(request):
+            if not self.targets.features.holds(request):
                 yield len(request.dataset), request
         yield from views
 
@@ -435,16 +447,17 @@ class Evaluation:
         The first blocks of every input size are extracted and timed, and stay in the cache; where
         features are not stored, black images are timed.
         """
-        missing, seconds = [*self.missing_features()], dict[int, float]()
+        features, missing = self.targets.features, [*self.missing_features()]
+        seconds: dict[int, float] = {}
         n_images = sum(n for n, _ in missing)
         if n_images < WORTH_TIMING:
             return
         for _, request in missing:
             size = request.image.input_size
             if not seconds.get(size) and request.fingerprint:
-                seconds[size] = self.features.seconds_per_image(request)
+                seconds[size] = features.seconds_per_image(request)
             elif not seconds.get(size):
-                seconds[size] = seconds_per_image(self.backbone, size, self.features.device)
+                seconds[size] = seconds_per_image(self.backbone, size, features.device)
         total = sum(seconds[request.image.input_size] * n for n, request in missing)
         disk = n_images * self.backbone.facts.feature_dim * 4
         yield WorkEstimate(f"features of {n_images} images", total, disk=disk)
@@ -470,23 +483,6 @@ class Evaluation:
 def is_on_features(task: TaskId) -> bool:
     """Return whether a task needs features of whole data sets; else it reads images itself."""
     return task.head is None or needs_features(EPISODIC.load(task.head))
-
-
-def load_inputs(
-    backbone: Backbone, task: TaskId, image: ImageSpec, targets: TargetSets, features: FeatureStore
-) -> Inputs:
-    """Return the inputs of a head: backbone, data set, and features where the head needs them."""
-    dataset, device = targets.of(task), features.device
-    if not is_on_features(task):
-        check_input_size(backbone, image.input_size, device)
-        return Inputs(backbone, dataset, np.empty((len(dataset), 0), np.float32), device)
-    rows = features.get(targets.request_all(backbone, task, image))
-    return Inputs(backbone, dataset, rows, device)
-
-
-def feature_store(machine: Machine, device: str, report: Reporter) -> FeatureStore:
-    cache, batch_size = machine.cache_folder, machine.batch_size
-    return FeatureStore(cache, batch_size, machine.workers, device, report)
 
 
 def seconds_per_image(backbone: Backbone, input_size: int, device: str) -> float:

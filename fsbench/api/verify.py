@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsbench.api.compare import covers
-from fsbench.api.evaluate import TargetSets, feature_store, is_on_features, load_inputs
+from fsbench.api.evaluate import TargetSets, is_on_features
 from fsbench.api.machine import RunContext
 from fsbench.api.options import Machine, ModelOptions
 from fsbench.api.request import EvaluationRequest, parse_models
 from fsbench.backbones.base import Backbone
-from fsbench.backbones.features import FeatureStore, check_input_size
+from fsbench.backbones.features import check_input_size
 from fsbench.backbones.kernels import exact_float32
 from fsbench.core.errors import CheckpointError, DataError, UsageError, ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
@@ -55,7 +55,7 @@ from protocols.base import Inputs
 class Sample:
     """The episodes of one result that are recomputed; `task` names the data set on this machine."""
 
-    cell: Loaded
+    loaded: Loaded
     records: EpisodeRecords
     spec: EpisodicSpec
     task: TaskId
@@ -99,13 +99,12 @@ def verify(
     backbone = model.load(context.device, report, features=stated)
     network = match_network(entry, backbone.facts)
     samples = [
-        replace(sample, drawn=draw_episodes(sample.cell, episodes, entry.digest, seed))
+        replace(sample, drawn=draw_episodes(sample.loaded, episodes, entry.digest, seed))
         for sample in find_samples(network.cells, tasks)
     ]
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
-    targets = TargetSets(request, machine.roots, machine.cache_folder, report)
+    targets = TargetSets(request, machine, report, context.device)
     require_images(samples, targets)
-    features = feature_store(machine, context.device, report)
     groups: dict[tuple[TargetDataset, ImageSpec, bool], list[Sample]] = {}
     for sample in samples:  # one pass over the images of each data set and input size
         key = (targets.of(sample.task), sample.spec.image, is_on_features(sample.task))
@@ -113,7 +112,7 @@ def verify(
     checks = []
     with report.task(f"verify {name}", len(samples), "tasks") as advance:
         for group in groups.values():
-            inputs, is_whole = load_features(backbone, group, targets, features)
+            inputs, is_whole = load_features(backbone, group, targets)
             for sample in group:
                 recomputed = recompute_sample(sample, inputs, is_whole)
                 checks.append(compare_episodes(sample, recomputed, context.environment))
@@ -138,7 +137,7 @@ def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
     return replace(machine, threads=threads, batch_size=machine.batch_size or made.batch_size)
 
 
-def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
+def find_samples(results: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
     """Return the few-shot results that the task ids name; of all official data sets without ids.
 
     Parts that an id leaves out match any result. Raises UsageError for an id that matches none.
@@ -146,8 +145,8 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
     patterns = [TaskPattern.parse(text) for text in texts]
     samples: list[Sample] = []
     unmatched = dict.fromkeys(texts)
-    for cell in sorted(cells, key=lambda c: (c.result.column, c.result.spec_digest)):
-        result, records, spec = cell.result, cell.records, cell.result.spec
+    for loaded in sorted(results, key=lambda x: (x.result.column, x.result.spec_digest)):
+        result, records, spec = loaded.result, loaded.records, loaded.result.spec
         if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
             continue
         if result.task.head in result.custom_code:
@@ -158,9 +157,9 @@ def find_samples(cells: Sequence[Loaded], texts: Sequence[str]) -> list[Sample]:
         if matching or not (patterns or "custom" in result.dataset.flags):
             user_data = [p.dataset for p in matching[:1] if p.dataset.startswith(USER_DATA)]
             task = TaskId.of(user_data[0] if user_data else result.dataset.name, spec)
-            samples.append(Sample(cell, records, spec, task))
+            samples.append(Sample(loaded, records, spec, task))
     if unmatched or not samples:
-        names = [str(cell.result.task) for cell in cells if cell.result.spec.kind == "episodic"]
+        names = [str(x.result.task) for x in results if x.result.spec.kind == "episodic"]
         unnamed = [f"'{text}' names no episodes of the entry" for text in unmatched]
         listed = ", ".join(names[:12]) or "no episodes"
         raise UsageError(
@@ -194,7 +193,7 @@ def match_network(entry: BoardEntry, facts: BackboneFacts) -> Network:
 def require_images(samples: Sequence[Sample], targets: TargetSets) -> None:
     """Raise DataError naming a data set whose images or groups are not those of the entry."""
     for sample in samples:
-        here, there = targets.record(sample.task), sample.cell.result.dataset
+        here, there = targets.record(sample.task), sample.loaded.result.dataset
         if here.identity != there.identity:
             raise DataError(
                 f"{there.name}: these images have the fingerprint {here.identity[:12]}, the "
@@ -204,7 +203,7 @@ def require_images(samples: Sequence[Sample], targets: TargetSets) -> None:
 
 
 def load_features(
-    backbone: Backbone, samples: Sequence[Sample], targets: TargetSets, features: FeatureStore
+    backbone: Backbone, samples: Sequence[Sample], targets: TargetSets
 ) -> tuple[Inputs, bool]:
     """Return the inputs of samples of one data set and input size, and whether they are whole.
 
@@ -212,11 +211,11 @@ def load_features(
     forwarded; features of the other ones are zero, and nothing is stored.
     """
     task, image, dataset = samples[0].task, samples[0].spec.image, targets.of(samples[0].task)
-    request = targets.request_all(backbone, task, image)
+    features, request = targets.features, targets.request_all(backbone, task, image)
     images = np.unique(np.concatenate([find_needed_images(s, dataset) for s in samples]))
     is_whole = not is_on_features(task) or features.holds(request) or len(images) == len(dataset)
     if is_whole:
-        return load_inputs(backbone, task, image, targets, features), True
+        return targets.inputs(backbone, task, image), True
     check_input_size(backbone, image.input_size, features.device)
     part = replace(request, dataset=dataset.take(images), fingerprint="")
     rows = np.zeros(request.shape, np.float32)
@@ -230,7 +229,7 @@ def load_features(
 def recompute_sample(sample: Sample, inputs: Inputs, whole_blocks: bool) -> EpisodeRecords:
     """Recompute the drawn episodes, or the whole blocks that they are in."""
     head = EPISODIC.load(sample.spec.adaptation)
-    size = episodes_per_block(sample.spec, sample.cell.result.backbone.feature_dim)
+    size = episodes_per_block(sample.spec, sample.loaded.result.backbone.feature_dim)
     blocks = sorted({episode // size for episode in sample.drawn})
     with exact_float32(inputs.device):
         parts = [head.evaluate_block(inputs, sample.spec, block) for block in blocks]
@@ -255,7 +254,7 @@ def make_badge(
     entry: BoardEntry, network: Network, seed: int, checks: list[ColumnCheck], context: RunContext
 ) -> Badge:
     """Return the badge that states these comparisons."""
-    columns = {str(cell.result.column) for cell in network.cells}
+    columns = {str(loaded.result.column) for loaded in network.cells}
     made = context.provenance()
     software = {"fsbench": made.fsbench, "commit": made.git_commit or "none"}
     return Badge(
@@ -305,7 +304,7 @@ def compare_episodes(
     never gives more than the verdict tolerant. Of dense queries only the number of right ones per
     class is stored: at least so many differ.
     """
-    result = sample.cell.result
+    result = sample.loaded.result
     stored = sample.records.take(np.isin(sample.records.index, recomputed.index))
     differs = list_differences(result, environment)
     dense = None

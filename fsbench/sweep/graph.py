@@ -170,7 +170,7 @@ def evaluation_parts(
     request: EvaluationRequest, options: SweepOptions, report: Reporter
 ) -> list[dict[TaskId, DatasetRecord]]:
     """Return the tasks of a block, grouped by data set and head: task -> image record."""
-    targets = TargetSets(request, options.roots, options.cache_folder, report)
+    targets = TargetSets(request, options, report)
     parts: dict[tuple[str, str | None], dict[TaskId, DatasetRecord]] = {}
     for task in request.tasks:
         parts.setdefault((task.dataset, task.head), {})[task] = targets.record(task)

@@ -37,21 +37,21 @@ def test_results_in_memory_are_compared(pair: tuple[fsbench.Results, fsbench.Res
     comparisons = fsbench.compare(*pair)
     (comparison,) = comparisons
     assert (comparison.a, comparison.b) == tuple(results.models[0] for results in pair)
-    assert [gap.task for gap in comparison.cells] == [f"{task}/linear@ibm 32px" for task in TASKS]
+    assert [gap.task for gap in comparison.tasks] == [f"{task}/linear@ibm 32px" for task in TASKS]
     assert comparison.overall.gap == pytest.approx(
         sum(a.score.mean - b.score.mean for a, b in zip(*pair, strict=True)) / 2
     )
     text = repr(comparisons)
     assert f"A: {comparison.a}, B: {comparison.b}" in text
     assert "overall, 2 tasks" in text
-    assert str(comparison.won) in text
+    assert str(comparison.sign_test) in text
     frame = comparisons.to_frame()
     assert frame["task"].tolist() == [gap.task for gap in comparison.gaps()]
     assert frame["gap"].tolist() == [gap.gap for gap in comparison.gaps()]
     assert not [name for name in ("n", "a", "gap", "p", "p_holm", "d", "needed")
                 if frame[name].dtype == object]  # fmt: skip
     (chosen,) = fsbench.compare(*pair, tasks=["toy_tiles:5w5s"])
-    assert len(chosen.cells) == 1
+    assert len(chosen.tasks) == 1
 
 
 def test_what_cannot_be_compared_is_refused(

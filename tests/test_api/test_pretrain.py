@@ -9,7 +9,7 @@ from support.cli import call
 
 import fsbench
 from fsbench.api.pretrain import read_recipe, resolve_recipe, write_recipe
-from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from pretrain.recipes import registry
 
 SMALL = {"width": 2, "plan": {"rounds": 1, "epochs": 1, "epoch_images": 64}}
@@ -81,3 +81,13 @@ def test_fields_are_set_once() -> None:
     nested = resolve_recipe("toy/normal", plan={"rounds": 3})
     assert nested == resolve_recipe("toy/normal", **{"plan.rounds": 3})
     assert nested == resolve_recipe("toy/normal", set=["plan.rounds=3"])
+
+
+@pytest.mark.parametrize(
+    ("keyword", "meant"),
+    [("sed", "seed"), ("thread", "threads"), ("learning_rat", ""), ("planx", "plan"), ("lrr", "lr")],
+)
+def test_a_misspelled_keyword_names_options_and_fields(keyword: str, meant: str) -> None:
+    with pytest.raises(UnknownName, match=f"option or recipe field '{keyword}'") as error:
+        fsbench.pretrain("toy/normal", **{keyword: 1})
+    assert f"'{meant}'" in error.value.fix or not meant

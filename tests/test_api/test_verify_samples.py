@@ -30,7 +30,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
 
 
 def tasks(samples: list[Sample]) -> list[str]:
-    return [str(sample.cell.result.task).removesuffix("/linear@ibm") for sample in samples]
+    return [str(sample.loaded.result.task).removesuffix("/linear@ibm") for sample in samples]
 
 
 def test_ids_choose_cells_and_what_they_leave_out_fits_any(cells: tuple[Loaded, ...]) -> None:
@@ -61,7 +61,7 @@ def test_every_column_has_its_own_draws(cells: tuple[Loaded, ...]) -> None:
     samples = find_samples(cells, [])
 
     def numbers(n: int | None, digest: str, seed: int) -> list[tuple[int, ...]]:
-        return [badges.draw_episodes(s.cell, n, digest, seed) for s in samples]
+        return [badges.draw_episodes(s.loaded, n, digest, seed) for s in samples]
 
     one = numbers(30, "entry", 0)
     assert [len(set(drawn)) for drawn in one] == [30, 30, 30]
@@ -123,12 +123,12 @@ def test_a_forged_gain_of_five_points_passes_once_in_twenty_at_most(
 def make_sample(cells: tuple[Loaded, ...], adaptation: str = "linear") -> Sample:
     chosen = find_samples(cells, ["toy_tiles:5w1s"])[0]
     spec = chosen.spec.model_copy(update={"adaptation": adaptation})
-    result = chosen.cell.result.model_copy(update={"spec": spec})
-    return replace(chosen, cell=replace(chosen.cell, result=result), spec=spec, drawn=(3,))
+    result = chosen.loaded.result.model_copy(update={"spec": spec})
+    return replace(chosen, loaded=replace(chosen.loaded, result=result), spec=spec, drawn=(3,))
 
 
 def environment(sample: Sample, **changes: str) -> dict[str, str]:
-    return provenance.environment_of(sample.cell.result.provenance) | changes
+    return provenance.environment_of(sample.loaded.result.provenance) | changes
 
 
 def flip(records: EpisodeRecords, up: int, down: int) -> EpisodeRecords:

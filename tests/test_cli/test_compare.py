@@ -37,7 +37,7 @@ def exact_p() -> float:
 
 def test_a_known_gap_in_numbers_and_in_words(pair: tuple[str, str], cli: CommandLine) -> None:
     (comparison,) = compared(cli, *pair)
-    first, second = comparison["cells"]
+    first, second = comparison["tasks"]
     sd = 1.5 / 25 * np.sqrt(N / (N - 1))
     half = 1.96 * sd / np.sqrt(N)
     assert (first["task"], first["n"], first["unit"]) == (TASK, N, "episodes")
@@ -50,14 +50,14 @@ def test_a_known_gap_in_numbers_and_in_words(pair: tuple[str, str], cli: Command
     assert first["needed"] == episodes_needed(sd, 0.02) == 73
     assert first["p_holm"] == pytest.approx(2 * min(first["p"], second["p"]))
     assert first["better"] is None
-    assert first["words"] == f"not distinguishable at {N} episodes; about 73 would be needed"
+    assert first["sentence"] == f"not distinguishable at {N} episodes; about 73 would be needed"
     overall = comparison["overall"]
     assert overall["p"] < 0.01
     assert overall["p_holm"] is None
     assert overall["d"] == pytest.approx(0.02 / sd * np.sqrt(2))
     assert overall["high"] - overall["low"] == pytest.approx(2 * half / np.sqrt(2))
-    assert overall["words"] == "A is better by 2.0 points (95 % 0.7 to 3.3)"
-    assert comparison["won"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
+    assert overall["sentence"] == "A is better by 2.0 points (95 % 0.7 to 3.3)"
+    assert comparison["sign_test"] == {"a": 2, "b": 0, "tied": 0, "p": 0.5}
     assert comparison["track"] == "linear ibm 32px"
 
 
@@ -72,10 +72,10 @@ def test_a_cell_is_decided_after_holm_over_its_neighbours(tmp_path: Path, cli: C
         compared(cli, *sides),
         compared(cli, *sides, "-t", "folder:blobs:5w1s"),
     )
-    assert 0.02 < one["cells"][0]["p"] == one["cells"][0]["p_holm"] < 0.05
-    assert one["cells"][0]["better"] == "A"
-    assert three["cells"][0]["p"] == one["cells"][0]["p"]
-    assert [cell["better"] for cell in three["cells"]] == [None] * 3
+    assert 0.02 < one["tasks"][0]["p"] == one["tasks"][0]["p_holm"] < 0.05
+    assert one["tasks"][0]["better"] == "A"
+    assert three["tasks"][0]["p"] == one["tasks"][0]["p"]
+    assert [cell["better"] for cell in three["tasks"]] == [None] * 3
     assert three["overall"]["better"] == "A"
 
 
@@ -85,10 +85,10 @@ def test_sides_mirror_and_a_command_twice_says_the_same(
     (one,), (again,), (other,) = (compared(cli, *sides) for sides in (pair, pair, reversed(pair)))
     assert one == again
     assert other["overall"]["p"] == one["overall"]["p"]
-    assert [cell["p"] for cell in other["cells"]] == [cell["p"] for cell in one["cells"]]
+    assert [cell["p"] for cell in other["tasks"]] == [cell["p"] for cell in one["tasks"]]
     assert other["overall"]["gap"] == pytest.approx(-one["overall"]["gap"])
-    assert other["overall"]["words"] == "B is better by 2.0 points (95 % 0.7 to 3.3)"
-    assert (other["won"]["a"], other["won"]["b"]) == (0, 2)
+    assert other["overall"]["sentence"] == "B is better by 2.0 points (95 % 0.7 to 3.3)"
+    assert (other["sign_test"]["a"], other["sign_test"]["b"]) == (0, 2)
 
 
 def test_heads_are_never_averaged(tmp_path: Path, cli: CommandLine) -> None:
@@ -104,7 +104,7 @@ def test_heads_are_never_averaged(tmp_path: Path, cli: CommandLine) -> None:
     assert gaps == pytest.approx({"centroid ibm 32px": -0.16, "linear ibm 32px": 0.16})
     for comparison in by_track.values():
         assert comparison["overall"]["task"] == "overall, 2 tasks"
-        assert {cell["task"].split("/")[1].split("@")[0] for cell in comparison["cells"]} == {
+        assert {cell["task"].split("/")[1].split("@")[0] for cell in comparison["tasks"]} == {
             comparison["track"].split()[0]
         }
 
@@ -112,10 +112,10 @@ def test_heads_are_never_averaged(tmp_path: Path, cli: CommandLine) -> None:
 def test_identical_entries_tie(tmp_path: Path, cli: CommandLine) -> None:
     sides = [str(write(tmp_path / name, [5, 9] * 20, name)) for name in "ab"]
     (comparison,) = compared(cli, *sides)
-    for line in (*comparison["cells"], comparison["overall"]):
+    for line in (*comparison["tasks"], comparison["overall"]):
         assert (line["gap"], line["p"], line["d"], line["better"]) == (0.0, 1.0, None, None)
-        assert line["words"] == f"no difference in any of {N} episodes"
-    assert comparison["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
+        assert line["sentence"] == f"no difference in any of {N} episodes"
+    assert comparison["sign_test"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
 
 
 def test_probes_pair_by_image_and_are_compared_apart(tmp_path: Path, cli: CommandLine) -> None:
@@ -125,10 +125,10 @@ def test_probes_pair_by_image_and_are_compared_apart(tmp_path: Path, cli: Comman
         write(tmp_path / name, [5, 9] * 20, "a")
     by_image, few_shot = sorted(
         compared(cli, str(tmp_path / "a"), str(tmp_path / "b")),
-        key=lambda comparison: comparison["cells"][0]["unit"],
+        key=lambda comparison: comparison["tasks"][0]["unit"],
         reverse=True,
     )
-    (probe,) = by_image["cells"]
+    (probe,) = by_image["tasks"]
     best = [fakes.probe_records(accuracy).best[1] for accuracy in (0.9, 0.3)]
     alone = int((best[0] & ~best[1]).sum())
     assert not (best[1] & ~best[0]).any()
@@ -137,20 +137,20 @@ def test_probes_pair_by_image_and_are_compared_apart(tmp_path: Path, cli: Comman
     assert probe["p"] == 0.0002  # 2 ** (1 - alone), below what the resamples can say
     overall = by_image["overall"]
     assert overall["gap"] == pytest.approx(alone / 37)
-    assert by_image["won"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
+    assert by_image["sign_test"] == {"a": 1, "b": 0, "tied": 0, "p": 1.0}
     assert few_shot["overall"]["gap"] == 0
-    assert few_shot["won"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
+    assert few_shot["sign_test"] == {"a": 0, "b": 0, "tied": 1, "p": 1.0}
 
 
 def test_a_gap_to_plan_for_gives_the_analytic_number(
     pair: tuple[str, str], cli: CommandLine
 ) -> None:
     (comparison,) = compared(cli, *pair, "--gap", "0.5")
-    first, second = comparison["cells"]
+    first, second = comparison["tasks"]
     assert first["sd"] == second["sd"] == pytest.approx(1.5 / 25 * np.sqrt(N / (N - 1)))
     assert first["needed"] == np.ceil((DETECTABLE * first["sd"] / 0.005) ** 2) == 1160
     assert first["goal"] == 0.005
-    assert first["words"].endswith("about 1,200 would be needed for a gap of 0.5 points")
+    assert first["sentence"].endswith("about 1,200 would be needed for a gap of 0.5 points")
     assert comparison["overall"]["needed"] == 580
     assert " 1160 " in cli("compare", *pair, "--gap", "0.5").out
 
@@ -165,9 +165,9 @@ def test_tracks_are_never_averaged_and_t_chooses(
     )
     assert inductive["overall"]["gap"] == pytest.approx(0.02)
     assert transductive["track"] == "soft_kmeans ibm 32px transductive"
-    assert len(transductive["cells"]) == 1
+    assert len(transductive["tasks"]) == 1
     (shown_pair,) = compared(cli, *pair, "-t", "folder:elsewhere/blobs:5w5s")
-    assert [cell["task"] for cell in shown_pair["cells"]] == [
+    assert [cell["task"] for cell in shown_pair["tasks"]] == [
         "folder-blobs:5w5s/linear@ibm 32px n_query=5"
     ]
 
@@ -195,7 +195,7 @@ def test_entries_of_a_board_and_only_shared_episodes(
             fakes.DECLARATION.model_copy(update={"name": f"of-{Path(path).name}"}),
         )
     (comparison,) = compared(cli, "of-a", "of-b", "--board", str(board))
-    assert {tuple(gap["self_reported"]) for gap in comparison["cells"]} == {("A", "B")}
+    assert {tuple(gap["self_reported"]) for gap in comparison["tasks"]} == {("A", "B")}
     shown = cli("compare", pair[0], "of-b", "--board", board)
     (line,) = (text for text in shown.out.splitlines() if "overall" in text)
     assert line.count("ˢ") == 1, "a folder of one's own is no entry"
@@ -203,9 +203,9 @@ def test_entries_of_a_board_and_only_shared_episodes(
     assert comparison["overall"]["gap"] == pytest.approx(0.02)
     later = write(tmp_path / "c", [7] * N, "c", first=30)
     (comparison,) = compared(cli, str(later), "of-a", "--board", str(board))
-    assert [cell["n"] for cell in comparison["cells"]] == [10]
+    assert [cell["n"] for cell in comparison["tasks"]] == [10]
     behind = np.mean([7 - ahead(i) for i in range(30, 40)]) / 25
-    assert comparison["cells"][0]["gap"] == pytest.approx(behind)
+    assert comparison["tasks"][0]["gap"] == pytest.approx(behind)
 
 
 def test_nothing_in_common_is_refused(
@@ -253,7 +253,7 @@ def test_below_thirty_pairs_the_interval_is_students(
     gaps = (1 + np.arange(n) % 2) / 25
     quantile = scipy.stats.t.ppf(0.975, n - 1) if n < 30 else 1.96
     half = quantile * gaps.std(ddof=1) / np.sqrt(n)
-    for line in (comparison["overall"], *comparison["cells"]):
+    for line in (comparison["overall"], *comparison["tasks"]):
         ends = line["gap"] - half, line["gap"] + half
         assert (line["low"], line["high"]) == pytest.approx(ends)
 
@@ -272,7 +272,7 @@ def test_a_frame_holds_numbers(pair: tuple[str, str], tmp_path: Path) -> None:
     (comparison,) = comparisons
     frame = comparison.to_frame()
     assert frame.equals(comparisons.to_frame())
-    assert [*frame] == ["track", *Gap.model_fields, "words"]
+    assert [*frame] == ["track", *Gap.model_fields, "sentence"]
     texts = {"task", "unit", "better", "self_reported"}
     numbers = Gap.model_fields.keys() - texts
     types = {"n": "Int64", "needed": "Int64"}

@@ -91,7 +91,7 @@ def test_daggers_of_two_models_say_what_compare_says(
     )
     signs = {"A": r"\dagger", "B": r"\ddagger", None: None}
     (comparison,) = fsbench.compare(*folders)
-    gaps = [*comparison.cells, comparison.overall]
+    gaps = [*comparison.tasks, comparison.overall]
     daggers = [re.search(r"\\d+agger", text) for text in row.split(" & ")[1:5]]
     assert [sign and sign[0] for sign in daggers] == [signs[gap.better] for gap in gaps]
 

@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 import torch
+from support.cli import call
 from support.fakes import digests
 from support.reading import read
 
-from fsbench.cli.main import run
 from fsbench.core.schema import Result
 from fsbench.results.provenance import environment_of
 from protocols.affine.tuning import AffineTuning
 from protocols.episodic import affine
 
-CELL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1"]
-CELL += ["-t", "toy_scan:5w1s/affine", "--workers", "0"]
+TASK = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "16", "--threads", "1")
+TASK += ("-t", "toy_scan:5w1s/affine", "--workers", "0")
+
+
+def call_episodic(folder: Path, *options: object) -> int:
+    return call("episodic", *TASK, *options, "--cache", folder.parent / "cache", "-o", folder)
 
 
 @pytest.fixture(autouse=True)
@@ -27,20 +31,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluated(folder: Path, episodes: int = 16) -> Result:
-    with pytest.raises(SystemExit) as stop:
-        run(
-            [
-                "episodic",
-                *CELL,
-                "--episodes",
-                str(episodes),
-                "--cache",
-                str(folder.parent / "cache"),
-                "-o",
-                str(folder),
-            ]
-        )
-    assert not stop.value.code
+    assert call_episodic(folder, "--episodes", episodes) == 0
     (result,) = read(folder)
     return result
 
@@ -60,7 +51,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, fits: int, after: int) -> list[int]
 
 
 @pytest.mark.parametrize("after", [0, 2])
-def test_a_cell_is_computed_in_halves_and_says_so(
+def test_a_task_is_computed_in_halves_and_says_so(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """after 2: memory runs out in the second block, when the first was written whole."""
@@ -78,7 +69,7 @@ def test_a_cell_is_computed_in_halves_and_says_so(
     assert digests(tmp_path / "small") == digests(tmp_path / "asked")
 
 
-def test_a_halved_cell_grows_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_halved_result_grows_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         limited(patch, 4, 0)
         evaluated(tmp_path / "r", 8)
@@ -92,20 +83,7 @@ def test_where_not_even_two_fit_the_fix_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     limited(monkeypatch, 1, 0)
-    with pytest.raises(SystemExit) as stop:
-        run(
-            [
-                "episodic",
-                *CELL,
-                "--limit",
-                "8",
-                "--cache",
-                str(tmp_path / "cache"),
-                "-o",
-                str(tmp_path / "r"),
-            ]
-        )
+    assert call_episodic(tmp_path / "r", "--limit", 8) == 1
     said = capfd.readouterr().err
-    assert stop.value.code == 1
     assert "2 episodes of 16 px do not fit into the memory of cpu" in said
     assert "--input-size" in said
