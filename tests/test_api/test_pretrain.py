@@ -85,9 +85,9 @@ def test_fields_are_set_once() -> None:
 
 @pytest.mark.parametrize(
     ("keyword", "meant"),
-    [("sed", "seed"), ("thread", "threads"), ("learning_rat", ""), ("planx", "plan"), ("lrr", "lr")],
+    [("sed", "seed"), ("thread", "threads"), ("planx", "plan"), ("lrr", "lr")],
 )
 def test_a_misspelled_keyword_names_options_and_fields(keyword: str, meant: str) -> None:
     with pytest.raises(UnknownName, match=f"option or recipe field '{keyword}'") as error:
         fsbench.pretrain("toy/normal", **{keyword: 1})
-    assert f"'{meant}'" in error.value.fix or not meant
+    assert f"'{meant}'" in error.value.fix
