@@ -23,6 +23,7 @@ from fsbench.backbones.base import weights_hash
 from fsbench.backbones.checkpoint import SUFFIXES
 from fsbench.backbones.loading import make_request, parse_reference
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.io import read_table
 from fsbench.core.seeding import stream
 
 Weights = dict[str, Tensor]
@@ -37,45 +38,20 @@ def zipped(*names: str) -> bytes:
     return buffer.getvalue()
 
 
+GOLDEN = read_table(Path(__file__).parents[1] / "golden" / "foreign_files.yaml")
 KINDS: dict[str, tuple[bytes, str, str]] = {
-    "lfs": (b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS", "git lfs pull"),
-    "lfs before 1.0": (b"version https://hawser.github.com/spec/v1\n", "Git LFS", "git lfs pull"),
-    "annex": (b"/annex/objects/SHA256E-s97--0.pth\n", "git-annex", "git annex get"),
-    "annex link": (b"../.git/annex/objects/8K/x/SHA256E-s9\n", "git-annex", "git annex get"),
-    "html": (b"<!DOCTYPE html><html>Quota exceeded</html>", r"a web page \(HTML\)", "download"),
-    "html in upper case": (b"\n <HTML><HEAD>", r"a web page \(HTML\)", "download"),
-    "html after a mark": (b"\xef\xbb\xbf<html lang=en>", r"a web page \(HTML\)", "download"),
-    "xml": (b'<?xml version="1.0"?><Error><Code>AccessDenied', "an XML page", "download"),
-    "json": (b'{"architecture": "resnet18"}', "a JSON file", "the file of weights"),
-    "json list": (b'[\n  {"a": 1}]', "a JSON file", "the file of weights"),
-    "onnx": (b"\x08\x08\x12\x07pytorch\x1a\x052.1.0" + b"x" * 400, "an ONNX graph", "weights"),
-    "onnx of others": (b"\x08\x03\x3a\xb6\x01\n\x10", "an ONNX graph", "weights"),
-    "keras": (b"\x89HDF\r\n\x1a\n" + bytes(100), "an HDF5 file", "weights"),
+    **{kind: (row[0].encode("latin-1"), *row[1:]) for kind, row in GOLDEN["kinds"].items()},
     "keras 3": (zipped("metadata.json", "config.json", "model.weights.h5"), "Keras", "weights"),
-    "savedmodel": (b"\x08\x01\x12\xaa\xd7\x3a", "a model of TensorFlow", "weights"),
-    "tflite": (b"\x1c\0\0\0TFL3" + bytes(50), "a model of TensorFlow", "weights"),
-    "tf state": (b'model_checkpoint_path: "model.ckpt-1"', "a model of TensorFlow", "weights"),
-    "npy": (b"\x93NUMPY\x01\0v\0", "a NumPy array", "weights"),
     "npz": (zipped("a.npy", "b/c.npy"), "a set of NumPy arrays", "timm reads"),
-    "flax": (b"\x81\xa6params\x82\xa4head\x82\xa4bias", "a msgpack file", "weights"),
-    "flax with more": (b"\xde\x00\x10\xa8backbone\x81", "a msgpack file", "weights"),
-    "gguf": (b"GGUF\x03\0\0\0", "a GGUF file", "weights"),
     "old pickle": (pickle.dumps({"a": 1}, 2), r"a pickle that torch\.save did not", r"torch\.save"),
     "new pickle": (pickle.dumps({"a": 1}, 5), r"a pickle that torch\.save did not", r"torch\.save"),
     "pickled text": (pickle.dumps({"a": 1}, 0), r"a pickle that torch\.save did not", "tensors"),
     "gzip": (gzip.compress(b"x" * 100), "a compressed file", "unpack it"),
-    "xz": (b"\xfd7zXZ\0\0\x04", "a compressed file", "unpack it"),
-    "7z": (b"7z\xbc\xaf\x27\x1c\0\x04", "a compressed file", "unpack it"),
     "tar": (b"weights.pth".ljust(257, b"\0") + b"ustar", "a tar archive", "unpack it"),
     "zip": (zipped("weights/a.pth", "readme.txt"), "a zip archive that torch did not", "unpack"),
     "export": (zipped("m/archive_format", "m/models/model.json"), r"torch\.export", r"torch\.save"),
     "jit 1.0": (zipped("m/model.json", "m/tensors/0"), r"torch\.jit 1\.0", r"torch\.save"),
-    "pdf": (b"%PDF-1.5\n%\xd0\xd4", "a document", "download"),
-    "png": (b"\x89PNG\r\n\x1a\n\0\0", "a document or an image", "download"),
-    "text": (b"404: Not Found\n", "a text file", "download"),
-    "a log": (b"epoch 1\tloss 0.5\r\n" * 100, "a text file", "download"),
     "noise": (bytes(range(200, 256)) * 20, "first bytes are of no known format", "download"),
-    "nothing": (b"", "is cut", "fetch"),
     "cut zip": (zipped("a/data.pkl")[:60], "is cut", "fetch"),
 }
 

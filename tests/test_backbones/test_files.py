@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from support.checkpoints import PREFIXES, WRAPPERS
 from torch import Tensor
 
 from fsbench import backbones
@@ -33,14 +32,6 @@ def weights() -> Weights:
 
 def hash_of(ref: str, **options: Any) -> str:
     return backbones.load_backbone(ref, arch=ARCH, **options).facts.weights_hash
-
-
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("prefix", PREFIXES)
-def test_every_wrapper_and_prefix(wrapper: str, prefix: str, weights: Weights, save: Save) -> None:
-    named = {prefix + name: tensor for name, tensor in weights.items()}
-    path = save({"model_ema": None, "averages": {}, wrapper: named, "epoch": 3})
-    assert hash_of(path) == hash_of(f"{path}::{wrapper}") == weights_hash(weights, ("fc",))
 
 
 @pytest.mark.parametrize("head", HEADS)

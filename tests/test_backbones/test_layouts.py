@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from fsbench.backbones.layouts import (
 )
 from fsbench.backbones.matching import iterate_states
 from fsbench.core.errors import CheckpointError, UsageError
+from fsbench.core.io import read_table
 from fsbench.core.seeding import stream
 
 State = dict[str, Tensor]
@@ -209,25 +210,11 @@ def test_official_files_of_old_versions_of_torchvision(name: str, pattern: str, 
     assert layout.rename(spelled, state) == spelled
 
 
-ROWS: dict[str, set[str]] = {
-    "MoCo v3": {"module.base_encoder.cls_token", "module.momentum_encoder.cls_token",
-                "module.predictor.0.weight"},
-    "MoCo": {"module.encoder_q.conv1.weight", "module.encoder_k.conv1.weight", "module.queue"},
-    "iBOT": {"teacher.backbone.masked_embed"},
-    "DINO": {"student.module.backbone.cls_token", "student.module.head.last_layer.weight_g"},
-    "DINOv2": {"mask_token", "blocks.0.ls1.gamma"},
-    "MAE": {"mask_token", "decoder_embed.weight", "decoder_pred.bias"},
-    "SimMIM": {"encoder.mask_token", "decoder.0.weight"},
-    "I-JEPA": {"target_encoder.module.blocks.0.norm1.bias",
-               "predictor.module.predictor_embed.weight"},
-    "MSN": {"encoder.module.cls_token", "target_encoder.module.cls_token", "prototypes"},
-    "SwAV": {"module.projection_head.0.weight", "module.prototypes.weight"},
-    "CLIP of OpenAI": {"visual.conv1.weight", "input_resolution", "context_length"},
-}  # fmt: skip
-"""The marks of each layout: names without any of which a file is not of it."""
+GOLDEN = read_table(Path(__file__).parents[1] / "golden" / "foreign_files.yaml")
+ROWS: dict[str, list[str]] = GOLDEN["layouts"]
 
 
-def nested(names: set[str]) -> dict[str, Any]:
+def nested(names: Iterable[str]) -> dict[str, Any]:
     """A checkpoint with these names; the first part of DINO's and I-JEPA's is a mapping."""
     tree: dict[str, Any] = {}
     for name in names:
@@ -246,7 +233,7 @@ def test_published_layouts_are_recognised_by_all_of_their_names(layout: str) -> 
     assert first.statistics is not None
     assert "github.com/" in first.source
     for mark in ROWS[layout]:
-        others = recognise_layouts(iterate_states(nested(ROWS[layout] - {mark})))
+        others = recognise_layouts(iterate_states(nested({*ROWS[layout]} - {mark})))
         assert layout not in {other.name for other in others}
 
 
@@ -268,48 +255,16 @@ def test_a_layout_states_the_normalisation(layout: str, std: Any, save: Save) ->
     assert backbones.load_backbone(f"{path}@test_vit").facts.mean is None
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        {"backbone.conv1.weight", "projector.0.weight", "prototypes.weight"},
-        {"encoder.conv1.weight", "predictor.0.weight"},
-        {"cls_token", "pos_embed", "blocks.0.norm1.weight", "norm.weight"},
-        {"storage_tokens", "mask_token", "rope_embed.periods", "blocks.0.ls1.gamma"},
-        {"visual.conv1.weight", "logit_scale"},
-    ],
-    ids=["solo-learn", "SimSiam", "ViT", "DINOv3", "open_clip"],
-)
-def test_names_that_many_programs_write_state_nothing(names: set[str]) -> None:
-    assert recognise_layouts(iterate_states(nested(names))) == []
+@pytest.mark.parametrize("program", GOLDEN["common"])
+def test_names_that_many_programs_write_state_nothing(program: str) -> None:
+    assert recognise_layouts(iterate_states(nested(GOLDEN["common"][program]))) == []
     assert recognise_library(iterate_states({"ours.first.weight": torch.ones(1)})) == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("name", "library"),
-    [
-        ("vit.encoder.layer.0.attention.output.dense.weight", "transformers"),
-        ("vision_model.encoder.layers.0.self_attn.k_proj.weight", "transformers"),
-        ("embeddings.patch_embeddings.weight", "transformers"),
-        ("embedder.embedder.convolution.weight", "transformers"),
-        ("backbone.layers.0.ffn.layers.0.0.weight", "MMPretrain or MMDetection"),
-        ("backbone.bottom_up.stem.conv1.norm.weight", "detectron2"),
-        ("Transformer/encoderblock_0/LayerNorm_0/scale", "JAX or Keras"),
-        ("block1_conv1/kernel:0", "JAX or Keras"),
-        ("modality_encoders.IMAGE.local_encoder.proj.weight", "fairseq"),
-        ("_blocks.3._expand_conv.weight", "EfficientNet-PyTorch"),
-        ("visual.transformer.resblocks.0.ln_1.weight", "OpenAI's CLIP and open_clip"),
-        ("features.1.0.block.0.0.weight", "torchvision"),
-        ("blocks.0.attn.qkv.weight", "timm"),
-        ("module.layer1.0.conv1.weight", "torchvision and timm"),
-        ("_fsdp_wrapped_module._flat_param", "flattened FSDP"),
-        ("base_model.model.blocks.0.attn.qkv.lora_A.default.weight", "PEFT adapters"),
-    ],
-)
+@pytest.mark.parametrize(("name", "library"), GOLDEN["libraries"].items())
 def test_a_match_of_no_names_says_whose_they_look_like(name: str, library: str, save: Save) -> None:
-    tree = {
-        name: torch.ones(3),
-        **({"_conv_stem.weight": torch.ones(3)} if "_blocks" in name else {}),
-    }
+    names = [name, "_conv_stem.weight"] if "_blocks" in name else [name]
+    tree = dict.fromkeys(names, torch.ones(3))
     assert recognise_library(iterate_states(tree))[0] == library
     with pytest.raises(CheckpointError, match="does not fit") as caught:
         backbones.load_backbone(f"{save(tree)}@fsbench/toy_resnet")

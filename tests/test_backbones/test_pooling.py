@@ -16,7 +16,6 @@ from fsbench.backbones.architectures import record_outputs
 from fsbench.backbones.base import feature_spec
 from fsbench.core.errors import CheckpointError, UnknownName, UsageError
 from fsbench.core.schema import BackboneFacts
-from fsbench.core.specs import NATIVE_FEATURES, FeatureSpec
 from fsbench.results.names import model_name
 
 SIDE = 160
@@ -134,17 +133,15 @@ def test_choices_that_make_no_sense() -> None:
         )
 
 
-def test_facts_without_choices_are_written_as_before() -> None:
+def test_choices_about_features_are_written_where_there_are_any() -> None:
     facts = load("fsbench/toy_resnet").facts
     assert "feature_spec" not in facts.model_dump(mode="json")
     pooled = load("timm/test_vit", "avg", "last4").facts
     assert pooled.model_dump(mode="json")["feature_spec"] == {"pool": "avg", "layers": "last4"}
     assert BackboneFacts.model_validate_json(pooled.model_dump_json()) == pooled
-    assert FeatureSpec() == NATIVE_FEATURES
+    differing = {**dict(facts), "feature_spec": {"mean": [0.1, 0.1, 0.1], "std": None}}
     with pytest.raises(ValueError, match="mean differs"):
-        BackboneFacts.model_validate(
-            {**dict(facts), "feature_spec": {"mean": [0.1, 0.1, 0.1], "std": None}}
-        )
+        BackboneFacts.model_validate(differing)
 
 
 class Scores(nn.Module):

@@ -18,8 +18,7 @@ from fsbench.backbones.base import feature_spec
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import CheckpointError, UsageError
 from fsbench.core.schema import BackboneFacts
-from fsbench.core.specs import EpisodicSpec, ImageSpec, KnnSpec, ProbeSpec, choose_resolution
-from fsbench.core.tasks import ColumnId, TaskId
+from fsbench.core.specs import ImageSpec, choose_resolution
 from fsbench.data.images import to_array
 from pretrain.recipes.registry import evaluation_size, recipe_names
 
@@ -187,11 +186,6 @@ def test_no_warning_contradicts_the_user_on_random_or_unknown_networks(
     assert random == ("random weights, made for 32 px" in report.text)
 
 
-def test_the_protocols_resolution_for_networks_of_large_images() -> None:
-    evaluated = {518: 224, 224: 224, 128: 224, 127: 127, 64: 64, 32: 32}
-    assert {trained: choose_resolution(trained) for trained in evaluated} == evaluated
-
-
 def test_recipes_of_the_cross_domain_study_are_evaluated_at_224_px() -> None:
     sizes = {name: evaluation_size(name) for name in recipe_names()}
     stated = {name for name, size in sizes.items() if size}
@@ -209,15 +203,6 @@ def test_the_size_that_a_run_states_is_among_its_facts(run_folder: Path) -> None
     for seed in (None, 0):
         facts = backbones.load_backbone(f"run:{run_folder}", random_init=seed).facts
         assert facts.evaluation_size == 224
-
-
-def test_another_geometry_is_another_column() -> None:
-    image = ImageSpec(interpolation="bicubic", resize_factor=1 / 0.875)
-    for spec in (EpisodicSpec(image=image), ProbeSpec(image=image), KnnSpec(image=image)):
-        column = ColumnId.of(TaskId.of("eurosat", spec), spec)
-        assert str(column).endswith(" 224px bicubic crop=0.875")
-        assert ColumnId.parse(str(column)) == column
-        assert spec.digest() != type(spec)().digest()
 
 
 def test_images_are_resized_by_the_interpolation_of_their_spec() -> None:

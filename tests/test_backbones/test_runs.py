@@ -106,7 +106,7 @@ def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"width": 8}, r"conv1\.weight is \(4, 3, 3, 3\), not \(8, 3, 3, 3\)"),
         ({"architecture": "toy_resnte"}, "unknown architecture 'toy_resnte'"),
@@ -117,9 +117,9 @@ def test_a_head_that_does_not_fit_breaks_the_classifier_only(run_folder: Path) -
         ({"source_accuracy": 1.5}, r"run\.json is damaged: source_accuracy"),
     ],
 )
-def test_a_record_that_lies(run_folder: Path, changes: dict[str, Any], words: str) -> None:
+def test_a_record_that_lies(run_folder: Path, changes: dict[str, Any], message: str) -> None:
     edit(run_folder, **changes)
-    with pytest.raises(FsbenchError, match=words):
+    with pytest.raises(FsbenchError, match=message):
         backbones.load_backbone(f"run:{run_folder}")
 
 
