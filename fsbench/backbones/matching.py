@@ -36,8 +36,6 @@ SHOWN, SHOWN_LETTERS = 10, 100
 """Most names of each kind in a message, and most letters of each."""
 CHILD = re.compile(r"(?:^|(?<=\.))\d{1,3}(?=\.)")
 """Number of a child of an nn.Sequential in a dotted name."""
-CHUNK = re.compile(r"(^|\.)blocks\.\d+\.(\d+\.)")
-"""Chunk of blocks and number of the block, as DINOv2 trains them."""
 
 HEADS: list[str] = TABLES["heads"]
 REASONS, EVALUATED = TABLES["reasons"], TABLES["evaluated"]
@@ -299,8 +297,7 @@ def spellings(
     """Yield (what was renamed, name of the file -> name of the network) of each way to name layers.
 
     Names as they are; without the wrappers of training programs; as a published layout is renamed;
-    children of an nn.Sequential by number, which SimCLR and Barlow Twins files have; transformer
-    blocks in chunks, as DINOv2 trains them.
+    children of an nn.Sequential by number, which SimCLR and Barlow Twins files have.
     """
     modules = {part for name in target for part in name.split(".")}
     plain = {name: drop_wrappers(name, modules) for name in state}
@@ -314,7 +311,6 @@ def spellings(
         listed = ", ".join(f"{number} = {child}" for number, child in order.items())
         names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
         yield f"children of a Sequential named in order: {listed}", names
-    yield "blocks of chunks joined", {n: CHUNK.sub(r"\1blocks.\2", p) for n, p in plain.items()}
 
 
 def number_children(

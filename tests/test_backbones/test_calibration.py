@@ -26,6 +26,8 @@ def test_statistics_are_those_of_the_toy_source() -> None:
     variance = np.mean([images.var(axis=(0, 2, 3), ddof=1) for images in passes], axis=0)
     np.testing.assert_allclose(layer.running_mean, mean, rtol=2**-12)
     np.testing.assert_allclose(layer.running_var, variance, rtol=2**-12)
+    for statistic in (layer.running_mean, layer.running_var):
+        assert torch.equal(statistic, round_mantissa(statistic))
     assert layer.momentum == 0.3
     assert not layer.training
     assert layer.running_mean.dtype == torch.float32

@@ -194,6 +194,16 @@ def test_efficientnets_of_timm_are_told_apart_or_both_are_named(
             backbones.load_backbone(f"{path}@efficientnet_{name}")
 
 
+def test_files_of_the_original_authors_are_renamed_by_timm(save: Save) -> None:
+    """Layer scales as DeiT III names them, beside a head and below a prefix."""
+    with stream("deit3"):
+        net = nets.randomise(nets.register_vit(classes=3))
+    state = {re.sub(r"ls([12])\.gamma$", r"gamma_\1", n): t for n, t in net.state_dict().items()}
+    path = save({"model": {**prefixed("backbone.", state), "queue": torch.ones(2)}})
+    net.head = nn.Identity()
+    assert_same(f"{path}@py:support.nets:register_vit", net, 32)
+
+
 @pytest.mark.parametrize(
     ("name", "pattern", "old"),
     [

@@ -216,11 +216,8 @@ def load_model(name: str, pretrained: bool, options: dict[str, Any]) -> tuple[An
     from transformers.utils import cached_file
 
     config = AutoConfig.from_pretrained(name, **options)
-    path = cached_file(name, "config.json", revision=options["revision"])
-    for file in PROCESSOR_FILES:
-        cached_file(
-            name, file, revision=options["revision"], _raise_exceptions_for_missing_entries=False
-        )
+    revision = {"revision": options["revision"], "_raise_exceptions_for_missing_entries": False}
+    path, *_ = [cached_file(name, f, **revision) for f in ("config.json", *PROCESSOR_FILES)]
     missing: set[str] = set()
     if pretrained:
         model, report = AutoModel.from_pretrained(name, output_loading_info=True, **options)
