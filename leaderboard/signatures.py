@@ -75,13 +75,7 @@ def sign_file(file: Path, key: Path, namespace: str) -> Path:
     key: a private key, or a public one whose private key an agent has; ssh-keygen asks for its
     passphrase. Raises UsageError for a key that cannot sign, FsbenchError without ssh-keygen.
     """
-    program = require_ssh_keygen()
-    done = subprocess.run(
-        [program, "-Y", "sign", "-f", str(key), "-n", namespace],
-        input=file.read_bytes(),
-        capture_output=True,
-        check=False,
-    )
+    done = run_ssh_keygen(file.read_bytes(), "sign", "-f", str(key), "-n", namespace)
     if done.returncode:
         reason = " ".join(done.stderr.decode(errors="replace").split())
         raise UsageError(f"{key} cannot sign: {reason}", fix="give a private SSH key")
@@ -101,18 +95,19 @@ def is_signed(file: Path, keys: Iterable[str], namespace: str) -> bool:
         signature = None
     if signature is None:
         return False
-    program = require_ssh_keygen()
     with TemporaryDirectory(prefix="fsbench-") as folder:
         signers, copy = Path(folder) / "allowed_signers", Path(folder) / "signature"
-        signers.write_text("".join(f'{PRINCIPAL} namespaces="{namespace}" {k}\n' for k in allowed))
+        signers.write_text("".join(f"{PRINCIPAL} {key}\n" for key in allowed))
         copy.write_bytes(signature)
-        files = ["-f", str(signers), "-s", str(copy)]
-        done = subprocess.run(
-            [program, "-Y", "verify", *files, "-I", PRINCIPAL, "-n", namespace],
-            input=read_bytes(file, MAX_JSON),
-            capture_output=True,
-            check=False,
-        )
+        words = ["-f", str(signers), "-s", str(copy), "-I", PRINCIPAL, "-n", namespace]
+        done = run_ssh_keygen(read_bytes(file, MAX_JSON), "verify", *words)
     if b"unknown option" in done.stderr or b"illegal option" in done.stderr:  # before 8.2: no -Y
-        raise FsbenchError(f"{program} is too old to check signatures", fix=INSTALL)
+        raise FsbenchError("ssh-keygen is too old to check signatures", fix=INSTALL)
     return done.returncode == 0
+
+
+def run_ssh_keygen(content: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command on signatures of a content. Raises FsbenchError without ssh-keygen."""
+    return subprocess.run(
+        [require_ssh_keygen(), "-Y", *words], input=content, capture_output=True, check=False
+    )

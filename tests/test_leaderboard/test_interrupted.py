@@ -3,6 +3,7 @@
 import os
 import signal
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from support import fakes
@@ -11,6 +12,7 @@ from support.fakes import DECLARATION
 from fsbench.api.submit import submit
 from fsbench.core.io import TEMPORARY
 from leaderboard import store
+from leaderboard.history import Event, History
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
 
@@ -61,3 +63,16 @@ def test_an_entry_is_whole_and_the_next_submission_records_it(
     assert mean(board) == means["new"]
     problems = inspect_board(board).problems
     assert all(TEMPORARY in problem.text for problem in problems), "deleted a day later"
+
+
+def test_an_entry_is_dated_by_its_first_event() -> None:
+    """By the last one a replaced entry would be later than what its weights failed before."""
+
+    def event(kind: Literal["added", "replaced", "removed"], month: int) -> Event:
+        date = f"2026-{month:02}-01T00:00:00+00:00"
+        return Event(date=date, event=kind, entry="a", entry_digest="0" * 64, outcomes="1" * 64)
+
+    events = (event("added", 1), event("replaced", 2))
+    assert History(events).added == {"a": "2026-01-01T00:00:00+00:00"}
+    again = (*events, event("removed", 3), event("added", 4))
+    assert History(again).added == {"a": "2026-04-01T00:00:00+00:00"}
