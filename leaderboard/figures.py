@@ -124,7 +124,7 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dic
     gains = [(row, row.gain) for row in board.rows if row.gain]
     on_source = [(row, row.source_gain) for row in board.rows if row.source_gain]
     carried = [(r, g, 100 * r.source_gain.gap) for r, g in gains if r.source_gain]
-    costs = [(row, gain, row.costs.flops / 1e12) for row, gain in gains]
+    costs = [(row, gain, row.costs["flops"] / 1e12) for row, gain in gains]
     if len({flops for *_, flops in costs}) < 2:
         costs = []
     accuracies = [

@@ -40,6 +40,8 @@ NO_RUN = "not pretrained by fsbench: its training is unknown"
 NO_RECIPE = "its results have no recipe and cost, which a new evaluation would record"
 TESTED = ("seeds", "seeds and episodes")
 """What the interval of a gain covers that may be significant: seeds of both sides."""
+COSTS = ("steps", "samples", "flops", "seconds", "peak_memory_bytes")
+"""Costs of a run; samples are training images, repeats counted."""
 Spread = Annotated[Annotated[float, Field(ge=0)] | None, BeforeValidator(finite_or_none)]
 """A half-width or a variance; None if it is unknown."""
 
@@ -81,17 +83,6 @@ class MethodScore(Frozen):
     gains: dict[ControlKind, Gain] = Field({})
 
 
-class MethodCosts(Frozen):
-    """Costs of one pretraining run, mean over the seeds; a random initialization has none."""
-
-    steps: float = Field(0, ge=0)
-    samples: float = Field(0, ge=0, description="training images seen, repeats counted")
-    flops: float = Field(0, ge=0)
-    hours: float = Field(0, ge=0, description="on `device`")
-    peak_memory_bytes: float | None = Field(None, ge=0)
-    device: str | None = Field(None, description="null if the seeds ran on several")
-
-
 class MethodRow(Frozen):
     """An entry of the board with its seeds.
 
@@ -114,7 +105,7 @@ class MethodRow(Frozen):
     self_reported: bool = Field(description="no signed badge covers some result of the entry")
     controls: dict[ControlKind, str] = Field(description="names of the rows that gains are over")
     missing: dict[ControlKind, str] = Field(description="why there is no control of this kind")
-    costs: MethodCosts
+    costs: dict[str, float] = Field(description="of a pretraining run, mean over the seeds")
 
     @property
     def gain(self) -> Gain | None:
@@ -237,20 +228,10 @@ def build_row(
     )
 
 
-def average_costs(trainings: Sequence[Training]) -> MethodCosts:
-    """Return mean costs over the seeds; a random initialization costs nothing."""
-    if not trainings:
-        return MethodCosts()
-    memory = [training.peak_memory_bytes for training in trainings]
-    devices = {training.device for training in trainings}
-    return MethodCosts(
-        steps=fmean(training.steps for training in trainings),
-        samples=fmean(training.samples for training in trainings),
-        flops=fmean(training.flops for training in trainings),
-        hours=fmean(training.seconds for training in trainings) / 3600,
-        peak_memory_bytes=fmean(memory) if all(memory) else None,
-        device=devices.pop() if len(devices) == 1 else None,
-    )
+def average_costs(trainings: Sequence[Training]) -> dict[str, float]:
+    """Return the mean over the seeds of what all of them record; nothing for random weights."""
+    values = {name: [getattr(training, name) for training in trainings] for name in COSTS}
+    return {name: fmean(of) for name, of in values.items() if of and all(of)}
 
 
 def score_methods(

@@ -1,13 +1,12 @@
 """Results of folders, ranked like the entries of a board: one table per track, never mixed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.results.entry import Loaded
 from fsbench.results.outcomes import digest_records
-from fsbench.results.table import collapse_notes, distinct_labels, rule_notes
+from fsbench.results.table import distinct_labels
 from fsbench.results.verification import read_cells
 from leaderboard.columns import column_order
 from leaderboard.networks import Network, number_seeds
@@ -30,7 +29,7 @@ def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
     heads = {frozenset(c.name.adaptation for c in by_column) for by_column in models.values()}
     shape = "together" if len(heads) == 1 else "apart"
     file = BoardFile(name="results", columns=tuple(columns), heads=shape)
-    return [explain_choices(table) for table in rank_groups(file, join_recipes(models))]
+    return list(rank_groups(file, join_recipes(models)))
 
 
 def group_by_model(loaded: Sequence[Loaded]) -> Models:
@@ -65,10 +64,3 @@ def join_recipes(models: Models) -> list[NetworkGroup]:
         seeds = number_seeds([of_model[0].result.backbone for of_model in results])
         groups[row] = NetworkGroup(row, tuple(map(Network, names, results, seeds)))
     return list(groups.values())
-
-
-def explain_choices(table: BoardTable) -> BoardTable:
-    """Add how the numbers of probes were chosen, and which results have failed episodes."""
-    by_row = (results for row in table.rows.values() for results in row.results.values())
-    results = [result for of_seeds in by_row for result in of_seeds]
-    return replace(table, notes=(*table.notes, *rule_notes(results), *collapse_notes(results)))

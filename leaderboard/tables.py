@@ -17,7 +17,7 @@ from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.schema import BackboneFacts, Declaration, Result
 from fsbench.core.statistics import Score
 from fsbench.core.tasks import ColumnId, Track
-from fsbench.results.table import warn_of_scale
+from fsbench.results.table import collapse_notes, rule_notes, warn_of_scale
 from leaderboard.badges import FAILED, SELF_REPORTED
 from leaderboard.columns import TrackColumns, split_by_track
 from leaderboard.eligibility import describe_failures, explain_exclusion
@@ -211,8 +211,10 @@ def rank_table(file: BoardFile, groups: Sequence[NetworkGroup], table: TrackColu
         excluded={name: row.excluded for name, row in rows.items() if row.excluded},
         averaged=group_by_dataset(columns),
     )
-    results = chain.from_iterable(of for row in rows.values() for of in row.results.values())
-    is_board = any(group.declaration for group in groups)
+    results = [r for row in rows.values() for of_seeds in row.results.values() for r in of_seeds]
+    notes = [*rule_notes(results), *collapse_notes(results)]
+    if any(group.declaration for group in groups):
+        notes = [HELD_OUT_NOTE] * any(map(has_second_rule, results))
     return BoardTable(
         name=file.title,
         official=file.official,
@@ -220,7 +222,7 @@ def rank_table(file: BoardFile, groups: Sequence[NetworkGroup], table: TrackColu
         ranking=ranking,
         rows={entry.name: rows[entry.name] for entry in ranking.entries},
         controls=file.controls,
-        notes=(HELD_OUT_NOTE,) if is_board and any(map(has_second_rule, results)) else (),
+        notes=tuple(notes),
     )
 
 

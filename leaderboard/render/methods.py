@@ -106,7 +106,7 @@ def format_gains(row: MethodRow, kinds: Sequence[ControlKind]) -> tuple[str, ...
         "-" if variance is None else to_percent(variance**0.5),
         *(format_gain(score.gains.get(kind) if score else None) for kind in kinds),
         format_in_domain(row),
-        f"{row.costs.flops / 1e12:.4g}",
+        f"{row.costs.get('flops', 0) / 1e12:.4g}",
     )
 
 

@@ -357,7 +357,7 @@ def test_figures_show_the_numbers_of_the_record(
     assert row_names(drawn["targets"]) == list(gaps)
     by_column = [rows[n].scores[c].gains["normal"].gap for n in gaps for c in board.columns]
     assert texts(drawn["targets"]) == [f"{100 * gap:+.1f}" for gap in by_column]
-    costs = {name: (rows[name].costs.flops / 1e12, gap) for name, gap in gaps.items()}
+    costs = {name: (rows[name].costs["flops"] / 1e12, gap) for name, gap in gaps.items()}
     assert positions(drawn["cost"]) == costs
     on_source = {n: rows[n].source_gain for n in gaps}
     carried = {n: (100 * gain.gap, gaps[n]) for n, gain in on_source.items() if gain}

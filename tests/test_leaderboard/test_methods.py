@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support import cli, fakes
 from support.methods import (
+    COSTS,
     average,
     build_board,
     facts,
@@ -359,9 +360,9 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
     assert one.variance_seeds is one.ci95_seeds is None
     assert one.gains["random_init"].gap > 0
     assert list(method_board.left_out) == ["entry-old"]
-    assert (row.costs.steps, row.costs.samples, row.costs.flops) == (120, 7680, 1e12)
-    assert (row.costs.hours, row.costs.device) == (pytest.approx(0.01), "cpu")
-    assert rows["random init"].costs.hours == 0
+    assert row.costs == {name: COSTS[name] for name in row.costs}
+    assert row.costs["samples"] == 7680
+    assert rows["random init"].costs == {}
 
 
 def test_tables_say_why_there_is_no_control(
