@@ -14,11 +14,8 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.progress import format_count
 
 if TYPE_CHECKING:
-    from fsbench.core.tables import TextTable
     from leaderboard.badges import Badge
     from leaderboard.record import BoardFile
-    from leaderboard.summary import BoardStatistics
-    from leaderboard.tables import BoardTable
 
 Entry = Annotated[str, Argument(help="Name of the entry.")]
 FORMAT = Option("--format", help="Format.")
@@ -201,39 +198,19 @@ def stats(
 ) -> None:
     """Print rank intervals; draw average ranks with the critical difference."""
     from leaderboard.figures import write_ranks
-    from leaderboard.summary import summarize_board
+    from leaderboard.ranking.rank_intervals import bootstrap_ranks
+    from leaderboard.render.terminal import make_rank_table
     from leaderboard.tables import rank_board
 
     tracks = rank_board(board, console.reporter())
-    statistics = [summarize_board(track) for track in tracks]
+    ranks = {t.label: bootstrap_ranks(t.ranking, t.contenders) for t in tracks}
     for path in write_ranks(tracks, figures) if figures else ():
         console.log(f"wrote {path}")
     if as_json:
-        console.emit_json([summary.model_dump(mode="json") for summary in statistics])
+        intervals = {t.label: [r.model_dump(mode="json") for r in ranks[t.label]] for t in tracks}
+        console.emit_json(intervals)
     else:
-        console.show_tables(list(map(make_rank_table, statistics, tracks)))
-
-
-def make_rank_table(summary: "BoardStatistics", track: "BoardTable") -> "TextTable":
-    """Return the ranks of a table with their intervals."""
-    from fsbench.core.tables import TextTable
-    from leaderboard.render import notes
-
-    marks = {name: notes.SELF_MARK * bool(row.self_reported) for name, row in track.rows.items()}
-    rows = tuple(
-        (
-            notes.mark_single_seed(track, interval.name),
-            str(interval.tier),
-            f"{notes.to_percent(interval.overall)}{marks[interval.name]}",
-            str(interval.rank),
-            f"{interval.low} to {interval.high}",
-        )
-        for interval in summary.rank_intervals
-    )
-    signs = [notes.SELF_NOTE] * any(marks.values())
-    below = "\n".join([*signs, *notes.describe_single_seeds(track), *summary.notes])
-    title = f"{summary.board} {summary.track}".strip()
-    return TextTable(f"{title}: ranks", ("entry", "tier", "overall", "rank", "95 %"), rows, below)
+        console.show_tables([make_rank_table(track, ranks[track.label]) for track in tracks])
 
 
 @options.command("leaderboard verify", EvaluationOptions, *RECOMPUTING)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fsbench.core.errors import UsageError
 from fsbench.core.seeding import numpy_generator
 from fsbench.core.specs import Frozen
 from leaderboard.ranking.outcomes import SummedCounts, align_outcomes
@@ -43,18 +42,19 @@ def bootstrap_ranks(
 ) -> tuple[RankInterval, ...]:
     """Return the intervals of all ranked entries, best first; resamples are shared by all.
 
-    Raise UsageError if there are fewer than two entries, or if they share fewer than two episodes.
+    There are none for fewer than two entries, or if they share fewer than two episodes of a column.
     """
     ranked = [entry for tier in ranking.tiers for entry in tier]
     ranked.sort(key=lambda entry: (-(entry.overall or 0.0), entry.name))  # a tier may skip an entry
-    if len(ranked) < 2:
-        number = "one ranked entry" if ranked else "no ranked entry"
-        raise UsageError(f"rank intervals of {number}", fix="they need two or more")
     names = [entry.name for entry in ranked]
+    if len(names) < 2:
+        return ()
     groups: dict[str, list[str]] = {}
     for column in ranking.columns:
         groups.setdefault(contenders[names[0]][column].draws, []).append(column)
     draws = [join_columns(names, contenders, group) for group in groups.values()]
+    if min(draw.counts.shape[1] for draw in draws) < 2:
+        return ()
     sampled = resample_ranks(draws, len(ranking.columns), resamples)
     sampled.sort(axis=1)
     tail = (1 - LEVEL) / 2
@@ -78,17 +78,8 @@ def bootstrap_ranks(
 def join_columns(
     names: Sequence[str], contenders: Contenders, columns: Sequence[str]
 ) -> SummedCounts:
-    """Return the outcomes at the shared episodes, summed over the columns of one draw.
-
-    Raise UsageError if the entries share fewer than two episodes.
-    """
+    """Return the outcomes at the shared episodes, summed over the columns of one draw."""
     aligned = align_outcomes([contenders[n][column] for column in columns for n in names])
-    shared = aligned[0].index.size
-    if shared < 2:
-        raise UsageError(
-            f"all entries share {shared} episodes of {columns[0]}",
-            fix="evaluate every entry on the same episodes",
-        )
     by_column = [aligned[i : i + len(names)] for i in range(0, len(aligned), len(names))]
     right = [np.stack([o.right for o in column]) for column in by_column]
     return SummedCounts.add(right, np.array([[o.out_of for o in column] for column in by_column]))

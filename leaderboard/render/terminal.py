@@ -11,14 +11,18 @@ from fsbench.core.statistics import Score
 from fsbench.core.tables import TextTable
 from fsbench.results.table import format_score, shorten_columns
 from leaderboard.published import PublishedCell
+from leaderboard.ranking.rank_intervals import RankInterval
 from leaderboard.render.frame import SOURCE, ScoreFrame, make_frame
 from leaderboard.render.notes import (
     PUBLISHED_NOTE,
     SEED_MARK,
+    SELF_MARK,
+    SELF_NOTE,
     SPREAD_NOTE,
     TIER_NOTE,
     Best,
     describe_ranking,
+    describe_single_seeds,
     format_tier,
     lift_letters,
     mark_single_seed,
@@ -28,6 +32,7 @@ from leaderboard.tables import OVERALL, BoardTable, group_by_dataset
 
 AVERAGE_NOTE = "A data set is the mean of its columns; --wide prints all of them."
 EMPTY_NOTE = "No entries yet: fsbench submit RESULTS --board DIR"
+NO_RANKS = "Not computed: it takes two ranked entries that share two episodes of each column."
 KEYS = ("tier", "entry")
 """Leading columns, which are never left out."""
 Groups = Mapping[str, Sequence[str]]
@@ -123,3 +128,23 @@ def format_published(cell: PublishedCell) -> str:
     score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
     spread = "" if cell.spread is None else f" (± {to_percent(cell.spread)})"
     return format_score(score) + spread + ("*" if cell.note else "")
+
+
+def make_rank_table(table: BoardTable, ranks: Sequence[RankInterval]) -> TextTable:
+    """Return the ranks of a table with their intervals."""
+    marks = {name: SELF_MARK * bool(row.self_reported) for name, row in table.rows.items()}
+    rows = tuple(
+        (
+            mark_single_seed(table, interval.name),
+            str(interval.tier),
+            f"{to_percent(interval.overall)}{marks[interval.name]}",
+            str(interval.rank),
+            f"{interval.low} to {interval.high}",
+        )
+        for interval in ranks
+    )
+    notes = [SELF_NOTE] * any(marks.values()) + [NO_RANKS] * (not ranks)
+    notes += describe_single_seeds(table)
+    title = f"{table.name} {table.label}".strip()
+    header = ("entry", "tier", "overall", "rank", "95 %")
+    return TextTable(f"{title}: ranks", header, rows, "\n".join(notes))

@@ -14,7 +14,7 @@ from leaderboard.badges import SELF_REPORTED
 from leaderboard.figures import draw_columns, draw_table_ranks
 from leaderboard.methods import MethodBoard, build_from_table
 from leaderboard.networks import Network
-from leaderboard.ranking.rank_intervals import RankInterval
+from leaderboard.ranking.rank_intervals import RankInterval, bootstrap_ranks
 from leaderboard.record import BoardFile
 from leaderboard.render import FORMATS
 from leaderboard.render.frame import BEST_RULE, DATASET_TITLES, FLAGS, ScoreFrame, make_frame
@@ -39,7 +39,6 @@ from leaderboard.site.packing import (
     pack_json,
 )
 from leaderboard.store import BoardEntry
-from leaderboard.summary import summarize_board
 from leaderboard.tables import BoardTable, declaration_of
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ def build_page_data(
     """Return the data of the whole page; equal boards give equal data. tables: from rank_tracks."""
     frames = [make_frame(table) for table in tables]
     methods = [build_from_table(table) for table in tables]
-    ranks = [summarize_board(table).rank_intervals for table in tables]  # before figures need room
+    # before figures need room
+    ranks = [bootstrap_ranks(table.ranking, table.contenders) for table in tables]
     tracks = [build_track(*parts) for parts in zip(frames, methods, ranks, strict=True)]
     datasets = {column["dataset"] for track in tracks for column in track["columns"]}
     flags = {flag for table in tables for row in table.rows.values() for flag in row.flags}

@@ -10,10 +10,10 @@ from support.imports import PACKAGES, ROOT, circles, imported_names, subpackage_
 
 # These numbers may only fall: a commit that removes lines or files lowers them.
 CEILINGS = {
-    "fsbench": 23_662,
+    "fsbench": 23_639,
     "pretrain": 6_983,
     "protocols": 3_893,
-    "leaderboard": 7_164,
+    "leaderboard": 7_150,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
