@@ -11,7 +11,7 @@ and count as one trial.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from statistics import NormalDist
 from typing import NamedTuple
@@ -60,14 +60,6 @@ def score(values: ArrayLike) -> Score:
     return score_rows([np.asarray(values, dtype=np.float64)])[0]
 
 
-def half_widths(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the half-width of the interval of each row of outcomes (..., n), n > 1."""
-    n = x.shape[-1]
-    is_certain = (x == 0).all(axis=-1) | (x == 1).all(axis=-1)
-    usual = Z95 * x.std(axis=-1, ddof=1) / math.sqrt(n)
-    return np.asarray(np.where(is_certain, Z95**2 / (n + Z95**2), usual), np.float64)
-
-
 def balanced_score(right: NDArray[np.bool_], counts: Sequence[int]) -> Score:
     """Return the mean over classes of the share of right images, with its interval.
 
@@ -88,11 +80,15 @@ def score_rows(rows: Sequence[NDArray[np.float64]]) -> list[Score]:
     for n in {row.size for row in rows}:
         if n == 0:
             raise UsageError("no outcomes to average", fix="evaluate at least one episode")
-        places = [i for i, row in enumerate(rows) if row.size == n]
-        x = np.stack([rows[i] for i in places])
-        halves = half_widths(x) if n > 1 else np.full(len(x), math.nan)
+        positions = [i for i, row in enumerate(rows) if row.size == n]
+        x = np.stack([rows[i] for i in positions])
+        halves = np.full(len(x), math.nan)
+        if n > 1:
+            is_certain = (x == 0).all(axis=1) | (x == 1).all(axis=1)
+            halves = Z95 * x.std(axis=1, ddof=1) / math.sqrt(n)
+            halves[is_certain] = Z95**2 / (n + Z95**2)
         numbers = zip(x.mean(axis=1).tolist(), halves.tolist(), strict=True)
-        scores |= {i: Score(*pair, n) for i, pair in zip(places, numbers, strict=True)}
+        scores |= {i: Score(*pair, n) for i, pair in zip(positions, numbers, strict=True)}
     return [scores[i] for i in range(len(rows))]
 
 
@@ -269,15 +265,12 @@ def sign_flip(parts: Numbers, *names: Name) -> float:
     if nonzero.size < 2:
         return 1.0
     scaled = nonzero / np.abs(nonzero).sum()
-    return enumerate_signs(scaled) if 2**nonzero.size <= RESAMPLES else sample_signs(scaled, *names)
-
-
-def enumerate_signs(parts: Numbers) -> float:
-    """Return p against all signs of the parts (n,)."""
+    if 2**scaled.size > RESAMPLES:
+        return sample_signs(scaled, *names)
     from scipy.stats import permutation_test
 
     test = permutation_test(
-        (parts,),
+        (scaled,),
         lambda x, axis: x.sum(axis=axis).round(DIGITS),  # equal sums must tie
         permutation_type="samples",
         vectorized=True,
@@ -290,28 +283,24 @@ def sample_signs(parts: Numbers, *names: Name) -> float:
     """Return p against random signs of the parts (n,), eight signs per byte."""
     from scipy.stats import monte_carlo_test
 
+    calls = count()
+
+    def draw(size: tuple[int, ...]) -> Numbers:
+        """Draw new bytes (rows, n), as whole numbers, on every call."""
+        rows, n = size
+        raw = words(-(-rows * n // 8), *names, "signs", next(calls)).astype("<u8")
+        return raw.view(np.uint8)[: rows * n].reshape(rows, n).astype(np.float64)
+
     sums = np.pad(parts, (0, -parts.size % 8)).reshape(-1, 8) @ OCTETS.T
     test = monte_carlo_test(
         np.zeros(len(sums)),
-        draw_octets(*names),
+        draw,
         lambda octets, axis: sums[np.arange(len(sums)), octets.astype(np.intp)].sum(axis=-1),
         vectorized=True,
         n_resamples=RESAMPLES,
         batch=max(1, BLOCK // len(sums)),
     )
     return float(test.pvalue)
-
-
-def draw_octets(*names: Name) -> Callable[..., Numbers]:
-    """Return a function that draws new random bytes (rows, n), as whole numbers, on every call."""
-    calls = count()
-
-    def draw(size: tuple[int, ...]) -> Numbers:
-        rows, n = size
-        raw = words(-(-rows * n // 8), *names, "signs", next(calls)).astype("<u8")
-        return raw.view(np.uint8)[: rows * n].reshape(rows, n).astype(np.float64)
-
-    return draw
 
 
 DETECTABLE = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)

@@ -148,15 +148,14 @@ def draw_table(table: TextTable, width: int | None = None) -> str:
 
 def draw_html(table: TextTable) -> str:
     """Return the table and its note as HTML, for notebooks; every text is escaped."""
-    caption = "<br>".join(map(escape, (table.title, *table.lead)))
-    head = "".join(f"<th>{escape(text)}</th>" for text in table.columns)
-    rows = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in table.rows]
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    notes = "".join(f"<div><small>{escape(note)}</small></div>" for note in table.note.splitlines())
-    return (
-        f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{notes}"
+    import pandas
+
+    frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
+    above, below = (
+        "<br>".join(map(escape, lines))
+        for lines in ((table.title, *table.lead), table.note.splitlines())
     )
+    return f"<p>{above}</p>{frame.to_html(index=False, border=0)}<p><small>{below}</small></p>"
 
 
 class ShownAsTables(Protocol):
