@@ -5,14 +5,13 @@ Files of other kinds are named by their first bytes (file_kinds.yaml). Objects b
 are read as inert values; see `fsbench.backbones.pickles`.
 """
 
-import os
 import pickle
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,6 @@ BROKEN = (
     *(AssertionError, MemoryError, SafetensorError),
 )
 """Exceptions of the readers for truncated, damaged or foreign files."""
-
-FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-"""Environment variable that overrides the argument of torch.load."""
 
 SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.\w+)")
 """Name of one shard of several: stem, number, count, suffix."""
@@ -199,29 +195,6 @@ def damage_error(path: Path, reason: str) -> CheckpointError:
         f"{path} is not a readable checkpoint: {reason.strip()}",
         fix=f"fetch or save it again; known formats: {', '.join(SUFFIXES)}",
     )
-
-
-@contextmanager
-def only_tensors() -> Iterator[None]:
-    """Restrict torch.load to tensors inside; torch.hub would unpickle any object.
-
-    Raises RuntimeError for files with other objects, without torch's proposal to run them.
-    """
-    before = os.environ.get(FORCED)
-    os.environ[FORCED] = "1"
-    try:
-        yield
-    except (pickle.UnpicklingError, RuntimeError) as error:
-        if "weights_only" not in str(error):
-            raise
-        raise RuntimeError(
-            "its file holds objects beside its tensors; download it and pass FILE@ARCH, which "
-            "reads the tensors alone"
-        ) from error
-    finally:
-        del os.environ[FORCED]
-        if before is not None:
-            os.environ[FORCED] = before
 
 
 SETTINGS = ("args", "hyper_parameters", "hparams", "config", "cfg", "opt")

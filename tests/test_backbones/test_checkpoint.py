@@ -275,3 +275,9 @@ def test_a_list_is_no_checkpoint(tmp_path: Path) -> None:
     torch.save([torch.ones(1)], tmp_path / "list.pth")
     with pytest.raises(CheckpointError, match="holds a list"):
         checkpoint.read_checkpoint(tmp_path / "list.pth")
+
+
+def test_a_view_of_a_storage_starts_where_torch_before_0_4_says() -> None:
+    tree = pickles.Tree(lambda key: torch.arange(6.0).numpy().tobytes())
+    storage = ("storage", type("torch.FloatStorage", (), {}), "0", "cpu", 6, ("1", 2, 4))
+    assert tree.tensor(storage, 1, (2,), (1,)).tolist() == [3.0, 4.0]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fsbench.backbones.checkpoint import BROKEN, only_tensors
+from fsbench.backbones.checkpoint import BROKEN
 from fsbench.backbones.sources import BackboneRequest
 from fsbench.core.errors import CheckpointError, UsageError
 
@@ -20,6 +20,8 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_CACHE = (
     "Hugging Face cache on a machine that has it, copy it here (HF_HOME) and set HF_HUB_OFFLINE=1"
 )
+FORCED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+"""Environment variable that overrides the argument of torch.load."""
 
 
 @contextmanager
@@ -34,12 +36,13 @@ def library_access(request: BackboneRequest, cache: str = HUB_CACHE) -> Iterator
     from huggingface_hub import constants
 
     before, disabled = constants.HF_HUB_OFFLINE, logging.root.manager.disable
+    forced = {FORCED: os.environ[FORCED]} if FORCED in os.environ else {}
     if cache == HUB_CACHE and (request.random_init is None or ":" in request.ref):
         constants.HF_HUB_OFFLINE = before or not is_reachable(constants.ENDPOINT)
+    os.environ[FORCED] = "1"
     logging.disable(logging.ERROR)
     try:
-        with only_tensors():
-            yield
+        yield
     except TypeError as error:
         if "?" not in request.name:
             raise
@@ -47,18 +50,23 @@ def library_access(request: BackboneRequest, cache: str = HUB_CACHE) -> Iterator
         raise UsageError(f"{request.ref}: {error}", fix=fix) from error
     except (*BROKEN, ImportError) as error:
         reason = " ".join(str(error).split())[:500] or type(error).__name__
+        control = "; or pass --random-init SEED for random weights"
         if isinstance(error, OSError) or "ailed to download" in reason:
-            reason = f"cannot get the weights of {request.ref}: {reason}"
-            fix = f"without network: fill the {cache}, or download the file and pass FILE@ARCH; "
-            fix += "else check the name and revision"
-        else:
-            reason = f"{request.ref}: {reason}"
-            fix = "choose weights that exist and that the installed library reads"
-        fix += "; or pass --random-init SEED for random weights"
-        raise CheckpointError(reason, fix=fix) from error
+            raise CheckpointError(
+                f"cannot get the weights of {request.ref}: {reason}",
+                fix=f"without network: fill the {cache}, or download the file and pass FILE@ARCH; "
+                f"else check the name and revision{control}",
+            ) from error
+        fix = "choose weights that exist and that the installed library reads"
+        if "weights_only" in str(error):  # torch proposes to run the file
+            reason = "its file holds objects beside its tensors"
+            fix = "download it and pass FILE@ARCH, which reads the tensors alone"
+        raise CheckpointError(f"{request.ref}: {reason}", fix=fix + control) from error
     finally:
         constants.HF_HUB_OFFLINE = before
         logging.disable(disabled)
+        del os.environ[FORCED]
+        os.environ.update(forced)
 
 
 def is_reachable(url: str) -> bool:
