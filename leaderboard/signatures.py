@@ -99,15 +99,15 @@ def is_signed(file: Path, keys: Iterable[str], namespace: str) -> bool:
         signers, copy = Path(folder) / "allowed_signers", Path(folder) / "signature"
         signers.write_text("".join(f"{PRINCIPAL} {key}\n" for key in allowed))
         copy.write_bytes(signature)
-        words = ["-f", str(signers), "-s", str(copy), "-I", PRINCIPAL, "-n", namespace]
-        done = run_ssh_keygen(read_bytes(file, MAX_JSON), "verify", *words)
+        options = ["-f", str(signers), "-s", str(copy), "-I", PRINCIPAL, "-n", namespace]
+        done = run_ssh_keygen(read_bytes(file, MAX_JSON), "verify", *options)
     if b"unknown option" in done.stderr or b"illegal option" in done.stderr:  # before 8.2: no -Y
         raise FsbenchError("ssh-keygen is too old to check signatures", fix=INSTALL)
     return done.returncode == 0
 
 
-def run_ssh_keygen(content: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+def run_ssh_keygen(content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command on signatures of a content. Raises FsbenchError without ssh-keygen."""
     return subprocess.run(
-        [require_ssh_keygen(), "-Y", *words], input=content, capture_output=True, check=False
+        [require_ssh_keygen(), "-Y", *arguments], input=content, capture_output=True, check=False
     )

@@ -29,9 +29,9 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(text, encoding="utf8")
 
 
-def put(place: str, value: object) -> Callable[[Path], None]:
+def put(path: str, value: object) -> Callable[[Path], None]:
     """Return a change of a value of entry.json, named as e.g. results.0.score.mean."""
-    *outer, last = place.split(".")
+    *outer, last = path.split(".")
 
     def change(content: dict[str, Any]) -> None:
         inner: Any = content
@@ -46,10 +46,10 @@ def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any)
     """Write an entry anew with other results, None for one to leave out, and other facts."""
     entry = read_entry(folder)
     changed = [cell for loaded in entry.cells if (cell := change(loaded))]
-    kept = ("declaration", "submitted", "fsbench", "key")
-    stated = {name: getattr(entry.file, name) for name in kept} | facts
+    names = ("declaration", "submitted", "fsbench", "key")
+    facts = {name: getattr(entry.file, name) for name in names} | facts
     controls = [entry.file.models[i].identity for i in entry.file.controls]
-    write_entry(folder, changed, controls, outcomes.SMALL, **stated)
+    write_entry(folder, changed, controls, outcomes.SMALL, **facts)
 
 
 def flipped(n: int, episode: int = 0) -> Callable[[EpisodeRecords], EpisodeRecords]:

@@ -14,8 +14,8 @@ GIT = PERSON | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """Variables of the environment."""
 
 
-def git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), *words]
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
     environment = {"PATH": os.environ["PATH"], **GIT}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return done.stdout

@@ -96,8 +96,8 @@ def test_a_signed_badge_counts_with_its_coverage(
     assert inspect_board(board).problems == []
     signers = tmp_path / "signers"
     signers.write_text(f"me {(made / 'trusted.pub').read_text()}")
-    words = f"ssh-keygen -Y verify -f {signers} -I me -n fsbench-badge -s {path}.sig".split()
-    subprocess.run(words, input=path.read_bytes(), check=True)  # as anybody can, without fsbench
+    command = f"ssh-keygen -Y verify -f {signers} -I me -n fsbench-badge -s {path}.sig".split()
+    subprocess.run(command, input=path.read_bytes(), check=True)  # as anybody can, without fsbench
 
 
 @needs_ssh_keygen
@@ -194,8 +194,8 @@ def test_a_failed_badge_of_a_trusted_key_stays_until_one_passes(board: Path, mad
 
 def submit_again(board: Path, made: Path) -> None:
     """Equal results with another statement: another state of the entry."""
-    stated = DECLARATION.model_copy(update={"statement": "Please look again."})
-    submit(made / "results", board, stated, replace=True)
+    declared = DECLARATION.model_copy(update={"statement": "Please look again."})
+    submit(made / "results", board, declared, replace=True)
 
 
 @needs_ssh_keygen
@@ -276,8 +276,8 @@ def test_without_ssh_keygen_the_message_says_what_to_install(
     """A signed board is not shown, and nothing is computed that could not be signed."""
     add_badge(board, "entry", key=made / "trusted")
     monkeypatch.setenv("PATH", "")
-    words = ["verify", "entry", "-m", "fsbench/toy_resnet", "--random-init", "0"]
-    for command in (["show"], [*words, "--sign-with", "key"]):
+    verify = ["verify", "entry", "-m", "fsbench/toy_resnet", "--random-init", "0"]
+    for command in (["show"], [*verify, "--sign-with", "key"]):
         assert call("leaderboard", *command, "--board", board) == 1
         shown = capsys.readouterr().err
         assert "need the program ssh-keygen, which is missing" in shown

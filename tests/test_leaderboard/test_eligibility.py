@@ -107,9 +107,9 @@ def test_short_entries_are_unranked_also_where_all_are() -> None:
     entries = [edit(a, cut(60)), edit(b, cut(60)), edit(c, cut(2))]
     (table,) = rank(entries)
     assert reasons(table) == dict.fromkeys("abc", "short: not all episodes")
-    (stated,) = rank_tracks(BoardFile(name="b", episodes={"linear": 60}), entries)
-    assert reasons(stated) == {"c": "short: not all episodes"}
-    assert {row.name for tier in stated.ranking.tiers for row in tier} == {"a", "b"}
+    (shorter,) = rank_tracks(BoardFile(name="b", episodes={"linear": 60}), entries)
+    assert reasons(shorter) == {"c": "short: not all episodes"}
+    assert {row.name for tier in shorter.ranking.tiers for row in tier} == {"a", "b"}
     (other,) = rank_tracks(BoardFile(name="b", episodes={"affine": 60}), entries)
     assert not other.ranking.tiers
 

@@ -97,13 +97,13 @@ def test_many_episodes_are_refused_quickly(tmp_path: Path) -> None:
         submit(tmp_path / "r", tmp_path / "board", DECLARATION)
 
 
-def list_places(value: Any, place: str = "") -> Iterator[str]:
+def list_paths(value: Any, path: str = "") -> Iterator[str]:
     """Yield where a nested record has anything, e.g. results.0.score.mean."""
     items = enumerate(value) if isinstance(value, list) else dict.items(value)
     for key, inner in items:
-        yield f"{place}{key}"
+        yield f"{path}{key}"
         if isinstance(inner, dict | list):
-            yield from list_places(inner, f"{place}{key}.")
+            yield from list_paths(inner, f"{path}{key}.")
 
 
 ODD = st.one_of(
@@ -121,8 +121,8 @@ def attempt(folder: Path, number: int, value: object) -> None:
         fakes.write_probe(folder / "r")
     file = next((folder / "r").rglob("entry.json"))
     text = file.read_text()
-    places = list(list_places(json.loads(text)))
-    put(places[number % len(places)], value)(file.parent)
+    paths = list(list_paths(json.loads(text)))
+    put(paths[number % len(paths)], value)(file.parent)
     try:
         with suppress(FsbenchError):
             submit(folder / "r", folder / "board", DECLARATION, dry_run=True)

@@ -103,12 +103,12 @@ VALUES: tuple[tuple[str, object, str], ...] = (
     ("controls", [1], "controls"),
     ("controls", [0], "no network but controls"),
 )
-"""Place in entry.json, a value there, and what is said of it."""
+"""Path of a value in entry.json, a value there, and what is said of it."""
 
 
-@pytest.mark.parametrize(("place", "value", "text"), VALUES)
-def test_a_forged_value_is_named(place: str, value: object, text: str, board: Path) -> None:
-    put(place, value)(board / "a")
+@pytest.mark.parametrize(("path", "value", "text"), VALUES)
+def test_a_forged_value_is_named(path: str, value: object, text: str, board: Path) -> None:
+    put(path, value)(board / "a")
     assert_named(board, text)
 
 

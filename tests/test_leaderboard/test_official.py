@@ -259,8 +259,8 @@ def test_an_empty_official_board_shows_its_first_track(board: Path) -> None:
 def test_the_command_line_from_list_to_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def call(*words: object, code: int = 0) -> tuple[str, str]:
-        assert cli.call("leaderboard", *words) == code
+    def call(*arguments: object, code: int = 0) -> tuple[str, str]:
+        assert cli.call("leaderboard", *arguments) == code
         return capsys.readouterr()
 
     shown, notes = call("boards")
