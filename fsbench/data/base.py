@@ -86,6 +86,8 @@ class TargetDataset:
     how many listed images are missing; groups: images that show the same lesion, patient or leaf
     (FACTS.groups), None if unknown. name keys all random draws; result_name: the name in results
     where it differs (`user_data_name`); bits: in use of each value of 16-bit images, None for all.
+    draw: opens an image that has no file by its canonical id; read: the bytes of such an image that
+    the fingerprint covers, by default its pixels.
     """
 
     name: str
@@ -101,6 +103,8 @@ class TargetDataset:
     groups: Groups | None = None
     result_name: str | None = None
     bits: int | None = None
+    draw: Callable[[str], Image.Image] | None = None
+    read: Callable[[str], bytes] | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -148,15 +152,17 @@ class TargetDataset:
         )
 
     def file(self, index: int) -> Path | None:
-        """Return the path of image `index`; None if it is generated."""
-        return self.root / self.paths[index]
+        """Return the path of image `index`; None if it has no file."""
+        return None if self.draw else self.root / self.paths[index]
 
     def content(self, index: int) -> bytes:
-        """Return what the fingerprint covers of an image without a file: its pixels."""
-        return self.image(index).tobytes()
+        """Return what the fingerprint covers of an image without a file."""
+        return self.read(self.canonical_ids[index]) if self.read else self.image(index).tobytes()
 
     def image(self, index: int) -> Image.Image:
         """Read image `index` as RGB. Raise DataError naming a missing or corrupt file."""
         from fsbench.data.images import open_rgb
 
+        if self.draw:
+            return self.draw(self.canonical_ids[index])
         return open_rgb(self.root / self.paths[index], self.facts.pre_resize, self.bits)

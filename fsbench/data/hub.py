@@ -7,17 +7,17 @@ by their usual names, or by their type if there is only one of it.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 from PIL import Image
 
 from fsbench.core.errors import DataError, UsageError
 from fsbench.core.tasks import HUB, parse_bits, parse_query, short_name, user_data_name
 from fsbench.data import files
+from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import match_names, read_name
 from fsbench.data.image_folder import VAL, make_custom_facts, note_case, require_classes
@@ -159,6 +159,13 @@ class HubTable:
         """Decode an image as RGB. Raise DataError if it cannot be read."""
         return decode_rgb(self.read(row), f"{self.name}, row {row}", self.reference.bits)
 
+    def open_image(self, canonical_id: str) -> Image.Image:
+        """Decode an image of a target, whose canonical id ends with the number of its row."""
+        return self.open(int(canonical_id.rpartition("/")[2]))
+
+    def read_image(self, canonical_id: str) -> bytes:
+        return self.read(int(canonical_id.rpartition("/")[2]))
+
     def read(self, row: int) -> bytes:
         """Return the encoded bytes of an image, empty if the row has none."""
         value = self.rows[row][self.image]
@@ -198,26 +205,7 @@ class HubTable:
         return candidates[0]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HubTarget(TargetDataset):
-    """A target in a table; the number of its row ends the canonical id of an image."""
-
-    table: HubTable
-
-    def file(self, index: int) -> Path | None:
-        return None
-
-    def image(self, index: int) -> Image.Image:
-        return self.table.open(self._row(index))
-
-    def content(self, index: int) -> bytes:
-        return self.table.read(self._row(index))
-
-    def _row(self, index: int) -> int:
-        return int(self.canonical_ids[index].rpartition("/")[2])
-
-
-def load_hub_target(ref: str, cache: Path) -> HubTarget:
+def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     """Load one split of a data set of the hub as a target, flagged `custom`.
 
     Raises UsageError for a malformed reference, DataError if the data set is not available, has
@@ -236,29 +224,25 @@ def load_hub_target(ref: str, cache: Path) -> HubTarget:
     if len(set(table.labels)) < 2:
         raise DataError(f"{table.name} has fewer than two classes", fix="name another split")
     layout = f"split {split}, columns {table.image} and {table.label}"
-    rows = sorted(
+    ids = [
         (sample.label, f"{table.classes[sample.label]}/{row:08d}")
         for row, sample in enumerate(table.samples(table.classes))
-    )
-    labels, ids = zip(*rows, strict=True)
+    ]
+    labels = [label for label, _ in ids]
     facts = make_custom_facts(short_name(ref), table.classes, labels, layout, label_rule=LABEL_RULE)
-    return HubTarget(
-        name=facts.name,
+    notes = (
+        f"{len(ids)} images of {len(set(labels))} classes, {layout}",
+        *note_case(table.classes),
+        *(parts.describe_left_out(splits, table.image) if table.files else ()),
+    )
+    rows = [ImageRow(label, image, image) for label, image in ids]
+    return replace(
+        assemble(facts, Path(), rows, notes=notes),
         result_name=user_data_name(ref),
-        facts=facts,
-        root=Path(),
-        paths=ids,
-        canonical_ids=ids,
-        labels=np.array(labels, dtype=np.int64),
-        class_names=table.classes,
         flags=frozenset({"custom"}),
-        notes=(
-            f"{len(ids)} images of {len(set(labels))} classes, {layout}",
-            *note_case(table.classes),
-            *(parts.describe_left_out(splits, table.image) if table.files else ()),
-        ),
         bits=parts.bits,
-        table=table,
+        draw=table.open_image,
+        read=table.read_image,
     )
 
 

@@ -7,7 +7,7 @@ the names (data set, class, rank), so the images are the same on every machine.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fsbench.core.errors import DataError
 from fsbench.core.seeding import uniforms
 from fsbench.core.specs import Pool
+from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
 from fsbench.data.cards import Dataset, DatasetFacts
 from fsbench.data.source import SourceImage, SourceListing
@@ -138,39 +138,22 @@ def toy_image(name: str, style: Style, pair: str, rank: int, side: int = SIDE) -
     return draw_image(pair, style, uniforms((16 + side * side,), "toy", name, pair, rank), side)
 
 
-@dataclass(frozen=True, eq=False)
-class ToyTarget(TargetDataset):
-    """A target whose images are drawn instead of read; its paths have no files."""
-
-    style: Style = field(default_factory=Style)
-
-    def file(self, index: int) -> Path | None:
-        return None
-
-    def image(self, index: int) -> Image.Image:
-        pair, _, rank = self.canonical_ids[index].partition("/")
-        return Image.fromarray(toy_image(self.name, self.style, pair, int(rank)))
+def draw_toy(name: str, style: Style, canonical_id: str) -> Image.Image:
+    """Draw an image of a toy data set by its canonical id, `PAIR/RANK`."""
+    pair, _, rank = canonical_id.partition("/")
+    return Image.fromarray(toy_image(name, style, pair, int(rank)))
 
 
 def make_toy(name: str, title: str, style: Style, pairs: tuple[str, ...]) -> Dataset:
     """Return a toy target of 40 images of each pair."""
     facts = toy_facts(name, title, pairs, 40)
+    ids = [(label, f"{pair}/{rank:03d}") for label, pair in enumerate(pairs) for rank in range(40)]
 
-    def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> ToyTarget:
+    def load(folder: Path, pool: Pool = "full", splits: Path | None = None) -> TargetDataset:
         """Return all images; folder and splits are not used. Raise DataError for another pool."""
-        if pool != "full":
-            raise DataError(f"{name} has no pool {pool}", fix="use @ibm (the full pool)")
-        ids = [f"{pair}/{rank:03d}" for pair in pairs for rank in range(40)]
-        return ToyTarget(
-            name=name,
-            facts=facts,
-            root=Path(),
-            paths=tuple(f"{canonical_id}.png" for canonical_id in ids),
-            canonical_ids=tuple(ids),
-            labels=np.repeat(np.arange(len(pairs), dtype=np.int64), 40),
-            class_names=pairs,
-            style=style,
-        )
+        rows = [ImageRow(label, image, f"{image}.png") for label, image in ids]
+        dataset = assemble(facts, Path(), rows, pool=pool)
+        return replace(dataset, draw=partial(draw_toy, name, style))
 
     return Dataset(facts, load)
 
@@ -194,19 +177,16 @@ SOURCE_FACTS = toy_facts("toy_source", "Toy: source", SOURCE_PAIRS, TRAIN)
 
 def load_toy_source(folder: Path, cache: Path) -> SourceListing:
     """Return all images; folder and cache are not used. A CPU trains on them in seconds."""
+    draw = partial(draw_toy, SOURCE_FACTS.name, Style())
     train, val = (
         [
-            SourceImage(label, partial(open_source_image, pair, rank))
+            SourceImage(label, partial(draw, f"{pair}/{rank}"))
             for rank in ranks
             for label, pair in enumerate(SOURCE_PAIRS)
         ]
         for ranks in (range(TRAIN), range(TRAIN, TRAIN + VAL))
     )
     return SourceListing(SOURCE_FACTS, train, val, stamp=None)
-
-
-def open_source_image(pair: str, rank: int) -> Image.Image:
-    return Image.fromarray(toy_image(SOURCE_FACTS.name, Style(), pair, rank))
 
 
 TOY_SOURCES = {"toy_source": Dataset(SOURCE_FACTS, load_toy_source)}
