@@ -15,7 +15,7 @@ from fsbench.core.progress import format_count
 
 Name = Annotated[str, Argument(help="Data set name or alias, folder:DIR or hf-hub:ORG/NAME.")]
 TaskText = Annotated[str, Argument(help="One task, e.g. eurosat:5w1s@ibm.")]
-SHOWN_OTHERWISE = {"classes", "pre_resize", "counts", "archives", "startup"}
+SHOWN_OTHERWISE = {"classes", "pre_resize", "group_pattern", "archives", "startup"}
 """Facts that `data show` gives in another form, or leaves out."""
 
 
