@@ -218,26 +218,23 @@ def warn_of_scale(results: Mapping[str, Mapping[ColumnId, Result]]) -> str:
     results: entry -> column -> result. Heads whose outcomes do not depend on the scale of features
     and results that do not record it count for nothing.
     """
-    norms: dict[ColumnId, dict[str, float]] = {}
+    norms: dict[ColumnId, list[tuple[float, str]]] = {}
     for name, by_column in results.items():
         for column, result in by_column.items():
             if not result.spec.scale_free and result.feature_norm:
-                norms.setdefault(column, {})[name] = result.feature_norm
-    widest, ratio = None, LARGEST_RATIO
-    heads: dict[str, None] = {}
-    for column, by_name in norms.items():
-        spread = max(by_name.values()) / min(by_name.values())
-        if spread > LARGEST_RATIO:
-            heads[column.task.head or column.task.shape] = None
-        if spread > ratio:
-            widest, ratio = by_name, spread
-    if widest is None:
+                norms.setdefault(column, []).append((result.feature_norm, name))
+    ends = {column: (min(of_column), max(of_column)) for column, of_column in norms.items()}
+    ratios = {column: high[0] / low[0] for column, (low, high) in ends.items()}
+    wide = [column for column, ratio in ratios.items() if ratio > LARGEST_RATIO]
+    if not wide:
         return ""
-    largest, smallest = max(widest, key=widest.__getitem__), min(widest, key=widest.__getitem__)
+    widest = max(wide, key=ratios.__getitem__)
+    (low, smallest), (high, largest) = ends[widest]
+    heads = dict.fromkeys(column.task.head or column.task.shape for column in wide)
     return (
-        f"Feature norms differ {ratio:.3g} times: {widest[largest]:.3g} for {largest}, "
-        f"{widest[smallest]:.3g} for {smallest}. Accuracies of {' and '.join(heads)} depend on the "
-        "scale of features as well as on transfer; logistic heads do not."
+        f"Feature norms differ {ratios[widest]:.3g} times: {high:.3g} for {largest}, {low:.3g} for "
+        f"{smallest}. Accuracies of {' and '.join(heads)} depend on the scale of features as well "
+        "as on transfer; logistic heads do not."
     )
 
 

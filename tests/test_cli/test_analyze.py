@@ -118,7 +118,9 @@ def test_all_takes_what_every_network_has(
     assert 0 < float(row[-1]) <= 1
 
 
-def test_a_meta_learner_has_no_head_for_the_source(tmp_path: Path, cli: CommandLine) -> None:
+def test_meta_learners_and_other_backbones_have_no_head_for_the_source(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     """Its head tells the classes of a task apart: labels of the source mean nothing to it."""
     run = f"run:{train_recipe(tiny('protonet', 'plan.rounds=1'), source(), tmp_path / 'run')}"
     shown = cli("analyze", "-m", run, "--what", "all", "-o", tmp_path)
@@ -132,19 +134,10 @@ def test_a_meta_learner_has_no_head_for_the_source(tmp_path: Path, cli: CommandL
     )
 
 
-def test_other_backbones_have_weights_and_features_only(tmp_path: Path, cli: CommandLine) -> None:
-    shown = cli("analyze", *CONTROL, "--what", "all", "--source", "tiny", "-o", tmp_path)
-    assert "hessian is left out: fsbench/toy_resnet has no classifier of a source" in shown.err
-    assert [file.name.rpartition("-")[0] for file in records(tmp_path)] == [
-        "dormant", "effective_rank", "weight_percentiles",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         ((*CONTROL, "--what", "margins", "--source", "tiny"), 2, "no classifier of a source"),
-        ((*CONTROL, "--what", "dormant"), 2, "--source"),
         (("-m", "RUN", "--random-init", "0", "--what", "hessian"), 2, "no classifier of a source"),
         (("-m", "RUN", "--what", "balancedness"), 2, "leave balancedness out"),
         (("-m", "RUN", "--what", "margin"), 2, "did you mean 'margins'"),
@@ -152,8 +145,6 @@ def test_other_backbones_have_weights_and_features_only(tmp_path: Path, cli: Com
         (("-m", "RUN", "--what", "margins", "--set", "margins.smallest=0"), 2, "greater than"),
         (("-m", "RUN", "--what", "margins", "--set", "hessian.top=3"), 2, "margins.FIELD"),
         (("-m", "RUN", "--what", "margins", "--set", "smallest=3"), 2, "write hessian.top=10"),
-        (("-m", "run:no/such", "--what", "margins"), 2, "no finished run"),
-        (("-m", "tim/resnet18", "--what", "margins"), 2, "timm/"),
     ],
 )
 def test_refusals_come_before_any_record(

@@ -91,24 +91,6 @@ def test_sides_mirror_and_a_command_twice_says_the_same(
     assert (other["sign_test"]["a"], other["sign_test"]["b"]) == (0, 2)
 
 
-def test_heads_are_never_averaged(tmp_path: Path, cli: CommandLine) -> None:
-    """A is ahead with one head and behind with the other: their mean would be no difference."""
-    for adaptation, (a, b) in {"linear": (9, 5), "centroid": (5, 9)}.items():
-        for shots in (1, 5):
-            write(tmp_path / "a", [a, a - 2] * 20, "a", shots, adaptation=adaptation)
-            write(tmp_path / "b", [b, b - 2] * 20, "b", shots, adaptation=adaptation)
-    sides = [str(tmp_path / name) for name in "ab"]
-    by_track = {comparison["track"]: comparison for comparison in compared(cli, *sides)}
-    assert sorted(by_track) == ["centroid ibm 32px", "linear ibm 32px"]
-    gaps = {track: comparison["overall"]["gap"] for track, comparison in by_track.items()}
-    assert gaps == pytest.approx({"centroid ibm 32px": -0.16, "linear ibm 32px": 0.16})
-    for comparison in by_track.values():
-        assert comparison["overall"]["task"] == "overall, 2 tasks"
-        assert {cell["task"].split("/")[1].split("@")[0] for cell in comparison["tasks"]} == {
-            comparison["track"].split()[0]
-        }
-
-
 def test_identical_entries_tie(tmp_path: Path, cli: CommandLine) -> None:
     sides = [str(write(tmp_path / name, [5, 9] * 20, name)) for name in "ab"]
     (comparison,) = compared(cli, *sides)

@@ -1,6 +1,5 @@
 """benchmark, episodic and probe through the command line, on generated targets."""
 
-import os
 import re
 import signal
 import subprocess
@@ -93,22 +92,21 @@ def test_parts_that_are_all_empty_are_no_result(
     )
 
 
-def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(tmp_path: Path) -> None:
+def test_a_killed_evaluation_goes_on_and_ends_with_the_same_records(
+    tmp_path: Path, cli: CommandLine
+) -> None:
     """kill -9 as soon as the first block of episodes is on disk."""
-    command = [sys.executable, "-m", "fsbench", "episodic", *CONTROL]
-    command += ["-t", "toy_scan:5w20s", "--episodes", "600", "--threads", "1"]
-    env = os.environ | {"FSBENCH_CACHE": str(tmp_path / "cache")}
+    words = ["episodic", *CONTROL, "-t", "toy_scan:5w20s", "--episodes", "600", "--threads", "1"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = subprocess.Popen(
-        [*command, "-o", str(killed)], env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    command = [sys.executable, "-m", "fsbench", *words, "-o", killed]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while process.poll() is None and not list(killed.rglob("*.arrow.zst")):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
     assert not list(killed.rglob("entry.json")), "a killed run shows no result"
     for folder in (killed, whole):
-        subprocess.run([*command, "-o", str(folder)], env=env, check=True, capture_output=True)
+        cli(*words, "-o", folder)
     assert digests(killed) == digests(whole)
 
 

@@ -212,3 +212,9 @@ def test_a_count_has_its_noun_and_names_their_plural() -> None:
     assert [format_count(*count) for count in counts] == expected
     assert "known keys in a.yaml: " in str(UnknownName("key in a.yaml", "x", ["a"]))
     assert "known kinds of cache: " in str(UnknownName("kind of cache", "x", ["a"]))
+
+
+def test_the_doctor_names_versions_data_and_cache(tmp_path: Path, cli: CommandLine) -> None:
+    parts = cli.json("doctor", "--cache", tmp_path)
+    assert {"torch", "cpu", "eurosat", "FSBENCH_DATA"} <= parts.keys()
+    assert parts["cache"].startswith(f"{tmp_path} (")

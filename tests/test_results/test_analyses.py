@@ -98,13 +98,6 @@ def test_the_table_has_a_column_a_model_and_says_what_is_absent() -> None:
     ]
 
 
-def test_two_weights_of_one_name_get_their_hash() -> None:
-    other = fakes.facts("a", weights_hash="7" * 64)
-    twin = analysis("a").model_copy(update={"backbone": other})
-    header, _ = analysis_table([analysis("a"), twin])
-    assert header[2:] == [f"a {fakes.facts('a').weights_hash[:6]}", "a 777777"]
-
-
 def test_views_of_one_title_share_a_panel() -> None:
     first = view(1.0, 2.0, low=(0.0, 1.0), high=(2.0, 3.0), places=("p", "q"), log_x=True)
     bar = View.bar("size", 4.0)

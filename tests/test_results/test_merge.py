@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import fakes
 from support.reading import episode_records
 
-from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.errors import ValidationFailed
 from fsbench.results.assembly import merge, union_episodes
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
@@ -115,16 +115,6 @@ def test_merged_results_are_append_only(tmp_path: Path) -> None:
     fakes.write(tmp_path / "c", 0.1)
     with pytest.raises(ValidationFailed, match="exists with other outcomes"):
         merge([tmp_path / "c", tmp_path / "c"], tmp_path / "out")
-
-
-def test_a_merge_of_short_parts_is_short(tmp_path: Path) -> None:
-    a, b = shard(tmp_path / "a", range(5)), shard(tmp_path / "b", range(5, 10))
-    assert merge([a, b], tmp_path / "out")[0].flags == ("short", "custom")
-
-
-def test_one_part_is_no_merge(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="two parts"):
-        merge([shard(tmp_path / "a", range(5))], tmp_path / "out")
 
 
 def test_the_first_part_that_differs_is_named() -> None:

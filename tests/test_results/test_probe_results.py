@@ -63,46 +63,46 @@ def write(
     return cell.write(block, provenance=fakes.provenance())
 
 
-def test_the_papers_rule_is_the_score_and_the_other_stands_beside(tmp_path: Path) -> None:
-    result = write(tmp_path, PUBLISHED, records())
+RULES = [
+    (PUBLISHED, records(), "probe 32px", (0.9, 0.1, 2), (0.6, 0.01, 3), (0.5, 0.75)),
+    (HONEST, records(), "probe 32px lr-held-out", (0.6, 0.01, 3), (0.9, 0.1, 2), (0.5, 0.75)),
+    (CHOSEN, by_epoch(), "probe 32px held-out", (0.7, 0.01, 1), (0.9, 0.1, 2), (0.6, 0.9)),
+]
+"""Spec, records, column; score, rate and epoch; those of the other rule; held out at two rates."""
+
+
+@pytest.mark.parametrize(("spec", "block", "column", "score", "beside", "held_out"), RULES)
+def test_the_spec_says_which_rule_is_the_score_and_the_other_stands_beside(
+    spec: ProbeSpec,
+    block: ProbeRecords,
+    column: str,
+    score: tuple[float, float, int],
+    beside: tuple[float, float, int],
+    held_out: tuple[float, float],
+    tmp_path: Path,
+) -> None:
+    result = write(tmp_path, spec, block)
     details = result.details
-    assert result.score.mean == 0.9
-    assert (details["lr"], details["epoch"]) == (0.1, 2)
-    assert (details["beside_mean"], details["beside_lr"], details["beside_epoch"]) == (0.6, 0.01, 3)
-    assert details["beside_ci95"] == statistics.score(rows(6)[0].astype(float))[1]
-    assert (details["held_out@0.1"], details["held_out@0.001"]) == (0.5, 0.75)
-    assert "as SEAL reports" in str(details["score"])
-    assert "held-out part of train" in str(details["beside"])
+    assert str(result.column) == f"folder-blobs:{column}"
+    assert (result.score.mean, details["lr"], details["epoch"]) == score
+    names = ("beside_mean", "beside_lr", "beside_epoch")
+    assert tuple(details[name] for name in names) == beside
+    right = np.arange(10) < round(10 * beside[0])
+    assert details["beside_ci95"] == statistics.score(right.astype(float))[1]
+    assert (details["held_out@0.1"], details["held_out@0.01"]) == held_out
+    assert details["score"] == summary.CHOICE_RULES[summary.rule_of(spec)]
+    assert details["beside"] == summary.CHOICE_RULES[summary.other_rule(spec.select)]
+    assert scored_images(block, spec).sum() == round(10 * score[0])
     assert read(tmp_path) == [result]
 
 
-def test_the_spec_can_make_the_held_out_rule_the_score(tmp_path: Path) -> None:
-    result = write(tmp_path, HONEST, records())
-    details = result.details
-    assert result.score.mean == 0.6
-    assert (details["lr"], details["epoch"], details["beside_mean"]) == (0.01, 3, 0.9)
-    assert details["score"] == summary.CHOICE_RULES["held_out"]
-    assert scored_images(records(), HONEST).tolist() == rows(6)[0].tolist()
-    assert scored_images(records(), PUBLISHED).tolist() == rows(9)[0].tolist()
-
-
-def test_without_a_held_out_part_a_result_is_what_it_was(tmp_path: Path) -> None:
+def test_without_a_held_out_part_there_is_no_other_rule(tmp_path: Path) -> None:
     result = write(tmp_path, PLAIN, records(held_out=False))
     names = ["score", "lr", "epoch"]
     names += [f"{kind}@{lr}" for lr in ("0.1", "0.01", "0.001") for kind in ("last", "best")]
     assert list(result.details) == names
+    assert result.details["last@0.01"] == 0.6
     assert digest_records(records(held_out=False)) != digest_records(records())
-
-
-def test_rate_and_epoch_of_the_held_out_part_are_the_score(tmp_path: Path) -> None:
-    result = write(tmp_path, CHOSEN, by_epoch())
-    details = result.details
-    assert str(result.column) == "folder-blobs:probe 32px held-out"
-    assert (result.score.mean, details["lr"], details["epoch"]) == (0.7, 0.01, 1)
-    assert details["score"] == "learning rate and epoch picked on a held-out part of train"
-    assert (details["beside_mean"], details["beside_lr"], details["beside_epoch"]) == (0.9, 0.1, 2)
-    assert (details["held_out@0.1"], details["held_out@0.01"]) == (0.6, 0.9)
-    assert read(tmp_path) == [result]
 
 
 @pytest.mark.parametrize(
@@ -209,11 +209,9 @@ def test_outcomes_of_balanced_accuracy_average_to_it(tmp_path: Path) -> None:
 
 
 def test_neighbours_are_written_and_read(tmp_path: Path) -> None:
-    block = ImageRecords(rows(7)[0])
-    result = write(tmp_path, NEIGHBOURS, block)
+    result = write(tmp_path, NEIGHBOURS, ImageRecords(rows(7)[0]))
     assert (str(result.task), result.score.mean, result.score.n) == ("folder-blobs:knn", 0.7, 10)
     assert result.details == {}
-    assert read(tmp_path) == [result]
     (folder,) = find_entries(tmp_path)
     write_entry(folder, [(result, ImageRecords(rows(8)[0]))])
     with pytest.raises(ValidationFailed, match=r"says 70\.00 .*, its outcomes give 80\.00"):

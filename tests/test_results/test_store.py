@@ -9,7 +9,7 @@ from support import fakes
 from support.reading import episode_records, read
 from support.reporters import Recorder
 
-from fsbench.core.errors import UsageError, ValidationFailed
+from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import TaskId
@@ -95,20 +95,6 @@ def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
     fakes.write(tmp_path / "b", seconds=9.0, started="2027-02-02T00:00:00+00:00")
     a, b = (next((tmp_path / x).rglob("outcomes-*")).read_bytes() for x in "ab")
     assert a == b
-
-
-def test_probe_keeps_last_and_best_of_every_learning_rate(tmp_path: Path) -> None:
-    result = fakes.write_probe(tmp_path)
-    records = fakes.probe_records(0.6)
-    assert result.score.mean == records.best[1].mean()
-    assert result.score.n == 37
-    assert result.details["lr"] == 0.01
-    assert result.details["epoch"] == 2
-    assert result.details["last@0.01"] == records.last[1].mean()
-    assert result.details["best@0.1"] == records.best[0].mean()
-    assert "picked on the test images" in str(result.details["score"])
-    assert result.flags == ("custom", "derived")
-    assert read(tmp_path) == [result]
 
 
 def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
@@ -222,13 +208,6 @@ def test_flags_keep_one_order() -> None:
     flags = result_flags(data, fakes.episodic(), index, limited=True)
     assert flags == ("subset", "limited", "custom", "shard")
     assert result_flags(data, fakes.probe(), None, limited=False) == ("subset", "custom", "derived")
-
-
-def test_empty_and_missing_folders_are_usage_errors(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no results"):
-        read(tmp_path)
-    with pytest.raises(UsageError, match="does not exist"):
-        read(tmp_path / "none")
 
 
 @pytest.mark.parametrize("damage", ["outcome", "cut"])

@@ -15,7 +15,7 @@ from fsbench.core.errors import UsageError
 from fsbench.sweep.analysis import AnalysisJob
 from fsbench.sweep.backbones import TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob
-from fsbench.sweep.graph import SweepPlan, find_done, plan_jobs
+from fsbench.sweep.graph import SweepPlan, plan_jobs
 from fsbench.sweep.submission import SubmissionJob
 
 TASKS = {"protonet.way": 2, "protonet.shots": 1, "protonet.queries": 1, "batch_size": 4}
@@ -111,11 +111,6 @@ def test_a_meta_learner_is_left_out_of_what_needs_a_head_for_the_source(tmp_path
 def test_a_name_with_a_field_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\{colour\}"):
         graph(tmp_path, submit={**ENTRY, "name": "{colour}"})
-
-
-def test_nothing_is_done_at_first(tmp_path: Path) -> None:
-    jobs = graph(tmp_path)
-    assert find_done(jobs, place(tmp_path)).missing == list(jobs.jobs.values())
 
 
 @pytest.mark.parametrize(

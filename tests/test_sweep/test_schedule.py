@@ -1,7 +1,7 @@
 """What runs when, and what a failure leaves alone."""
 
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from fsbench.core.errors import FsbenchError
 from fsbench.core.progress import Advance, Silent
 from fsbench.sweep.graph import SweepPlan
 from fsbench.sweep.job import Job
-from fsbench.sweep.schedule import lock_sweep, run_jobs, run_sweep
+from fsbench.sweep.schedule import lock_sweep, run_jobs
 
 
 class Script(Executor):
@@ -70,13 +70,6 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
     engine = Script("b")
     assert schedule(tmp_path, engine) == {"b": "it broke", "d": "a job that it needs failed"}
     assert sorted(engine.started) == ["a", "b", "c", "e"]
-
-
-def test_any_executor_of_the_standard_library_does(tmp_path: Path) -> None:
-    graph, jobs = diamond()
-    here = place(tmp_path, jobs=2)
-    assert run_sweep(graph, here, executor=ThreadPoolExecutor(2)) == {}
-    assert all(job.done(here) for job in jobs.values())
 
 
 class Bar(Silent):

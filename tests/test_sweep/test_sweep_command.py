@@ -1,13 +1,13 @@
 """`fsbench sweep` end to end: a plan, a kill, a resume to the same bits, a board, a failure."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.cli import CommandLine
@@ -53,9 +53,16 @@ def kill_in_training(sweeping: subprocess.Popen[bytes], output: Path) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def table(shown: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(shown)
-    return rows
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs start at once, where a worker would first import torch."""
+    executor = partial(ThreadPoolExecutor, 1)
+    monkeypatch.setattr("fsbench.sweep.schedule.Workers", lambda *options: executor())
+
+
+def list_jobs(cli: CommandLine, *words: object) -> list[tuple[str, str]]:
+    """Return kind and state of every job."""
+    return [(row["kind"], row["state"]) for row in cli.json("sweep", *words, "--dry-run")]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds workers in /proc")
@@ -75,81 +82,52 @@ def test_a_killed_worker_and_a_killed_sweep_end_at_the_same_bits(
     cli("sweep", file, *where(tmp_path, "broken"))
     assert hashes(tmp_path / "broken") == whole
 
-    rows = table(cli("sweep", file, *where(tmp_path, "broken"), "--dry-run", "--json").out)
-    assert [row["kind"] for row in rows].count("pretrain") == 2
-    assert {row["state"] for row in rows} <= {"done", "on the board"}
+    jobs = list_jobs(cli, file, *where(tmp_path, "broken"))
+    assert [kind for kind, _ in jobs].count("pretrain") == 2
+    assert {state for _, state in jobs} <= {"done", "on the board"}
 
 
-def test_a_plan_and_a_board_that_needs_no_run_again(tmp_path: Path, cli: CommandLine) -> None:
-    data = sweep(tmp_path, submit=SUBMIT)
-    file = write(tmp_path / "sweep.yaml", data)
-    rows = table(cli("sweep", file, *where(tmp_path, "new"), "--dry-run", "--json").out)
-    assert [row["kind"] for row in rows] == [*["pretrain", "evaluate"] * 2, *["submit"] * 2]
-    assert {row["state"] for row in rows} == {"missing"}
-    assert all(row["seconds"] is not None for row in rows)
-    assert not (tmp_path / "new").exists()
-
-    cli("sweep", file, *where(tmp_path, "one"), "--board", tmp_path / "board")
-    names = {path.parent.name for path in (tmp_path / "board").glob("*/entry.json")}
-    assert {name.partition("-fields")[0] for name in names} == {"tiny-seal", "tiny-llf"}
-
-    board = ["--board", str(tmp_path / "board")]
-    cli("sweep", file, *where(tmp_path, "elsewhere"), *board)
-    assert not (tmp_path / "elsewhere" / "runs").exists()
-    rows = table(
-        cli("sweep", file, *where(tmp_path, "elsewhere"), *board, "--dry-run", "--json").out
-    )
-    states = {(row["kind"], row["state"]) for row in rows}
-    idle = ("pretrain", "not needed any more")
-    assert states == {idle, ("evaluate", "on the board"), ("submit", "on the board")}
-
-
-def test_another_sitting_adds_to_an_entry_and_takes_nothing_away(
-    tmp_path: Path, cli: CommandLine
-) -> None:
-    data = sweep(tmp_path, methods=("llf",), submit=SUBMIT)
-    (evaluation,) = data["evaluate"]
-    board = ["--board", str(tmp_path / "board")]
-    file = write(tmp_path / "sweep.yaml", data)
-    cli("sweep", file, *where(tmp_path, "first"), *board)
-    (entry,) = (tmp_path / "board").glob("tiny-*")
-    before = hash_results(entry)
-
-    other = {**evaluation, "tasks": [evaluation["tasks"][0].replace("5w1s", "5w2s")]}
-    write(file, {**data, "evaluate": [evaluation, other]})
-    cli("sweep", file, *where(tmp_path, "elsewhere"), *board)
-    assert before.items() < hash_results(entry).items()
-    assert len(hash_results(entry)) == 2 * len(before)
-
-
-def test_analyses_are_kept_beside_the_board_and_outlive_the_runs(
+@pytest.mark.usefixtures("in_this_process")
+def test_another_sitting_computes_what_neither_board_nor_findings_have(
     tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     analysis = {"what": ["knn_depth", "sharpness"], "images": 8, "set": ["knn_depth.k=3"]}
-    data = sweep(tmp_path, submit=SUBMIT, analyze=[{**analysis, "only": ["toy-seal*"]}])
+    data = sweep(tmp_path, methods=("llf",), submit=SUBMIT, analyze=[analysis])
     file = write(tmp_path / "sweep.yaml", data)
-    options = ["--board", str(tmp_path / "board"), "--findings", str(tmp_path / "kept")]
-    cli("sweep", file, *where(tmp_path, "one"), *options)
+    kept = ("--board", tmp_path / "board", "--findings", tmp_path / "kept")
+    first, second = ((file, *where(tmp_path, name), *kept) for name in ("first", "second"))
+    rows = cli.json("sweep", *first, "--dry-run")
+    assert [row["kind"] for row in rows] == ["pretrain", "evaluate", "analyze", "submit"]
+    assert {row["state"] for row in rows} == {"missing"}
+    assert all(row["seconds"] is not None for row in rows)
+    assert not (tmp_path / "first").exists()
+
+    cli("sweep", *first)
     records = {path.name.partition("-")[0]: path for path in tmp_path.glob("kept/*/*/analyses/*")}
-    assert {path.parts[-4].partition("-fields")[0] for path in records.values()} == {"toy-seal"}
     assert records.keys() == {"knn_depth", "sharpness"}
     record = read_json(records["knn_depth"])
-    assert record["backbone"]["ref"].startswith("run:one/runs/toy-seal")
+    assert record["backbone"]["ref"].startswith("run:first/runs/toy-llf")
     settings = record["question"]["settings"]
     assert (settings["k"], settings["images"]) == (3, 8)
+    (entry,) = (tmp_path / "board").glob("tiny-llf*")
+    before = hash_results(entry)
 
-    cli("sweep", file, *where(tmp_path, "elsewhere"), *options)
-    assert not (tmp_path / "elsewhere" / "runs").exists()
-    other = {**data, "analyze": [{**data["analyze"][0], "images": 4}]}
-    file = write(tmp_path / "other.yaml", other)
-    rows = table(
-        cli("sweep", file, *where(tmp_path, "elsewhere"), *options, "--dry-run", "--json").out
-    )
-    missing = [row["kind"] for row in rows if row["state"] == "missing"]
-    assert missing == ["pretrain", "analyze"]
+    cli("sweep", *second)
+    assert not (tmp_path / "second" / "runs").exists()
+    states = ["not needed any more", "on the board", "done", "on the board"]
+    assert [state for _, state in list_jobs(cli, *second)] == states
+
+    (evaluation,) = data["evaluate"]
+    other = {**evaluation, "tasks": [evaluation["tasks"][0].replace("5w1s", "5w2s")]}
+    write(file, {**data, "evaluate": [evaluation, other], "analyze": [{**analysis, "images": 4}]})
+    missing = [kind for kind, state in list_jobs(cli, *second) if state == "missing"]
+    assert missing == ["pretrain", "evaluate", "analyze", "submit"]
+    cli("sweep", *second)
+    assert before.items() < hash_results(entry).items()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_failure_is_listed_and_the_rest_is_done(tmp_path: Path, cli: CommandLine) -> None:
     data = sweep(tmp_path, methods=("seal",))
     bad = {"recipes": ["toy/normal"], "set": {**data["pretrain"][0]["set"], "lr": 1e38}}
@@ -159,12 +137,8 @@ def test_a_failure_is_listed_and_the_rest_is_done(tmp_path: Path, cli: CommandLi
     assert "is not finite" in said
     assert "a job that it needs failed" in said
     assert len(hashes(tmp_path / "out")) == 2
-    rows = table(cli("sweep", file, *where(tmp_path, "out"), "--dry-run", "--json").out)
-    assert [row["state"] for row in rows] == ["missing", "missing", "done", "done"]
-
-
-def test_a_sweep_without_a_file_is_refused(cli: CommandLine) -> None:
-    cli("sweep", code=2)
+    states = [state for _, state in list_jobs(cli, file, *where(tmp_path, "out"))]
+    assert states == ["missing", "missing", "done", "done"]
 
 
 def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
