@@ -1,7 +1,6 @@
 """Shards merge to what one process writes, or are refused by name."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from support import fakes
 from support.reading import episode_records
 
 from fsbench.core.errors import ValidationFailed
-from fsbench.results.assembly import merge, union_episodes
+from fsbench.results.assembly import merge
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
 
@@ -100,14 +99,6 @@ def test_other_environments_are_refused(
         merge([a, b], tmp_path / "out")
 
 
-def test_other_images_are_refused(tmp_path: Path) -> None:
-    a = shard(tmp_path / "a", range(20))
-    moved = fakes.dataset().model_copy(update={"fingerprint": "f" * 64})
-    b = shard(tmp_path / "b", range(20, 40), data=moved)
-    with pytest.raises(ValidationFailed, match="other images"):
-        merge([a, b], tmp_path / "out")
-
-
 def test_merged_results_are_append_only(tmp_path: Path) -> None:
     a, b = shard(tmp_path / "a", range(20)), shard(tmp_path / "b", range(20, 40))
     merge([a, b], tmp_path / "out")
@@ -115,18 +106,3 @@ def test_merged_results_are_append_only(tmp_path: Path) -> None:
     fakes.write(tmp_path / "c", 0.1)
     with pytest.raises(ValidationFailed, match="exists with other outcomes"):
         merge([tmp_path / "c", tmp_path / "c"], tmp_path / "out")
-
-
-def test_the_first_part_that_differs_is_named() -> None:
-    """Of four parts that share episodes, equal ones count once and the third is wrong."""
-    whole = fakes.episodes(fakes.episodic(), fakes.dataset(), ALL, 0.6)
-    wrong = replace(whole, collapsed=~whole.collapsed)
-    parts = [
-        ("a", whole.take(whole.index < 9)),
-        ("b", whole.take(whole.index > 4)),
-        ("c", wrong.take((whole.index > 6) & (whole.index < 12))),
-        ("d", wrong),
-    ]
-    assert (union_episodes(parts[1::-1]).index == whole.index).all()
-    with pytest.raises(ValidationFailed, match=r"^episodes 7-11 differ between a and c"):
-        union_episodes(parts)

@@ -70,12 +70,6 @@ def test_collapsed_episodes_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_json_is_a_list_of_records_with_mean(tmp_path: Path, cli: CommandLine) -> None:
-    result = fakes.write(tmp_path)
-    [record] = cli.json("show", tmp_path)
-    assert record == record | result.model_dump(mode="json") | {"mean": result.score.mean}
-
-
 def test_merge_command(tmp_path: Path, cli: CommandLine) -> None:
     fakes.write(tmp_path / "a", index=range(20))
     fakes.write(tmp_path / "b", index=range(20, 40))

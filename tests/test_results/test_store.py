@@ -6,13 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import fakes
-from support.reading import episode_records, read
 from support.reporters import Recorder
 
 from fsbench.core.errors import ValidationFailed
 from fsbench.core.progress import SILENT, Reporter
 from fsbench.core.specs import EpisodicSpec
-from fsbench.core.tasks import TaskId
 from fsbench.results.entry import read_entry
 from fsbench.results.names import model_name, result_flags
 from fsbench.results.provenance import environment_of
@@ -75,19 +73,6 @@ def test_tree_is_that_of_the_design(tmp_path: Path) -> None:
     assert (entry.file.outcomes, entry.file.models) == (digest, (fakes.facts(),))
     assert entry.digest == hashlib.sha256((home / "entry.json").read_bytes()).hexdigest()
     assert not list(tmp_path.rglob(".[!.]*-*/*")), "the journal is gone"
-
-
-def test_a_result_reads_back_equal(tmp_path: Path) -> None:
-    result = fakes.write(tmp_path)
-    assert read(tmp_path) == [result]
-    assert (
-        result.task
-        == TaskId.of("folder-blobs", fakes.episodic())
-        == TaskId.parse("folder-blobs:5w1s/linear@ibm")
-    )
-    expected = fakes.episodes(fakes.episodic(), fakes.dataset(), range(fakes.N_EPISODES), 0.6)
-    assert np.array_equal(episode_records(tmp_path).correct, expected.correct)
-    assert result.score.mean == pytest.approx(expected.correct.mean())
 
 
 def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
