@@ -143,7 +143,7 @@ def test_all_commands_together_import_nothing_heavy() -> None:
     [
         ("--help", {"numpy", "scipy", "torch", "yaml"}),
         ("leaderboard show --help", {"numpy", "scipy", "torch", "yaml"}),
-        ("ls", {"numpy", "scipy", "torch", "yaml"}),
+        ("ls", {"scipy", "torch", "yaml"}),
         ("episodes hash toy_tiles:5w1s --episodes 1", {"pandas", "scipy", "torch"}),
     ],
 )
