@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from support.fakes import digests
+from support.fakes import DECLARATION, digests
 from torch import nn
 
 import fsbench
@@ -20,16 +20,17 @@ from fsbench.results.entry import read_entry, write_entry
 from leaderboard.store import Board
 
 TASK = "toy_tiles:5w1s"
+QUICK = {"input_size": 32, "episodes": 20, "progress": False}
 
 
-def network(seed: int = 0) -> nn.Module:
-    torch.manual_seed(seed)
+def network() -> nn.Module:
+    torch.manual_seed(0)
     return load_architecture("toy_resnet").build(0)
 
 
-def backbone(name: str = "mine") -> fsbench.Backbone:
+def backbone(name: str = "mine", module: nn.Module | None = None) -> fsbench.Backbone:
     return fsbench.Backbone.from_module(
-        network(), name=name, input_size=32, mean="imagenet", std="imagenet"
+        module or network(), name=name, input_size=32, mean="imagenet", std="imagenet"
     )
 
 
@@ -56,30 +57,20 @@ def outcomes_of(results: fsbench.Results) -> str:
 
 
 def test_a_module_in_memory_equals_the_same_weights_in_a_file(tmp_path: Path) -> None:
-    net = network()
-    save_file(net.state_dict(), tmp_path / "mine.safetensors")
-    options = {"input_size": 32, "episodes": 20, "progress": False}
-    of_mine = fsbench.evaluate(backbone(), TASK, **options)
-    of_file = fsbench.evaluate(
-        str(tmp_path / "mine.safetensors"),
-        TASK,
-        arch="fsbench/toy_resnet",
-        mean="imagenet",
-        std="imagenet",
-        **options,
-    )
-    mine, file = of_mine[0], of_file[0]
-    assert mine.backbone.weights_hash == file.backbone.weights_hash
-    assert mine.backbone.feature_dim == file.backbone.feature_dim
+    file = tmp_path / "mine.safetensors"
+    save_file(network().state_dict(), file)
+    stated = {"arch": "fsbench/toy_resnet", "mean": "imagenet", "std": "imagenet"}
+    of_mine = fsbench.evaluate(backbone(), TASK, **QUICK)
+    of_file = fsbench.evaluate(str(file), TASK, **stated, **QUICK)
+    mine, theirs = of_mine[0].backbone, of_file[0].backbone
+    assert (mine.weights_hash, mine.feature_dim) == (theirs.weights_hash, theirs.feature_dim)
     assert outcomes_of(of_mine) == outcomes_of(of_file)
-    assert (mine.backbone.source, mine.backbone.ref) == ("module", "module:mine")
+    assert (mine.source, mine.ref) == ("module", "module:mine")
 
 
 def test_a_module_in_memory_is_copied_and_frozen() -> None:
     net = network().train()
-    made = fsbench.Backbone.from_module(
-        net, name="mine", input_size=32, mean="imagenet", std="imagenet"
-    )
+    made = backbone(module=net)
     assert net.training
     assert all(p.requires_grad for p in net.parameters())
     assert not made.module.training
@@ -103,20 +94,9 @@ def test_features_of_equal_weights_in_other_code_are_not_mixed(tmp_path: Path) -
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return self.net(images) ** self.power
 
-    different = {
-        outcomes_of(fsbench.evaluate(
-            fsbench.Backbone.from_module(
-                Scaled(power), name="mine", input_size=32, mean="imagenet", std="imagenet"
-            ),
-            *(TASK,),
-            input_size=32,
-            episodes=20,
-            cache=tmp_path,
-            progress=False,
-        ))
-        for power in (1, 3)
-    }  # fmt: skip
-    assert len(different) == 2
+    made = [backbone(module=Scaled(power)) for power in (1, 3)]
+    results = [fsbench.evaluate(one, TASK, cache=tmp_path, **QUICK) for one in made]
+    assert outcomes_of(results[0]) != outcomes_of(results[1])
 
 
 def test_results_are_a_sequence_and_a_frame(both: fsbench.Results) -> None:
@@ -164,7 +144,7 @@ def test_results_are_saved_and_loaded(both: fsbench.Results, tmp_path: Path) -> 
 def test_results_in_a_folder_are_read_and_not_computed_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = {"random_init": 0, "input_size": 32, "episodes": 20, "output": tmp_path / "out"}
+    options = {**QUICK, "progress": True, "random_init": 0, "output": tmp_path / "out"}
     (first,) = fsbench.evaluate("fsbench/toy_resnet", TASK, **options)
     assert "episodes/s" in capsys.readouterr().err
     (second,) = fsbench.evaluate("fsbench/toy_resnet", TASK, **options)
@@ -174,7 +154,7 @@ def test_results_in_a_folder_are_read_and_not_computed_again(
 
 def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
     task = TaskId("toy_tiles", 5, 1, "centroid", "ibm")
-    (result,) = fsbench.evaluate(backbone(), task, input_size=32, episodes=20, progress=False)
+    (result,) = fsbench.evaluate(backbone(), task, **QUICK)
     assert str(result.task) == "toy_tiles:5w1s/centroid@ibm"
     with pytest.raises(UsageError, match="two models are called module:mine"):
         fsbench.evaluate([backbone(), backbone()], TASK)
@@ -183,14 +163,9 @@ def test_tasks_may_be_objects_and_models_need_their_own_names() -> None:
 
 
 def test_a_module_in_memory_can_be_submitted_but_not_recomputed(tmp_path: Path) -> None:
-    results = fsbench.evaluate(backbone(), TASK, input_size=32, episodes=20, progress=False)
-    facts = {"authors": "A", "link": "https://example.org", "license": "MIT", "statement": "s"}
-    lists = {"pretraining_data": "none", "targets_seen": "none"}
-    board = tmp_path / "board"
-    fsbench.submit(results, board, facts | lists, name="mine")
-    frame = fsbench.leaderboard(board).to_frame()
-    assert frame["entry"].tolist() == ["mine"]
-    entry = Board.open(board).entry("mine")
+    results = fsbench.evaluate(backbone(), TASK, **QUICK)
+    fsbench.submit(results, tmp_path / "board", DECLARATION, name="mine")
+    entry = Board.open(tmp_path / "board").entry("mine")
     assert entry.cells[0].result.backbone.source == "module"
     with pytest.raises(ValidationFailed, match="in the memory of its author"):
         recompute(entry, "board")

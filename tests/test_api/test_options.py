@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,10 +23,9 @@ from fsbench.core.tasks import Kind, TaskId
 from fsbench.sweep.file import read_sweep_file
 
 MODEL = "fsbench/toy_resnet"
-Entrance = Callable[[dict[str, Any], Path], EvaluationOptions]
 
 
-def of_python(values: dict[str, Any], folder: Path) -> EvaluationOptions:
+def of_python(values: dict[str, Any]) -> EvaluationOptions:
     return EvaluationOptions.read({"model": MODEL, **values})
 
 
@@ -46,13 +44,13 @@ def of_command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> Evaluat
     return EvaluationOptions.read(calls[0])
 
 
-def of_words(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> EvaluationOptions:
-    words: list[str] = []
+def of_flags(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> EvaluationOptions:
+    arguments: list[str] = []
     for name, value in values.items():
         flag = f"--{name.replace('_', '-')}"
         texts = value if isinstance(value, list) else [value]
-        words += [flag] if value is True else [w for text in texts for w in (flag, str(text))]
-    return of_command(words, monkeypatch)
+        arguments += [flag] if value is True else [a for text in texts for a in (flag, str(text))]
+    return of_command(arguments, monkeypatch)
 
 
 def of_config(
@@ -126,8 +124,8 @@ def test_all_entrances_read_an_option_alike(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = {name: GIVEN[name]}
-    expected = of_python({"output": "results", **values}, tmp_path)
-    assert of_words(values, monkeypatch) == expected
+    expected = of_python({"output": "results", **values})
+    assert of_flags(values, monkeypatch) == expected
     assert of_config(values, tmp_path, monkeypatch) == expected
     option = EvaluationOptions.names()[name]
     assert getattr(expected, option) != EvaluationOptions(MODEL, output=Path("results"))
@@ -171,25 +169,18 @@ def test_all_entrances_refuse_a_value_in_the_same_words(
     if name in TaskOptions.declared():
         assert message in refusal(lambda: of_sweep({name: value}, tmp_path))
     if name in EvaluationOptions.declared():
-        assert message in refusal(lambda: of_words({name: value}, monkeypatch))
+        assert message in refusal(lambda: of_flags({name: value}, monkeypatch))
 
 
-@pytest.mark.parametrize("kind", [[5], 5, "5", (5,), np.array([5]), np.int64(5), 5.0, "5,"])
-def test_shots_of_any_kind_are_whole_numbers(kind: Any) -> None:
-    assert TaskOptions.read({"shots": kind}).shots == (5,)
-
-
-def test_numbers_of_other_libraries_and_whole_floats_are_read() -> None:
-    values = {"episodes": 5.0, "seed": np.int64(3), "crop": "0.875", "input_size": "84"}
-    options = TaskOptions.read(values)
-    assert (options.episodes, options.seed, options.input_size) == (5, 3, 84)
-    request = build_request(replace(options, tasks="toy_scan:probe"))
-    assert request.spec(request.tasks[0], None).image.resize_factor == 1 / 0.875
+KINDS = ([5], 5, "5", (5,), np.array([5]), np.int64(5), 5.0, "5,")
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "expected"),
+    ("name", "value", "expected"),
     [
+        *(("shots", kind, (5,)) for kind in KINDS),
+        *(("episodes", 5.0, 5), ("seed", np.int64(3), 3), ("input_size", "84", 84)),
+        ("crop", "0.875", 0.875),
         ("model", "timm/a,timm/b", ("timm/a", "timm/b")),
         ("model", "ck/lr=0.1,seed=2/m.pth@resnet18", ("ck/lr=0.1,seed=2/m.pth@resnet18",)),
         ("model", "run:a,b c/d,timm/e, run:f", ("run:a,b c/d", "timm/e", "run:f")),
@@ -202,8 +193,9 @@ def test_numbers_of_other_libraries_and_whole_floats_are_read() -> None:
         ("tasks", TaskId("isic", probe="probe"), (TaskId("isic", probe="probe"),)),
     ],
 )
-def test_a_comma_within_a_path_separates_nothing(name: str, text: Any, expected: Any) -> None:
-    assert getattr(EvaluationOptions.read({"model": MODEL, name: text}), name) == expected
+def test_values_of_any_kind_and_lists_are_read(name: str, value: Any, expected: Any) -> None:
+    """A comma within a path separates nothing."""
+    assert getattr(of_python({name: value}), name) == expected
 
 
 def test_paths_are_expanded_by_one_rule(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,27 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support import fakes
 from support import site as fakes_site
 from support.cli import call
 from support.fakes import DECLARATION
 
-from fsbench.api.options import TaskOptions
 from fsbench.api.pretrain import read_recipe
 from fsbench.api.recompute import EnvironmentCommands, list_evaluations, recipe_of, recompute
-from fsbench.api.request import build_request, request_of_specs
 from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
-from fsbench.core.records import ImageRecords, ProbeRecords, Records
 from fsbench.core.schema import BackboneFacts, Training
-from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ProbeSpec, Spec
-from fsbench.core.tasks import TaskId
-from fsbench.results.assembly import build_result
-from fsbench.results.entry import Loaded, write_entry
+from fsbench.core.specs import EpisodeSpec, EpisodicSpec
+from fsbench.results.entry import Loaded
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import read_cells, read_verified
+from fsbench.results.verification import read_cells
 from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
 from pretrain.recipes import registry
@@ -37,80 +31,20 @@ from pretrain.recipes.recipe import Recipe
 
 COSTS = {"steps": 1, "samples": 1, "flops": 1, "seconds": 1.0, "peak_memory_bytes": 0}
 SPECS = [EpisodicSpec(episode=EpisodeSpec(k_shot=k)) for k in (1, 5)]
-SETTINGS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
-    ("toy_tiles:5w1s", (), {}),
-    ("toy_rims:3w20s@startup", (), {"seed": 3, "input_size": 64}),
-    ("toy_tiles:5w5s/ridge", ("ridge.lam=10", "ridge.normalize=l2"), {}),
-    ("toy_tiles:5w5s/soft_kmeans", (), {}),
-    ("toy_tiles:5w1s/affine", (), {"bn_mode": "train"}),
-    ("toy_tiles:probe", ("probe.views=2", "probe.schedule=cosine"), {"seed": 5}),
-    ("toy_tiles:probe", (), {"limit": 3}),
-    ("dogs:probe", ("probe.select=held_out",), {}),
-    ("dogs:knn", ("probe.k=5", "probe.metric=euclidean"), {}),
-    ("toy_tiles:knn", ("probe.temperature=0.2",), {}),
-)
+AFFINE = EpisodicSpec(adaptation="affine")
 
 
-def spec_of(task: str, settings: tuple[str, ...], fields: dict[str, Any]) -> Spec:
-    values = {"tasks": task, "set": list(settings), "input_size": 32, **fields}
-    request = build_request(TaskOptions.read(values))
-    return request.spec(request.tasks[0], 32)
-
-
-def stored(folder: Path, *specs: Spec, dataset: str) -> list[Loaded]:
-    """Results of these specs in a folder; half of all outcomes are right."""
-    cells = []
-    for spec in specs:
-        data = fakes.official("toy_tiles").model_copy(update={"name": dataset})
-        right = np.arange(sum(data.class_counts)) % 2 == 0
-        records: Records = ImageRecords(right)
-        if isinstance(spec, EpisodicSpec):
-            data = data.model_copy(update={"pool": spec.episode.pool})
-            records = fakes.episodes(spec, data, range(40), 0.5)
-        else:
-            data = data.model_copy(update={"test_counts": data.class_counts})
-        if isinstance(spec, ProbeSpec):
-            rates = np.array(spec.lrs)
-            last = np.tile(right, (rates.size, 1))
-            curve = np.tile(last.mean(axis=1), (spec.epochs, 1)).T
-            held_out = [None, curve, last] if spec.epoch == "best" else [rates]
-            records = ProbeRecords(rates, curve, last, last, *(held_out if spec.held_out else []))
-        limited = getattr(spec, "epochs", 0) == 3
-        facts = (fakes.facts(), data, spec, records)
-        cells.append((build_result(*facts, limited, fakes.provenance()), records))
-    write_entry(folder, cells)
-    return list(read_verified(folder).cells)
-
-
-@pytest.mark.parametrize(("task", "settings", "fields"), SETTINGS)
-def test_the_command_reads_the_spec_of_the_result(
-    task: str, settings: tuple[str, ...], fields: dict[str, Any], tmp_path: Path
-) -> None:
-    spec, dataset = spec_of(task, settings, fields), task.partition(":")[0]
-    notes: list[str] = []
-    ((option,),) = list_evaluations(stored(tmp_path, spec, dataset=dataset), notes)
-    assert notes == []
-    request = request_of_specs([Path(option.removeprefix("--spec="))])
-    (read,) = request.tasks
-    assert read == TaskId.of(dataset, spec)
-    assert request.spec(read, 32) == spec
-    assert request.specs[read].episodes == 40 or not isinstance(spec, EpisodicSpec)
-
-
-def test_two_specs_of_one_task_get_two_commands(tmp_path: Path) -> None:
-    task = "toy_tiles:5w1s/affine"
-    specs = spec_of(task, (), {}), spec_of(task, (), {"bn_mode": "train"})
-    cells = stored(tmp_path, *specs, dataset="toy_tiles")
-    commands = list_evaluations(cells, [])
-    assert commands == [(f"--spec={cell.where}",) for cell in cells]
-    for (option,) in commands:
-        (read,) = request_of_specs([Path(option.removeprefix("--spec="))]).tasks
-        assert str(read) == f"{task}@ibm"
+def test_two_specs_of_one_task_get_two_commands() -> None:
+    """Numbers of episodes and probes do not matter: one command takes a spec of each task."""
+    specs = [AFFINE, AFFINE.model_copy(update={"bn_mode": "train"}), *SPECS]
+    cells = fakes_site.entry("entry", fakes.facts(), 0.5, ["eurosat"], specs).cells
+    _, second = (cell for cell in cells if cell.result.task.head == "affine")
+    others = tuple(f"--spec={cell.where}" for cell in cells if cell is not second)
+    assert list_evaluations(cells, []) == [others, (f"--spec={second.where}",)]
 
 
 def board_with_entry(folder: Path, **facts: object) -> Path:
-    spec = spec_of("toy_tiles:5w1s", (), {})
-    assert isinstance(spec, EpisodicSpec)
+    spec = SPECS[0]
     data, backbone = fakes.official(), fakes.facts(**facts)
     cell = ResultStore(folder / "r", backbone, data, spec, model="model")
     cell.write_block(0, fakes.episodes(spec, data, range(40), 0.5))
