@@ -4,9 +4,10 @@ Everything is checked before any work; records are stored one by one as they are
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -43,45 +44,6 @@ HINTS = {
 
 AnalysisChoice = dict[str, AnalysisSettings]
 """Name of an analysis -> its settings."""
-
-
-def analyze(
-    models: ModelOptions,
-    choice: AnalysisChoice,
-    *,
-    source: str | None = None,
-    output: Path = Path("results"),
-    machine: Machine,
-    lenient: bool = False,
-    overwrite: bool = False,
-    yes: bool = False,
-    report: Reporter = SILENT,
-) -> list[Analysis]:
-    """Run every analysis on every model; records that are in `output` already are read.
-
-    source: images for all models, by default those that each run was trained on, at the size that
-    the backbone was trained at. lenient: skip inapplicable analyses and log why. Raises UsageError,
-    DataError, CheckpointError; without `yes` also if the work would take over an hour.
-    """
-    parsed = parse_models(models)
-    device = RunContext.start(machine).device
-    choice = dict(choice)
-    for name, model in product([*choice], parsed):
-        part = missing_part(model, source, ANALYSES.load(name))
-        if part and not lenient:
-            raise UsageError(
-                f"{name} cannot be made of {model.ref}: it has no {part}", fix=HINTS[part]
-            )
-        if part:
-            report.log(f"{name} is left out: {model.ref} has no {part}")
-            choice.pop(name, None)
-    runner = AnalysisRunner(source, output, machine, device, lenient, overwrite, report)
-    analyses: list[Analysis | None] = []
-    for model in parsed:
-        inputs = runner.load(model, {need for name in choice for need in ANALYSES.load(name).NEEDS})
-        runner.check_cost(inputs, choice, yes)
-        analyses += [runner.run(inputs, name, settings) for name, settings in choice.items()]
-    return [analysis for analysis in analyses if analysis is not None]
 
 
 def choose_analyses(selection: AnalysisSelection) -> AnalysisChoice:
@@ -123,23 +85,49 @@ def missing_part(model: Model, source: str | None, file: AnalysisFile) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class AnalysisRunner:
-    """The run of analyses on models; records go to `output`.
+class Analyzer:
+    """Analyses of models: records that are in `output` already are read.
 
-    source: a reference that replaces the source of the runs; lenient: skip an analysis that does
-    not apply to a network and log why; sources: what was loaded already.
+    source: images for all models, by default those that each run was trained on, at the size that
+    the backbone was trained at; lenient: skip inapplicable analyses and log why; yes: also work
+    that is estimated to take over an hour; sources: what was loaded already.
     """
 
-    source: str | None
-    output: Path
+    models: ModelOptions
     machine: Machine
-    device: str
-    lenient: bool
-    overwrite: bool
-    report: Reporter
+    output: Path
+    source: str | None = None
+    lenient: bool = False
+    overwrite: bool = False
+    yes: bool = False
+    report: Reporter = SILENT
     sources: dict[tuple[Any, ...], SourceDataset] = field(default_factory=dict)
 
-    def load(self, model: Model, needs: set[str]) -> AnalysisInput:
+    @cached_property
+    def device(self) -> str:
+        return RunContext.start(self.machine).device
+
+    def analyze(self, choice: AnalysisChoice) -> list[Analysis]:
+        """Run every analysis on every model. Raises UsageError, DataError, CheckpointError."""
+        models, applicable = parse_models(self.models), dict(choice)
+        for name, model in product(choice, models):
+            part = missing_part(model, self.source, ANALYSES.load(name))
+            if part and not self.lenient:
+                raise UsageError(
+                    f"{name} cannot be made of {model.ref}: it has no {part}", fix=HINTS[part]
+                )
+            if part:
+                self.report.log(f"{name} is left out: {model.ref} has no {part}")
+                applicable.pop(name, None)
+        needs = {need for name in applicable for need in ANALYSES.load(name).NEEDS}
+        analyses: list[Analysis | None] = []
+        for model in models:
+            inputs = self.load(model, needs)
+            self.check_cost(inputs, applicable)
+            analyses += [self.run(inputs, name, values) for name, values in applicable.items()]
+        return [analysis for analysis in analyses if analysis is not None]
+
+    def load(self, model: Model, needs: Collection[str]) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed.
 
         Raises DataError if the source has other classes; logs if it has other images.
@@ -206,14 +194,12 @@ class AnalysisRunner:
 
     def read(self, inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Analysis | None:
         """Return the stored record, unless there is none or it is to be replaced."""
+        if self.overwrite:
+            return None
         question = make_question(inputs, name, settings)
-        return (
-            None
-            if self.overwrite
-            else store.read_finding(self.output, inputs.backbone.facts, question)
-        )
+        return store.read_finding(self.output, inputs.backbone.facts, question)
 
-    def check_cost(self, inputs: AnalysisInput, choice: AnalysisChoice, yes: bool) -> None:
+    def check_cost(self, inputs: AnalysisInput, choice: AnalysisChoice) -> None:
         """Log how long the missing analyses will take; refuse over an hour without `yes`."""
         passes = {
             name: settings.count_passes(inputs)
@@ -225,7 +211,7 @@ class AnalysisRunner:
             return
         seconds = seconds_per_image(backbone, size, self.device)
         estimates = [WorkEstimate(name, seconds * n) for name, n in passes.items() if n]
-        require_consent(backbone.facts.ref, estimates, yes, self.report.log, SMALLER)
+        require_consent(backbone.facts.ref, estimates, self.yes, self.report.log, SMALLER)
 
 
 def make_question(inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Question:

@@ -17,17 +17,14 @@ def analyze(chosen: AnalysisOptions, as_json: options.Json = False) -> None:
     from fsbench.core.plotting import write_figure
 
     output = Path(chosen.output or "results")
-    analyses = api.analyze(
-        chosen,
-        api.choose_analyses(chosen),
-        source=chosen.source,
-        output=output,
-        machine=chosen,
+    analyzer = api.Analyzer(
+        *(chosen, chosen, output, chosen.source),
         lenient=api.ALL in chosen.what,
         overwrite=chosen.overwrite,
         yes=chosen.yes,
         report=console.reporter(),
     )
+    analyses = analyzer.analyze(api.choose_analyses(chosen))
     for name in dict.fromkeys(analysis.question.what for analysis in analyses):
         views = api.label_views([a for a in analyses if a.question.what == name])
         figure = output / "analyses" / f"{name}.png"

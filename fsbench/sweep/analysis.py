@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from fsbench.api.analyze import HINTS, AnalysisChoice, analyze, choose_analyses
+from fsbench.api.analyze import HINTS, AnalysisChoice, Analyzer, choose_analyses
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import UsageError
 from fsbench.core.io import read_record
@@ -56,13 +56,8 @@ class AnalysisJob(Job):
                 yield read_record(path, Analysis)
 
     def run(self, options: SweepOptions) -> None:
-        analyze(
-            self.backbone.models(options),
-            self.plan,
-            output=options.analyses,
-            machine=options,
-            yes=True,
-        )
+        models = self.backbone.models(options)
+        Analyzer(models, options, options.analyses, yes=True).analyze(self.plan)
 
 
 def analysis_jobs(
