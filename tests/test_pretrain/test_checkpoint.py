@@ -59,7 +59,11 @@ def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.M
     content = bytearray(tensors.read_bytes())
     content[-1] ^= 1
     tensors.write_bytes(content)
+    other = tensors.with_name("other.safetensors")
+    other.write_bytes(b"no tensors")
+    renamed = {**whole, "tensors": other.name, "sha256": checkpoint.file_digest(other)}
     for text, says in [
+        (json.dumps(renamed), "cannot be read"),
         (json.dumps(whole), f"{tensors} is missing or corrupt"),
         (json.dumps({**whole, "tensors": "../x"}), "is of format"),
         (json.dumps({**whole, "format": "theirs"}), "is of format 'theirs'"),
@@ -84,14 +88,3 @@ def test_weights_of_another_network_are_refused(
     checkpoint.save_checkpoint(tmp_path, tensors, state)
     with pytest.raises(CheckpointError, match=r"differing: fc\.weight"):
         train_recipe(recipe, source(), tmp_path)
-
-
-def test_a_file_that_is_no_tensor_file_is_refused(tmp_path: Path) -> None:
-    checkpoint.save_checkpoint(tmp_path, TENSORS, {"saves": 0})
-    path = tmp_path / "checkpoint-1.safetensors"
-    path.write_bytes(b"not tensors")
-    sidecar = tmp_path / "checkpoint.json"
-    loaded = json.loads(sidecar.read_text())
-    sidecar.write_text(json.dumps({**loaded, "sha256": checkpoint.file_digest(path)}))
-    with pytest.raises(CheckpointError, match="cannot be read"):
-        checkpoint.load_checkpoint(tmp_path)

@@ -59,11 +59,6 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
     assert torch.allclose(dropped[positions], 2 * whole[positions], rtol=1e-5)
 
 
-def test_a_rate_of_zero_leaves_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pretrain.training.factory.add_dropout", None)  # is not even called
-    train_recipe(tiny("normal", "dropout=0"), source(), tmp_path)
-
-
 def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path) -> None:
     for rate in ("0", "0.25"):
         train_recipe(tiny("normal", f"dropout={rate}"), source(), tmp_path / rate)

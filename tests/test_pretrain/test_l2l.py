@@ -1,6 +1,6 @@
 """The only door to learn2learn: what it hands over, and what it says where nobody is in."""
 
-import ast
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,13 +54,8 @@ def test_task_i_of_the_taskset_is_episode_i_whenever_it_is_asked_for() -> None:
         assert near.tolist() == [0, 0, 1, 1, 2, 2]
         assert near_query.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert [int(x[0]) for x, _ in tasks] == [int(tasks[i][0][0]) for i in range(5)]
-
-
-@present
-def test_a_taskset_knows_whose_images_these_are() -> None:
-    drawn, by_class = sampler()
-    labels = l2l.build_taskset(drawn, Numbered(), by_class, 1).dataset.labels_to_indices
-    assert {c: list(images) for c, images in labels.items()} == {
+    indices = tasks.dataset.labels_to_indices
+    assert {c: list(images) for c, images in indices.items()} == {
         c: images.tolist() for c, images in by_class.items()
     }
 
@@ -108,13 +103,9 @@ def test_importing_it_prints_nothing(
 
 
 def test_no_other_file_imports_learn2learn() -> None:
-    importers = {name for name, path in modules().items() if "learn2learn" in imported(path)}
+    importers = {
+        name
+        for name, path in modules().items()
+        if re.search(r"^\s*(import|from) learn2learn\b", path.read_text("utf8"), re.MULTILINE)
+    }
     assert importers == {"pretrain.training.l2l"}
-
-
-def imported(path: Path) -> set[str]:
-    """Top-level packages that a file imports anywhere."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf8"))))
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    return {name.split(".")[0] for name in names}

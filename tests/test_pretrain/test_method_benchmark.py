@@ -36,39 +36,28 @@ def test_batch_128_shows_the_bounds_and_the_time_of_events_over_a_round_of_the_p
     assert f"<= {swr.target:.2f}" in str(swr)
     assert swr.event_share == pytest.approx(swr.event / (125_000 * plain.step))
     assert swr.ratio == swr.step / plain.step
+    for ratio, share, over in ((1.05, 0.009, False), (1.06, 0.0, True), (1.0, 0.02, True)):
+        row = bench.Row("swr", 1.0, ratio, 1.05, 0.0, share, 0.0, 0.0)
+        assert ("OVER" in str(row)) is over
 
 
 @pytest.mark.parametrize(
-    ("ratio", "share", "over"), [(1.05, 0.009, False), (1.06, 0.0, True), (1.0, 0.02, True)]
+    ("name", "at", "pruned"),
+    [("dsd", 1, True), ("imp", 1, True), ("full_reset", 10, False), ("seal", 1, False)],
 )
-def test_a_row_over_its_bound_says_so(ratio: float, share: float, over: bool) -> None:
-    row = bench.Row("swr", 1.0, ratio, 1.05, 0.0, share, 0.0, 0.0)
-    assert ("OVER" in str(row)) is over
-
-
-@pytest.mark.parametrize(("name", "at"), [("dsd", 1), ("full_reset", 10), ("imp", 1)])
-def test_steps_are_taken_after_the_event_at_one_position(
-    name: str, at: int, tmp_path: Path
+def test_steps_are_timed_after_the_event_with_what_it_started(
+    name: str, at: int, pruned: bool, tmp_path: Path
 ) -> None:
+    """Masks are applied, and SEAL ascends."""
     made = runner(name, tmp_path)
     made.step()
     made.step()
-    clock = made.trainer.ctx.clock
-    assert (clock.round, clock.epoch, clock.batch) == (at, 0, 0)
-    assert made.event > 0
-
-
-def test_methods_that_hold_masks_hold_them_while_they_are_timed(tmp_path: Path) -> None:
-    for name in ("dsd", "imp"):
-        made = runner(name, tmp_path)
-        made.step()
-        kernel = made.trainer.ctx.parameters["layer1.0.conv1.weight"]
-        assert torch.count_nonzero(kernel) == kernel.numel() - kernel.numel() // 5
-
-
-def test_seal_ascends_while_it_is_timed(tmp_path: Path) -> None:
-    made = runner("seal", tmp_path)
-    assert made.trainer.recipe.method("seal").ascending(made.trainer.ctx)
+    assert made.trainer.ctx.clock.round == at
+    kernel = made.trainer.ctx.parameters["layer1.0.conv1.weight"]
+    zeros = kernel.numel() // 5 if pruned else 0
+    assert torch.count_nonzero(kernel) == kernel.numel() - zeros
+    if name == "seal":
+        assert made.trainer.recipe.method("seal").ascending(made.trainer.ctx)
 
 
 def test_setup_is_scaled_to_all_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
