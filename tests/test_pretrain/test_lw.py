@@ -44,16 +44,11 @@ def test_order_sets_the_number_of_kept_blocks_per_round(tmp_path: Path) -> None:
     """Table 5: the first kept set serves twice, the last one thrice; nothing is normalised."""
     fields = ("lw.generations=false", "lw.order=[1, 1, 2, 2, 2]", "lw.normalize=false")
     made = trainer(tiny("lw", *fields, "plan.rounds=5", "plan.epochs=1"), tmp_path)
-    norms: dict[str, float] = {}
     for k in (0, 1, 2, 2, 2):
         before, after = open_round(made)
         layers = {f"{layer}.weight" for layer in made.ctx.roles.layers}
-        norms = norms or {n: float(before[n].double().norm()) for n in layers}
-        rescaled = {n for n in layers if in_blocks(n, k)}
         above = {n for n in before if not in_blocks(n, k)} if k else set()
-        assert changed(before, after) == rescaled | above
-        for name in rescaled:
-            assert float(after[name].double().norm()) == pytest.approx(norms[name], rel=1e-6)
+        assert changed(before, after) == {n for n in layers if in_blocks(n, k)} | above
         finish_epoch(made)
     assert made.ctx.clock.done
     assert active(made) == []

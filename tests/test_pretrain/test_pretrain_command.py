@@ -47,20 +47,11 @@ def test_a_run_prints_one_table_and_again_the_same(
     assert "finished already" in second.err
 
 
-def test_json_is_the_run_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("toy/normal", *SMALL, "-o", str(tmp_path), "--json") == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["recipe"] == "toy/normal"
-    assert record["recipe_fields"]["width"] == 2
-    assert record["folder"] == str(tmp_path / "toy-normal-s0")
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         (["seal"], 2, "choose one of full/seal, paper/seal, pilot/seal"),
         (["toy/seel"], 2, "did you mean 'toy/seal'"),
-        (["toy/seal", "--set", "plan.round=3"], 2, "did you mean 'plan.rounds'"),
         (["toy/seal", "--set", "plan.epochs=3"], 2, "at least 4 epochs per round"),
         (["toy/seal", "--set", "seed=1", "--seed", "1"], 2, "seed is set twice"),
         (["toy/seal", "--device", "tpu"], 2, "device 'tpu' is not available"),
@@ -131,7 +122,6 @@ def test_methods_compose_on_the_command_line(
     assert command(*call, "--set", "swr.lam=1e-2") == 0
     record = json.loads(capsys.readouterr().out)
     assert record["recipe"] == "toy/weight_compander+swr"
+    assert record["folder"] == str(tmp_path / "toy-weight_compander+swr-s0")
     fields = {m["name"]: m for m in record["recipe_fields"]["methods"]}
     assert fields["swr"]["lambda_f"] == 0.01
-    assert command("toy/normal", "--method", "wels+fc", "-o", str(tmp_path)) == 2
-    assert "would follow neither paper" in capsys.readouterr().err

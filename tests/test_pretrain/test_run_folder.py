@@ -1,6 +1,5 @@
 """A run folder belongs to one recipe, one data set and one process at a time."""
 
-import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -31,11 +30,14 @@ def test_another_recipe_is_refused_naming_the_fields(tmp_path: Path) -> None:
     assert (tmp_path / "run.json").read_bytes() == before
 
 
-def test_other_data_are_refused(tmp_path: Path) -> None:
+def test_other_data_and_a_corrupt_identity_are_refused(tmp_path: Path) -> None:
     train_recipe(tiny("normal"), source(), tmp_path)
-    changed = dataclasses.replace(source(), fingerprint="1" * 64)
+    changed = replace(source(), fingerprint="1" * 64)
     with pytest.raises(UsageError, match="source_fingerprint"):
         train_recipe(tiny("normal"), changed, tmp_path)
+    (tmp_path / "recipe.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"recipe\.json is corrupt"):
+        train_recipe(tiny("normal"), source(), tmp_path)
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
@@ -46,12 +48,6 @@ def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
         run_folder.claim_folder(tmp_path, recipe, source()),
     ):
         pass
-
-
-def test_a_corrupt_identity_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "recipe.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"recipe\.json is corrupt"):
-        train_recipe(tiny("normal"), source(), tmp_path)
 
 
 def test_the_journal_is_cut_back_to_where_it_was(tmp_path: Path) -> None:
@@ -102,36 +98,26 @@ def test_a_clock_moves_on_after_so_many_epochs_in_a_row() -> None:
     assert [last for *_, last in epochs] == [False, False, False, True, False, False, False, True]
     assert [(r, e) for r, e, _ in epochs] == [(0, e) for e in range(4)] + [(1, e) for e in range(4)]
     assert clock.done
+    endless = TrainingClock(Plan(rounds=1, epochs=3))
+    endless.record_accuracy(1.0)
+    assert not endless.last_epoch, "without a threshold rounds run to their end"
 
 
-def test_without_a_threshold_rounds_run_to_their_end() -> None:
-    clock = TrainingClock(Plan(rounds=1, epochs=3))
-    clock.record_accuracy(1.0)
-    assert not clock.last_epoch
-
-
-def test_a_converged_round_ends_and_the_run_says_so(tmp_path: Path) -> None:
-    train_recipe(tiny("welsr", *EASY), source(), tmp_path)
+def test_a_converged_round_ends_for_its_methods_and_the_run_says_so(tmp_path: Path) -> None:
+    """The early end is validated although validate_every would not, and the next round acts."""
+    train_recipe(tiny("welsr", *EASY, "validate_every=100"), source(), tmp_path)
     log, record = lines(tmp_path), json.loads((tmp_path / "run.json").read_text())
     assert record["rounds"] == summarize_rounds(log)
     assert record["steps"] == sum(r["steps"] for r in record["rounds"]) < 2 * 12 * 5
-    for number in range(2):
-        trained = [x["train_accuracy"] for x in log if x["round"] == number]
+    rounds = [[x for x in log if x["round"] == number] for number in range(2)]
+    for epochs in rounds:
+        trained = [x["train_accuracy"] for x in epochs]
         assert trained[-1] >= 0.5
         assert all(accuracy < 0.5 for accuracy in trained[:-1])
-    assert len([x for x in log if x["round"] == 0]) > 1
-    assert all(r["val_accuracy"] is not None for r in record["rounds"])
-
-
-def test_a_round_that_ends_early_still_ends_for_its_methods(tmp_path: Path) -> None:
-    """The early end is validated although validate_every would not, and the next round acts."""
-    train_recipe(tiny("welsr", *EASY, "validate_every=100"), source(), tmp_path)
-    log = lines(tmp_path)
-    ends = [x for x, after in zip(log, [*log[1:], None], strict=True)
-            if after is None or after["round"] > x["round"]]  # fmt: skip
-    assert all(x["val_accuracy"] is not None for x in ends)
+        assert epochs[-1]["val_accuracy"] is not None
+    assert len(rounds[0]) > 1
     (rewrite,) = lines(tmp_path, "rewrites.jsonl")
-    assert (rewrite["round"], rewrite["step"]) == (1, ends[0]["step"])
+    assert (rewrite["round"], rewrite["step"]) == (1, rounds[0][-1]["step"])
 
 
 def test_patience_counts_on_after_a_resume(tmp_path: Path) -> None:
