@@ -219,8 +219,8 @@ class ScoreFrame:
         if control not in self.table.names:
             return [f"{control} has no result here, so nothing is marked against it."]
         marks = {score.mark for name in self.lines for score in self.scores[name].values()}
-        words = {BETTER: f"{BETTER} significantly better", WORSE: f"{WORSE} worse"}
-        shown = " and ".join(text for mark, text in words.items() if mark in marks)
+        meanings = {BETTER: f"{BETTER} significantly better", WORSE: f"{WORSE} worse"}
+        shown = " and ".join(text for mark, text in meanings.items() if mark in marks)
         single = "; not for a recipe of one seed" * bool(self.table.runs)
         return [
             f"{shown or 'Nothing is significantly better or worse'} than {control} (paired, Holm "

@@ -97,14 +97,14 @@ def describe_tasks(columns: Sequence[str]) -> str:
     """Return tasks, heads, protocols, input sizes and data sets of columns in words."""
     ids = [ColumnId.parse(column) for column in order_columns(columns)]
     titles = [DATASET_TITLES.get(i.task.dataset, i.task.dataset) for i in ids]
-    words = (
+    phrases = (
         [f"{i.task.n_way}-way {i.task.n_shot}-shot" for i in ids if i.task.head],
         [i.adaptation for i in ids],
         [f"protocol {i.task.protocol}" for i in ids if i.task.protocol],
         [f"{i.input_size} px" for i in ids],
         [f"on {', '.join(dict.fromkeys(titles))}"] if ids else [],
     )
-    return "; ".join(", ".join(dict.fromkeys(parts)) for parts in words if parts)
+    return "; ".join(", ".join(dict.fromkeys(parts)) for parts in phrases if parts)
 
 
 def order_columns(columns: Sequence[str]) -> list[str]:

@@ -106,28 +106,28 @@ def format_number(frame: ScoreFrame, name: str, group: str, columns: Sequence[st
 
 def make_published_tables(tables: Sequence[BoardTable]) -> list[TextTable]:
     """Return one table of the published numbers beside these tables, each once; none without."""
-    numbers = {
-        (entry.name, cell.task): (entry, cell)
+    by_task = {
+        (entry.name, number.task): (entry, number)
         for table in tables
         for entry in table.published
-        for cell in entry.cells
+        for number in entry.cells
     }
     rows = tuple(
-        (entry.name, cell.task, format_published(cell), cell.table, entry.backbone)
-        for entry, cell in numbers.values()
+        (entry.name, number.task, format_published(number), number.table, entry.backbone)
+        for entry, number in by_task.values()
     )
-    sources = "; ".join(dict.fromkeys(entry.source for entry, _ in numbers.values()))
-    spread = [SPREAD_NOTE] * any(cell.spread is not None for _, cell in numbers.values())
+    sources = "; ".join(dict.fromkeys(entry.source for entry, _ in by_task.values()))
+    spread = [SPREAD_NOTE] * any(number.spread is not None for _, number in by_task.values())
     note = "\n".join([PUBLISHED_NOTE, f"{sources}.", *spread])
     header = ("entry", "task", "accuracy", "table", "backbone")
     return [TextTable("published", header, rows, note, is_extra=True)] if rows else []
 
 
-def format_published(cell: PublishedCell) -> str:
+def format_published(number: PublishedCell) -> str:
     """Return e.g. 57.75 ± 0.88; 65.93 (± 0.12) for a spread over seeds; * marks a note."""
-    score = Score(cell.mean, math.nan if cell.ci95 is None else cell.ci95, 0)
-    spread = "" if cell.spread is None else f" (± {to_percent(cell.spread)})"
-    return format_score(score) + spread + ("*" if cell.note else "")
+    score = Score(number.mean, math.nan if number.ci95 is None else number.ci95, 0)
+    spread = "" if number.spread is None else f" (± {to_percent(number.spread)})"
+    return format_score(score) + spread + ("*" if number.note else "")
 
 
 def make_rank_table(table: BoardTable, ranks: Sequence[RankInterval]) -> TextTable:

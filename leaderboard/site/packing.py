@@ -101,9 +101,9 @@ def measure_halves(
     halves = np.full((len(names), len(names)), math.nan)
     whole = {n: contenders[n] for n in names if columns and set(columns) <= contenders[n].keys()}
     pairs = PairwiseGaps({name: [o[column] for column in columns] for name, o in whole.items()})
-    places = {name: i for i, name in enumerate(names)}
+    indices = {name: i for i, name in enumerate(names)}
     for field in pairs.fields:
-        rows = [places[name] for name in field.names]
+        rows = [indices[name] for name in field.names]
         if not pairs.seed_errors.several:  # all at once
             halves[np.ix_(rows, rows)] = Z95 * field.grouped.errors
             continue

@@ -63,29 +63,29 @@ def entry(
     specs: Sequence[EpisodicSpec],
 ) -> BoardEntry:
     models = [facts] if isinstance(facts, BackboneFacts) else facts
-    cells = [
-        cell(f"{name} {i}" if i else name, model, accuracy, target, spec)
+    results = [
+        make_result(f"{name} {i}" if i else name, model, accuracy, target, spec)
         for i, model in enumerate(models)
         for target in targets
         for spec in specs
     ]
-    return pack(name, cells)
+    return pack(name, results)
 
 
-def pack(name: str, cells: Sequence[Loaded], controls: Sequence[str] = ()) -> BoardEntry:
+def pack(name: str, results: Sequence[Loaded], controls: Sequence[str] = ()) -> BoardEntry:
     """An entry of these results. controls: identities of models."""
-    pairs = in_order([(cell.result, cell.records) for cell in cells])
+    pairs = in_order([(loaded.result, loaded.records) for loaded in results])
     # The name is put in without the checks that a board makes: the page must bear any text.
     declaration = fakes.DECLARATION.model_copy(update={"name": name, "statement": f"By {name}."})
-    stated = {"submitted": "2026-01-01T00:00:00+00:00", "fsbench": "0.1.0", "outcomes": "0" * 64}
-    file = make_file([result for result, _ in pairs], controls, **stated)
+    stamps = {"submitted": "2026-01-01T00:00:00+00:00", "fsbench": "0.1.0", "outcomes": "0" * 64}
+    file = make_file([result for result, _ in pairs], controls, **stamps)
     file = file.model_copy(update={"declaration": declaration})
     digest = hashlib.sha256(file.to_text().encode()).hexdigest()
     loaded = tuple(Loaded(Path(name), result, records) for result, records in pairs)
     return BoardEntry(Path(name), file, digest, loaded)
 
 
-def cell(
+def make_result(
     draws: str, facts: BackboneFacts, accuracy: float, target: str, spec: EpisodicSpec
 ) -> Loaded:
     """A result of the template with other weights, and with outcomes of all episodes."""

@@ -13,11 +13,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2
-from support import fakes
-from support.cli import call
-from support.methods import build_board, facts, name_controls, outcomes, random_init, runs_of
+from support.methods import build_board, facts, outcomes, random_init, runs_of
 
-from fsbench.api.submit import submit
 from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, INK, LOSS, PAPER, render_figure
 from fsbench.core.schema import BackboneFacts
@@ -402,14 +399,3 @@ def test_tracks_have_files_of_their_own_and_heads_meet_in_the_seeds_that_both_ha
     one_seed = draw_figures(build_board([LINEAR, AFFINE], runs_of(first, facts_by_entry)))
     assert shown == positions(one_seed["adaptation"])
     assert shown != positions(drawn["adaptation"])
-
-
-def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, right in (("normal", 0.5), ("llf", 0.8)):
-        fakes.write(tmp_path / "results", right, name=name, backbone=facts(name))
-    submitted = submit(tmp_path / "results", tmp_path / "board", fakes.DECLARATION)
-    name_controls(tmp_path / "board", submitted)
-    command = ["leaderboard", "methods", "--board", str(tmp_path / "board"), "--figures"]
-    assert call(*command, str(tmp_path / "pictures")) == 0
-    assert re.search(r"wrote .*gains\.svg", capsys.readouterr().err)
-    assert (tmp_path / "pictures" / "gains.svg").is_file()

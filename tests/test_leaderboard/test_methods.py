@@ -329,10 +329,15 @@ def rows_by_method(method_board: MethodBoard) -> dict[str, MethodRow]:
 
 
 def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
-    board: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.call("leaderboard", "methods", "--board", board, "--json") == 0
-    (data,) = json.loads(capsys.readouterr().out)
+    figures = tmp_path / "figures"
+    command = ("leaderboard", "methods", "--board", board, "--json", "--figures", figures)
+    assert cli.call(*command) == 0
+    shown = capsys.readouterr()
+    assert f"wrote {figures / 'gains.svg'}" in shown.err
+    assert (figures / "gains.svg").is_file()
+    (data,) = json.loads(shown.out)
     method_board = MethodBoard.model_validate(data)
     assert method_board.columns == (COLUMN,)
     assert [row.method for row in method_board.rows][:3] == [

@@ -192,8 +192,8 @@ def test_an_entry_opens_with_its_facts_and_histograms(
     wait(opened, '.name[title="second"]').click()
     assert wait(opened, ".title h2").text == "second"
     text = wait(opened, "#cells table").text
-    standing = next(s for s in source.tables[0].ranking.entries if s.name == "second")
-    for score in standing.scores.values():
+    entry_row = next(s for s in source.tables[0].ranking.entries if s.name == "second")
+    for score in entry_row.scores.values():
         assert f"{100 * score.mean:.2f} ± {100 * score.ci95:.2f}" in text
     wait(opened, "#episodes svg")
     bars = [
