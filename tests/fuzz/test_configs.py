@@ -1,6 +1,7 @@
 """--config files: what they say is what the same words on the command line say, or a refusal."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,37 +12,36 @@ from hypothesis import strategies as st
 
 import fsbench
 from fsbench.api.options import EvaluationOptions
-from fsbench.cli.evaluate import evaluation_command
-from fsbench.cli.main import SETTINGS
+from fsbench.cli.main import build_program
 from fsbench.core.errors import FsbenchError, UsageError
 
 Given = dict[str, Any]
+Reader = Callable[[list[str]], Given]
 
 
 @pytest.fixture
-def episodic(monkeypatch: pytest.MonkeyPatch) -> tuple[typer.Typer, list[Given]]:
-    """`fsbench episodic` that records its options and does nothing else, and the record."""
+def read_options(monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """Return what `fsbench episodic` is given; it does nothing else.
+
+    Raises UsageError, as the command line does.
+    """
     calls: list[Given] = []
 
     def record(**values: Any) -> None:
         calls.append(values)
         raise typer.Exit
 
+    def read(arguments: list[str]) -> Given:
+        calls.clear()
+        try:
+            program(args=["episodic", "-m", "x", *arguments], standalone_mode=False)
+        except typer.BadParameter as error:
+            raise UsageError(str(error), fix="--help") from error
+        return EvaluationOptions.read_values(calls[0])
+
     monkeypatch.setattr(fsbench, "evaluate", record, raising=False)
-    app = typer.Typer(context_settings=SETTINGS, pretty_exceptions_enable=False)
-    app.command("episodic")(evaluation_command(("episodic",), ()))
-    return app, calls
-
-
-def read_options(command: tuple[typer.Typer, list[Given]], arguments: list[str]) -> Given:
-    """What the command is given. Raises UsageError, as the command line does."""
-    app, calls = command
-    calls.clear()
-    try:
-        app(["-m", "x", *arguments], standalone_mode=False)
-    except typer.BadParameter as error:
-        raise UsageError(str(error), fix="--help") from error
-    return EvaluationOptions.read_values(calls[0])
+    program = build_program(["episodic"])
+    return read
 
 
 BARE = st.sampled_from(
@@ -70,7 +70,7 @@ KEYS = st.sampled_from([*SINGLE, *MANY])
 
 @SIZES
 def test_words_mean_what_they_mean_on_the_command_line(
-    size: int, episodic: tuple[typer.Typer, list[Given]], tmp_path: Path, tally: Tally
+    size: int, read_options: Reader, tmp_path: Path, tally: Tally
 ) -> None:
     """Unquoted or quoted, in YAML: 010 is ten, `no` is no number, 1:30 is no 90."""
     path = tmp_path / "a.yaml"
@@ -80,14 +80,12 @@ def test_words_mean_what_they_mean_on_the_command_line(
         words, written = zip(*(pairs if many else pairs[:1]), strict=True)
         path.write_text(f"{key}: " + (f"[{', '.join(written)}]" if many else written[0]) + "\n")
         try:
-            expected = read_options(episodic, [part for w in words for part in (f"--{key}", w)])
+            expected = read_options([part for w in words for part in (f"--{key}", w)])
         except UsageError:
             expected = None
         if any(part.startswith("py:") for w in words for part in w.split(",")):
             expected = None
-        outcome = tally.attempt(
-            lambda: read_options(episodic, ["-C", str(path)]), UsageError, str(path)
-        )
+        outcome = tally.attempt(lambda: read_options(["-C", str(path)]), UsageError, str(path))
         assert outcome == expected, path.read_text()
 
     tally.explore(size, check, KEYS, st.lists(WORDS, min_size=1, max_size=3), st.booleans())
@@ -108,15 +106,13 @@ def as_toml(values: Given) -> str:
 
 
 @SIZES
-def test_typed_files(
-    size: int, episodic: tuple[typer.Typer, list[Given]], tmp_path: Path, tally: Tally
-) -> None:
+def test_typed_files(size: int, read_options: Reader, tmp_path: Path, tally: Tally) -> None:
     """JSON and TOML: numbers and flags as typed; nothing else is turned into a number."""
 
     def check(values: Given, kind: str) -> None:
         path = tmp_path / f"a.{kind}"
         path.write_text(json.dumps(values) if kind == "json" else as_toml(values))
-        outcome = tally.attempt(lambda: read_options(episodic, ["-C", str(path)]), UsageError, "a.")
+        outcome = tally.attempt(lambda: read_options(["-C", str(path)]), UsageError, "a.")
         for key, value in values.items() if outcome is not None else ():
             name = key.replace("-", "_")
             assert not isinstance(value, dict) and value is not None  # noqa: PT018
@@ -141,13 +137,11 @@ SNIPPETS = st.sampled_from(
 
 
 @SIZES
-def test_any_text_at_all(
-    size: int, episodic: tuple[typer.Typer, list[Given]], tmp_path: Path, tally: Tally
-) -> None:
+def test_any_text_at_all(size: int, read_options: Reader, tmp_path: Path, tally: Tally) -> None:
     def check(parts: list[str], kind: str, encoding: str) -> None:
         path = tmp_path / f"a.{kind}"
         path.write_bytes("".join(parts).encode(encoding, "replace"))
-        tally.attempt(lambda: read_options(episodic, ["-C", str(path)]), FsbenchError, "a.")
+        tally.attempt(lambda: read_options(["-C", str(path)]), FsbenchError, "a.")
 
     parts = st.lists(st.one_of(SNIPPETS, st.text(max_size=5)), max_size=8)
     valid = st.just(["seed: 3\n"])

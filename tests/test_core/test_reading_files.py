@@ -51,6 +51,16 @@ def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json") == [1]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a: &x [1]\nb: *x", "a: " + "[" * 9 + "]" * 9, "a: 1\na: 2", "a: !!python/name:os.system"],
+)
+def test_yaml_of_strangers_neither_grows_nor_runs(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(ValidationFailed, match=r"a\.yaml cannot be read"):
+        read_mapping(tmp_path / "a.yaml", "a")
+
+
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
 @pytest.mark.parametrize("name", ["entry.json", "outcomes"])
 def test_results_are_files(kind: str, name: str, tmp_path: Path) -> None:
