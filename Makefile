@@ -25,7 +25,7 @@ test-avx2: $(STAMP) meta-if-possible  ## the contracts of methods and architectu
 	LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 ONEDNN_MAX_CPU_ISA=AVX2 \
 		$(BIN)/python -m pytest -n 2 --dist worksteal \
 		tests/contracts/test_methods.py tests/contracts/test_methods_on_architectures.py \
-		tests/test_backbones/test_architectures.py tests/test_backbones/test_torch_faults.py
+		tests/test_backbones/test_architectures.py tests/test_backbones/test_kernels.py
 
 stress: $(STAMP)  ## every fault with fixed seeds, all fuzz; QUICK=1 for two of each fault
 	PYTHONPATH=tests $(BIN)/python -m stress $(if $(QUICK),--seeds 2 --others 2)

@@ -1,10 +1,13 @@
-"""Residual networks against the papers' figures and torchvision's names; roles at thresholds."""
+"""Networks of the project against the papers' figures: layers, blocks, first weights, roles."""
+
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
-from fsbench.backbones.architectures import RoleMap
+from fsbench.backbones.architectures import NORMS, RoleMap
+from fsbench.backbones.architectures.presets import PRESETS
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UnknownName, UsageError
 from fsbench.core.seeding import stream
@@ -96,3 +99,130 @@ def test_cifar_resnets_have_the_published_sizes(
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.01)
     roles = architecture.roles(model)
     assert (len(roles.blocks), model.get_submodule(roles.head).in_features) == (blocks, features)
+
+
+STUDY = {"scnn": 4, "vgg16": 13, "mobilenet": 7, "resnet50": 16}
+networks = pytest.mark.parametrize("name", STUDY)
+
+
+def built(name: str, side: int = 64, width: int | None = None) -> tuple[nn.Module, RoleMap]:
+    """On the meta device at full width, else with weights."""
+    architecture = load_architecture(name).at(side)
+    with torch.device("meta" if width is None else "cpu"), stream("study", name):
+        model = architecture.build(7, width)
+    return model, architecture.roles(model)
+
+
+def vgg16(values: int) -> list[tuple[int, ...]]:
+    """Configuration D with two dense layers, the first of which gets so many values."""
+    outs = [64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
+    convolutions = [(n_out, n_in, 3, 3) for n_in, n_out in pairwise([3, *outs])]
+    return [*convolutions, (4096, values), (4096, 4096), (7, 4096)]
+
+
+def mobilenet() -> list[tuple[int, ...]]:
+    """Howard et al., Table 1 without five units of 512 channels."""
+    channels = [32, 64, 128, 128, 256, 256, 512, 1024, 1024]
+    units = [((n_in, 1, 3, 3), (n_out, n_in, 1, 1)) for n_in, n_out in pairwise(channels)]
+    return [(32, 3, 3, 3), *(shape for unit in units for shape in unit), (7, 1024)]
+
+
+LAYERS: dict[tuple[str, int], list[tuple[int, ...]]] = {
+    ("mlp", 28): [(100, 3 * 784), (100, 100), (7, 100)],
+    ("cnn", 32): [(16, 3, 5, 5), (16, 16, 5, 5), (100, 576), (7, 100)],
+    ("scnn", 64): [(32, 3, 3, 3), (32, 32, 3, 3), (64, 32, 3, 3), (64, 64, 3, 3),
+                   (512, 64 * 16 * 16), (7, 512)],
+    ("mobilenet", 64): mobilenet(),
+    ("swr_vgg16", 64): vgg16(512 * 2 * 2),
+    ("vgg16", 224): vgg16(512 * 7 * 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "side"), LAYERS)
+def test_the_layers_of_plain_networks(name: str, side: int) -> None:
+    model, roles = built(name, side)
+    shapes = [tuple(model.get_parameter(f"{n}.weight").shape) for n in roles.layers]
+    assert shapes == LAYERS[name, side]
+
+
+def test_the_layers_of_resnet50_are_those_of_seals() -> None:
+    with torch.device("meta"):
+        seal = load_architecture("seal_resnet50").build(7)
+    ours, _ = built("resnet50")
+    trained = {n: p.shape for n, p in ours.named_parameters()}
+    assert trained == {n: p.shape for n, p in seal.named_parameters()}
+
+
+@pytest.mark.parametrize(("name", "millions"), [("mobilenet", 2.9), ("resnet50", 25.6)])
+def test_parameters_with_a_head_of_1000_classes_are_as_published(
+    name: str, millions: float
+) -> None:
+    """Howard et al. 2017, Table 5; ResNet-50 has 25.557 million."""
+    with torch.device("meta"):
+        model = load_architecture(name).build(1000)
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+@networks
+def test_the_blocks_are_the_studys_and_their_last_module_gives_the_output(name: str) -> None:
+    model, roles = built(name, 32, 4)
+    model.eval()
+    assert len(roles.blocks) == STUDY[name]
+    widths: list[int] = []
+    taken: list[int] = []
+    for block, after in zip(roles.blocks, roles.blocks[1:], strict=False):
+        last, first = model.get_submodule(block[-1]), model.get_submodule(after[0])
+        last.register_forward_hook(lambda m, i, o: widths.append(o.data_ptr()))
+        first.register_forward_pre_hook(lambda m, i: taken.append(i[0].data_ptr()))
+    pooled = sum(isinstance(m, nn.MaxPool2d) for m in model.modules()) - (name == "resnet50")
+    with torch.no_grad():
+        model(torch.zeros(1, 3, 32, 32))
+    between = max(pooled - 1, 0)  # the last pooling comes after the last block
+    assert len(widths) == len(taken) == STUDY[name] - 1
+    assert sum(a != b for a, b in zip(widths, taken, strict=True)) == between
+
+
+@networks
+def test_every_layer_but_the_head_has_a_layer_norm(name: str) -> None:
+    model, roles = built(name)
+    norms = [m for m in model.modules() if isinstance(m, nn.GroupNorm)]
+    assert len(norms) == len(roles.layers) - 1
+    assert {m.num_groups for m in norms} == {1}
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in model.modules())
+    assert roles.norms
+    full = {"scnn": ("fc1", "fc"), "vgg16": ("fc6", "fc7", "fc")}.get(name, ("fc",))
+    assert roles.fully_connected == full
+
+
+@networks
+def test_initial_weights_are_hes_and_biases_zero(name: str) -> None:
+    model, roles = built(name, 32, 16)
+    for layer in roles.layers:
+        module = model.get_submodule(layer)
+        weight, bias = module.weight, module.bias
+        assert isinstance(weight, nn.Parameter)
+        fan_in = weight[0].numel()
+        tolerance = 6 / weight.numel() ** 0.5
+        assert weight.std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=tolerance)
+        assert bias is None or not bias.any()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_architecture_names_its_norms(name: str) -> None:
+    model, roles = built(name, load_architecture(name).input_size)
+    norms = [n for n, m in model.named_modules() if isinstance(m, NORMS)]
+    assert sorted(roles.norms) == sorted(norms)
+    assert [n for n in roles.weighted if n not in norms] == list(roles.layers)
+    assert name != "mlp" or roles.fully_connected == ("layer2.0", "fc")
+
+
+LEAST = {"cnn": 10, "cnn_bn": 10, "swr_vgg16": 32, "scnn": 4, "vgg16": 32}
+
+
+@pytest.mark.parametrize(("name", "least"), LEAST.items())
+def test_images_that_pooling_would_consume_are_refused(name: str, least: int) -> None:
+    architecture = load_architecture(name)
+    smallest = architecture.at(least).build(3, 2).eval()
+    assert smallest(torch.zeros(1, 3, least, least)).shape == (1, 3)
+    with pytest.raises(UsageError, match=f"at least {least} px, not {least - 1}"):
+        architecture.at(least - 1).build(3, 2)
