@@ -8,18 +8,27 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fsbench.core.errors import FsbenchError, ValidationFailed
 from fsbench.core.progress import format_count
-from fsbench.results.entry import ENTRY_FILE, Entry, make_file, read_entry
+from fsbench.core.records import EpisodeRecords
+from fsbench.core.specs import EpisodicSpec
+from fsbench.results.entry import ENTRY_FILE, Entry, Loaded, make_file, read_entry
 from fsbench.results.names import BADGES
 from fsbench.results.verification import Problem, RuleList
-from leaderboard.badges import read_badges
+from leaderboard.badges import (
+    FEWEST,
+    Badge,
+    ColumnCheck,
+    draw_episodes,
+    list_differences,
+    read_badges,
+)
 from leaderboard.history import HISTORY_FILE, VERIFICATIONS_FILE
 from leaderboard.near_copies import Suspicions, find_suspicions, list_results
 from leaderboard.ranking.outcomes import compact
-from leaderboard.rules.badge import BADGE_RULES
 from leaderboard.rules.submission import BOARD_RULES, check_entry, check_origin
 from leaderboard.signatures import ENTRY_NAMESPACE, is_signed, signature_path
 from leaderboard.store import Board, BoardEntry
@@ -33,8 +42,8 @@ HIDDEN_FILES = (".git", ".gitattributes", ".gitignore", ".lock")
 """In a worktree .git is a file."""
 HIDDEN_FOLDERS = (".git", ".github")
 REMOVE = "remove it from the board"
-FOLDER_RULES, STORED_RULES = RuleList(), RuleList()
-"""Of the folder of a board, and of the folder of an entry."""
+FOLDER_RULES, STORED_RULES, BADGE_RULES = RuleList(), RuleList(), RuleList()
+"""Of the folder of a board, of the folder of an entry, and of a badge in it."""
 
 
 @dataclass
@@ -159,3 +168,56 @@ def check_entry_files(entry: Entry) -> Iterator[str]:
         is_badge = path.parent == home / BADGES and badge.suffix == ".json" and badge.is_file()
         if not (path in expected or is_badge):
             yield f"{path.relative_to(home)}: no part of the entry, expected only its two files"
+
+
+@BADGE_RULES.add("badge", "remove the badge, or verify the entry again")
+def check_badge(badge: Badge, entry: Entry) -> Iterator[str]:
+    """Check that `fsbench leaderboard verify` could have written the badge, from its entry.
+
+    Whether it did is what a signature says. A badge of an earlier state counts for nothing, so that
+    only its entry and date are checked.
+    """
+    if badge.entry != entry.name:
+        yield f"a badge of {badge.entry!r}, expected of {entry.name!r}"
+    if datetime.fromisoformat(badge.date) > datetime.now(UTC):
+        yield f"date {badge.date}, expected a date that has passed"
+    if badge.entry_digest != entry.digest:
+        return
+    of_network = [c for c in entry.cells if c.result.backbone.identity == badge.weights]
+    results = {str(loaded.result.column): loaded for loaded in of_network}
+    columns = [str(check.column) for check in badge.checks]
+    if sorted([*columns, *badge.not_verified]) != sorted(results):
+        yield f"results {', '.join(columns)}, expected {', '.join(sorted(results))}, each once"
+    for column, check in zip(columns, badge.checks, strict=True):
+        for text in compare_with_entry(badge, check, results[column]) if column in results else ():
+            yield f"{column}: {text}"
+
+
+def compare_with_entry(badge: Badge, check: ColumnCheck, loaded: Loaded) -> Iterator[str]:
+    """Yield what differs from the values that follow from the entry."""
+    records, spec = loaded.records, loaded.result.spec
+    if not isinstance(records, EpisodeRecords) or not isinstance(spec, EpisodicSpec):
+        yield "no episodes, expected few-shot results"
+        return
+    index, n = records.index.tolist(), len(check.drawn)
+    if n < min(FEWEST, len(index)):
+        yield f"{n} episodes drawn, expected {min(FEWEST, len(index))} or more"
+    here = {k: v for k, v in badge.environment.items() if k not in {"fsbench", "commit"}}
+    scored = check.episodes * spec.episode.n_way * spec.episode.n_query
+    expected = {
+        "drawn episodes": (check.drawn, draw_episodes(loaded, n, badge.entry_digest, badge.seed)),
+        "mean": (check.mean, loaded.result.score.mean),
+        "environment": (check.differs, list_differences(loaded.result, here)),
+        "scored outcomes": (check.scored.outcomes, scored),
+    }
+    for name, (actual, value) in expected.items():
+        if actual != value:
+            yield f"{name} {str(actual)[:100]}, expected {str(value)[:100]}"
+    if not n <= check.episodes <= len(index):
+        yield f"{check.episodes} episodes, expected at most the {len(index)} it has"
+    dense = 0 if records.dense_total is None else int(records.dense_total.sum())
+    if check.dense and not 1 <= check.dense.outcomes <= dense:
+        yield f"{check.dense.outcomes} dense outcomes, expected 1 to {dense}"
+    is_different = any(count.flipped for count in check.flips.values())
+    if not set(check.wrong) <= set(index) or (is_different and not check.wrong):
+        yield f"wrong episodes {list(check.wrong)}, expected episodes that differ"

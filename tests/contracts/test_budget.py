@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 23_502,
     "pretrain": 6_983,
     "protocols": 3_893,
-    "leaderboard": 7_150,
+    "leaderboard": 7_140,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060

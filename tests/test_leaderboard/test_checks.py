@@ -13,8 +13,8 @@ from fsbench.api.submit import submit
 from fsbench.core.errors import ValidationFailed
 from fsbench.results.verification import OUTCOME_RULES
 from leaderboard.record import BoardFile, Column, identify_column
-from leaderboard.rules import badge, changes, submission
 from leaderboard.rules import board as board_rules
+from leaderboard.rules import changes, submission
 from leaderboard.rules.submission import check_submissions, resolve_datasets
 from leaderboard.store import Board
 from leaderboard.submission import read_submissions
@@ -205,7 +205,7 @@ def test_every_rule_says_what_it_demands() -> None:
     lists = (
         *(OUTCOME_RULES, submission.RESULT_RULES, submission.ENTRY_RULES, submission.BOARD_RULES),
         *(board_rules.FOLDER_RULES, board_rules.STORED_RULES),
-        *(badge.BADGE_RULES, changes.CHANGE_RULES),
+        *(board_rules.BADGE_RULES, changes.CHANGE_RULES),
     )
     assert all(rule.check.__doc__ and rule.fix for rules in lists for rule in rules)
 
