@@ -291,7 +291,7 @@ CHANGES: dict[str, list[tuple[Any, dict[str, Any], dict[str, Any]]]] = {
     "swr_decay": [
         ("vanilla", {"kept": 0.94}, {f"norms: vanilla: {KEPT}": DIRECTION}),
         ("vanilla", {"kept": 0.5}, {f"norms: vanilla: {KEPT}": NOT}),
-        ("SWR", {"kept": 0.8}, {f"norms: SWR: {KEPT}": DIRECTION}),
+        ("SWR", {"kept": 0.51}, {f"norms: SWR: {KEPT}": DIRECTION}),
         ("SWR", {"kept": 1.1}, {f"norms: SWR: {KEPT}": NOT}),
         ("SWR + re-init", {"kept": 0.81}, {f"norms: SWR + re-init: {KEPT}": DIRECTION}),
         ("vanilla", {"early growth": 24.0}, {"norms: vanilla: growth until the first drop": False}),

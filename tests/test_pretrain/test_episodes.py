@@ -50,6 +50,13 @@ def test_a_batch_is_whole_tasks_of_distinct_images_with_labels_of_their_own() ->
         classes = source().train.labels[task].reshape(2, 5)
         assert all(len(set(row)) == 1 for row in classes)
         assert classes[0, 0] != classes[1, 0]
+    numbered = Batch(torch.arange(20).view(20, 1, 1, 1), batch.labels)
+    first, second = meta_learner_of(made.recipe).tasks(numbered)
+    assert first.support.flatten().tolist() == [0, 1, 5, 6]
+    assert first.query.flatten().tolist() == [2, 3, 4, 7, 8, 9]
+    assert second.support.flatten().tolist() == [10, 11, 15, 16]
+    assert second.support_labels.tolist() == [0, 0, 1, 1]
+    assert second.query_labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_tasks_are_the_samplers_and_every_step_takes_the_next_ones() -> None:
@@ -63,17 +70,6 @@ def test_tasks_are_the_samplers_and_every_step_takes_the_next_ones() -> None:
         ]
         assert places(made, at(step, made)) == np.concatenate(expected).tolist()
     assert places(made, at(0, made)) != places(made, at(0, loader("seed=4")))
-
-
-def test_a_method_parts_a_batch_into_support_and_query() -> None:
-    made = loader("protonet.shots=2", "protonet.queries=3", "batch_size=20")
-    batch = Batch(torch.arange(20).view(20, 1, 1, 1), at(0, made).labels)
-    first, second = meta_learner_of(made.recipe).tasks(batch)
-    assert first.support.flatten().tolist() == [0, 1, 5, 6]
-    assert first.query.flatten().tolist() == [2, 3, 4, 7, 8, 9]
-    assert second.support.flatten().tolist() == [10, 11, 15, 16]
-    assert second.support_labels.tolist() == [0, 0, 1, 1]
-    assert second.query_labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_stage_gives_tasks_of_its_own_images() -> None:
@@ -96,16 +92,6 @@ def test_images_are_augmented_as_the_recipe_says() -> None:
     assert not torch.equal(at(0, moved).images, at(0, moved, batch=1).images)
 
 
-def test_a_class_without_enough_images_is_refused_with_the_fields_to_lower() -> None:
-    few = replace(source(), train=Split(source().train.images[:8], source().train.labels[:8]))
-    recipe = tiny("maml", "maml.shots=2", "batch_size=6")
-    with pytest.raises(
-        DataError, match="2 images in class 0; 2-shot with 1 queries needs 3"
-    ) as caught:
-        EpisodeLoader(recipe, few, CPU)
-    assert "maml.shots" in caught.value.fix
-
-
 @pytest.mark.parametrize(
     ("name", "set_", "says", "fix"),
     [
@@ -122,9 +108,14 @@ def test_what_cannot_train_is_refused(name: str, set_: str, says: str, fix: str)
     assert fix in caught.value.fix
 
 
-def test_a_meta_learner_is_no_method_of_another_recipe() -> None:
+def test_other_recipes_and_classes_of_few_images_are_refused() -> None:
     with pytest.raises(UsageError, match="start from toy/maml"):
         registry.compose_methods(registry.load_recipe("toy/normal"), "maml")
+    few = replace(source(), train=Split(source().train.images[:8], source().train.labels[:8]))
+    says = "2 images in class 0; 2-shot with 1 queries needs 3"
+    with pytest.raises(DataError, match=says) as caught:
+        EpisodeLoader(tiny("maml", "maml.shots=2", "batch_size=6"), few, CPU)
+    assert "maml.shots" in caught.value.fix
 
 
 def test_the_control_classifies_as_many_images_a_step() -> None:

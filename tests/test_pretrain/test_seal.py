@@ -77,13 +77,6 @@ def test_ascent_equals_the_official_negative_rate_bit_for_bit_and_then_plain_des
     assert equal(made.ctx.model.state_dict(), model.state_dict())
 
 
-def moves(made: Trainer, steps: int = 1) -> dict[str, Tensor]:
-    before = {n: p.detach().clone() for n, p in made.ctx.model.named_parameters()}
-    for _ in range(steps):
-        made._step(4)
-    return {n: p.detach() - before[n] for n, p in made.ctx.model.named_parameters()}
-
-
 def gradients(made: Trainer) -> dict[str, Tensor]:
     """Gradients of the coming batch, on a copy."""
     model, batch = copy.deepcopy(made.ctx.model), made.ctx.loader.batch(made.ctx.clock)
@@ -92,52 +85,26 @@ def gradients(made: Trainer) -> dict[str, Tensor]:
     return dict(zip(dict(model.named_parameters()), grads, strict=True))
 
 
-def test_early_layers_climb_by_s_and_late_layers_descend(tmp_path: Path) -> None:
-    made = at_round_one(tmp_path / "seal", "seal", "weight_decay=0", "seal.ascent_factor=.01")
-    plain = at_round_one(tmp_path / "normal", "normal", "weight_decay=0")
-    assert equal(made.ctx.model.state_dict(), plain.ctx.model.state_dict())
-    slope = gradients(made)
-    up, down = moves(made), moves(plain)
-    for side, sign in ((True, 1), (False, -1)):
-        names = [n for n in up if early(n) is side]
-        assert sign * sum(float((up[n].double() * slope[n]).sum()) for n in names) > 0
-    for name in up:
-        scale = -0.01 if early(name) else 1.0
-        torch.testing.assert_close(up[name], scale * down[name], rtol=1e-3, atol=1e-7)
-
-
-def test_early_and_late_parameters_partition_the_network(tmp_path: Path) -> None:
-    made = at_round_one(tmp_path)
-    groups = [{id(p) for p in g["params"]} for g in made.ctx.optimizer.param_groups]
-    by_id = {id(p): n for n, p in made.ctx.model.named_parameters()}
-    assert groups[0] | groups[1] == set(by_id)
-    assert not groups[0] & groups[1]
-    assert {by_id[i] for i in groups[1]} == {n for n in by_id.values() if early(n)}
-    assert {"bn1.weight", "layer2.0.bn2.bias"} < {by_id[i] for i in groups[1]}
-
-
-def test_momentum_is_dropped_at_the_round_start_and_when_ascent_ends(tmp_path: Path) -> None:
-    made = at_round_one(tmp_path)
-    assert not made.ctx.optimizer.state
-    for _ in range(4):
-        made._step(4)
-    assert len(made.ctx.optimizer.state) == len(made.ctx.parameters)
-    made._close_epoch()
-    made._open_epoch(4)
-    assert not made.ctx.optimizer.state
-    assert len(made.ctx.optimizer.param_groups) == 1
-    for _ in range(4):
-        made._step(4)
-    made._close_epoch()
-    made._open_epoch(4)
-    assert len(made.ctx.optimizer.state) == len(made.ctx.parameters)
-
-
 @pytest.mark.parametrize("reset", ["none", "touched", "all"])
-def test_momentum_of_descent_never_enters_the_ascent(tmp_path: Path, reset: str) -> None:
+def test_early_and_late_parameters_part_the_network_and_momentum_is_dropped(
+    tmp_path: Path, reset: str
+) -> None:
+    """Momentum of descent never enters the ascent, nor the other way round."""
     made = at_round_one(tmp_path, "seal", f"opt_reset={reset}")
     assert not made.ctx.optimizer.state
-    assert len(made.ctx.optimizer.param_groups) == 2
+    late, ascending = ({id(p) for p in g["params"]} for g in made.ctx.optimizer.param_groups)
+    names = {id(p): n for n, p in made.ctx.model.named_parameters()}
+    assert late | ascending == set(names)
+    assert not late & ascending
+    assert {names[i] for i in ascending} == {n for n in names.values() if early(n)}
+    for n_groups in (2, 1):
+        assert len(made.ctx.optimizer.param_groups) == n_groups
+        for _ in range(4):
+            made._step(4)
+        assert len(made.ctx.optimizer.state) == len(made.ctx.parameters)
+        made._close_epoch()
+        made._open_epoch(4)
+        assert bool(made.ctx.optimizer.state) == (n_groups == 1)
 
 
 @pytest.mark.parametrize("method", ["seal", "seal_freeze", "seal_reinit", "seal_reverse"])

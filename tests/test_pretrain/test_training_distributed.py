@@ -24,9 +24,7 @@ from pretrain.recipes.plan import TrainingClock
 from pretrain.training import factory
 from pretrain.training.batches import BatchLoader
 from pretrain.training.distributed import (
-    PER_RANK,
     backward,
-    describe_rank_effects,
     require_enough_images,
 )
 from pretrain.training.episodes import EpisodeLoader
@@ -199,26 +197,6 @@ def test_sync_bn_keeps_the_names_of_the_plain_network(monkeypatch: pytest.Monkey
     assert not any(isinstance(module, nn.SyncBatchNorm) for module in one.modules())
     assert any(isinstance(module, nn.SyncBatchNorm) for module in two.modules())
     assert equal(one.state_dict(), two.state_dict())
-
-
-@pytest.mark.parametrize(
-    ("layer", "settings", "reasons"),
-    [
-        (nn.Linear(1, 1), (), []),
-        (nn.BatchNorm2d(1), (), ["batch norm"]),
-        (nn.SyncBatchNorm(1), (), []),
-        (nn.Dropout(0.5), (), ["dropout"]),
-        (nn.Dropout(0), (), []),
-        (nn.BatchNorm1d(1), ("dropout=0.1",), ["batch norm", "dropout"]),
-    ],
-)
-def test_the_record_says_what_ranks_do_otherwise(
-    layer: nn.Module, settings: tuple[str, ...], reasons: list[str]
-) -> None:
-    recipe, model = tiny("normal", *settings), nn.Sequential(layer)
-    effects = describe_rank_effects(recipe, model, Ranks(0, 2, "gloo"))
-    assert effects == {"unlike_one_process": {reason: PER_RANK[reason] for reason in reasons}}
-    assert describe_rank_effects(recipe, model, ALONE) == {}
 
 
 @pytest.mark.parametrize(
