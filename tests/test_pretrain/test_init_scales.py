@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import timm
 import torch
-from support.pretrain import epochs, lines, source, tiny, trainer
+from support.pretrain import epochs, lines, tiny, trainer
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -35,7 +35,6 @@ from pretrain.methods.nio import (
 )
 from pretrain.recipes.recipe import Recipe
 from pretrain.training.batches import Batch
-from pretrain.training.loop import train_recipe
 
 OBJECTIVES: tuple[Objective, ...] = ("gc_gn_sqrt", "gc", "gc_gn", "gv", "gv_gn", "gv_gn_sqrt")
 BN = nn.modules.batchnorm._BatchNorm
@@ -296,7 +295,6 @@ def test_it_comes_before_a_reparametrization(tmp_path: Path) -> None:
     made = trainer(both, tmp_path)
     epochs(made, 1)
     assert "fc.weight" in made.ctx.memories["nio"]["factors"]
-    train_recipe(both, source(), tmp_path / "run")
 
 
 # GradInit

@@ -90,29 +90,24 @@ def test_a_run_of_over_an_hour_wants_yes(
     assert command("toy/normal", *SMALL, "-o", str(tmp_path), "--yes") == 0
 
 
-def spawn(folder: Path) -> subprocess.Popen[bytes]:
-    sets = ["--set", "width=2", "--set", "plan.epoch_images=160"]
-    call = ["pretrain", "toy/seal", *sets, "-o", str(folder), "--threads", "1"]
-    start = f"from fsbench.cli.main import run; run({call!r})"
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-c", start], stdout=quiet, stderr=quiet)
-
-
 def test_kill_9_and_the_same_command_end_at_the_same_bytes(tmp_path: Path) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    running = [spawn(whole), spawn(killed)]
-    sidecar = killed / "toy-seal-s0" / "checkpoint.json"
-    while not sidecar.exists() and running[1].poll() is None:
+    def call(folder: str) -> list[str]:
+        sets = ["--set", "width=2", "--set", "plan.epoch_images=160"]
+        return ["toy/seal", *sets, "-o", str(tmp_path / folder), "--threads", "1"]
+
+    assert command(*call("whole")) == 0
+    start = f"from fsbench.cli.main import run; run({['pretrain', *call('killed')]!r})"
+    running = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.DEVNULL)
+    whole, killed = (tmp_path / folder / "toy-seal-s0" for folder in ("whole", "killed"))
+    while not (killed / "checkpoint.json").exists() and running.poll() is None:
         time.sleep(0.01)
-    running[1].send_signal(signal.SIGKILL)
-    assert running[1].wait() == -signal.SIGKILL
-    assert sidecar.exists()
-    assert not (killed / "toy-seal-s0" / "run.json").exists()
-    again = spawn(killed)
-    assert [running[0].wait(), again.wait()] == [0, 0]
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    assert (killed / "checkpoint.json").exists()
+    assert not (killed / "run.json").exists()
+    assert command(*call("killed")) == 0
     for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
-        paths = [folder / "toy-seal-s0" / name for folder in (whole, killed)]
-        assert paths[0].read_bytes() == paths[1].read_bytes()
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_methods_compose_on_the_command_line(
