@@ -166,10 +166,9 @@ def unknown_error(
     hint: another way to state them; keywords: of Python, not of the command line.
     """
     values = {"input_size": 64, "mean": "imagenet", "std": "imagenet"}
-    if keywords:
-        added = ", ".join(f"{name}={values[name]!r}" for name in missing)
-    else:
-        added = " ".join(f"--{name.replace('_', '-')} {values[name]}" for name in missing)
+    flags = [f"--{name.replace('_', '-')} {values[name]}" for name in missing]
+    arguments = [f"{name}={values[name]!r}" for name in missing]
+    added = ", ".join(arguments) if keywords else " ".join(flags)
     names = ", ".join(missing).replace("input_size", "input size")
     reasons = "".join(f" ({problem})" for problem in preprocessing.problems)
     return UsageError(

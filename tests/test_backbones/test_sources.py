@@ -292,6 +292,8 @@ def test_references_of_open_clip() -> None:
     pytest.importorskip("open_clip")
     with pytest.raises(UsageError, match="without weights"):
         backbones.load_backbone("open_clip:ViT-B-32")
+    with pytest.raises(UsageError, match="unknown option of open_clip 'gelu'"):
+        backbones.load_backbone("open_clip:ViT-B-32/openai?gelu=true")
     with pytest.raises(UsageError, match="unknown open_clip architecture") as caught:
         backbones.load_backbone("open_clip:vit-b-23/openai")
     assert "ViT-B-32" in caught.value.fix

@@ -23,11 +23,8 @@ def check(request: BackboneRequest) -> None:
 
     text, arguments = request.split()
     name, _, tag = text.partition("/")
-    if unknown := arguments.keys() - {"quick_gelu"}:
-        raise UsageError(
-            f"{request.ref}: open_clip takes no {', '.join(sorted(unknown))} here",
-            fix="leave it out; quick_gelu=true or false is known",
-        )
+    for option in arguments.keys() - {"quick_gelu"}:
+        raise UnknownName("option of open_clip", option, ["quick_gelu"])
     if name not in (names := open_clip.list_models()):
         raise UnknownName("open_clip architecture", name, names)
     tags = open_clip.list_pretrained_tags_by_model(name)
