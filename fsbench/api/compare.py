@@ -5,7 +5,7 @@ p-value of a sign-flip permutation test, and effect sizes. A track here is one h
 input size: their results, and those of probes, are never averaged together.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -238,10 +238,9 @@ def compare(
     """
     if gap is not None and not 0 < gap < 1:
         raise UsageError(f"a gap of {100 * gap:g} points", fix="give one above 0, e.g. 0.5")
-    sides = read_side(a, board, "A"), read_side(b, board, "B")
     patterns = [TaskPattern.parse(text) for text in tasks]
-    tracks = pair_tasks(*sides, patterns)
-    return Comparisons(compare_track(*sides, track, tracks[track], gap) for track in tracks)
+    sides = read_side(a, board, "A", patterns), read_side(b, board, "B", patterns)
+    return Comparisons(compare_track(*sides, *track, gap) for track in pair_tasks(*sides).items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,23 +248,20 @@ class ComparedSide:
     """The results of one model; self_reported: columns of an entry without a signed badge."""
 
     name: str
-    results: Sequence[Loaded]
-    self_reported: Collection[str] = ()
-
-    def by_column(self, patterns: Sequence[TaskPattern]) -> dict[Column, Loaded]:
-        """Return the results that one of the patterns covers, all without patterns."""
-        return {
-            identify_column(loaded.result): loaded
-            for loaded in self.results
-            if not patterns or any(covers(pattern, loaded.result) for pattern in patterns)
-        }
+    results: Mapping[Column, Loaded]
+    self_reported: Collection[str]
 
 
-def read_side(source: Comparable, board: str | Path | None, default: str) -> ComparedSide:
-    """Return the verified results of one model: of a folder, an entry or loaded results."""
-    name, reported = str(source), set[str]()
+def read_side(
+    source: Comparable, board: str | Path | None, default: str, patterns: Sequence[TaskPattern]
+) -> ComparedSide:
+    """Return the verified results of one model: of a folder, an entry or loaded results.
+
+    Only those that one of the patterns covers, if there are any.
+    """
+    reported: set[str] = set()
+    name = next(iter(source.models), default) if isinstance(source, Results) else str(source)
     if isinstance(source, Results):
-        name = source.models[0] if source.models else default
         keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
         stored = [x for path in dict.fromkeys(source.paths) for x in read_verified(path).cells]
         loaded: Sequence[Loaded] = [x for x in stored if (x.folder, *key_of(x.result)) in keys]
@@ -284,7 +280,12 @@ def read_side(source: Comparable, board: str | Path | None, default: str) -> Com
         raise UsageError(
             f"{name} holds several models: {listed}", fix="give the folder of one model"
         )
-    return ComparedSide(name, loaded, reported)
+    results = {
+        identify_column(x.result): x
+        for x in loaded
+        if not patterns or any(covers(pattern, x.result) for pattern in patterns)
+    }
+    return ComparedSide(name, results, reported)
 
 
 def compare_track(
@@ -425,14 +426,13 @@ class PairedTask:
         return self.a - self.b
 
 
-def pair_tasks(
-    a: ComparedSide, b: ComparedSide, patterns: Sequence[TaskPattern]
-) -> dict[Track, list[PairedTask]]:
+def pair_tasks(a: ComparedSide, b: ComparedSide) -> dict[Track, list[PairedTask]]:
     """Return the tasks with results of both entries by track, in the order of a table."""
-    left, right = a.by_column(patterns), b.by_column(patterns)
-    columns = sorted(left.keys() & right.keys(), key=lambda c: (c.name, c.spec_digest))
+    columns = sorted(a.results.keys() & b.results.keys(), key=lambda c: (c.name, c.spec_digest))
     if not columns:
-        texts = [", ".join(map(str, sorted(c.name for c in s))) or "none" for s in (left, right)]
+        texts = [
+            ", ".join(map(str, sorted(c.name for c in s))) or "none" for s in (a.results, b.results)
+        ]
         raise UsageError(
             f"{a.name} and {b.name} share no task with equal settings, episodes and images: "
             f"{texts[0]} against {texts[1]}",
@@ -442,7 +442,7 @@ def pair_tasks(
     for column in columns:
         name = str(column.name)
         reported = tuple(s for s, x in zip(SIDES, (a, b), strict=True) if name in x.self_reported)
-        paired = PairedTask.of(name, left[column], right[column], reported)
+        paired = PairedTask.of(name, a.results[column], b.results[column], reported)
         tracks.setdefault(find_track(column.name), []).append(paired)
     return tracks
 

@@ -176,7 +176,8 @@ def run_request(
             if request.overwrite and ranks.first:
                 for evaluation in start(request):
                     evaluation.check_cost(yes)
-                    evaluation.clear()
+                    for task in request.tasks:
+                        evaluation.store(task).clear()
             ranks.wait()
             request = replace(request, overwrite=False)
             run_tasks(start(replace(request, shard=(ranks.rank, ranks.size))), yes)
@@ -404,11 +405,6 @@ class Evaluation:
         facts = self.backbone.facts, self.targets.record(task), self.spec(task)
         environment = (context or self.context).environment
         return ResultStore(self.output, *facts, environment, self.report, self.name)
-
-    def clear(self) -> None:
-        """Delete the results of all tasks, which are to be computed again."""
-        for task in self.request.tasks:
-            self.store(task).clear()
 
     def block_episodes(self, task: TaskId) -> dict[int, range]:
         """Return the episodes to compute in each block; none for a probe."""

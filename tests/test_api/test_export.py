@@ -90,7 +90,8 @@ def test_timm_loads_a_run_with_equal_features(name: str, tmp_path: Path) -> None
     settings = resolve_model_data_config(whole)
     assert (settings["mean"], settings["std"]) == ([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])
     assert tuple(settings["input_size"]) == (3, side, side)
-    assert create_transform(**settings)
+    resize, crop, *_ = create_transform(**settings).transforms
+    assert (resize.size, tuple(crop.size)) == (int(1.15 * side), (side, side))
 
 
 def test_a_network_of_timm_needs_no_fsbench_and_another_says_so(tmp_path: Path) -> None:
