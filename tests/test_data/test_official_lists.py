@@ -166,24 +166,24 @@ def test_a_download_into_a_folder_of_another_name_is_found(tmp_path: Path, load:
 
 
 FOREIGN = "../../../secret.jpg"
-DIFFERENT = "do not name the same images"
+ALIEN = "is no official line"
 WRONG_LISTS: list[tuple[str, str, Content | None, str]] = [
     ("aircraft", "data/images_variant_test.txt", "0747566 708-320\n",
      "test.txt names no class in '0747566.jpg"),
     ("aircraft", "data/images_variant_train.txt", "0747566 707-320\n0034309 F-16A/B\n",
      "names 0747566.jpg more"),
-    ("aircraft", "data/images_variant_train.txt", "0747566\n",
-     "train.txt names no class in '0747566.jpg'"),
+    ("aircraft", "data/images_variant_train.txt", "0747566\n", f"train.txt: '0747566' {ALIEN}"),
     ("cub200", "image_class_labels.txt", numbered(1, 1, 199, 200),
      "label of 200.Common_Yellowthroat/c.jpg"),
-    ("cub200", "image_class_labels.txt", numbered(1, 1, 200), DIFFERENT),
+    ("cub200", "image_class_labels.txt", numbered(1, 1, 200), ALIEN),
     ("cub200", "images.txt", numbered(*(f"001.Albatross/{n}.jpg" for n in "bacd")),
      "names no class in '001.Albatross/b.jpg'"),
-    ("cub200", "images.txt", "1\n001.Albatross/b.jpg\n", DIFFERENT),
-    ("cub200", "images.txt", numbered(*(f"{ALBATROSS}/{name}" for name in (FOREIGN, *"bcd"))),
-     "label of|outside of the images"),
-    ("cub200", "train_test_split.txt", numbered(1, 2, 1, 0), "says 2, neither 0 nor 1"),
-    ("cub200", "train_test_split.txt", None, r"cannot read .*train_test_split.txt"),
+    ("cub200", "images.txt", f"1 {ALBATROSS}/b.jpg\n3 {ALBATROSS}/a.jpg\n", ALIEN),
+    ("cub200", "images.txt", numbered(*[f"{ALBATROSS}/{FOREIGN}", f"{ALBATROSS}/b.jpg"],
+                                      *[f"{YELLOWTHROAT}/{n}.jpg" for n in "cd"]),
+     "outside of the images: .*secret"),
+    ("cub200", "train_test_split.txt", numbered(1, 2, 1, 0), ALIEN),
+    ("cub200", "train_test_split.txt", None, r"lacks train_test_split.txt"),
     ("mit67", "TrainImages.txt", "cave/a.jpg\n", r"TrainImages.txt names no class in 'cave/a.jpg'"),
     ("mit67", "TestImages.txt", "winecellar/a.jpg\n", "names winecellar/a.jpg more than once"),
     ("mit67", "TestImages.txt", f"bar/{FOREIGN}\n", "outside of the images: .*secret"),
@@ -213,22 +213,10 @@ def test_lists_with_errors_are_named(
         load(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "inside"),
-    [
-        ("bar/a.jpg", True),
-        ("./a.jpg", True),
-        ("a..b/c", True),
-        ("../a.jpg", False),
-        ("bar/../../a.jpg", False),
-        ("/etc/passwd", False),
-        ("bar\\..\\..\\a.jpg", False),
-        ("a\0b", False),
-        ("n" * 300, False),
-    ],
-)
-def test_what_stays_inside(name: str, inside: bool) -> None:
-    assert is_inside(name) == inside
+def test_what_stays_inside() -> None:
+    assert all(map(is_inside, ("bar/a.jpg", "./a.jpg", "a..b/c")))
+    foreign = ("../a.jpg", "bar/../../a.jpg", "/etc/passwd", "bar\\..\\a.jpg", "a\0b", "n" * 300)
+    assert not any(map(is_inside, foreign))
 
 
 def test_the_mats_of_flowers_are_checked_by_hash(

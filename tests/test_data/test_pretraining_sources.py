@@ -185,7 +185,12 @@ def test_the_official_counts_of_pets_are_not_a_subset(
     [
         ("trainval", "bulldog_100 2", "bulldog_100 3", "label of american_bulldog_100.jpg is not"),
         ("test", "Abyssinian_1 1", "Abyssinian_1 2", r"test\.txt: the label of Abyssinian_1.jpg"),
-        ("trainval", "Abyssinian_100 1 1 1", "Abyssinian_100 1", "names no class in 'Abyssinian_1"),
+        (
+            "trainval",
+            "Abyssinian_100 1 1 1",
+            "Abyssinian_100 1",
+            "'Abyssinian_100 1' is no official line",
+        ),
         (
             "trainval",
             "Abyssinian_100",

@@ -18,6 +18,9 @@ from fsbench.data.files import (
 )
 from fsbench.data.readers.base import fold_label, missing_error, number_classes
 
+MARKS = {"0": 0, "0.0": 0, "1": 1, "1.0": 1}
+"""Values of a column per class."""
+
 
 class Table(Frozen):
     """Columns of a CSV file that is called by one of several names.
@@ -126,10 +129,7 @@ def find_table(folder: Path, tables: Iterable[Table]) -> tuple[Path, Table] | No
 
 def read_mark(values: Sequence[str], where: str) -> int:
     """Return the position of the 1 among zeros. Raise DataError for other values."""
-    try:
-        marks = [(0.0, 1.0).index(float(value)) for value in values]
-    except ValueError:
-        marks = []
+    marks = [MARKS.get(value, len(values)) for value in values]
     if sum(marks) != 1:
         raise DataError(
             f"{where}: {', '.join(values)} are not a 1 among 0", fix="use the official file"

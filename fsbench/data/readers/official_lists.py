@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 from fsbench.core.errors import DataError
@@ -81,48 +82,31 @@ class OfficialLists(Frozen):
 
 
 class TextLists(OfficialLists):
-    r"""Two files with a line per image.
+    r"""Text files with a line per image.
 
-    line: pattern with the groups `image`, `label` (a class name) and, if lines state it,
-    `number` (of the class, from 1); suffix: end of the file names that lines leave out.
+    train, test: the files of a part, whose lines of one number are joined by a space; line: pattern
+    of what results, with the groups `image`, `label` (a class name) and, where files state them,
+    `number` (of the class, from 1) and `is_train` (1 or 0); suffix: end of the file names that
+    lines leave out.
     """
 
-    files: tuple[str, str]
+    train: tuple[str, ...]
+    test: tuple[str, ...]
     line: str
     suffix: str = ""
 
     def read_list(self, facts: DatasetFacts, base: Path, part: str) -> Iterator[ListedImage]:
-        table = require_path(base, self.files[PARTS.index(part)], facts)
-        for line in read_lines(table):
+        files = [require_path(base, file, facts) for file in getattr(self, part)]
+        lines = map(" ".join, zip_longest(*map(read_lines, files), fillvalue=""))
+        names = ", ".join(map(str, files))
+        for line in lines:
             match = re.fullmatch(self.line, line)
-            fields = match.groupdict() if match else {"image": line, "label": ""}
-            name = f"{fields['image']}{self.suffix}"
-            yield read_label(facts, table, name, fields["label"], fields.get("number", "")), name
-
-
-class Cub200Lists(OfficialLists):
-    """The tables of CUB-200-2011.
-
-    Each has a line per image: its number, then its path, its label from 1, or 1 for train.
-    """
-
-    def read_list(self, facts: DatasetFacts, base: Path, part: str) -> Iterator[ListedImage]:
-        files = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
-        tables = [[line.split(maxsplit=1) for line in read_lines(base / file)] for file in files]
-        complete = all(len(row) == 2 for table in tables for row in table)
-        if not complete or len({tuple(row[0] for row in table) for table in tables}) > 1:
-            raise DataError(
-                f"{', '.join(files)} in {base} do not name the same images, each after its number",
-                fix="fetch them again",
-            )
-        for (_, path), (_, number), (_, mark) in zip(*tables, strict=True):
-            if mark not in {"0", "1"}:
-                raise DataError(
-                    f"{base / files[2]} says {mark[:50]}, neither 0 nor 1", fix="fetch it again"
-                )
-            if (mark == "1") == (part == "train"):
-                name = path.partition("/")[0]
-                yield read_label(facts, base / files[1], path, name, number), path
+            if match is None:
+                raise DataError(f"{names}: '{line[:200]}' is no official line", fix="fetch again")
+            image = match.groupdict()
+            if image.get("is_train", part) in {part, str(int(part == "train"))}:
+                name = f"{image['image']}{self.suffix}"
+                yield read_label(facts, names, name, image["label"], image.get("number", "")), name
 
 
 class DogsLists(OfficialLists):
@@ -164,7 +148,7 @@ class Flowers102Lists(OfficialLists):
 
 
 def read_label(
-    facts: DatasetFacts, table: Path, name: str, label: str, number: str | int = ""
+    facts: DatasetFacts, table: object, name: str, label: str, number: str | int = ""
 ) -> int:
     """Return the id of a class that a list states by name, and by number from 1 where it has one.
 
