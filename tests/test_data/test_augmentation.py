@@ -66,17 +66,17 @@ def test_crops_by_hand() -> None:
     assert crop_box(100, [0.99] * (2 * ATTEMPTS + 2)) == (0, 0, 100, 100)
 
 
-@pytest.mark.parametrize(
-    "changed", [(6, 1, "d", "a/b"), (5, 2, "d", "a/b"), (5, 1, "e", "a/b"), (5, 1, "d", "a/c")]
-)
-def test_a_view_follows_from_every_name_and_nothing_else(
-    changed: tuple[int, int, str, str],
-) -> None:
-    first = RandomView(5, 1).pixels(picture(), SPEC, "d", "a/b")
-    torch.rand(3)
-    np.testing.assert_array_equal(first, RandomView(5, 1).pixels(picture(), SPEC, "d", "a/b"))
-    seed, number, dataset, name = changed
-    assert (first != RandomView(seed, number).pixels(picture(), SPEC, dataset, name)).any()
+def test_a_view_follows_from_every_name_and_nothing_else() -> None:
+    names = [(5, 1, "d", "a/b"), (6, 1, "d", "a/b"), (5, 2, "d", "a/b"), (5, 1, "e", "a/b"),
+             (5, 1, "d", "a/c")]  # fmt: skip
+    views = []
+    for _ in range(2):
+        views.append(
+            {RandomView(s, n).pixels(picture(), SPEC, d, i).tobytes() for s, n, d, i in names}
+        )
+        torch.rand(3)
+    assert views[0] == views[1]
+    assert len(views[0]) == len(names)
 
 
 def test_half_of_the_views_are_mirrored(monkeypatch: pytest.MonkeyPatch) -> None:
