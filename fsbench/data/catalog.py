@@ -145,8 +145,8 @@ class DataRoots:
         """Return the folder of a data set. Raise DataError with its layout and download."""
         folder = self.find(facts)
         if folder is None:
-            places = ", ".join(str(root / facts.folders[0]) for root in self.roots)
-            searched = f"; searched {places}" if places else "; no --data was given"
+            folders = ", ".join(str(root / facts.folders[0]) for root in self.roots)
+            searched = f"; searched {folders}" if folders else "; no --data was given"
             raise DataError(
                 f"{re.split('[,(]', facts.title)[0].strip()} not found{searched}",
                 fix=f"pass --data ROOT (or set FSBENCH_DATA) with ROOT/{facts.folders[0]}/, or "
@@ -180,8 +180,8 @@ class DataRoots:
         """Return the folder of STARTUP's lists: named, below a root, or beside the data set."""
         if SPLITS in self.named:
             return self.named[SPLITS]
-        places = [*self.roots, beside.resolve().parent]
-        return next((folder for root in places if (folder := find_first(root, (SPLITS,)))), None)
+        roots = [*self.roots, beside.resolve().parent]
+        return next((folder for root in roots if (folder := find_first(root, (SPLITS,)))), None)
 
 
 def _is_folder(path: Path) -> bool:

@@ -207,15 +207,15 @@ def find_class_tree(folder: Path, candidates: Sequence[str], classes: Sequence[s
     one data set unpack to different depths.
     """
     labels = {name.casefold() for name in classes}
-    bases, places = [folder], list(candidates)
+    bases, names = [folder], list(candidates)
     for _ in range(3):
         for base in bases:
-            for tree in (find_path(base, place) for place in places):
+            for tree in (find_path(base, name) for name in names):
                 folders = list_folders(tree) if tree and tree.is_dir() else []
                 if labels & {read_name(path.name).casefold() for path in folders}:
                     return tree
         bases = [p for base in bases for p in list_folders(base) if os.access(p, os.R_OK | os.X_OK)]
-        places = [place for place in candidates if place != "."]
+        names = [name for name in candidates if name != "."]
     return None
 
 
@@ -298,10 +298,10 @@ def read_csv_columns(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]
             f"{path} lacks the columns {', '.join(missing)}; found: {', '.join(header) or 'none'}",
             fix=f"use the official file, with the columns {', '.join(columns)}, each once",
         )
-    places = [header.index(name) for name in columns]
-    if short := [n for n, row in enumerate(rows, 2) if row and len(row) <= max(places)]:
+    positions = [header.index(name) for name in columns]
+    if short := [n for n, row in enumerate(rows, 2) if row and len(row) <= max(positions)]:
         raise DataError(
             f"{path}, row {short[0]} has {len(rows[short[0] - 2])} fields, too few",
             fix="the file is cut or edited: fetch it again",
         )
-    return [tuple(row[place].strip() for place in places) for row in rows if row]
+    return [tuple(row[position].strip() for position in positions) for row in rows if row]

@@ -47,10 +47,10 @@ class HubReference:
     @classmethod
     def parse(cls, ref: str) -> Self:
         """Return the parts. Raise UsageError if malformed, UnknownName for an unknown option."""
-        place, _, query = ref.removeprefix(HUB).partition("?")
-        folder = Path(place).expanduser()
-        repo, _, revision = place.partition("@")
-        if place and folder.is_dir():
+        address, _, query = ref.removeprefix(HUB).partition("?")
+        folder = Path(address).expanduser()
+        repo, _, revision = address.partition("@")
+        if address and folder.is_dir():
             repo, revision = str(folder.resolve()), ""
         options = parse_query(query, ref, OPTIONS)
         if not repo or (query and not options):
@@ -178,8 +178,8 @@ class HubTable:
         """Read an image file of the download or folder. Raise DataError for any other file."""
         folder = self.reference.folder
         inside = folder and path.is_relative_to(folder) and ".." not in path.parts
-        downloads = (place.resolve() for place in self.downloads)
-        if not inside and not any(path.resolve().is_relative_to(place) for place in downloads):
+        downloads = (root.resolve() for root in self.downloads)
+        if not inside and not any(path.resolve().is_relative_to(root) for root in downloads):
             raise DataError(
                 f"{where} names a file elsewhere: {path}",
                 fix="put the bytes of the images into the table",
@@ -215,9 +215,9 @@ def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     splits = parts.load_splits(cache)
     split = parts.split or ("" if len(splits) > 1 else str(next(iter(splits))))
     if split not in splits:
-        stated = f"no split {split}" if split else "several splits"
+        fault = f"no split {split}" if split else "several splits"
         raise DataError(
-            f"{HUB}{parts.repo} has {stated}: {', '.join(splits)}",
+            f"{HUB}{parts.repo} has {fault}: {', '.join(splits)}",
             fix=f"name one: '{HUB}{parts.repo}?split={next(iter(splits))}'",
         )
     table = HubTable(splits, split, parts, cache)

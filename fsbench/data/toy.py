@@ -29,7 +29,7 @@ SHAPES = ("disc", "bar", "triangle", "square", "star", "flower")
 TEXTURES = ("plain", "stripes", "rings", "checks", "spokes", "dots")
 PAIRS = tuple(f"{shape}-{texture}" for shape in SHAPES for texture in TEXTURES)
 NEW = [6 * row + (row * 2 + step) % 6 for row in range(6) for step in (0, 1, 3)]
-TARGET_PAIRS = tuple(PAIRS[place] for place in NEW[:16])
+TARGET_PAIRS = tuple(PAIRS[position] for position in NEW[:16])
 SOURCE_PAIRS = tuple(pair for pair in PAIRS if pair not in TARGET_PAIRS)
 """The 20 pairs of the source, which cover every shape and texture; targets have the others."""
 

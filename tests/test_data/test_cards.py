@@ -19,7 +19,7 @@ download: nothing to fetch
 license: MIT
 citation: none
 homepage: none
-reader: {class_folders.ClassFolders: {places: [.]}}
+reader: {class_folders.ClassFolders: {trees: [.]}}
 """
 
 Write = Callable[[str], DatasetFacts]
@@ -70,7 +70,7 @@ def test_class_counts_are_the_official_numbers(
         "classes: [owl]\nimages_per_class: 1\narchives: [{url: a.zip, hash: 'md5:0'}]",
         "classes: [owl]\nimages_per_class: 1\narchives: [{known_hash: 'md5:0'}]",
         "classes: [owl]\nimages_per_class: 1\nstartup: {prefix: Birds}",
-        "classes: {owl: 1}\nreader: {class_folders.ClassFolders: {place: .}}",
+        "classes: {owl: 1}\nreader: {class_folders.ClassFolders: {tree: .}}",
     ],
 )
 def test_a_wrong_field_is_refused(write: Write, more: str) -> None:

@@ -28,28 +28,28 @@ def test_eurosat_ids_labels_and_order(eurosat: Path, load: Load) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "subfolder",
     ["2750", "EuroSAT/2750", "eurosat/2750", "x", "EuroSAT", "EuroSAT/EuroSAT", "EuroSAT_RGB",
      "eurosat/archive/2750", "eurosat/data/EuroSAT/2750", "eurosat/data/EuroSAT_RGB"],
 )  # fmt: skip
 def test_layouts_of_eurosat_give_the_same_images(
-    tmp_path: Path, draw: Draw, load: Load, place: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, draw: Draw, load: Load, subfolder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if place == "x":
+    if subfolder == "x":
         monkeypatch.setenv("FSBENCH_DATA", f"eurosat={tmp_path / 'data' / 'x'}")
-    draw(tmp_path / "data" / place / "river" / "River_1.jpg")
+    draw(tmp_path / "data" / subfolder / "river" / "River_1.jpg")
     (tmp_path / "data" / "x").mkdir(exist_ok=True)
     dataset = load("eurosat")
     assert (dataset.canonical_ids, dataset.image(0).size) == (("River/River_1.jpg",), (8, 8))
 
 
 @pytest.mark.parametrize(
-    "place", ["EuroSAT_MS", "eurosat", f"EuroSATallBands/{BANDS}", f"eurosat/{BANDS}"]
+    "subfolder", ["EuroSAT_MS", "eurosat", f"EuroSATallBands/{BANDS}", f"eurosat/{BANDS}"]
 )
 def test_the_archive_of_thirteen_bands_is_named(
-    tmp_path: Path, load: Load, place: str, draw: Draw
+    tmp_path: Path, load: Load, subfolder: str, draw: Draw
 ) -> None:
-    path = draw(tmp_path / "data" / place / "River" / "River_1.tif")
+    path = draw(tmp_path / "data" / subfolder / "River" / "River_1.tif")
     assert len(load("eurosat")) == 1, "a copy of RGB files is read"
     tags = [(256, 1), (257, 1), (258, 16), (259, 1), (262, 1), (273, 200), (277, 13)]
     entries = [struct.pack("<HHII", tag, 4, 1, n) for tag, n in [*tags, (278, 1), (279, 26)]]
@@ -86,14 +86,14 @@ def test_a_tree_without_class_folders_names_the_layout(tmp_path: Path, load: Loa
 
 
 @pytest.mark.parametrize(
-    "place",
+    "subfolder",
     ["dataset/train", "train", "color", "raw/color", "Dataset/Train", "plantvillage dataset/color",
      "New Plant Diseases Dataset(Augmented)/New Plant Diseases Dataset(Augmented)/train"],
 )  # fmt: skip
-def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, load: Load, place: str) -> None:
+def test_layouts_of_cropdisease(tmp_path: Path, draw: Draw, load: Load, subfolder: str) -> None:
     name, folder = "Tomato___Spider_mites Two-spotted_spider_mite", tmp_path / "data/plant-disease"
-    draw(folder / place / name / "a,b c.JPG")
-    draw(folder / Path(place).parent / "test" / name / "other.JPG")
+    draw(folder / subfolder / name / "a,b c.JPG")
+    draw(folder / Path(subfolder).parent / "test" / name / "other.JPG")
     dataset = load("plantvillage")
     assert (dataset.canonical_ids, dataset.labels.tolist()) == ((f"{name}/a,b c.JPG",), [33])
 

@@ -35,16 +35,16 @@ def test_chestx_keeps_single_findings_of_the_seven_and_sorts_by_class_and_id(
     assert group_lists(dataset) == {0: [0], 4: [1, 1, 2]}, "images of one patient"
 
 
-@pytest.mark.parametrize("place", ["images_001/images", "images_012", "."])
+@pytest.mark.parametrize("subfolder", ["images_001/images", "images_012", "."])
 def test_chestx_takes_other_folders_and_the_2020_label_file(
-    chestx: Path, load: Load, place: str
+    chestx: Path, load: Load, subfolder: str
 ) -> None:
     (chestx / "Data_Entry_2017.csv").rename(chestx / "Data_Entry_2017_v2020.csv")
-    (chestx / place).mkdir(parents=True, exist_ok=True)
+    (chestx / subfolder).mkdir(parents=True, exist_ok=True)
     for path in [*(chestx / "images").iterdir()]:
-        path.rename(chestx / place / path.name)
+        path.rename(chestx / subfolder / path.name)
     (chestx / "images").rmdir()
-    assert load("ChestX").paths[0] == (Path(place) / "00000003_000.png").as_posix()
+    assert load("ChestX").paths[0] == (Path(subfolder) / "00000003_000.png").as_posix()
 
 
 def test_rows_without_a_file_are_skipped_and_noted(chestx: Path, load: Load) -> None:

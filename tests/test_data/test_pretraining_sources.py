@@ -52,11 +52,11 @@ def write_mnist(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("place", ["MNIST/raw", "mnist/MNIST/raw"])
+@pytest.mark.parametrize("subfolder", ["MNIST/raw", "mnist/MNIST/raw"])
 def test_mnist_grey_is_repeated(
-    tmp_path: Path, load_source_: Load, place: str, change_card: Change
+    tmp_path: Path, load_source_: Load, subfolder: str, change_card: Change
 ) -> None:
-    write_mnist(tmp_path / "data" / place)
+    write_mnist(tmp_path / "data" / subfolder)
     source = load_source_("mnist", 28)
     assert np.array_equal(source.train.images, np.repeat(GREY[:, None], 3, axis=1))
     assert source.train.labels.tolist() == LABELS.tolist()

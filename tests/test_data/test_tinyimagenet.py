@@ -77,7 +77,7 @@ def load(folder: Path, tmp_path: Path, ref: str = "tinyimagenet") -> SourceDatas
 
 
 @pytest.mark.parametrize(
-    ("write", "place"),
+    ("write", "subfolder"),
     [
         (write_tree, "."),
         (write_tree, "tiny-imagenet-200"),
@@ -86,9 +86,9 @@ def load(folder: Path, tmp_path: Path, ref: str = "tinyimagenet") -> SourceDatas
     ],
 )
 def test_every_layout_gives_the_same_images_and_label_ids(
-    tmp_path: Path, write: Callable[[Path], None], place: str
+    tmp_path: Path, write: Callable[[Path], None], subfolder: str
 ) -> None:
-    write(tmp_path / "tin" / place)
+    write(tmp_path / "tin" / subfolder)
     dataset = load(tmp_path / "tin", tmp_path)
     assert levels(dataset) == EXPECTED
     images, labels = dataset.train.images, dataset.train.labels

@@ -17,12 +17,12 @@ from fsbench.data.images import open_rgb
 class ClassFolders(Frozen):
     """One folder per class; the canonical id of an image is `Class/file`.
 
-    places: where the class folders may lie, see `find_class_tree`; synonyms: class by another name
+    trees: where the class folders may lie, see `find_class_tree`; synonyms: class by another name
     of its folder; ignored: folders that are no class; unreadable: another data set in the same
     folders, whose TIFF files no RGB image can be read from.
     """
 
-    places: tuple[str, ...]
+    trees: tuple[str, ...]
     synonyms: Mapping[str, str] = Field({})
     ignored: tuple[str, ...] = ()
     unreadable: str = ""
@@ -49,18 +49,17 @@ class ClassFolders(Frozen):
 
         Raises DataError if there is no class folder, or a folder that is not a class.
         """
-        place = find_class_tree(folder, self.places, (*facts.classes, *self.synonyms))
-        if place is None:
+        root = find_class_tree(folder, self.trees, (*facts.classes, *self.synonyms))
+        if root is None:
             raise DataError(
                 f"{folder} holds no class folder of {facts.name}, such as {facts.classes[0]}",
                 fix=f"expected below it: {facts.layout}",
             )
-        tree = ClassTree.read(place, self.synonyms, self.ignored)
-        names = match_names(tree.images, facts.classes, place)
+        tree = ClassTree.read(root, self.synonyms, self.ignored)
+        names = match_names(tree.images, facts.classes, root)
         if unknown := [name for name in tree.images if name not in names]:
             raise DataError(
-                f"{place} holds folders that are no class of {facts.name}: "
-                f"{', '.join(unknown[:5])}",
+                f"{root} holds folders that are no class of {facts.name}: {', '.join(unknown[:5])}",
                 fix=f"move them away; its {len(facts.classes)} classes start with "
                 f"{facts.classes[0]}",
             )
