@@ -318,8 +318,7 @@ def resolve_datasets(names: Iterable[str]) -> set[str]:
 @ENTRY_RULES.add("removed", "ask a maintainer of the board")
 def check_removed(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a maintainer has not removed these outcomes."""
-    removed = board.history.removed
-    if removed and submission.cells:
+    if submission.cells and (removed := board.history.removed):
         digest = digest_outcomes([(cell.result, cell.records) for cell in submission.cells])
         if event := removed.get(digest):
             yield f"a maintainer removed these outcomes as '{event.entry}': {event.reason}"
@@ -339,7 +338,8 @@ def check_images(results: Mapping[str, Sequence[Result]], file: BoardFile) -> It
             for scope, facts in scope_images(name, result, file).items():
                 other, expected = first.setdefault(scope, (name, facts))
                 if facts != expected:
-                    problems[f"{name} and {other}: {scope[-1]} of {result.dataset.name}"] = None
+                    names = " and ".join(dict.fromkeys((name, other)))
+                    problems[f"{names}: {scope[-1]} of {result.dataset.name}"] = None
     yield from problems
 
 

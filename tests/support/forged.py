@@ -1,7 +1,7 @@
 """What a careful forger can do to an entry: change it and make every digest below fit again."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,9 +29,9 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(text, encoding="utf8")
 
 
-def put(path: str, value: object) -> Callable[[Path], None]:
-    """Return a change of a value of entry.json, named as e.g. results.0.score.mean."""
-    *outer, last = path.split(".")
+def put(path: str | Sequence[str], value: object) -> Callable[[Path], None]:
+    """Return a change of a value of entry.json, named as e.g. results.0.score.mean, or by keys."""
+    *outer, last = path.split(".") if isinstance(path, str) else path
 
     def change(content: dict[str, Any]) -> None:
         inner: Any = content

@@ -105,6 +105,13 @@ def write_also(results: Path, **changes: Any) -> None:
     fakes.write(results / "x", shots=5, **changes)
 
 
+def write_groups(results: Path) -> None:
+    """Results of one data set whose images belong together in two ways."""
+    for folder, shots in (("1", 1), ("2", 5)):
+        data = fakes.dataset().model_copy(update={"groups": folder * 64})
+        fakes.write(results / folder, shots=shots, data=data)
+
+
 CARELESS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "episodes picked by hand": ("incomplete", lambda r: fakes.write(r, index=range(3, 43))),
     "an episode without end": ("incomplete", lambda r: fakes.write(r, index=[0, 2**31 - 1])),
@@ -117,6 +124,7 @@ CARELESS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "other images": (
         "images",
         lambda r: write_also(r, data=fakes.dataset().model_copy(update={"fingerprint": "9" * 64}))),
+    "other groups": ("images", write_groups),
     "no result": ("unreadable", lambda r: (r.mkdir(), (r / "entry.json").write_text("{}"))),
 }  # fmt: skip
 

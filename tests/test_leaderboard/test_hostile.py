@@ -97,13 +97,13 @@ def test_many_episodes_are_refused_quickly(tmp_path: Path) -> None:
         submit(tmp_path / "r", tmp_path / "board", DECLARATION)
 
 
-def list_paths(value: Any, path: str = "") -> Iterator[str]:
-    """Yield where a nested record has anything, e.g. results.0.score.mean."""
+def list_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of all values of a nested record."""
     items = enumerate(value) if isinstance(value, list) else dict.items(value)
     for key, inner in items:
-        yield f"{path}{key}"
+        yield (*path, str(key))
         if isinstance(inner, dict | list):
-            yield from list_paths(inner, f"{path}{key}.")
+            yield from list_paths(inner, (*path, str(key)))
 
 
 ODD = st.one_of(
