@@ -164,7 +164,7 @@ def test_comments_name_modules_that_exist() -> None:
         (names.dead_paths, "leaderboard/", "nowhere/entries"),
         (names.dead_paths, "pilot/normal", "pilot/abnormal"),
         (names.dead_data_files, "board.json", "boards.json"),
-        (names.dead_names, "load(request)", "load(requests)"),
+        (names.dead_names, "load(request)", "load(no_such_request)"),
         (names.dead_names, "read_record()", "make_nothing()"),
         (names.dead_names, "FsbenchError", "FsbenchMistake"),
         (names.dead_names, "n_query", "n_queries_of_all"),

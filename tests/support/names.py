@@ -1,12 +1,9 @@
 """Names and files that documents mention, and whether the code base has them."""
 
-import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
-from inspect import Parameter, signature
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import NamedTuple
@@ -138,56 +135,22 @@ def dead_data_files(page: Page) -> list[str]:
         for name in names
         if name not in FOREIGN_NAMES
         and not any((home / name).is_file() for home in (ROOT, page.home))
-        and name not in page.blocks
-        and not any(name in text for text in texts())
+        and name not in page.blocks + code()
     ]
 
 
 @cache
-def vocabulary() -> frozenset[str]:
-    """Names that the code has: defined, imported or used, and words of its texts."""
-    words: set[str] = set(dir(builtins))
-    for path in python_files():
-        if not path.startswith("tests/"):
-            words |= set(words_of(ast.parse((ROOT / path).read_text(encoding="utf8"))))
-    return frozenset(words)
+def code() -> str:
+    """The text of the packages and of the files beside them, without documents."""
+    paths = [ROOT / "Makefile", ROOT / "pyproject.toml"]
+    for package in PACKAGES:
+        paths += [p for p in (ROOT / package).rglob("*.*") if p.suffix in {".py", ".yaml", ".j2"}]
+    return "\n".join(path.read_text(encoding="utf8") for path in paths)
 
 
 @cache
-def texts() -> frozenset[str]:
-    """Texts in the code that are no docstrings, and texts of files beside it."""
-    trees = (
-        ast.parse((ROOT / path).read_text(encoding="utf8"))
-        for path in python_files()
-        if not path.startswith("tests/")
-    )
-    patterns = ("*.yaml", "*.yml", "*.j2", "Makefile", "pyproject.toml")
-    beside = {
-        path.read_text(encoding="utf8")
-        for package in PACKAGES
-        for pattern in patterns
-        for path in (ROOT / package).rglob(pattern)
-    }
-    return frozenset(text for tree in trees for text in constants(tree)) | beside
-
-
-def constants(tree: ast.AST) -> Iterator[str]:
-    """Yield the strings of a module that are no docstrings."""
-    docstrings = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
-    for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in docstrings:
-            yield node.value
-
-
-def words_of(tree: ast.AST) -> Iterator[str]:
-    """Yield the identifiers of a module, and the words of its texts."""
-    for node in ast.walk(tree):
-        for field in ("id", "attr", "arg", "name", "asname", "module"):
-            if isinstance(value := getattr(node, field, None), str):
-                yield from value.split(".")
-    for text in constants(tree):
-        yield from re.findall(r"\w+", text)
+def vocabulary() -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", code())) | {*dir(builtins)}
 
 
 def dead_names(page: Page) -> list[str]:
@@ -205,55 +168,22 @@ def is_name(text: str) -> bool:
 
 
 def has_name(text: str) -> bool:
-    call = CALL.fullmatch(text)
-    name, arguments = call.groups() if call else (text, "")
-    keywords = re.findall(r"(\w+)=", arguments)
-    if name.split(".")[0] in (*PACKAGES, *FOREIGN_PACKAGES) and "." in name:
-        return is_importable(name, keywords)
-    parameters = [part for part in re.split(r", *", arguments) if part.isidentifier()]
-    if not set(name.split(".")) <= vocabulary():
-        return False
-    return not call or takes(name.rpartition(".")[2], [*parameters, *keywords])
+    """Return whether the code has all parts of a name, and the parameters of a call."""
+    name, _, arguments = text.partition("(")
+    if name.split(".")[0] in FOREIGN_PACKAGES and "." in name:
+        try:
+            return resolve_name(name) is not None
+        except (ImportError, AttributeError):
+            return False
+    parameters = [part for part in re.split(r"[,)] *", arguments) if part.isidentifier()]
+    return {*name.split("."), *parameters, *re.findall(r"(\w+)=", arguments)} <= vocabulary()
 
 
-def is_importable(name: str, keywords: Iterable[str]) -> bool:
-    """Return whether an object can be imported, and is called with these keywords."""
-    try:
-        value = resolve_name(name)
-    except (ImportError, AttributeError):
-        return False
-    parameters = signature(value).parameters if keywords else {}
-    is_open = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
-    return is_open or set(keywords) <= set(parameters)
-
-
-@cache
-def functions() -> dict[str, list[frozenset[str]]]:
-    """Name of a function -> the parameters of each definition; '*' stands for any."""
-    definitions: dict[str, list[frozenset[str]]] = {}
-    for path in python_files():
-        if path.startswith("tests/"):
-            continue
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf8"))):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                a = node.args
-                names = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
-                names |= {"*"} if a.kwarg else set()
-                definitions.setdefault(node.name, []).append(frozenset(names))
-    return definitions
-
-
-def takes(name: str, parameters: Iterable[str]) -> bool:
-    """Return whether a function of this name has all these parameters."""
-    definitions = functions().get(name, [])
-    return any("*" in names or set(parameters) <= names for names in definitions)
-
-
-def dead_comment_paths(code: str) -> list[str]:
+def dead_comment_paths(text: str) -> list[str]:
     """Return `folder/file.py` in comments and docstrings, of folders of ours, that do not exist."""
     folders = {Path(path).parent.name for path in python_files()}
     return sorted(
         name
-        for name in set(PYTHON_FILE.findall(code))
+        for name in set(PYTHON_FILE.findall(text))
         if name.count("/") and Path(name).parts[-2] in folders and not exists_as_file(name)
     )
