@@ -231,7 +231,7 @@ def build_row(
 def average_costs(trainings: Sequence[Training]) -> dict[str, float]:
     """Return the mean over the seeds of what all of them record; nothing for random weights."""
     values = {name: [getattr(training, name) for training in trainings] for name in COSTS}
-    return {name: fmean(of) for name, of in values.items() if of and all(of)}
+    return {name: fmean(of) for name, of in values.items() if of and None not in of}
 
 
 def score_methods(

@@ -18,7 +18,6 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.io import write_record
 from fsbench.results.entry import EntryFile
 from leaderboard.record import BoardFile, identify_column
-from leaderboard.repository import init_board
 from leaderboard.store import Board
 from leaderboard.submission import read_submissions
 from leaderboard.tables import rank_board
@@ -120,13 +119,6 @@ def test_named_columns_choose_and_rank(tmp_path: Path) -> None:
     assert view.ranking.tiers[0][0].overall == pytest.approx(one.score.mean)
     assert extra.track is not None
     assert (extra.track.extra, extra.ranking.tiers) == (True, ())
-
-
-def test_reading_a_board_without_entries_reports_no_progress(tmp_path: Path) -> None:
-    heard = Recorder()
-    init_board(tmp_path / "board")
-    assert Board.open(tmp_path / "board").entries(heard) == []
-    assert heard.lines == heard.tasks == []
 
 
 def test_bad_boards_are_named(tmp_path: Path) -> None:

@@ -198,14 +198,6 @@ def test_a_heat_map_has_a_number_where_there_is_a_gain_bold_where_it_is_sure() -
     assert min(none) > 0.99
 
 
-def test_half_widths_lie_on_the_row_of_their_name() -> None:
-    rows = [make_row("x", ci95=0.01, ci95_seeds=0.02), make_row("y", ci95=0.04, ci95_seeds=0.03)]
-    figure = draw_spread(make_board(*rows, make_row("z", ci95_seeds=None)), "t")
-    drawn = [([*line.get_xdata()], [*line.get_ydata()]) for line in axes_of(figure).get_lines()]
-    assert drawn == [([1, 4], [0, 1]), ([2, 3], [0, 1])]
-    assert row_names(figure) == ["x", "y"]
-
-
 @pytest.mark.filterwarnings("error")
 def test_long_names_leave_room_for_one_row() -> None:
     name = NAMES[4] * 2

@@ -108,6 +108,15 @@ def wait(driver: Any, selector: str) -> Any:
     return WebDriverWait(driver, 5, 0.05).until(lambda d: find(d, selector) or None)[0]
 
 
+def go(driver: Any, view: str) -> None:
+    driver.execute_script("location.hash = arguments[0]", view)
+
+
+def left_of(driver: Any, selector: str) -> float:
+    script = "return document.querySelector(arguments[0]).getBoundingClientRect().left"
+    return float(driver.execute_script(script, selector))
+
+
 def names(driver: Any) -> list[str]:
     return [row.get_attribute("title") for row in find(driver, ".board tbody .name")]
 
@@ -133,9 +142,8 @@ def test_numbers_without_a_signed_badge_are_marked(
     n = len(source.tables[0].ranking.columns)
     marked = [len(find(row, ".cell .self")) for row in find(opened, ".board tbody tr:has(.name)")]
     assert marked == [n, *[n + 1] * (len(NAMES) - 1)]
-    tags = dict(
-        zip(names(opened), (row.text for row in find(opened, ".board .flags")), strict=True)
-    )
+    texts = (row.text for row in find(opened, ".board .flags"))
+    tags = dict(zip(names(opened), texts, strict=True))
     assert tags["first"].count("verified 1 of 4 results, 2026-01-02") == 1
     assert [mark.text for mark in find(opened, ".cell .mark")] == ["✓"]
     assert "19 of 20 numbers have no signed badge" in wait(opened, "#caveat").text
@@ -196,9 +204,8 @@ def test_an_entry_opens_with_its_facts_and_histograms(
     for score in entry_row.scores.values():
         assert f"{100 * score.mean:.2f} ± {100 * score.ci95:.2f}" in text
     wait(opened, "#episodes svg")
-    bars = [
-        t.get_attribute("textContent") for t in find(opened, "#episodes svg:first-of-type title")
-    ]
+    titles = find(opened, "#episodes svg:first-of-type title")
+    bars = [title.get_attribute("textContent") for title in titles]
     counts = [int(re.findall(r"(\d+) episodes", bar)[0]) for bar in bars]
     assert sum(counts) == 60 * len(source.tables[0].ranking.columns)
     assert "fsbench benchmark -m run:runs/a" in wait(opened, "#recompute").text
@@ -217,13 +224,11 @@ def test_two_entries_compared_as_stats_paired(opened: Any, source: fakes_site.Si
     wait(opened, ".pair summary").click()
     track = source.tables[0]
     rows = [row.text for row in find(opened, ".pair tbody tr")]
-    for row, columns in zip(
-        rows, [track.ranking.columns, *([c] for c in track.ranking.columns)], strict=True
-    ):
+    blocks = [track.ranking.columns, *([column] for column in track.ranking.columns)]
+    for row, columns in zip(rows, blocks, strict=True):
         a, b = ([track.contenders[n][c] for c in columns] for n in ("first", "third"))
-        paired = statistics.paired(
-            [x.values for x in a], [x.values for x in b], [x.draws for x in a]
-        )
+        draws = [x.draws for x in a]
+        paired = statistics.paired([x.values for x in a], [x.values for x in b], draws)
         gap, low, high = map(number, re.findall(r"[+−]?\d+\.\d+(?= |$)", row)[:3])
         assert gap == pytest.approx(100 * paired.gap, abs=0.006)
         assert (high - low) / 2 == pytest.approx(100 * paired.ci95, rel=0.007, abs=0.011)
@@ -237,7 +242,7 @@ def number(text: str) -> float:
 def test_no_page_scrolls_sideways(opened: Any, size: tuple[int, int]) -> None:
     browser.resize(opened, size)
     for view in ("#/m", "#/t/0", "#/t/0/e/first", "#/t/0/c/first/second/third"):
-        opened.execute_script("location.hash = arguments[0]", view)
+        go(opened, view)
         wait(opened, ".box")
         shown = opened.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
         assert shown == [size[0], size[0]], view
@@ -315,7 +320,7 @@ def test_a_download_is_the_file_that_was_made(opened: Any) -> None:
     ],
 )
 def test_charts_of_the_track_are_drawn(opened: Any, view: str, titles: list[str]) -> None:
-    opened.execute_script("location.hash = arguments[0]", view)
+    go(opened, view)
     wait(opened, "#panels img")
     assert [head.text for head in find(opened, "#panels h2")] == titles
     widths = opened.execute_async_script(
@@ -396,11 +401,8 @@ def test_every_tab_is_reached_by_wheel_and_by_keys(driver: Any, address: str) ->
         )  # fmt: skip
         return inside
 
-    heights = driver.execute_script(
-        "const { scrollHeight, clientHeight } = arguments[0]; return [scrollHeight, clientHeight]",
-        bar,
-    )
-    assert heights[0] == heights[1], "nothing to scroll upwards, so no spinner beside the tabs"
+    heights = {bar.get_property(name) for name in ("scrollHeight", "clientHeight")}
+    assert len(heights) == 1, "nothing to scroll upwards, so no spinner beside the tabs"
     assert not visible(tabs[-1])
     ActionChains(driver).scroll_from_origin(ScrollOrigin.from_element(bar), 0, 600).perform()
     assert visible(tabs[-1])
@@ -417,24 +419,15 @@ def test_every_tab_is_reached_by_wheel_and_by_keys(driver: Any, address: str) ->
 def test_names_stay_in_sight_on_a_phone(opened: Any) -> None:
     browser.resize(opened, browser.PHONE)
     opened.execute_script("document.getElementById('board').scrollLeft = 300")
-    left = opened.execute_script(
-        "return document.querySelector('.board tbody .entry').getBoundingClientRect().left"
-    )
-    assert 0 <= left < 60
-    opened.execute_script("location.hash = '#/t/0/c/first/second/third'")
+    assert 0 <= left_of(opened, ".board tbody .entry") < 60
+    go(opened, "#/t/0/c/first/second/third")
     wait(opened, "#shots")
     opened.execute_script("window.scrollTo(0, 900)")
-    box = opened.execute_script(
-        "return document.querySelector('.compared').getBoundingClientRect().toJSON()"
-    )
-    assert box["top"] == 0
     assert wait(opened, ".compared").text.split() == ["first", "second", "third"]
+    script = "return document.querySelector('.compared').getBoundingClientRect().top"
+    assert opened.execute_script(script) == 0
     opened.execute_script("document.querySelector('#side .box').scrollLeft = 400")
-    shown = opened.execute_script(
-        "const cell = document.querySelector('#side tbody tr td');"
-        "return cell.getBoundingClientRect().left"
-    )
-    assert 0 <= shown < 150
+    assert 0 <= left_of(opened, "#side tbody tr td") < 150
 
 
 @pytest.fixture(scope="module")
@@ -451,9 +444,7 @@ def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
     driver.get(f"{seeded}#/t/0")
     wait(driver, ".board")
     assert sorted(names(driver)) == ["normal", "seal", "swr"]
-    assert [row.get_attribute("class") for row in find(driver, ".board tbody tr:has(.name)")].count(
-        "single"
-    ) == 1
+    assert len(find(driver, ".board tbody tr.single:has(.name)")) == 1
     assert not find(driver, ".seed")
     wait(driver, '[data-expand="seal"]').click()
     after = names(driver)
@@ -461,13 +452,13 @@ def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
     assert driver.switch_to.active_element.get_attribute("data-expand") == "seal"
     wait(driver, '[data-expand="seal"]').click()
     assert not find(driver, ".seed")
-    driver.execute_script("location.hash = '#/t/0/e/seal'")
+    go(driver, "#/t/0/e/seal")
     assert wait(driver, "#hashes .hash").text
     wait(driver, "#seeds a").click()
     commands = wait(driver, "#recompute pre").text
     assert "recompute seal --board" in commands
     assert "verify 'seal seed 0' --board" in commands
-    driver.execute_script("location.hash = '#/m'")
+    go(driver, "#/m")
     wait(driver, '.methods [data-expand$="seal"]').click()
     assert len(find(driver, ".methods .seed")) == 2
 
