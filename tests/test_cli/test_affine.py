@@ -13,7 +13,7 @@ from protocols.episodic import affine as finetune_affine
 
 CONTROL = ("--random-init", "0", "-m")
 NET = (*CONTROL, "fsbench/toy_resnet", "--input-size", "16")
-CELL = (*NET, "-t", "toy_scan:5w1s/affine")
+TASK = (*NET, "-t", "toy_scan:5w1s/affine")
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +28,8 @@ def results(folder: Path) -> dict[str, Result]:
 
 def test_columns_from_the_run_to_the_board(tmp_path: Path, cli: CommandLine) -> None:
     out, board = str(tmp_path / "results"), str(tmp_path / "board")
-    cells = (*NET, "-t", "toy_scan", "--shots", "1", "--heads", "linear,affine", "--episodes", "2")
-    said = cli("episodic", *cells, "-o", out)
+    tasks = (*NET, "-t", "toy_scan", "--shots", "1", "--heads", "linear,affine", "--episodes", "2")
+    said = cli("episodic", *tasks, "-o", out)
     columns = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/linear@ibm 16px"]
     assert "results: 16px" in said.out.splitlines()[0]
     labels = [line.split()[0] for line in said.out.splitlines() if line.startswith("toy_scan")]
@@ -54,18 +54,18 @@ def test_shards_resumes_and_one_process_give_the_same_records(
 ) -> None:
     parts = [str(tmp_path / name) for name in ("zero", "one")]
     for i, part in enumerate(parts):
-        cli("episodic", *CELL, "--episodes", "4", "--shard", f"{i}/2", "-o", part)
+        cli("episodic", *TASK, "--episodes", "4", "--shard", f"{i}/2", "-o", part)
     merged, grown = tmp_path / "merged", tmp_path / "grown"
     cli("results", "merge", *parts, "-o", merged)
     for n in ("1", "4"):
-        cli("episodic", *CELL, "--episodes", n, "-o", grown)
+        cli("episodic", *TASK, "--episodes", n, "-o", grown)
     assert digests(merged) == digests(grown)
 
 
 def test_batch_statistics_are_never_silent(tmp_path: Path, cli: CommandLine) -> None:
-    cell = (*CELL, "--episodes", "2", "-o", str(tmp_path))
-    cli("episodic", *cell)
-    shown = cli("episodic", *cell, "--bn-mode", "train").out
+    task = (*TASK, "--episodes", "2", "-o", str(tmp_path))
+    cli("episodic", *task)
+    shown = cli("episodic", *task, "--bn-mode", "train").out
     names = ["toy_scan:5w1s/affine@ibm 16px", "toy_scan:5w1s/affine@ibm 16px bn-train"]
     stored = results(tmp_path)
     assert sorted(stored) == names
@@ -88,11 +88,10 @@ def test_more_than_an_hour_wants_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setattr(finetune_affine, "time_step", lambda *args: 30.0)
-    said = cli("episodic", *CELL, "--episodes", "2", "-o", tmp_path / "out", code=2).err
+    said = cli("episodic", *TASK, "--episodes", "2", "-o", tmp_path / "out", code=2).err
     assert "affine tuning of 2 5w1s episodes: about 105 min" in said
     assert "--yes" in said
     assert not (tmp_path / "out").exists()
-    cli("episodic", *CELL, "--episodes", "2", "-o", tmp_path / "out", "--yes")
-    assert "about" not in cli("episodic", *CELL, "--episodes", "2", "-o", tmp_path / "out").err, (
-        "nothing is left to do"
-    )
+    cli("episodic", *TASK, "--episodes", "2", "-o", tmp_path / "out", "--yes")
+    again = cli("episodic", *TASK, "--episodes", "2", "-o", tmp_path / "out").err
+    assert "about" not in again, "nothing is left to do"

@@ -1,6 +1,5 @@
 """`fsbench demo`: every method beside its control on one board; stopped and asked for more."""
 
-import json
 import re
 from pathlib import Path
 
@@ -53,11 +52,7 @@ def test_the_board_is_that_of_the_readme(tmp_path: Path, cli: CommandLine) -> No
     """Two runs and three evaluations of the real demo; other processors give other last digits."""
     rows = re.findall(r"^\| (\d) \| (demo-\S+) \| ([\d.]+) \|", README.read_text(), re.MULTILINE)
     cli("demo", "--threads", "2", "-o", tmp_path)
-    episodic, _ = json.loads(
-        cli(
-            "demo", "--threads", "1", "leaderboard", "show", "--board", tmp_path / "board", "--json"
-        ).out
-    )
+    episodic, _ = cli.json("leaderboard", "show", "--board", tmp_path / "board")
     measured = [(str(e["tier"]), e["name"], 100 * e["overall"]) for e in episodic["entries"]]
     assert [(tier, name) for tier, name, _ in rows] == [(t, n) for t, n, _ in measured]
     expected = [float(overall) for *_, overall in rows]

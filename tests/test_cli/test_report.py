@@ -82,13 +82,8 @@ def test_daggers_of_two_models_say_what_compare_says(
         for shots in (1, 5, 20):
             fakes.write(tmp_path / name, accuracy, name=name, shots=shots)
     folders = tmp_path / "other", tmp_path / "control"
-    (row,) = (
-        x
-        for x in cli(
-            "report", *folders, "--format", "latex", "--control", "control"
-        ).out.splitlines()
-        if x.startswith("other & ")
-    )
+    shown = cli("report", *folders, "--format", "latex", "--control", "control").out
+    (row,) = (line for line in shown.splitlines() if line.startswith("other & "))
     signs = {"A": r"\dagger", "B": r"\ddagger", None: None}
     (comparison,) = fsbench.compare(*folders)
     gaps = [*comparison.tasks, comparison.overall]

@@ -176,11 +176,8 @@ def test_columns_wide_and_format_choose_what_is_printed(
     assert "folder-rings:5w5s" in wide
     assert "◦ toy-swr-" in wide, "a row of one seed is hollow in every table"
     assert "ranked entries of several seeds share tier 1" in " ".join(wide.split())
-    head = next(
-        line
-        for line in cli(*board, "--columns", "folder-rings:5w5s n_query=5,source").out.splitlines()
-        if line.startswith("tier")
-    )
+    chosen = cli(*board, "--columns", "folder-rings:5w5s n_query=5,source").out
+    head = next(line for line in chosen.splitlines() if line.startswith("tier"))
     assert head.split()[:2] == ["tier", "entry"]
     assert "source" in head
     assert "overall" not in head
