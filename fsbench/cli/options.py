@@ -36,7 +36,8 @@ class Command:
     """A command as it is declared: its function, and the options of a model that it takes.
 
     The function receives these as one instance, its first argument; its other parameters are
-    options as well. names: of the options of the model; has_config: whether a file may hold them.
+    options as well. names: of the options of the model; has_config: whether a file may hold them;
+    about: its help, where the docstring is not; example: the last line of its help.
     """
 
     function: Callable[..., None]
@@ -64,7 +65,7 @@ class Command:
             for parameter in signature(self.function).parameters.values()
         ][bool(self.names) :]
         has_tables = any(parameter.name == "as_json" for parameter in others)
-        of_output = (*console.OutputOptions.declared(),)[: None if has_tables else 2]
+        of_output = console.OutputOptions.declared() if has_tables else ("quiet", "verbose")
         parameters = [*declare_all(self.model, self.names), *others]
         if self.has_config:
             annotation = Annotated[Path | None, CONFIG]

@@ -106,10 +106,8 @@ def test_bad_config_is_a_usage_error_that_names_the_file(
 def test_a_config_file_may_not_name_code(model: str, tmp_path: Path, cli: CommandLine) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(f"model: {model}\ntasks: toy_scan:5w1s\n")
-    assert (
-        "py:os:getcwd"
-        in cli("episodic", "-C", config, code=2).err.partition("names code to run: ")[2]
-    )
+    shown = cli("episodic", "-C", config, code=2).err
+    assert "py:os:getcwd" in shown.partition("names code to run: ")[2]
 
 
 def test_the_panels_of_the_help_list_every_command(cli: CommandLine) -> None:
@@ -165,12 +163,12 @@ def test_threads_of_torch_wait_passively_unless_the_user_says_else(policy: str |
     assert shown.splitlines()[-1].split() == [policy or "PASSIVE", "0", "1"]
 
 
-def test_help_folds_a_paragraph_at_the_width_alone() -> None:
+def test_help_folds_a_paragraph_at_the_width_alone(
+    monkeypatch: pytest.MonkeyPatch, cli: CommandLine
+) -> None:
     """Docstrings wrap at 100 characters, where a help of 80 shall not break as well."""
-    command = [sys.executable, "-m", "fsbench", "leaderboard", "verify", "--help"]
-    shown = subprocess.check_output(
-        command, cwd=ROOT, text=True, env=os.environ | {"COLUMNS": "80"}
-    )
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = cli("leaderboard", "verify", "--help").out
     assert "which. -t names columns of the entry" in shown
 
 
