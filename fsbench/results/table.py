@@ -40,35 +40,28 @@ def build_table(
     that all rows share stand in the title.
     """
     labels = distinct_labels(results, models or [model_name(r.backbone) for r in results])
-    rows: dict[ColumnId, dict[str, list[str]]] = {}
-    means: dict[ColumnId, dict[str, float]] = {}
-    flags: dict[ColumnId, dict[str, tuple[str, ...]]] = {}
-    sources: dict[str, list[str]] = {}
+    rows: dict[ColumnId, dict[str, list[tuple[ScoreRecord, Result]]]] = {}
     for label, result in zip(labels, results, strict=True):
         for column, score in list_scores(result):
-            is_constant = column == result.column and one_class(result)
-            text = format_score(score) + " one class" * is_constant
-            rows.setdefault(column, {}).setdefault(label, []).append(text)
-            means.setdefault(column, {})[label] = score.mean
-            flags.setdefault(column, {})[label] = result.flags
-        source = result.backbone.source_accuracy
-        if source is not None:
-            sources[label] = [f"{100 * source:.2f}"]
-    columns = sorted(rows)
-    short, common = shorten_columns([str(column) for column in columns])
+            rows.setdefault(column, {}).setdefault(label, []).append((score, result))
     shared = [f for f in ORDER if results and all(f in result.flags for result in results)]
     header = list(dict.fromkeys(labels))
-    body = [
-        (
-            text,
-            *(" / ".join(rows[column].get(model, ["-"])) for model in header),
-            format_difference([means[column].get(model) for model in header]),
-            describe_flags(flags[column], shared),
-        )
-        for text, column in zip(short, columns, strict=True)
-    ]
-    if sources:
-        body.append((SOURCE_ROW, *(" / ".join(sources.get(m, ["-"])) for m in header), "-", "-"))
+
+    def make_row(text: str, column: ColumnId) -> tuple[str, ...]:
+        row = rows[column]
+        texts = [" / ".join(format_result(column, *s) for s in row.get(m, ())) for m in header]
+        difference = format_difference([row[m][-1][0].mean if m in row else None for m in header])
+        flags = {model: scores[-1][1].flags for model, scores in row.items()}
+        return text, *(text or "-" for text in texts), difference, describe_flags(flags, shared)
+
+    columns = sorted(rows)
+    short, common = shorten_columns([str(column) for column in columns])
+    body = list(map(make_row, short, columns))
+    facts = {label: result.backbone for label, result in zip(labels, results, strict=True)}
+    sources = [facts[model].source_accuracy for model in header]
+    if sources != [None] * len(header):
+        texts = ("-" if accuracy is None else f"{100 * accuracy:.2f}" for accuracy in sources)
+        body.append((SOURCE_ROW, *texts, "-", "-"))
     words = " ".join(word for word in common.split() if word not in name.split())
     title = f"{name}: {words}" if words else name
     table = TextTable(
@@ -82,10 +75,14 @@ def build_table(
         table = table.without("flags")
     if len(header) < 2:
         table = table.without(DIFFERENCE)
-    facts = {label: r.backbone.preprocessing for label, r in zip(labels, results, strict=True)}
-    stated = [f"{label}: {words}" for label, words in facts.items()]
+    stated = [f"{label}: {backbone.preprocessing}" for label, backbone in facts.items()]
     complete = replace(table, note="\n".join([table.note, *stated]))
     return replace(table.without(DENSE), make_complete=lambda: complete)
+
+
+def format_result(column: ColumnId, score: ScoreRecord, result: Result) -> str:
+    """Return a score with its interval; its own says where one class is predicted throughout."""
+    return format_score(score) + " one class" * (column == result.column and one_class(result))
 
 
 def format_difference(means: Sequence[float | None]) -> str:

@@ -1,10 +1,10 @@
 """Job that runs the analyses of one block of the sweep file on one backbone."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar
 
-from fsbench.api.analyze import HINTS, AnalysisChoice, Analyzer, choose_analyses
+from fsbench.api.analyze import HINTS, Analyzer, choose_analyses
 from fsbench.api.options import SweepOptions
 from fsbench.core.errors import UsageError
 from fsbench.core.io import read_record
@@ -18,11 +18,11 @@ from protocols.analyses import ANALYSES as REGISTRY
 
 
 class AnalysisJob(Job):
-    """Run analyses on one backbone's training images; analyses: name -> all settings."""
+    """Run analyses on one backbone's training images; analyses: name -> its settings."""
 
     KIND: ClassVar[JobKind] = "analyze"
     backbone: SweepBackbone
-    analyses: Mapping[str, Mapping[str, Any]]
+    analyses: dict[str, Any]
 
     @property
     def title(self) -> str:
@@ -32,32 +32,21 @@ class AnalysisJob(Job):
     def key(self) -> str:
         return f"{self.backbone.label}: {self.analyses}"
 
-    @property
-    def plan(self) -> AnalysisChoice:
-        return {
-            name: REGISTRY.load(name).SETTINGS(**values) for name, values in self.analyses.items()
-        }
-
     def done(self, options: SweepOptions) -> bool:
-        """Return whether all records exist; the run itself may be deleted."""
-        stored = {
-            record.question.what
-            for record in self.records(options)
-            if self.backbone.has_facts(record.backbone)
-            and record.question.settings == self.analyses[record.question.what]
-        }
-        return stored == self.analyses.keys()
+        return all(self.is_recorded(what, options) for what in self.analyses)
 
-    def records(self, options: SweepOptions) -> Iterator[Analysis]:
-        """Yield the stored records of these analyses of the backbone. Raise ValidationFailed."""
-        for what in self.analyses:
-            files = f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json"
-            for path in sorted(options.analyses.glob(files)):
-                yield read_record(path, Analysis)
+    def is_recorded(self, what: str, options: SweepOptions) -> bool:
+        """Return whether there is a record, though its run may be deleted."""
+        settings = self.analyses[what].model_dump(mode="json")
+        files = options.analyses.glob(f"{self.backbone.label}/*/{ANALYSES}/{what}-*.json")
+        return any(
+            record.question.settings == settings and self.backbone.has_facts(record.backbone)
+            for record in (read_record(path, Analysis) for path in files)
+        )
 
     def run(self, options: SweepOptions) -> None:
         models = self.backbone.models(options)
-        Analyzer(models, options, options.analyses, yes=True).analyze(self.plan)
+        Analyzer(models, options, options.analyses, yes=True).analyze(self.analyses)
 
 
 def analysis_jobs(
@@ -70,13 +59,11 @@ def analysis_jobs(
 
     Raise UsageError if nothing remains, UnknownName.
     """
-    chosen = choose_analyses(block)
-    settings = {name: values.model_dump(mode="json") for name, values in chosen.items()}
-    jobs, refused = {}, []
+    chosen, jobs, refused = choose_analyses(block), {}, []
     for backbone in backbones:
-        lacking = {what: backbone.missing_part(REGISTRY.load(what), options) for what in settings}
+        lacking = {what: backbone.missing_part(REGISTRY.load(what), options) for what in chosen}
         refused += [(what, backbone.label, lack) for what, lack in lacking.items() if lack]
-        possible = {what: values for what, values in settings.items() if not lacking[what]}
+        possible = {what: settings for what, settings in chosen.items() if not lacking[what]}
         if possible:
             jobs[backbone.label] = AnalysisJob(backbone=backbone, analyses=possible)
     if refused and not jobs:

@@ -42,12 +42,9 @@ class TrainingJob(Job):
         return self.label
 
     @property
-    def native(self) -> int:
-        return self.recipe.input_size
-
-    @property
-    def evaluation_size(self) -> int | None:
-        return registry.evaluation_size(self.recipe.name)
+    def sizes(self) -> tuple[int, int | None]:
+        """Side of the images in training, and in an evaluation if the recipe states it."""
+        return self.recipe.input_size, registry.evaluation_size(self.recipe.name)
 
     @property
     def name_fields(self) -> dict[str, str]:
@@ -104,12 +101,8 @@ class GivenBackbone(Frozen):
     loaded: BackboneFacts
 
     @property
-    def native(self) -> int | None:
-        return self.loaded.input_size
-
-    @property
-    def evaluation_size(self) -> int | None:
-        return self.loaded.evaluation_size
+    def sizes(self) -> tuple[int | None, int | None]:
+        return self.loaded.input_size, self.loaded.evaluation_size
 
     @property
     def name_fields(self) -> dict[str, str]:

@@ -57,7 +57,7 @@ class CostModel:
             return run.seconds / (run.steps * backbone.recipe.batch_size * PASSES)
         if backbone.label not in self.passes:
             loaded = load_existing(backbone.model, self.device)
-            seconds = seconds_per_image(loaded, backbone.native or PROTOCOL_SIZE, self.device)
+            seconds = seconds_per_image(loaded, backbone.sizes[0] or PROTOCOL_SIZE, self.device)
             self.passes[backbone.label] = seconds
         return self.passes[backbone.label]
 
@@ -65,7 +65,7 @@ class CostModel:
         """Estimate features that no earlier job extracts, and affine tuning."""
         images = sum(self.images(job, task) for task in job.images)
         size = job.spec(next(iter(job.images))).image.input_size
-        native = job.backbone.native or PROTOCOL_SIZE
+        native = job.backbone.sizes[0] or PROTOCOL_SIZE
         return self.forward(job.backbone) * images * (size / native) ** 2
 
     def images(self, job: EvaluationJob, task: TaskId) -> float:

@@ -57,7 +57,7 @@ class EvaluationJob(Job):
         return replace(self.block, tasks=tuple(self.images))
 
     def spec(self, task: TaskId) -> Spec:
-        return self.request.spec(task, self.backbone.native, self.backbone.evaluation_size)
+        return self.request.spec(task, *self.backbone.sizes)
 
     def column(self, task: TaskId) -> ColumnId:
         return ColumnId.of(task, self.spec(task))

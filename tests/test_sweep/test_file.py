@@ -84,11 +84,11 @@ evaluate: [{tasks: [toy_tiles], shots: [1]}]
     assert chosen.label == "fsbench-toy_resnet-random0-max-layer2"
     request = build_request(file.evaluate[0])
     (task,) = [task for task in request.tasks if not task.probe]
-    assert request.spec(task, plain.native, plain.evaluation_size).image.input_size == 32
+    assert request.spec(task, *plain.sizes).image.input_size == 32
     recipe = load_recipe("paper/seal")
     trained = TrainingJob(recipe=recipe, source_fingerprint="0" * 64)
-    assert (trained.native, trained.evaluation_size) == (64, 224)
-    assert request.spec(task, trained.native, trained.evaluation_size).image.input_size == 224
+    assert trained.sizes == (64, 224)
+    assert request.spec(task, *trained.sizes).image.input_size == 224
     file = read_sweep_file(write_file(tmp_path, text.replace("pool: max", "pool: middle")))
     with pytest.raises(UsageError, match="pool"):
         load_given(file.backbones[1])
