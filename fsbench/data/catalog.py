@@ -55,7 +55,7 @@ class DatasetRegistry(Registry[Dataset]):
     """Data sets by name: cards of a folder, toy data sets, and modules of plug-ins."""
 
     def __init__(self, kind: str, folder: Path, toys: Mapping[str, Dataset], group: str) -> None:
-        super().__init__(kind, __name__, pick_dataset, group=group)
+        super().__init__(kind, "fsbench.data.cards", pick_dataset, group=group)
         self.folder, self.toys = folder, toys
 
     def suite_names(self) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ class OfficialLists(Frozen):
 
 
 class TextLists(OfficialLists):
-    r"""Text files with a line per image.
+    """Text files with a line per image.
 
     train, test: the files of a part, whose lines of one number are joined by a space; line: pattern
     of what results, with the groups `image`, `label` (a class name) and, where files state them,
@@ -96,17 +96,18 @@ class TextLists(OfficialLists):
     suffix: str = ""
 
     def read_list(self, facts: DatasetFacts, base: Path, part: str) -> Iterator[ListedImage]:
-        files = [require_path(base, file, facts) for file in getattr(self, part)]
-        lines = map(" ".join, zip_longest(*map(read_lines, files), fillvalue=""))
-        names = ", ".join(map(str, files))
-        for line in lines:
+        files, mark = (self.train, "1") if part == "train" else (self.test, "0")
+        paths = [require_path(base, file, facts) for file in files]
+        lists = ", ".join(map(str, paths))
+        for lines in zip_longest(*map(read_lines, paths), fillvalue=""):
+            line = " ".join(lines)
             match = re.fullmatch(self.line, line)
             if match is None:
-                raise DataError(f"{names}: '{line[:200]}' is no official line", fix="fetch again")
+                raise DataError(f"{lists}: '{line[:200]}' is no official line", fix="fetch again")
             image = match.groupdict()
-            if image.get("is_train", part) in {part, str(int(part == "train"))}:
+            if image.get("is_train", mark) == mark:
                 name = f"{image['image']}{self.suffix}"
-                yield read_label(facts, names, name, image["label"], image.get("number", "")), name
+                yield read_label(facts, lists, name, image["label"], image.get("number", "")), name
 
 
 class DogsLists(OfficialLists):
