@@ -22,8 +22,8 @@ TIMEOUT = 60.0
 """Seconds without data before a connection is considered lost."""
 PACKED = (".zip", ".tar", ".tgz", ".gz")
 """Suffixes of archives to unpack; other files are kept as they are."""
-NO_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError)
-"""Exceptions of zipfile, tarfile and gzip for a file of the right hash that is no sound archive."""
+NO_ARCHIVE = (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError)
+"""Exceptions for a file of the right hash that is no sound archive."""
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,12 @@ def extract_archive(archive: Path, folder: Path) -> None:
     """
     try:
         if archive.suffix == ".zip":
-            with zipfile.ZipFile(archive) as zipped:
-                zipped.extractall(folder)
+            shutil.unpack_archive(archive, folder, "zip")
         elif archive.suffix == ".gz" and not archive.stem.endswith(".tar"):
             folder.mkdir(parents=True, exist_ok=True)
             with gzip.open(archive) as packed, (folder / archive.stem).open("wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)
         else:
-            with tarfile.open(archive) as tarred:
-                tarred.extractall(folder, filter="data")
+            shutil.unpack_archive(archive, folder, "tar", filter="data")
     except NO_ARCHIVE as error:
         raise DataError(f"{archive} is damaged: {error}", fix="remove it, fetch again") from error
