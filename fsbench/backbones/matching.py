@@ -130,7 +130,7 @@ def load_weights(
     heads: modules beside the trunk that may be left out; layouts: those of the file. Raises
     CheckpointError naming the file, if anything is left over or missing, or if several parts fit.
     """
-    match = match_weights(tree, module, file, architecture, heads, layouts)
+    match = Matcher(module, heads, layouts).match(tree, file, architecture)
     for line in match.lines():
         report.log(f"{file}: {line}")
     if not match.fits or match.unexpected:
@@ -143,50 +143,151 @@ def load_weights(
     module.load_state_dict(state, strict=True)
 
 
-def match_weights(
-    tree: Tree,
-    module: nn.Module,
-    file: FileReference,
-    architecture: str,
-    heads: Iterable[str],
-    layouts: Sequence[Layout],
-) -> WeightMatch:
-    """Return the only part of a checkpoint that fits, else the nearest one.
+class Matcher:
+    """Search for the weights of a head-free network.
 
-    Raises CheckpointError if the file has no tensors or not the part that was named, or if several
-    parts fit.
+    heads: modules beside the trunk that may be left out; layouts: those of the file.
     """
-    states = find_states(tree, file.part)
-    if not states:
-        part = f"part '{file.part}'" if file.part else "weights where they are looked for"
-        raise CheckpointError(
-            f"{file} has no {part}; it contains {join_names([str(name) for name in tree])}",
-            fix=f"name one of its parts, or none: {replace(file, part='')}"
-            if file.part
-            else "save the state dict of the network, or name the file that holds it",
-        )
-    target = module.state_dict()
-    matches = [
-        match
-        for where, state in states.items()
-        for match in match_state(where, state, module, target, layouts)
-    ]
-    fits = {match.part: match for match in matches if match.fits}
-    parts = {part: str(file.inside(part)) for part in fits}
-    twins = [part for part in fits if name_evaluated(part) in fits]
-    chosen = [part for part in fits if part not in twins]
-    if file.part and ROOT in chosen:
-        chosen = [ROOT]
-    if len(chosen) > 1:
-        names = ", ".join(file.inside(part).part for part in chosen)
-        raise CheckpointError(
-            f"{file} holds several sets of weights that fit {architecture}: {names}",
-            fix="choose one: " + " or ".join(parts[part] for part in chosen),
-        )
-    match = fits[chosen[0]] if chosen else max(matches, key=lambda match: len(match.matched))
-    sort_left_over(match, target, heads, fits)
-    match.twins = [parts[part] for part in twins]
-    return match
+
+    def __init__(self, module: nn.Module, heads: Iterable[str], layouts: Sequence[Layout]) -> None:
+        self.module, self.heads, self.layouts = module, heads, layouts
+        self.target: Mapping[str, Tensor] = module.state_dict()
+
+    def match(self, tree: Tree, file: FileReference, architecture: str) -> WeightMatch:
+        """Return the only part of a checkpoint that fits, else the nearest one.
+
+        Raises CheckpointError if the file has no tensors or not the part that was named, or if
+        several parts fit.
+        """
+        states = find_states(tree, file.part)
+        if not states:
+            part = f"part '{file.part}'" if file.part else "weights where they are looked for"
+            raise CheckpointError(
+                f"{file} has no {part}; it contains {join_names([str(name) for name in tree])}",
+                fix=f"name one of its parts, or none: {replace(file, part='')}"
+                if file.part
+                else "save the state dict of the network, or name the file that holds it",
+            )
+        matches = [m for where, state in states.items() for m in self.match_state(where, state)]
+        fits = {match.part: match for match in matches if match.fits}
+        parts = {part: str(file.inside(part)) for part in fits}
+        twins = [part for part in fits if name_evaluated(part) in fits]
+        chosen = [part for part in fits if part not in twins]
+        if file.part and ROOT in chosen:
+            chosen = [ROOT]
+        if len(chosen) > 1:
+            names = ", ".join(file.inside(part).part for part in chosen)
+            raise CheckpointError(
+                f"{file} holds several sets of weights that fit {architecture}: {names}",
+                fix="choose one: " + " or ".join(parts[part] for part in chosen),
+            )
+        match = fits[chosen[0]] if chosen else max(matches, key=lambda match: len(match.matched))
+        self.sort_left_over(match, fits)
+        match.twins = [parts[part] for part in twins]
+        return match
+
+    def match_state(self, where: str, state: dict[str, Any]) -> list[WeightMatch]:
+        """Return the parts of one state dict that fit, under the first spelling that any fits.
+
+        If none fits, return the nearest part of each spelling.
+        """
+        needed = {name for name in self.target if not name.endswith(COUNTER)}
+        nearest: list[WeightMatch] = []
+        tried: list[dict[str, str]] = []
+        for renamed, names in self.spellings(state):
+            spelled = {new: state[old] for old, new in names.items()}
+            if names in tried or len(spelled) < len(state):  # two names became one
+                continue
+            tried.append(names)
+            counts = count_prefixes(spelled, needed)
+            full = [prefix for prefix, count in counts.items() if count == len(needed)]
+            matches = []
+            for prefix in full or [max(counts, key=counts.__getitem__, default="")]:
+                part = ".".join(filter(None, (where, prefix_in_file(prefix, names))))
+                matches.append(WeightMatch.of(part, prefix, renamed, spelled, self.target))
+            if fits := [match for match in matches if match.fits]:
+                return fits
+            nearest += matches
+            if 2 * len(state) < len(needed):  # of an optimizer, or of a head
+                return nearest
+        return list(self.convert_with_timm(where, state)) or nearest
+
+    def spellings(self, state: Tree) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield (what was renamed, name of the file -> name of the network) of each spelling.
+
+        Names as they are; without the wrappers of training programs; as a published layout is
+        renamed; children of an nn.Sequential by number, as in files of SimCLR and Barlow Twins.
+        """
+        modules = {part for name in self.target for part in name.split(".")}
+        plain = {name: drop_wrappers(name, modules) for name in state}
+        yield "", {name: name for name in state}
+        yield "wrappers dropped from names", plain
+        for layout in self.layouts:
+            renames = layout.rename(plain.values(), self.target)
+            yield f"names of {layout.name} renamed", {n: renames[p] for n, p in plain.items()}
+        children = [name for name, child in self.module.named_children() if child.state_dict()]
+        for prefix, order in number_children(plain.values(), children):
+            listed = ", ".join(f"{number} = {child}" for number, child in order.items())
+            names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
+            yield f"children of a Sequential named in order: {listed}", names
+
+    def convert_with_timm(self, where: str, state: Tree) -> Iterator[WeightMatch]:
+        """Yield the parts of a file of the original authors that timm itself can rename.
+
+        None if timm has no conversion of this family that fits, or if it would interpolate.
+        """
+        family = sys.modules.get(type(self.module).__module__)
+        converts = [f for name in FILTERS if (f := getattr(family, name, None)) is not None]
+        if not converts or not type(self.module).__module__.startswith("timm."):
+            return
+        tensors = {drop_wrappers(n): v for n, v in state.items() if isinstance(v, Tensor)}
+        tensors = {name: tensor for name, tensor in tensors.items() if not tensor.is_meta}
+        sizes = {tensor.numel() for tensor in tensors.values()}
+        # Networks with registers keep no position of the cls token.
+        sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
+        for prefix in ("", *sorted({f"{n.partition('.')[0]}." for n in tensors if "." in n})):
+            inside = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+            if 2 * len(inside) < len(self.target):
+                continue
+            converted = call_filter(converts[0], inside, self.module)
+            part = ".".join(filter(None, (where, prefix.rstrip("."))))
+            match = WeightMatch.of(part, "", CONVERTED, converted, self.target)
+            positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
+            if not match.fits or any(v.numel() not in sizes for v in positions):
+                continue
+            used = {memory_of(value) for value in converted.values()}
+            left = [name for name, value in inside.items() if memory_of(value) not in used]
+            outside = [name for name in tensors if not name.startswith(prefix)]
+            match.dropped = {
+                kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns
+            }
+            yield match
+            if not prefix:
+                return
+
+    def sort_left_over(self, match: WeightMatch, fits: Iterable[str]) -> None:
+        """Add the names that the network does not take; fits: parts of the file that fit, too."""
+        prefix = match.prefix
+        used = {memory_of(tensor) for tensor in match.matched.values()}
+        parent = prefix[: prefix.rfind(".", 0, -1) + 1]
+        for name, value in match.state.items():
+            is_inside, inner = name.startswith(prefix), name.removeprefix(prefix)
+            if memory_of(value) in used or (is_inside and inner in self.target):
+                continue
+            if below(inner if is_inside else name.removeprefix(parent), self.heads):
+                kind = "head"
+            elif not is_inside:
+                kind = "outside"
+            elif TRAINING.match(inner):
+                kind = "of pretraining"
+            elif CONSTANT.search(inner):
+                kind = "constant"
+            elif match.part == ROOT and below(name, fits):
+                kind = "other set"
+            else:
+                match.unexpected.append(inner)
+                continue
+            match.dropped.setdefault(kind, []).append(inner)
 
 
 def name_evaluated(part: str) -> str:
@@ -227,39 +328,6 @@ def iterate_states(
             yield from iterate_states(value, (*path, name), (*outer, id(tree)))
 
 
-def match_state(
-    where: str,
-    state: dict[str, Any],
-    module: nn.Module,
-    target: Mapping[str, Tensor],
-    layouts: Sequence[Layout],
-) -> list[WeightMatch]:
-    """Return the parts of one state dict that fit, under the first spelling that any fits.
-
-    If none fits, return the nearest part of each spelling. target: state dict of the network.
-    """
-    needed = {name for name in target if not name.endswith(COUNTER)}
-    nearest: list[WeightMatch] = []
-    tried: list[dict[str, str]] = []
-    for renamed, names in spellings(state, module, target, layouts):
-        spelled = {new: state[old] for old, new in names.items()}
-        if names in tried or len(spelled) < len(state):  # two names became one
-            continue
-        tried.append(names)
-        counts = count_prefixes(spelled, needed)
-        full = [prefix for prefix, count in counts.items() if count == len(needed)]
-        matches = []
-        for prefix in full or [max(counts, key=counts.__getitem__, default="")]:
-            part = ".".join(filter(None, (where, prefix_in_file(prefix, names))))
-            matches.append(WeightMatch.of(part, prefix, renamed, spelled, target))
-        if fits := [match for match in matches if match.fits]:
-            return fits
-        nearest += matches
-        if 2 * len(state) < len(needed):  # of an optimizer, or of a head
-            return nearest
-    return list(convert_with_timm(where, state, module, target)) or nearest
-
-
 def prefix_in_file(prefix: str, names: Mapping[str, str]) -> str:
     """Return what a prefix of renamed names (name of the file -> new name) is in the file."""
     name = next((name for name, new in names.items() if new.startswith(prefix)), prefix)
@@ -291,28 +359,6 @@ def describe_misfit(name: str, value: object, target: Tensor) -> str:
     return f"{name} is a shape without values" if value.is_meta else ""
 
 
-def spellings(
-    state: Tree, module: nn.Module, target: Mapping[str, Tensor], layouts: Sequence[Layout]
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield (what was renamed, name of the file -> name of the network) of each way to name layers.
-
-    Names as they are; without the wrappers of training programs; as a published layout is renamed;
-    children of an nn.Sequential by number, which SimCLR and Barlow Twins files have.
-    """
-    modules = {part for name in target for part in name.split(".")}
-    plain = {name: drop_wrappers(name, modules) for name in state}
-    yield "", {name: name for name in state}
-    yield "wrappers dropped from names", plain
-    for layout in layouts:
-        renames = layout.rename(plain.values(), target)
-        yield f"names of {layout.name} renamed", {n: renames[p] for n, p in plain.items()}
-    children = [name for name, child in module.named_children() if child.state_dict()]
-    for prefix, order in number_children(plain.values(), children):
-        listed = ", ".join(f"{number} = {child}" for number, child in order.items())
-        names = {name: rename_child(new, prefix, order) for name, new in plain.items()}
-        yield f"children of a Sequential named in order: {listed}", names
-
-
 def number_children(
     names: Iterable[str], children: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
@@ -337,41 +383,6 @@ def rename_child(name: str, prefix: str, order: Mapping[str, str]) -> str:
     return f"{prefix}{order[number]}.{rest}" if inside else name
 
 
-def convert_with_timm(
-    where: str, state: Tree, module: nn.Module, target: Mapping[str, Tensor]
-) -> Iterator[WeightMatch]:
-    """Yield the parts of a file of the original authors that timm itself can rename.
-
-    None if timm has no conversion for this family that fits, or if it would interpolate weights.
-    """
-    family = sys.modules.get(type(module).__module__)
-    converts = [f for name in FILTERS if (f := getattr(family, name, None)) is not None]
-    if not converts or not type(module).__module__.startswith("timm."):
-        return
-    tensors = {drop_wrappers(n): v for n, v in state.items() if isinstance(v, Tensor)}
-    tensors = {name: tensor for name, tensor in tensors.items() if not tensor.is_meta}
-    sizes = {tensor.numel() for tensor in tensors.values()}
-    # Networks with registers keep no position of the cls token.
-    sizes |= {tensor[:, 1:].numel() for tensor in tensors.values() if tensor.ndim == 3}
-    for prefix in ("", *sorted({f"{n.partition('.')[0]}." for n in tensors if "." in n})):
-        inside = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-        if 2 * len(inside) < len(target):
-            continue
-        converted = call_filter(converts[0], inside, module)
-        part = ".".join(filter(None, (where, prefix.rstrip("."))))
-        match = WeightMatch.of(part, "", CONVERTED, converted, target)
-        positions = [v for n, v in match.matched.items() if "embed" in n or "position" in n]
-        if not match.fits or any(v.numel() not in sizes for v in positions):
-            continue
-        used = {memory_of(value) for value in converted.values()}
-        left = [name for name, value in inside.items() if memory_of(value) not in used]
-        outside = [name for name in tensors if not name.startswith(prefix)]
-        match.dropped = {kind: ns for kind, ns in (("by timm", left), ("outside", outside)) if ns}
-        yield match
-        if not prefix:
-            return
-
-
 def call_filter(convert: Any, state: Mapping[str, Tensor], module: nn.Module) -> dict[str, Any]:
     """Return the renamed names of a filter of timm; none if it does not know these."""
     parameters = inspect.signature(convert).parameters
@@ -388,33 +399,6 @@ def memory_of(value: object) -> tuple[object, ...]:
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return (id(value),)
     return value.untyped_storage().data_ptr(), value.storage_offset(), value.numel()
-
-
-def sort_left_over(
-    match: WeightMatch, target: Mapping[str, Tensor], heads: Iterable[str], fits: Iterable[str]
-) -> None:
-    """Add the names that the network does not take; fits: parts of the file that fit, too."""
-    prefix = match.prefix
-    used = {memory_of(tensor) for tensor in match.matched.values()}
-    parent = prefix[: prefix.rfind(".", 0, -1) + 1]
-    for name, value in match.state.items():
-        is_inside, inner = name.startswith(prefix), name.removeprefix(prefix)
-        if memory_of(value) in used or (is_inside and inner in target):
-            continue
-        if below(inner if is_inside else name.removeprefix(parent), heads):
-            kind = "head"
-        elif not is_inside:
-            kind = "outside"
-        elif TRAINING.match(inner):
-            kind = "of pretraining"
-        elif CONSTANT.search(inner):
-            kind = "constant"
-        elif match.part == ROOT and below(name, fits):
-            kind = "other set"
-        else:
-            match.unexpected.append(inner)
-            continue
-        match.dropped.setdefault(kind, []).append(inner)
 
 
 def suggest_fix(match: WeightMatch, module: nn.Module, tree: Tree, file: FileReference) -> str:
