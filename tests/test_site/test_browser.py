@@ -1,13 +1,13 @@
 """The page in a real browser, opened from disk, on a desk and on a phone."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import browser
 from support import methods as fakes_methods
 from support import site as fakes_site
 from support.colours import compute_contrast
@@ -21,6 +21,12 @@ from leaderboard.trust import Verification
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 OTHER = "startup 224px"
+FLAGS = (
+    "headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage",
+    "disable-background-networking", "disable-component-update", "disable-sync", "no-first-run",
+    "hide-scrollbars",
+)  # fmt: skip
+DESK, PHONE = (1280, 900), (390, 844)
 NAMES = ["first", "second", "third", HOSTILE, "fifth"]
 
 
@@ -60,9 +66,37 @@ def printed_entries(*names: str) -> tuple[PublishedEntry, ...]:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One browser for all tests of this file."""
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as browser_driver:
-        yield browser_driver
+    """A headless Chromium of the system with a fresh profile, for all tests of this file."""
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in programs:
+        pytest.skip("no chromium and chromedriver: apt-get install chromium chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is in the dev extra")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    for flag in (*FLAGS, f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(programs[1]))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def resize(driver: Any, size: tuple[int, int]) -> None:
+    """The size of the page itself, whatever the window's least width is."""
+    width, height = size
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def prefer_dark(driver: Any, is_dark: bool) -> None:
+    """What the reader's system prefers; without motion, so that colours are there at once."""
+    features = [
+        {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def write_page(folder: Path, made: Any) -> str:
@@ -85,8 +119,8 @@ def address(source: fakes_site.SiteBoard, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def opened(driver: Any, address: str) -> Iterator[Any]:
     """The first table on a desk; fails on any message in the console and any request."""
-    browser.resize(driver, browser.DESK)
-    browser.dark(driver, False)
+    resize(driver, DESK)
+    prefer_dark(driver, False)
     driver.get("about:blank")
     driver.get_log("browser")
     driver.get(f"{address}#/t/0")
@@ -238,9 +272,9 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-@pytest.mark.parametrize("size", [browser.DESK, browser.PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_no_page_scrolls_sideways(opened: Any, size: tuple[int, int]) -> None:
-    browser.resize(opened, size)
+    resize(opened, size)
     for view in ("#/m", "#/t/0", "#/t/0/e/first", "#/t/0/c/first/second/third"):
         go(opened, view)
         wait(opened, ".box")
@@ -264,7 +298,7 @@ def test_light_and_dark_follow_the_system_and_the_button_and_are_readable(opened
     """What the browser computes, not only what the palette says."""
     papers = []
     for is_dark in (False, True):
-        browser.dark(opened, is_dark)
+        prefer_dark(opened, is_dark)
         papers.append(read_paper(opened))
         assert lowest_contrast(opened) >= 4.5
     assert papers[0] == "rgb(255, 255, 255)" != papers[1]
@@ -364,7 +398,7 @@ def test_finding_and_caveat_stand_above_the_table(opened: Any) -> None:
         " document.querySelector(name).getBoundingClientRect().top + scrollY)"
     )
     assert tops == sorted(tops)
-    assert tops[-1] < browser.DESK[1]
+    assert tops[-1] < DESK[1]
     assert not wait(opened, "#submit ol").is_displayed()
     wait(opened, "#submit summary").click()
     assert "fsbench submit results --to" in wait(opened, "#submit ol").text
@@ -389,7 +423,7 @@ def test_every_tab_is_reached_by_wheel_and_by_keys(driver: Any, address: str) ->
     from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
     from selenium.webdriver.common.keys import Keys
 
-    browser.resize(driver, (200, 800))
+    resize(driver, (200, 800))
     driver.get("about:blank")
     driver.get(address)
     bar, tabs = wait(driver, ".tabs"), find(driver, ".tabs a")
@@ -412,12 +446,12 @@ def test_every_tab_is_reached_by_wheel_and_by_keys(driver: Any, address: str) ->
     driver.switch_to.active_element.send_keys(Keys.END)
     assert driver.switch_to.active_element == tabs[-1]
     assert visible(tabs[-1])
-    browser.resize(driver, browser.DESK)
+    resize(driver, DESK)
     assert all(map(visible, tabs))
 
 
 def test_names_stay_in_sight_on_a_phone(opened: Any) -> None:
-    browser.resize(opened, browser.PHONE)
+    resize(opened, PHONE)
     opened.execute_script("document.getElementById('board').scrollLeft = 300")
     assert 0 <= left_of(opened, ".board tbody .entry") < 60
     go(opened, "#/t/0/c/first/second/third")
@@ -440,7 +474,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_seeds_expand_under_their_row(driver: Any, seeded: str) -> None:
-    browser.resize(driver, browser.DESK)
+    resize(driver, DESK)
     driver.get(f"{seeded}#/t/0")
     wait(driver, ".board")
     assert sorted(names(driver)) == ["normal", "seal", "swr"]
@@ -472,12 +506,12 @@ def test_a_seed_of_a_row_is_compared_as_an_independent_sample(driver: Any, seede
 
 
 def test_a_phone_shows_gains_and_commands_without_scrolling(driver: Any, seeded: str) -> None:
-    browser.resize(driver, browser.PHONE)
+    resize(driver, PHONE)
     driver.get("about:blank")
     driver.get(f"{seeded}#/m")
     right = "return arguments[0].getBoundingClientRect().right"
     gains = find(driver, ".methods tbody .gain:nth-of-type(3)") or find(driver, ".methods .gain")
-    assert max(driver.execute_script(right, gain) for gain in gains[:1]) <= browser.PHONE[0]
+    assert max(driver.execute_script(right, gain) for gain in gains[:1]) <= PHONE[0]
     names_of_rows = [head.text for head in find(driver, ".methods tbody th")]
     assert all("○" in text or "●" in text for text in names_of_rows)
     wait(driver, "#submit summary").click()
@@ -490,7 +524,7 @@ def test_a_column_that_came_later_has_a_table_with_the_reason(driver: Any, tmp_p
     more = fakes_site.source(["late"], shots=[5]).entries
     entries = [*board.entries, *more]
     made = data.build_page_data(board.file, entries, rank_tracks(board.file, entries))
-    browser.resize(driver, browser.DESK)
+    resize(driver, DESK)
     driver.get(f"{write_page(tmp_path, made)}#/t/1")
     assert "extra columns" in wait(driver, '.tabs a[aria-current="page"]').text
     assert names(driver) == ["late"]
