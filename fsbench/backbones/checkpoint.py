@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -43,8 +44,6 @@ SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.\w+)")
 """Name of one shard of several: stem, number, count, suffix."""
 INDEX = ".index.json"
 """End of the name of a file that says which shard holds which weight."""
-PRUNED = "_orig"
-"""End of the name of a weight that torch.nn.utils.prune has pruned; its mask ends in _mask."""
 ROOT = "."
 """PART of a reference that stands for the names of a file that have no prefix."""
 
@@ -156,8 +155,25 @@ def list_shards(path: Path) -> list[Path]:
     return [path.with_name(name) for name in names]
 
 
+def scale_direction(length: Tensor, direction: Tensor) -> Tensor:
+    """Return the weight of torch.nn.utils.weight_norm, g v / |v|."""
+    dims = [d for d in range(direction.ndim) if length.ndim == 0 or length.shape[d] == 1]
+    norm: Tensor = torch.linalg.vector_norm(direction, dim=dims, keepdim=True)
+    return direction * (length / norm)
+
+
+PARAMETRIZED = "parametrizations.weight.original"
+PARTS: tuple[tuple[str, str, str, Callable[[Tensor, Tensor], Tensor]], ...] = (
+    ("_orig", "_mask", "", torch.mul),
+    ("weight_g", "weight_v", "weight", scale_direction),
+    (f"{PARAMETRIZED}0", f"{PARAMETRIZED}1", "weight", scale_direction),
+)
+"""Ends of the names of two parts and of the weight, and how a network computes it: pruning, and
+both forms of weight norm."""
+
+
 def merge_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = None) -> Any:
-    """Return the tree of a file with pruned weights multiplied by their masks.
+    """Return the tree of a file with whole weights where it stores two parts of them (PARTS).
 
     done: mapping by its id -> the same with whole weights. Raises CheckpointError if most weights
     of a mapping are empty.
@@ -166,12 +182,12 @@ def merge_parts(tree: dict[Any, Any], path: Path, done: dict[int, Any] | None = 
     if id(tree) not in done:
         check_values(tree, path)
         done[id(tree)] = whole = {**tree}
-        for name in [n for n in whole if str(n).endswith(PRUNED)]:
-            stem = name.removesuffix(PRUNED)
-            weight, mask = whole[name], whole.get(f"{stem}_mask")
-            if isinstance(weight, Tensor) and isinstance(mask, Tensor):
-                whole[stem] = weight * mask
-                del whole[name], whole[f"{stem}_mask"]
+        for first, second, end, compute in PARTS:
+            for stem in [str(n).removesuffix(first) for n in whole if str(n).endswith(first)]:
+                one, other = whole[stem + first], whole.get(stem + second)
+                if isinstance(one, Tensor) and isinstance(other, Tensor):
+                    whole[stem + end] = compute(one, other)
+                    del whole[stem + first], whole[stem + second]
         for name, value in whole.items():
             whole[name] = merge_parts(value, path, done) if isinstance(value, dict) else value
     return done[id(tree)]

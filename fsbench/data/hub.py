@@ -20,7 +20,7 @@ from fsbench.data import files
 from fsbench.data.assembly import ImageRow, assemble
 from fsbench.data.base import TargetDataset
 from fsbench.data.files import match_names, read_name
-from fsbench.data.image_folder import VAL, make_custom_facts, require_classes
+from fsbench.data.image_folder import VAL, make_custom_facts, note_case, require_classes
 from fsbench.data.images import decode_rgb
 from fsbench.data.source import SourceImage
 
@@ -232,6 +232,7 @@ def load_hub_target(ref: str, cache: Path) -> TargetDataset:
     facts = make_custom_facts(short_name(ref), table.classes, labels, layout, label_rule=LABEL_RULE)
     notes = (
         f"{len(ids)} images of {len(set(labels))} classes, {layout}",
+        *note_case(table.classes),
         *(parts.describe_left_out(splits, table.image) if table.files else ()),
     )
     rows = [ImageRow(label, image, image) for label, image in ids]

@@ -44,7 +44,7 @@ def load_folder_target(ref: str) -> TargetDataset:
     names = sorted({read_name(name) for name in tree.images})
     rows = list_tree_rows(tree, folder, names)
     facts = make_custom_facts(short_name(ref), names, (row.label for row in rows), LAYOUT)
-    dataset = assemble(facts, folder, rows, notes=tree.notes)
+    dataset = assemble(facts, folder, rows, notes=(*tree.notes, *note_case(names)))
     flags, name = frozenset[Flag]({"custom"}), user_data_name(ref)
     return replace(dataset, flags=flags, result_name=name, bits=bits)
 
@@ -136,6 +136,15 @@ def require_classes(paths: Iterable[str], folder: Path) -> None:
 
 def is_split(name: str) -> bool:
     return SPLIT.fullmatch(read_name(name).casefold()) is not None
+
+
+def note_case(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on class names that differ in letter case alone, if there are any."""
+    spellings: dict[str, list[str]] = {}
+    for name in names:
+        spellings.setdefault(name.casefold(), []).append(name)
+    alike = [" and ".join(same) for same in spellings.values() if len(same) > 1]
+    return (f"classes that differ in letter case alone: {', '.join(alike)}",) if alike else ()
 
 
 def list_tree_images(

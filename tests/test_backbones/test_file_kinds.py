@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.nn.utils import prune
+from torch.nn.utils import parametrizations, prune, weight_norm
 
 from fsbench import backbones
 from fsbench.backbones import checkpoint
@@ -254,22 +254,32 @@ def test_a_path_that_is_not_there(ref: str) -> None:
     assert f"timm{ref}" not in caught.value.fix
 
 
-PRUNINGS: dict[str, Callable[[Any], object]] = {
-    "at random": lambda m: prune.random_unstructured(m, "weight", 0.5),
-    "by channels": lambda m: prune.ln_structured(m, "weight", 0.5, 2, 0),
-    "twice": lambda m: (prune.l1_unstructured(m, "weight", 0.3),
-                        prune.l1_unstructured(m, "weight", 0.3)),
-    "bias": lambda m: prune.l1_unstructured(m, "bias", 2),
+def double_length(module: nn.Module) -> None:
+    """Make the norms differ from those of the directions."""
+    module.weight_g.data.mul_(2)
+
+
+PARTS: dict[str, Callable[[Any], object]] = {
+    "pruned at random": lambda m: prune.random_unstructured(m, "weight", 0.5),
+    "pruned by channels": lambda m: prune.ln_structured(m, "weight", 0.5, 2, 0),
+    "pruned twice": lambda m: (prune.l1_unstructured(m, "weight", 0.3),
+                               prune.l1_unstructured(m, "weight", 0.3)),
+    "pruned bias": lambda m: prune.l1_unstructured(m, "bias", 2),
+    "normalised": lambda m: double_length(weight_norm(m)),
+    "normalised as a whole": lambda m: double_length(weight_norm(m, dim=None)),
+    "normalised by columns": lambda m: double_length(weight_norm(m, dim=1)),
+    "parametrised": lambda m: parametrizations.weight_norm(m),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", PRUNINGS)
-def test_pruned_weights_are_multiplied_by_their_masks(how: str, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", PARTS)
+def test_weights_in_two_parts_are_joined(how: str, tmp_path: Path) -> None:
     """The reference is what the network computes."""
     with stream("parts"):
         network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 1))
     for part in network:
-        PRUNINGS[how](part)
+        PARTS[how](part)
     network(torch.zeros(1, 3, 4, 4))
     torch.save({"model": network.state_dict(), **network.state_dict()}, tmp_path / "a.pth")
     read = checkpoint.read_checkpoint(tmp_path / "a.pth")
@@ -277,7 +287,8 @@ def test_pruned_weights_are_multiplied_by_their_masks(how: str, tmp_path: Path) 
     computed = {name: getattr(network[int(name[0])], name[2:]) for name in names}
     for state in (read.pop("model"), read):
         assert state.keys() == computed.keys()
-        assert all(torch.equal(state[name], value) for name, value in computed.items())
+        for name, value in computed.items():
+            torch.testing.assert_close(state[name], value, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("wrapper", ["", "module", "model"])

@@ -168,9 +168,10 @@ def test_other_folders_are_refused(tmp_path: Path, files: list[str], message: st
         load_folder(tmp_path / "x")
 
 
-def test_classes_that_differ_in_case_are_told_apart(tmp_path: Path) -> None:
+def test_classes_that_differ_in_case_are_told_apart_and_noted(tmp_path: Path) -> None:
     dataset = load_folder(put(tmp_path, "A/1.png", "a/2.png", "b/3.png"))
     assert dataset.class_names == ("A", "a", "b")
+    assert dataset.notes == ("classes that differ in letter case alone: A and a",)
     put(tmp_path / "s", *(f"{part}/{name}/1.png" for part in ("train", "val") for name in "Aab"))
     assert list_folder_source(f"folder:{tmp_path / 's'}").facts.classes == ("A", "a", "b")
     (tmp_path / "s" / "val" / "A").rename(tmp_path / "s" / "val" / "c")
