@@ -28,7 +28,7 @@ Change = Callable[..., None]
 
 
 @pytest.fixture
-def load_source_(tmp_path: Path) -> Load:
+def load(tmp_path: Path) -> Load:
     """Load a source below `data`."""
     roots = DataRoots((tmp_path / "data",))
     return lambda name, size=8: load_source(name, roots, tmp_path / "c", size)
@@ -54,19 +54,19 @@ def write_mnist(folder: Path) -> Path:
 
 @pytest.mark.parametrize("subfolder", ["MNIST/raw", "mnist/MNIST/raw"])
 def test_mnist_grey_is_repeated(
-    tmp_path: Path, load_source_: Load, subfolder: str, change_card: Change
+    tmp_path: Path, load: Load, subfolder: str, change_card: Change
 ) -> None:
     write_mnist(tmp_path / "data" / subfolder)
-    source = load_source_("mnist", 28)
+    source = load("mnist", 28)
     assert np.array_equal(source.train.images, np.repeat(GREY[:, None], 3, axis=1))
     assert source.train.labels.tolist() == LABELS.tolist()
     assert source.val.labels.tolist() == LABELS[8:].tolist()
     assert (source.n_classes, source.flags) == (10, {"subset"})
     change_card("mnist", images_per_class=tuple(np.bincount(LABELS).tolist()))
-    assert load_source_("mnist", 28).flags == set()
+    assert load("mnist", 28).flags == set()
 
 
-def test_downloaded_mnist_is_unpacked(tmp_path: Path, load_source_: Load) -> None:
+def test_downloaded_mnist_is_unpacked(tmp_path: Path, load: Load) -> None:
     folder = tmp_path / "data" / "mnist"
     folder.mkdir(parents=True)
     archives = []
@@ -78,12 +78,12 @@ def test_downloaded_mnist_is_unpacked(tmp_path: Path, load_source_: Load) -> Non
     assert {archive.into for archive in all_facts()["mnist"].archives} == {"MNIST/raw"}
     download_archives(archives, folder)
     assert not list(folder.glob("*.gz"))
-    assert len(load_source_("mnist", 28).train) == 12
+    assert len(load("mnist", 28).train) == 12
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])
 def test_cifar_is_read_by_its_class_of_torchvision(
-    tmp_path: Path, load_source_: Load, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     kind: Any = getattr(datasets, name.upper())
     folder = tmp_path / "data" / name / kind.base_folder
@@ -96,20 +96,20 @@ def test_cifar_is_read_by_its_class_of_torchvision(
             self.targets = (LABELS if train else LABELS[8:]).tolist()
 
     with pytest.raises(DataError, match="lacks sound files of CIFAR-10"):
-        load_source_(name, 32)
+        load(name, 32)
     monkeypatch.setattr(datasets, name.upper(), Parts)
-    source = load_source_(name, 32)
+    source = load(name, 32)
     assert np.array_equal(source.train.images, COLOUR.transpose(0, 3, 1, 2))
     assert source.train.labels.tolist() == LABELS.tolist()
     assert source.val.labels.tolist() == LABELS[8:].tolist()
 
 
-def test_damaged_files_of_mnist_are_refused(tmp_path: Path, load_source_: Load) -> None:
+def test_damaged_files_of_mnist_are_refused(tmp_path: Path, load: Load) -> None:
     labels = write_mnist(tmp_path / "data/mnist/MNIST/raw") / "train-labels-idx1-ubyte"
     for content in (labels.read_bytes()[:-1], labels.read_bytes()[:-1] + b"\xff", b""):
         labels.write_bytes(content)
         with pytest.raises(DataError, match="lacks sound files of MNIST"):
-            load_source_("mnist", 28)
+            load("mnist", 28)
 
 
 def test_classes_and_counts_are_the_publishers() -> None:
@@ -151,9 +151,9 @@ def levels(dataset: SourceDataset, label: int) -> list[list[int]]:
     return [sorted(part.images[part.labels == label, 0, 0, 0].tolist()) for part in parts]
 
 
-def test_trainval_of_pets_in_the_official_classes(tmp_path: Path, load_source_: Load) -> None:
+def test_trainval_of_pets_in_the_official_classes(tmp_path: Path, load: Load) -> None:
     base = write_pets(tmp_path / "data")
-    dataset = load_source_("pets")
+    dataset = load("pets")
     assert dataset.facts.classes[36] == "Yorkshire Terrier"
     assert (dataset.name, dataset.n_classes, dataset.flags) == ("pets", 37, {"derived", "subset"})
     for number in BREEDS.values():
@@ -164,20 +164,20 @@ def test_trainval_of_pets_in_the_official_classes(tmp_path: Path, load_source_: 
         assert test == sorted((10 * number + n) % 256 for n in (1, 2))
     table = base / "annotations" / "trainval.txt"
     table.write_text("".join(reversed(table.read_text().splitlines(keepends=True))))
-    again = load_source_("pets")
+    again = load("pets")
     assert levels(again, 1) == levels(dataset, 1), "in any order of the list"
     table = base / "annotations" / "test.txt"
     table.write_text(table.read_text().replace("Abyssinian_2 1 1 1\n", ""))
-    assert load_source_("pets").fingerprint != again.fingerprint
+    assert load("pets").fingerprint != again.fingerprint
 
 
 def test_the_official_counts_of_pets_are_not_a_subset(
-    tmp_path: Path, load_source_: Load, change_card: Change
+    tmp_path: Path, load: Load, change_card: Change
 ) -> None:
     names = {n.lower().replace(" ", "_"): k for k, n in enumerate(all_facts()["pets"].classes, 1)}
     write_pets(tmp_path / "data", names, per_class=1)
     change_card("pets", images_per_class=(1,) * 37)
-    assert load_source_("pets").flags == {"derived"}
+    assert load("pets").flags == {"derived"}
 
 
 @pytest.mark.parametrize(
@@ -201,15 +201,15 @@ def test_the_official_counts_of_pets_are_not_a_subset(
     ],
 )
 def test_wrong_lists_of_pets_are_named(
-    tmp_path: Path, load_source_: Load, file: str, old: str, new: str, message: str
+    tmp_path: Path, load: Load, file: str, old: str, new: str, message: str
 ) -> None:
     (tmp_path / "data" / "pets").mkdir(parents=True)
     with pytest.raises(DataError, match="lacks images"):
-        load_source_("pets")
+        load("pets")
     table = write_pets(tmp_path / "data") / "annotations" / f"{file}.txt"
     table.write_text(table.read_text().replace(old, new))
     with pytest.raises(DataError, match=message):
-        load_source_("pets")
+        load("pets")
 
 
 SIZES = {"Faces": 40, "accordion": 33, "yin_yang": 31}
@@ -225,10 +225,10 @@ def write_caltech(root: Path, sizes: Mapping[str, int] = SIZES) -> Path:
 
 
 def test_thirty_images_a_class_three_of_them_validate_all_others_are_for_the_test(
-    tmp_path: Path, load_source_: Load
+    tmp_path: Path, load: Load
 ) -> None:
     tree = write_caltech(tmp_path / "data")
-    dataset = load_source_("caltech101")
+    dataset = load("caltech101")
     assert (dataset.n_classes, dataset.flags) == (101, {"derived", "subset"})
     for name, size in SIZES.items():
         train, val, test = parts = levels(dataset, dataset.facts.classes.index(name))
@@ -237,7 +237,7 @@ def test_thirty_images_a_class_three_of_them_validate_all_others_are_for_the_tes
     faces = levels(dataset, 0)
     assert sorted(faces[0] + faces[1]) != list(range(1, 31)), "not the first ones"
     write_level(tree / "ant" / "image_0001.jpg", 1)
-    assert levels(load_source_("caltech101"), 0) == faces, "the choice depends on names alone"
+    assert levels(load("caltech101"), 0) == faces, "the choice depends on names alone"
 
 
 def test_the_official_counts_of_caltech101_are_not_a_subset(
@@ -253,17 +253,15 @@ def test_the_official_counts_of_caltech101_are_not_a_subset(
     assert list_flags() == {"derived", "subset"}
 
 
-def test_missing_and_wrong_files_of_caltech101_are_named(
-    tmp_path: Path, load_source_: Load
-) -> None:
+def test_missing_and_wrong_files_of_caltech101_are_named(tmp_path: Path, load: Load) -> None:
     (tmp_path / "data" / "caltech101").mkdir(parents=True)
     with pytest.raises(DataError, match="holds no class folder of caltech101"):
-        load_source_("caltech101")
+        load("caltech101")
     assert not list((tmp_path / "data" / "caltech101").iterdir()), "nothing is created"
     tree = write_caltech(tmp_path / "data")
     (tree / "yin_yang" / "image_0007.jpg").write_bytes(b"broken")
     with pytest.raises(DataError, match=r"yin_yang/image_0007.jpg"):
-        load_source_("caltech101")
+        load("caltech101")
     (tree / "cat").mkdir()
     with pytest.raises(DataError, match="no class of caltech101: cat"):
-        load_source_("caltech101")
+        load("caltech101")
