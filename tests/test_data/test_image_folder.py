@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -220,12 +221,14 @@ def test_a_pipe_among_the_images_is_named_and_not_waited_for(
 ) -> None:
     folder = put(tmp_path / "x", "a/1.png", "b/2.png")
     os.mkfifo(folder / "a" / "pipe.png")
+    signal.alarm(60)  # ends the process if it waits for the pipe
     assert call("data", "verify", f"folder:{folder}") == 3
     assert f"{folder / 'a' / 'pipe.png'}: it is not a regular file" in capsys.readouterr().err
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
         hash_contents(load_folder(folder), tmp_path / "cache")
     with pytest.raises(DataError, match=r"pipe\.png: it is not a regular file"):
         list_tree_images(ClassTree.read(folder), ["a", "b"])
+    signal.alarm(0)
 
 
 @pytest.mark.parametrize(
