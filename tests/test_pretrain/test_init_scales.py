@@ -259,15 +259,21 @@ def test_an_operation_without_a_double_backward_is_named() -> None:
         learn_scales(model, endless(8, **kind), [batch(8, **kind)], Nio(parts=2), 1e9)  # type: ignore[arg-type]
 
 
-def test_a_run_logs_and_stores_cosine_and_norm(tmp_path: Path) -> None:
-    made = trainer(tiny("nio"), tmp_path)
-    (record,) = lines(tmp_path, "rewrites.jsonl")
-    memory = made.ctx.memories["nio"]
+@pytest.mark.parametrize("name", ["nio", "gradinit"])
+def test_a_run_starts_from_the_scaled_network_and_reports_it(name: str, tmp_path: Path) -> None:
+    made = trainer(tiny(name), tmp_path / "scaled")
+    plain = trainer(tiny("normal"), tmp_path / "plain")
+    (record,) = lines(tmp_path / "scaled", "rewrites.jsonl")
+    memory = made.ctx.memories[name]
+    factors = memory["factors"]
     assert record["note"].startswith(f"GradCosine {memory['before'][0]:.4f} -> ")
-    assert set(record["tensors"]) == set(memory["factors"])
-    assert "layer1.0.bn1.weight" in record["tensors"]
-    assert "bn1.bias" not in record["tensors"]
+    assert record["note"].endswith("constraint steps")
+    assert set(record["tensors"]) == {n for n, m in factors.items() if m != 1}
     assert record["step"] == 0
+    assert "bn1.bias" not in factors
+    for tensor, p in made.ctx.model.named_parameters():
+        start = plain.ctx.model.get_parameter(tensor).detach()
+        torch.testing.assert_close(p.detach(), start * factors.get(tensor, 1.0))
 
 
 def test_batches_of_fewer_images_than_parts_are_refused() -> None:
@@ -381,15 +387,3 @@ def test_steps_lower_the_objective_and_keep_directions() -> None:
     assert outcome.steps == (10, 0)
     for name, p in model.named_parameters():
         torch.testing.assert_close(p.detach(), before[name] * outcome.factors.get(name, 1.0))
-
-
-def test_a_run_reports_and_starts_from_the_scaled_network(tmp_path: Path) -> None:
-    made = trainer(tiny("gradinit"), tmp_path / "scaled")
-    plain = trainer(tiny("normal"), tmp_path / "plain")
-    (record,) = lines(tmp_path / "scaled", "rewrites.jsonl")
-    assert record["note"].endswith("constraint steps")
-    factors = made.ctx.memories["gradinit"]["factors"]
-    assert set(record["tensors"]) == {n for n, m in factors.items() if m != 1}
-    for name, p in made.ctx.model.named_parameters():
-        start = plain.ctx.model.get_parameter(name).detach()
-        torch.testing.assert_close(p.detach(), start * factors.get(name, 1.0))
