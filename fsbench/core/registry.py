@@ -5,7 +5,7 @@ A package of somebody else adds files through Python entry points of the groups 
     [project.entry-points."fsbench.heads"]
     nearest_median = "my_package.nearest_median"
 
-The module has the name of the entry and defines what a file of the suite's own package defines.
+The module defines what a file of the suite's own package defines.
 
 A class or function of a user's file joins a registry for one process: `add("py:FILE:NAME")`, for
 references from the command line or Python only. Whatever it computes records the sha-256 of FILE.

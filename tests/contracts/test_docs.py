@@ -5,9 +5,9 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -38,30 +38,16 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
 
 
-class Block(NamedTuple):
-    """A console block: commands, each with the output that the page shows below it."""
-
-    page: str
-    commands: tuple[tuple[str, tuple[str, ...]], ...]
-
-    @property
-    def is_transcript(self) -> bool:
-        return any(output for _, output in self.commands)
+def split_commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each command of a console block with the output that the page shows below it."""
+    for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+        command, *output = part.splitlines()
+        yield f"$ {command}", [line.rstrip() for line in output if line.strip()]
 
 
-def parsed(page: str, text: str) -> Block:
-    commands: list[tuple[str, list[str]]] = []
-    for line in text.replace("\\\n", " ").splitlines():
-        if line.startswith("$ "):
-            commands.append((line, []))
-        elif commands:
-            commands[-1][1].append(line.rstrip())
-    return Block(page, tuple((command, tuple(output)) for command, output in commands))
-
-
-CONSOLE = [parsed(page, text) for page in PAGES for text in blocks(page, "console")]
-COMMANDS = sorted({line for block in CONSOLE for line, _ in block.commands})
-TRANSCRIPTS = [block for block in CONSOLE if block.is_transcript]
+CONSOLE = [[*split_commands(text)] for page in PAGES for text in blocks(page, "console")]
+COMMANDS = sorted({line for block in CONSOLE for line, _ in block})
+TRANSCRIPTS = [block for block in CONSOLE if any(output for _, output in block)]
 PYTHON = [page for page in PAGES if blocks(page, "python")]
 
 
@@ -223,27 +209,22 @@ def test_every_command_is_in_a_document() -> None:
         assert f"fsbench {name}" in text, name
 
 
-@pytest.mark.parametrize("block", TRANSCRIPTS, ids=lambda block: block.commands[0][0][2:60])
-def test_transcripts_show_the_output_of_the_program(block: Block, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", TRANSCRIPTS, ids=lambda block: block[0][0][2:60])
+def test_transcripts_show_the_output_of_the_program(
+    block: list[tuple[str, list[str]]], tmp_path: Path
+) -> None:
     environment = os.environ | {
         "COLUMNS": "100",
         "NO_COLOR": "1",
         "FSBENCH_CACHE": str(tmp_path / "cache"),
         "PYTHONPATH": str(ROOT),
     }
-    for line, output in block.commands:
-        assert PROGRAM.match(line), f"{block.page}: {line} shows output and is not run"
-        run = subprocess.run(
-            [sys.executable, "-m", *words(line)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    for line, output in block:
+        assert PROGRAM.match(line), f"{line} shows output and is not run"
+        command = [sys.executable, "-m", *words(line)]
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
-        printed = [text.rstrip() for text in run.stdout.splitlines()]
-        assert [text for text in printed if text] == [text for text in output if text]
+        assert [text.rstrip() for text in run.stdout.splitlines() if text.strip()] == output
 
 
 @pytest.mark.parametrize("page", PYTHON)

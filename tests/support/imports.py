@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
 
@@ -100,31 +103,12 @@ def subpackage_graph() -> dict[str, set[str]]:
 
 
 def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
-    """Strongly connected components of a graph with two nodes or more (Tarjan)."""
-    order: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    components: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        order[node] = lowest[node] = len(order)
-        stack.append(node)
-        for neighbour in sorted(graph[node]):
-            if neighbour not in order:
-                visit(neighbour)
-            if neighbour in stack:
-                lowest[node] = min(lowest[node], lowest[neighbour])
-        if lowest[node] == order[node]:
-            start = stack.index(node)
-            component = stack[start:]
-            del stack[start:]
-            if len(component) > 1:
-                components.append(sorted(component))
-
-    for node in graph:
-        if node not in order:
-            visit(node)
-    return components
+    """Return the strongly connected components of two nodes or more, sorted."""
+    nodes = sorted({*graph, *(node for edges in graph.values() for node in edges)})
+    edges = np.array([[other in graph.get(node, ()) for other in nodes] for node in nodes])
+    _, labels = connected_components(edges, connection="strong")
+    components = [[n for n, at in zip(nodes, labels, strict=True) if at == c] for c in {*labels}]
+    return sorted(component for component in components if len(component) > 1)
 
 
 def layer_package(module: str) -> str:
