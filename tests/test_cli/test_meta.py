@@ -43,7 +43,7 @@ def test_a_meta_learner_is_pretrained_and_evaluated_on_the_same_episodes_as_all(
     assert "source" not in table.lower()
 
 
-@pytest.mark.parametrize("name", ["maml", "anil", "metasgd", "protonet"])
+@pytest.mark.parametrize("name", ["maml", "protonet"])
 def test_without_learn2learn_the_command_says_how_to_install_it(
     name: str, tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

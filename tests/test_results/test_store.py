@@ -24,7 +24,7 @@ def blocks_done(target: ResultStore) -> set[int]:
     return {int(file.name.partition("-")[0]) for file in target.block_files()}
 
 
-def cell(root: Path, report: Reporter = SILENT, **environment: str) -> ResultStore:
+def open_store(root: Path, report: Reporter = SILENT, **environment: str) -> ResultStore:
     facts = fakes.facts(), fakes.dataset(), fakes.episodic()
     return ResultStore(root, *facts, environment or None, report)
 
@@ -83,9 +83,9 @@ def test_no_clock_value_reaches_the_records(tmp_path: Path) -> None:
 
 
 def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
-    first = cell(tmp_path)
+    first = open_store(tmp_path)
     run(first, range(40), [0, 2])
-    again = cell(tmp_path)
+    again = open_store(tmp_path)
     assert blocks_done(again) == {0, 2}
     assert again.missing_blocks({0: range(8)}) == []
     assert again.missing_blocks({0: range(9)}) == [0]
@@ -97,17 +97,17 @@ def test_unfinished_blocks_are_found_again(tmp_path: Path) -> None:
 
 
 def test_finishing_too_early_names_the_missing_episodes(tmp_path: Path) -> None:
-    target = cell(tmp_path)
+    target = open_store(tmp_path)
     run(target, range(40), [0, 2])
     with pytest.raises(ValidationFailed, match=r"episodes 8-15, 24-39 "):
         target.finish(range(40), provenance=fakes.provenance())
     assert blocks_done(target) == {0, 2}
     with pytest.raises(ValidationFailed, match="nothing to merge"):
-        cell(tmp_path / "empty").finish(range(3), provenance=fakes.provenance())
+        open_store(tmp_path / "empty").finish(range(3), provenance=fakes.provenance())
 
 
-def test_a_cell_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None:
-    target = cell(tmp_path)
+def test_a_result_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None:
+    target = open_store(tmp_path)
     run(target, range(20))
     small = target.finish(range(20), provenance=fakes.provenance())
     assert small.flags == ("short", "custom")
@@ -120,7 +120,7 @@ def test_a_cell_is_complete_for_fewer_and_grows_for_more(tmp_path: Path) -> None
 
 
 def test_growing_keeps_old_episodes_and_refuses_other_outcomes(tmp_path: Path) -> None:
-    target = cell(tmp_path)
+    target = open_store(tmp_path)
     run(target, range(20))
     target.finish(range(20), provenance=fakes.provenance())
     run(target, range(40), [2, 3, 4], accuracy=0.9)
@@ -129,7 +129,7 @@ def test_growing_keeps_old_episodes_and_refuses_other_outcomes(tmp_path: Path) -
 
 
 def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
-    target = cell(tmp_path)
+    target = open_store(tmp_path)
     run(target, range(16))
     target.finish(range(16), provenance=fakes.provenance())
     run(target, range(40), [2])
@@ -141,10 +141,10 @@ def test_clear_forgets_result_and_journal(tmp_path: Path) -> None:
 
 def test_another_environment_neither_resumes_nor_grows(tmp_path: Path) -> None:
     one, two = (environment_of(fakes.provenance(threads=n)) for n in (1, 2))
-    target = cell(tmp_path, **one)
+    target = open_store(tmp_path, **one)
     run(target, range(16))
-    assert blocks_done(cell(tmp_path, **one)) == {0, 1}
-    other = cell(tmp_path, **two)
+    assert blocks_done(open_store(tmp_path, **one)) == {0, 1}
+    other = open_store(tmp_path, **two)
     assert blocks_done(other) == set()
     target.finish(range(16), provenance=fakes.provenance())
     assert other.complete_result(range(16)), "a complete result is read in any environment"
@@ -167,7 +167,7 @@ def test_other_images_or_features_are_refused(tmp_path: Path) -> None:
 
 
 def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:
-    target = cell(tmp_path)
+    target = open_store(tmp_path)
     even = [i for i in range(40) if i // BLOCK % 2 == 0]
     odd = [i for i in range(40) if i // BLOCK % 2 == 1]
     run(target, range(40))
@@ -178,7 +178,7 @@ def test_shards_of_one_folder_come_together(tmp_path: Path) -> None:
 
 
 def test_limited_only_while_episodes_are_missing(tmp_path: Path) -> None:
-    target = cell(tmp_path)
+    target = open_store(tmp_path)
     run(target, range(8))
     few = target.finish(range(8), limited=True, provenance=fakes.provenance())
     assert few.flags == ("limited", "custom")
@@ -198,17 +198,17 @@ def test_flags_keep_one_order() -> None:
 @pytest.mark.parametrize("damage", ["outcome", "cut"])
 def test_a_damaged_block_is_dropped_and_said(damage: str, tmp_path: Path) -> None:
     """A changed outcome makes a valid file of other records."""
-    target = cell(tmp_path)
+    target = open_store(tmp_path)
     run(target, range(16))
     good, bad = target.block_files()
     if damage == "outcome":
-        other = cell(tmp_path / "other")
+        other = open_store(tmp_path / "other")
         run(other, range(16), [1], accuracy=0.9)
         bad.write_bytes(other.block_files()[0].read_bytes())
     else:
         bad.write_bytes(bad.read_bytes()[:-9])
     heard = Recorder()
-    again = cell(tmp_path, heard)
+    again = open_store(tmp_path, heard)
     assert again.missing_blocks({0: range(8)}) == []
     assert again.missing_blocks({0: range(9)}) == [0]
     assert again.block_files() == [good]
