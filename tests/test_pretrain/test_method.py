@@ -38,7 +38,7 @@ def test_a_plan_of_one_round_is_refused(name: str) -> None:
 ALGORITHM_1 = ("lw.generations=false", "plan.rounds=4", "plan.epochs=1")
 RESUMED = {
     "round event": (("llf",), (0, 1, 2, 7, 8, 9, 15)),
-    "factors": (("nio",), (1, 8, 11)),
+    "factors": (("nio", "nio.iterations=5"), (1, 8, 11)),
     "sparse phase": (("dsd", "dsd.sparse_epochs=2", "redraw=kaiming_uniform_sqrt5"), (10, 12, 13)),
     "early origin": (("imp", "imp.rewind_epoch=2"), (3, 5, 11)),
     "dropout": (("lw", "dropout=0.5"), (7,)),
