@@ -151,6 +151,5 @@ def find_clone(to: str, temporary: Path) -> Path:
     fix = "give the folder of a clone, or an address that git can read"
     run_git(Path(), "clone", "-q", "--", to, str(temporary / name), fix=fix)
     if not (temporary / name / BOARD_FILE).is_file():
-        fix = "give the repository, or the clone, of a board"
-        raise UsageError(f"{to} has no {BOARD_FILE}", fix=fix)
+        raise UsageError(f"{to} has no {BOARD_FILE}", fix="give the repository or clone of a board")
     return temporary / name

@@ -146,6 +146,8 @@ class Board:
         Raises ValidationFailed.
         """
         names = self.history.sort(self.names())
+        if not names:
+            return []
         entries: list[BoardEntry] = []
         with report.task(f"read {self.file.name}", len(names), "entries") as advance:
             for name in names:

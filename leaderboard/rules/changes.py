@@ -32,7 +32,6 @@ UNCHANGED = "* -text -filter -ident -working-tree-encoding\n"
 """Attributes with which git stores every file as it is."""
 MAX_ADDED_FILE = 16 * 2**20
 """Bytes of one file of a new entry; 90 results of 600 episodes take 1 MB."""
-EXPECTED = "new entry folders of one owner"
 CHANGE_RULES = RuleList()
 FIX = "leave it out and rebase on the base, or ask a maintainer, who checks with --allow-maintainer"
 
@@ -160,7 +159,7 @@ def check_files(comparison: TreeChanges) -> Iterator[str]:
     for change in comparison.changes:
         if reason := explain_refusal(comparison, change):
             path = repr(str(change.path))[1:-1]  # git takes names with line breaks
-            yield f"{path[:300]}: {reason}, expected {EXPECTED}"
+            yield f"{path[:300]}: {reason}, expected new entry folders of one owner"
 
 
 @CHANGE_RULES.add("owner", "one pull request per owner, with equal authors in all of its entries")
