@@ -13,7 +13,7 @@ rank 0 reads all results, and alone reports.
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -420,22 +420,19 @@ class Evaluation:
         model = self.report.name or self.backbone.facts.ref
         require_consent(model, estimates, yes, self.report.log, SMALLER)
 
-    def missing_features(self) -> Iterator[tuple[int, FeatureRequest]]:
-        """Yield features that are not in the cache with their number of images, views last."""
-        requests: dict[tuple[str, Pool], FeatureRequest] = {}
-        views: list[tuple[int, FeatureRequest]] = []
+    def missing_features(self) -> list[tuple[int, FeatureRequest]]:
+        """Return features that are not in the cache with the number of images to forward."""
+        missing: dict[Hashable, tuple[int, FeatureRequest]] = {}
         for task in self.share:
             spec = self.spec(task)
             if is_on_features(task):
                 whole = self.targets.request_all(self.backbone, task, spec.image)
-                requests.setdefault((task.dataset, pool_of(task)), whole)
+                if not self.targets.features.holds(whole):
+                    missing[task.dataset, pool_of(task)] = len(whole.dataset), whole
             if isinstance(spec, ProbeSpec) and spec.n_views and not self.store(task).earlier():
                 view = self.request_view(task, spec)
-                views.append((len(view.dataset) * spec.n_views, view))
-        for request in requests.values():
-            if not self.targets.features.holds(request):
-                yield len(request.dataset), request
-        yield from views
+                missing[task] = len(view.dataset) * spec.n_views, view
+        return list(missing.values())
 
     def estimate_extraction(self) -> Iterator[WorkEstimate]:
         """Yield the cost of extracting features; nothing for a few images.
@@ -443,7 +440,7 @@ class Evaluation:
         The first blocks of every input size are extracted and timed, and stay in the cache; where
         features are not stored, black images are timed.
         """
-        features, missing = self.targets.features, [*self.missing_features()]
+        features, missing = self.targets.features, self.missing_features()
         seconds: dict[int, float] = {}
         n_images = sum(n for n, _ in missing)
         if n_images < WORTH_TIMING:
