@@ -42,9 +42,6 @@ def test_every_public_name_can_be_imported_and_is_listed() -> None:
 def test_submodules_are_not_shadowed_by_public_names() -> None:
     for path in (ROOT / "fsbench").iterdir():
         assert path.name.removesuffix(".py") not in fsbench.__all__
-    from fsbench import data
-
-    assert inspect.ismodule(data)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
