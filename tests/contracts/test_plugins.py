@@ -99,10 +99,13 @@ def install(folder: Path, name: str, files: dict[tuple[str, str], str]) -> Path:
     return folder
 
 
-def call(folder: Path, *commands: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run commands of fsbench in one process that finds the package in `folder`."""
+def call(folder: Path, *commands: list[str], code: int = 0) -> tuple[str, str]:
+    """Run commands of fsbench in one process that finds the package in `folder`.
+
+    It must end with this code; return what it prints.
+    """
     path = os.pathsep.join([str(folder), *filter(None, sys.path)])
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", CALLS, json.dumps(commands)],
         env={**os.environ, "PYTHONPATH": path, "FSBENCH_CACHE": str(folder / "cache")},
         capture_output=True,
@@ -110,6 +113,8 @@ def call(folder: Path, *commands: list[str]) -> subprocess.CompletedProcess[str]
         check=False,
         cwd=folder,
     )
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
 
 
 def read(folder: Path, pattern: str) -> dict[str, Any]:
@@ -126,7 +131,7 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def used(somebody: Path) -> Path:
     """The folder in which all five plug-ins were used once."""
-    done = call(
+    call(
         somebody,
         ["pretrain", "toy/two_step", "-o", "runs"],
         ["episodic", "-m", "echo:x", "-t", "toy_rings:2w1s/nearest_median", "--episodes", "4",
@@ -135,7 +140,6 @@ def used(somebody: Path) -> Path:
          "toy_tiles:2w1s/ridge", "--episodes", "4", "--input-size", "native", "-o", "plain"],
         ["analyze", "--what", "count_parameters", "-m", "echo:x", "-o", "out"],
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     return somebody
 
 
@@ -150,9 +154,8 @@ def used(somebody: Path) -> Path:
     ],
 )
 def test_listings_name_the_package(somebody: Path, what: str, name: str) -> None:
-    done = call(somebody, ["ls", what, "--json"])
-    assert done.returncode == 0, done.stderr
-    origins = {next(iter(row.values())): row["from"] for row in json.loads(done.stdout)}
+    rows = json.loads(call(somebody, ["ls", what, "--json"])[0])
+    origins = {next(iter(row.values())): row["from"] for row in rows}
     assert origins.pop(name) == "somebody 1.2"
     assert set(origins.values()) == {"fsbench"}
 
@@ -170,19 +173,16 @@ def test_results_runs_and_findings_name_the_package(used: Path) -> None:
 def test_a_board_refuses_a_head_of_a_plugin_and_checks_others_as_ever(used: Path) -> None:
     for name in ("out", "plain"):
         fakes.declare(used / name, pretraining_data=())
-    done = call(used, ["submit", "out", "--board", "board"])
-    assert done.returncode == 5
-    assert "expected a head of fsbench" in done.stderr + done.stdout
-    done = call(used, ["submit", "plain", "--board", "board"])
-    assert done.returncode == 0, done.stderr
-    assert call(used, ["leaderboard", "show", "--board", "board"]).returncode == 0
+    printed = call(used, ["submit", "out", "--board", "board"], code=5)
+    assert "expected a head of fsbench" in "".join(printed)
+    call(used, ["submit", "plain", "--board", "board"])
+    call(used, ["leaderboard", "show", "--board", "board"])
 
 
 def test_a_name_of_the_suite_cannot_be_taken(tmp_path: Path) -> None:
     folder = install(tmp_path, "taker", {("fsbench.heads", "ridge"): HEAD})
-    done = call(folder, ["ls", "heads"])
-    assert done.returncode == 2
-    assert "'ridge' is defined by fsbench and by taker 1.2" in done.stderr
+    _, errors = call(folder, ["ls", "heads"], code=2)
+    assert "'ridge' is defined by fsbench and by taker 1.2" in errors
 
 
 def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Path) -> None:
@@ -204,11 +204,9 @@ def test_a_broken_plugin_is_listed_with_its_error_beside_the_others(tmp_path: Pa
     assert {name for name, text in rows.items() if "cannot be used" in text} == expected.keys()
     assert all(text in rows[name] for name, text in expected.items())
     assert {"seal", "ridge", "hessian"} < rows.keys()
-    done = call(folder, ["pretrain", "toy/two_step", "--export-recipe", "r.json"])
-    assert done.returncode == 1
-    assert "add the line `RANK: ClassVar = ActingOrder.STEP" in done.stderr
-    done = call(folder, ["pretrain", "toy/seal", "--export-recipe", "r.json"], ["ls", "protocols"])
-    assert done.returncode == 0, done.stderr
+    _, errors = call(folder, ["pretrain", "toy/two_step", "--export-recipe", "r.json"], code=1)
+    assert "add the line `RANK: ClassVar = ActingOrder.STEP" in errors
+    call(folder, ["pretrain", "toy/seal", "--export-recipe", "r.json"], ["ls", "protocols"])
 
 
 LISTED = ("methods", "heads", "analyses")
@@ -216,7 +214,6 @@ LISTED = ("methods", "heads", "analyses")
 
 def list_names(folder: Path, what: str) -> dict[str, str]:
     """Return name -> description of a listing."""
-    done = call(folder, ["ls", what, "--json"])
-    assert done.returncode == 0, done.stderr
-    rows = [list(row.values()) for row in json.loads(done.stdout)]
+    printed, _ = call(folder, ["ls", what, "--json"])
+    rows = [list(row.values()) for row in json.loads(printed)]
     return {name: does for name, _, does, *_ in rows}
