@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
+from itertools import zip_longest
 from typing import Protocol
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from fsbench.core.errors import UnknownName
 
@@ -22,7 +23,7 @@ READABLE = 20
 LONGEST = 24
 """Width from which on a word is folded where it has no place to break."""
 NUMBER = re.compile(r"-?|[-+<(]?\.?\d(?!.*[^\W\d_]{4}).*")
-"""A cell that reads as a number with its interval, unit and marks; '-' for a missing one."""
+"""A text that reads as a number with its interval, unit and marks; '-' for a missing one."""
 BREAKS = re.compile(r"(?<=\s)|(?<=[-+/=:@,])(?!\d)")
 """Places where a text may wrap: after a separator, never before a digit."""
 INSIDE = re.compile(r"[\d.,][\d.,]")
@@ -63,7 +64,7 @@ class TextTable:
         return replace(self, rows=tuple(row for row in self.rows if not row[0].endswith(name)))
 
     def without_intervals(self) -> "TextTable":
-        rows = tuple(tuple(INTERVAL.sub("", cell) for cell in row) for row in self.rows)
+        rows = tuple(tuple(INTERVAL.sub("", text) for text in row) for row in self.rows)
         return replace(self, rows=rows)
 
     def select(self, names: Sequence[str]) -> "TextTable":
@@ -174,22 +175,18 @@ class ShownAsTables(Protocol):
 
 
 def draw_row(row: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[str]:
-    cells = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
-    for i in range(max(map(len, cells))):
-        parts = [
-            align(cell[i] if i < len(cell) else "", width, right)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
+    """Yield the lines of a row."""
+    wrapped = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    for parts in zip_longest(*wrapped, fillvalue=""):
+        aligned = [
+            " " * (width - cell_len(text)) + text if is_right else set_cell_size(text, width)
+            for text, width, is_right in zip(parts, widths, numeric, strict=True)
         ]
-        yield GAP.join(parts).rstrip()
-
-
-def align(text: str, width: int, right: bool) -> str:
-    padding = " " * (width - cell_len(text))
-    return padding + text if right else text + padding
+        yield GAP.join(aligned).rstrip()
 
 
 def is_numeric(texts: Sequence[str]) -> bool:
-    """Return whether the cells below a header are numbers."""
+    """Return whether the texts below a header are numbers."""
     return len(texts) > 1 and all(NUMBER.fullmatch(text) for text in texts[1:])
 
 
