@@ -100,7 +100,7 @@ def parse_models(options: ModelOptions) -> list[Model]:
             make_request(ref, options.arch, options.random_init).check()
         elif model.features != NATIVE_FEATURES:
             raise UsageError(
-                f"{' '.join(model.features.words)} for {ref}, a backbone in memory",
+                f"{' '.join(model.features.variant)} for {ref}, a backbone in memory",
                 fix="pass pool, layers, mean, std and features to Backbone.from_module",
             )
     if options.name is not None and len(models) > 1:

@@ -128,11 +128,11 @@ def open_ranks(
     if distributed.is_available() and distributed.is_initialized():
         yield current_ranks(), torch.device(device)
     elif is_one_of_several():
-        place = device_of_rank(torch.device(device))
-        backend = backend or ("nccl" if place.type == "cuda" else "gloo")
+        local = device_of_rank(torch.device(device))
+        backend = backend or ("nccl" if local.type == "cuda" else "gloo")
         with watched_peers():
             distributed.init_process_group(backend, timeout=patience)
-        yield current_ranks(), place
+        yield current_ranks(), local
         distributed.destroy_process_group()  # after an error the process ends: others may hang
     else:
         yield ALONE, torch.device(device)

@@ -86,9 +86,9 @@ class OptionModel:
     def names(cls) -> dict[str, str]:
         """Return every name of an option, with those of its flags, and the option's own name."""
         return {
-            name.lstrip("-").replace("-", "_"): own
-            for own, declared in cls.declared().items()
-            for name in (own, *declared.flags)
+            name.lstrip("-").replace("-", "_"): option_name
+            for option_name, declared in cls.declared().items()
+            for name in (option_name, *declared.flags)
             if not re.fullmatch("-.", name)
         }
 
@@ -191,8 +191,8 @@ def takes_options(
             values = keywords | signature.bind_partial(*positional).arguments
             if others:
                 more = {name: values.pop(name) for name in keywords.keys() - options.names().keys()}
-                stated: Any = values.get(others) or {}
-                values[others] = {**stated, **more}
+                collected: Any = values.get(others) or {}
+                values[others] = {**collected, **more}
             return function(options.read(values))
 
         returned = function.__annotations__["return"]

@@ -55,9 +55,9 @@ def _draw_curves(axes: "Axes", panel: Sequence[View], heading: str) -> None:
             axes.fill_between(view.at, view.low, view.high, alpha=0.15, color=colour, lw=0)
         marker = "o" if len(view.at) <= MARKED else ""
         axes.plot(view.at, view.values, color=colour, linestyle=dashes, marker=marker, markersize=5)
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderpad": 0}
+    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderpad": 0}
     labels = ["."] * len(panel)  # older matplotlib leaves out a label that begins with _
-    legend = axes.legend(axes.get_lines(), labels, title=heading, alignment="left", **place)
+    legend = axes.legend(axes.get_lines(), labels, title=heading, alignment="left", **above)
     for text, view in zip(legend.get_texts(), panel, strict=True):
         text.set_text(clean_text(view.label, 48))
     positions = sorted({at for view in panel for at in view.at})

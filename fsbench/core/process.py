@@ -106,19 +106,19 @@ def handle_signals(handler: Handler, replaces: Callable[[object], bool]) -> Iter
     Do nothing outside the main thread, the only one that receives signals.
     """
     here = current_thread() is main_thread()
-    before = {n: own for n in SIGNALS if here and replaces(own := signal.getsignal(n))}
+    before = {n: old for n in SIGNALS if here and replaces(old := signal.getsignal(n))}
     for number in before:
         signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, own in before.items():
-            signal.signal(number, own)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def raise_on_signals() -> AbstractContextManager[None]:
     """Let both signals raise Stopped while the block runs; ignored signals stay ignored."""
-    return handle_signals(stop, lambda own: own not in (None, signal.SIG_IGN))
+    return handle_signals(stop, lambda old: old not in (None, signal.SIG_IGN))
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def hold_signals() -> Iterator[StopRequest]:
     The caller reads from the request whether one has arrived, and may stop earlier.
     """
     request = StopRequest()
-    with handle_signals(request.note, lambda own: own is stop):
+    with handle_signals(request.note, lambda old: old is stop):
         yield request
     if request.number:
         raise Stopped(request.number)

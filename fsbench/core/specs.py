@@ -118,9 +118,9 @@ class ImageSpec(Frozen):
     def variant(self) -> tuple[str, ...]:
         """Words that a reader must see besides the size; none for the protocol's geometry."""
         default = type(self).model_fields["resize_factor"].default
-        words = () if self.interpolation == "bilinear" else (self.interpolation,)
+        resized = () if self.interpolation == "bilinear" else (self.interpolation,)
         cropped = f"crop={1 / self.resize_factor:.3g}"
-        return words if self.resize_factor == default else (*words, cropped)
+        return resized if self.resize_factor == default else (*resized, cropped)
 
     def __str__(self) -> str:
         return (
@@ -155,7 +155,7 @@ class FeatureSpec(Frozen):
         return (self.pool, self.layers) == ("native", "last")
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def variant(self) -> tuple[str, ...]:
         """Return the choices that differ from the defaults, as in names of results."""
         pool = () if self.pool == "native" else (self.pool,)
         layers = () if self.layers == "last" else (self.layers,)
@@ -421,8 +421,8 @@ def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
     """Return the data with all settings of a fitted head. Raise ValueError for an unknown head."""
     if "head" in data:
         raise ValueError(f"adaptation {adaptation} trains no head by SGD: leave `head` out")
-    stated = data.get("fitted") or {}
-    code = stated.get("code") if isinstance(stated, dict) else getattr(stated, "code", None)
+    fitted = data.get("fitted") or {}
+    code = fitted.get("code") if isinstance(fitted, dict) else getattr(fitted, "code", None)
     loaded = FITTED.custom().get(str(adaptation))
     try:
         if code is None or adaptation in FITTED.suite_names() or (loaded and code == loaded.digest):
@@ -431,7 +431,7 @@ def _fitted(adaptation: object, data: dict[str, Any]) -> dict[str, Any]:
             settings = UnreadSettings
     except FsbenchError as error:
         raise ValueError(str(error)) from error
-    return {**data, "fitted": settings.model_validate(stated)}
+    return {**data, "fitted": settings.model_validate(fitted)}
 
 
 BALANCED = "balanced"

@@ -128,9 +128,9 @@ def measure_rows(
     for i, (row, names) in enumerate(zip(rows, draws, strict=True)):
         alike.setdefault((tuple(names), tuple(column.size for column in row)), []).append(i)
     measured: dict[int, Paired] = {}
-    for (names, _), places in alike.items():
-        columns = [np.stack(column) for column in zip(*(rows[i] for i in places), strict=True)]
-        measured |= zip(places, _measure_alike(columns, names), strict=True)
+    for (names, _), positions in alike.items():
+        columns = [np.stack(column) for column in zip(*(rows[i] for i in positions), strict=True)]
+        measured |= zip(positions, _measure_alike(columns, names), strict=True)
     return [measured[i] for i in range(len(rows))]
 
 
@@ -249,9 +249,9 @@ def shares(
     per_draw = []
     for draw in dict.fromkeys(draws):
         columns = [i for i, name in enumerate(draws) if name == draw]
-        _, place = np.unique(np.concatenate([index[i] for i in columns]), return_inverse=True)
+        _, episode = np.unique(np.concatenate([index[i] for i in columns]), return_inverse=True)
         weights = np.concatenate([gaps[i] / gaps[i].size for i in columns])
-        per_draw.append(np.bincount(place, weights=weights))
+        per_draw.append(np.bincount(episode, weights=weights))
     return np.concatenate(per_draw) / len(gaps)
 
 

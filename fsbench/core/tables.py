@@ -79,8 +79,8 @@ class TextTable:
         for i, name in enumerate(self.columns):
             texts = [row[i] for row in self.rows]
             empty = set(texts) <= {"", "-"}
-            words = empty or not is_numeric([name, *texts])
-            if words and len(set(texts)) == 1 < len(texts) and i >= self.keys:
+            is_text = empty or not is_numeric([name, *texts])
+            if is_text and len(set(texts)) == 1 < len(texts) and i >= self.keys:
                 parts += [] if empty else [f"{name} {texts[0]}"]
                 table = table.without(name)
         return replace(table, title=" · ".join([self.title, *parts]))

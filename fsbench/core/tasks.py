@@ -199,10 +199,10 @@ class ColumnId(_Identity):
     @classmethod
     def of(cls, task: TaskId, spec: Spec) -> Self:
         """Return the column of a task under a spec; other than 15 queries are part of it."""
-        words = spec.variant
+        variant = spec.variant
         if isinstance(spec, EpisodicSpec) and spec.episode.n_query != EpisodeSpec().n_query:
-            words += (f"n_query={spec.episode.n_query}",)
-        return cls(task.in_results, spec.image.input_size, words)
+            variant += (f"n_query={spec.episode.n_query}",)
+        return cls(task.in_results, spec.image.input_size, variant)
 
     def __str__(self) -> str:
         return " ".join([str(self.task), self.size, *self.variant])

@@ -44,7 +44,7 @@ def model_name(facts: BackboneFacts) -> str:
         ref = with_architecture[1] if with_architecture else ref
         ref = PurePosixPath(ref.replace("\\", "/")).stem
     seed = () if facts.random_init is None else (f"random{facts.random_init}",)
-    words = () if facts.source == "module" else facts.feature_spec.words
+    words = () if facts.source == "module" else facts.feature_spec.variant
     choices = [word for word in words if facts.stated_by.get(word.partition("=")[0]) != USER]
     return "-".join([safe_name(ref), *map(safe_name, (*seed, *choices))])
 

@@ -220,7 +220,7 @@ def build_network_facts(entry: BoardEntry, network: Network) -> JsonObject:
     return {
         **backbone.model_dump(mode="json", exclude={"training", "pretraining_data"}),
         "preprocessing": backbone.preprocessing,
-        "feature_choices": ", ".join(backbone.feature_spec.words) or None,
+        "feature_choices": ", ".join(backbone.feature_spec.variant) or None,
         "images": list(images),
         "environments": [file.environments[i].model_dump(mode="json") for i in sorted(made)],
     }

@@ -148,4 +148,4 @@ def test_choices_belong_to_references_and_not_to_specs(place: Path) -> None:
         fsbench.evaluate("fsbench/toy_resnet", interpolation="bicubic", **options)
     (again,) = fsbench.evaluate("fsbench/toy_resnet", layers="layer2", mean=0.5, **options)
     assert again.spec == result.spec
-    assert again.backbone.feature_spec.words == ("layer2", "mean=0.5")
+    assert again.backbone.feature_spec.variant == ("layer2", "mean=0.5")
