@@ -9,7 +9,6 @@ not written and the run ends with 1, as it does at once if the load average is a
 `--quick` takes the fewest rounds on any machine, gives no verdict and writes nothing.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -21,12 +20,14 @@ import torch
 from benchmarks import growth
 from benchmarks.comparisons import CASES, Case, Settings, Unavailable
 from benchmarks.pairing import (
+    MEBIBYTE,
     PLAIN,
     STEADY,
     Measurement,
     NoVerdict,
     in_fresh_processes,
     judge,
+    make_parser,
     require_quiet,
 )
 from support.readme import MEASURED, fill
@@ -36,8 +37,6 @@ from fsbench.api.listing import Row
 from fsbench.core.errors import FsbenchError
 
 PAGE = Path("protocols/README.md")
-
-
 ATTEMPTS = 3
 """Times that a row is measured until its A/A ratio allows a verdict."""
 
@@ -49,7 +48,7 @@ def measure_case(case: Case, settings: Settings) -> Measurement:
     """
     processes, attempts = (1, 1) if settings.quick else (case.processes, ATTEMPTS)
     for _ in range(attempts):
-        measurement = Measurement(in_fresh_processes(case.take, (settings,), processes))
+        measurement = Measurement(in_fresh_processes(case.take_rounds, (settings,), processes))
         if STEADY[0] <= measurement.noise <= STEADY[1]:
             break
     return measurement
@@ -88,7 +87,7 @@ def make_growth_row(grown: growth.Growth) -> Row:
     return {
         "work": grown.what,
         "sizes": f"{grown.sizes[0]:,} to {grown.sizes[-1]:,}",
-        "largest": f"{largest.seconds:.1f} s, {largest.memory / growth.MEBIBYTE:.0f} MiB",
+        "largest": f"{largest.seconds:.1f} s, {largest.memory / MEBIBYTE:.0f} MiB",
         "exponent of time": time,
         "exponent of memory": memory,
     }
@@ -122,10 +121,9 @@ def measure_rows(settings: Settings, names: list[str]) -> tuple[list[Row], list[
 
 def measure_growth(quick: bool) -> list[Row]:
     rows: list[Row] = []
-    for kind, sizes in growth.SIZES.items():
-        grown = growth.MEASURES[kind](sizes[:-1] if quick else sizes)
-        rows.append(make_growth_row(grown))
-        print(growth.describe(grown), flush=True)
+    for kind in growth.KINDS:
+        rows.append(make_growth_row(kind.measure(quick)))
+        print(", ".join(f"{column} {value}" for column, value in rows[-1].items()), flush=True)
     return rows
 
 
@@ -166,7 +164,7 @@ def processor_name() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--data", default=os.environ.get("FSBENCH_DATA", ""), help="has EuroSAT")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", nargs="+", choices=[*CASES, "growth"], default=None)

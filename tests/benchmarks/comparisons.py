@@ -65,6 +65,10 @@ class Settings(NamedTuple):
     threads: int
     quick: bool = False
 
+    def limit(self, rounds: int) -> int:
+        """Return this number of rounds, or one to try the script."""
+        return 1 if self.quick else rounds
+
 
 class Unavailable(Exception):
     """A package that a row needs is not installed, and what installs it."""
@@ -80,6 +84,10 @@ class Case(NamedTuple):
     bound: float | None
     processes: int
     take: Callable[[Settings], list[Round]]
+
+    def take_rounds(self, settings: Settings) -> list[Round]:
+        torch.set_num_threads(settings.threads)
+        return self.take(settings)
 
 
 class Images(Dataset[tuple[Tensor, int]]):
@@ -129,26 +137,10 @@ def draw_episodes(dataset: TargetDataset, episodes: int) -> Iterator[list[int]]:
         yield np.concatenate(images).tolist()
 
 
-def plain_head(features: Tensor) -> Tensor:
-    """Train the linear head of an episode (n_way, images, D) and return its predictions."""
-    support, query = features[:, :K_SHOT].flatten(0, 1), features[:, K_SHOT:].flatten(0, 1)
-    labels = torch.arange(N_WAY).repeat_interleave(K_SHOT)
-    head = nn.Linear(support.shape[1], N_WAY)
-    sgd = torch.optim.SGD(head.parameters(), 0.01, 0.9, 0.9, 0.001)
-    for _ in range(100):
-        for batch in torch.randperm(len(labels)).split(4):
-            sgd.zero_grad()
-            cross_entropy(head(support[batch]), labels[batch]).backward()
-            sgd.step()
-    with torch.no_grad():
-        return head(query).argmax(dim=1)
-
-
 def take_episodes(settings: Settings) -> list[Round]:
     """Seconds per episode: the official pipeline, and a whole command with an empty cache."""
     import timm
 
-    torch.set_num_threads(settings.threads)
     side, timed = (64, 4) if settings.quick else (224, 10)
     dataset = load_eurosat(settings)
     images = Images(dataset, side)
@@ -159,7 +151,9 @@ def take_episodes(settings: Settings) -> list[Round]:
         for x, _ in load_batches(images, batch_sampler=batches):
             with torch.no_grad():
                 features = network(x)
-            plain_head(features.unflatten(0, (N_WAY, -1)))
+            by_class = features.unflatten(0, (N_WAY, -1))
+            support, query = (part.flatten(0, 1) for part in by_class.tensor_split([K_SHOT], 1))
+            heads.train_plain_head(support, query, N_WAY, 100)
 
     command = [sys.executable, "-m", "fsbench", "episodic", "-m", MODEL, "--random-init", "0"]
     command += ["-t", TASK, "--input-size", str(side), "--threads", str(settings.threads)]
@@ -171,15 +165,13 @@ def take_episodes(settings: Settings) -> list[Round]:
             places = ["--cache", f"{folder}/cache", "-o", f"{folder}/results"]
             subprocess.run([*command, *places], check=True, stdout=subprocess.DEVNULL)
 
-    rounds = 1 if settings.quick else 2
-    return take_paired_rounds(timer(plain, timed), timer(ours, EPISODES), rounds)
+    return take_paired_rounds(timer(plain, timed), timer(ours, EPISODES), settings.limit(2))
 
 
 class Cached:
     """Features of EuroSAT, and fsbench's evaluation on them."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
-        torch.set_num_threads(settings.threads)
         self.settings, self.cache, self.runs = settings, folder / "cache", 0
         self.dataset, self.episodes = load_eurosat(settings), 200 if settings.quick else EPISODES
         self.backbone = load_backbone(MODEL, random_init=0)
@@ -203,7 +195,7 @@ class Cached:
 
     def take(self, plain: Callable[[], object], head: str) -> list[Round]:
         sides = [timer(work, self.episodes) for work in (plain, lambda: self.evaluate(head))]
-        return take_paired_rounds(sides[0], sides[1], 1 if self.settings.quick else 5)
+        return take_paired_rounds(sides[0], sides[1], self.settings.limit(5))
 
 
 def import_easyfsl() -> ModuleType:
@@ -317,7 +309,6 @@ def take_training(
     settings: Settings, architecture: str, side: int, batch: int, steps: int
 ) -> list[Round]:
     """Seconds per image of a bare training loop and of `fsbench pretrain`."""
-    torch.set_num_threads(settings.threads)
     with tempfile.TemporaryDirectory() as folder:
         training = Training(architecture, side, batch, 2 if settings.quick else steps, Path(folder))
         sides = [timer(work, training.steps * batch) for work in (training.bare, training.ours)]
@@ -325,17 +316,8 @@ def take_training(
         return take_paired_rounds(sides[0], sides[1], 2, 0 if settings.quick else 15)
 
 
-def take_small_training(settings: Settings) -> list[Round]:
-    return take_training(settings, "pilot_resnet", 32, 64, 20)
-
-
-def take_large_training(settings: Settings) -> list[Round]:
-    return take_training(settings, "timm/resnet18", 64, 128, 4)
-
-
 def take_extraction(settings: Settings, side: int, most: int) -> list[Round]:
     """Seconds per image of a validation loop and of the feature store with an empty cache."""
-    torch.set_num_threads(settings.threads)
     whole = load_eurosat(settings)
     chosen = np.arange(len(whole))[:: -(-len(whole) // (128 if settings.quick else most))]
     dataset = whole.take(chosen)
@@ -359,28 +341,18 @@ def take_extraction(settings: Settings, side: int, most: int) -> list[Round]:
     return take_paired_rounds(sides[0], sides[1], 2, 0 if settings.quick else 15)
 
 
-def take_small_extraction(settings: Settings) -> list[Round]:
-    return take_extraction(settings, 64, 1000)
-
-
-def take_large_extraction(settings: Settings) -> list[Round]:
-    return take_extraction(settings, 224, 250)
-
-
 def take_heads(settings: Settings, dim: int, k_shot: int) -> list[Round]:
     """Seconds per episode of a plain loop over cached features and of the batched heads."""
-    torch.set_num_threads(settings.threads)
-    return list(heads.compare(dim, k_shot, 1 if settings.quick else 3).processes[0])
+    return heads.compare(dim, k_shot, settings.limit(3))
 
 
 def take_affine(settings: Settings, row: affine.Row) -> list[Round]:
     """Seconds per step and episode of a plain loop and of the batched tuning."""
-    torch.set_num_threads(settings.threads)
-    case = affine.Case(row, "cpu", steps=2 if settings.quick else 8)
-    return list(affine.compare(case, 1 if settings.quick else 3).processes[0])
+    return affine.compare(affine.Case(row, steps=2 if settings.quick else 8), settings.limit(3))
 
 
 EPISODIC_COMMAND = f"fsbench episodic -m {MODEL} -t {TASK}"
+BARE_LOOP = "bare torch loop: same network, augmentation, SGD"
 CASES = {
     "episodes": Case(
         f"{EPISODES} episodes of EuroSAT from images to result (ResNet-18, 224 px, 5 shots)",
@@ -411,45 +383,40 @@ CASES = {
     ),
     "pretrain-32": Case(
         "training, pilot_resnet, 32 px, batch 64",
-        "bare torch loop: same network, augmentation, SGD",
+        BARE_LOOP,
         "fsbench pretrain paper/normal --set architecture=pilot_resnet input_size=32 batch_size=64",
         "images/s",
         0.95,
         3,
-        take_small_training,
+        partial(take_training, architecture="pilot_resnet", side=32, batch=64, steps=20),
     ),
     "pretrain-64": Case(
         "training, ResNet-18, 64 px, batch 128",
-        "bare torch loop: same network, augmentation, SGD",
+        BARE_LOOP,
         "fsbench pretrain paper/normal --set architecture=timm/resnet18 batch_size=128",
         "images/s",
         0.95,
         3,
-        take_large_training,
+        partial(take_training, architecture="timm/resnet18", side=64, batch=128, steps=4),
     ),
-    "extraction-64": Case(
-        "features of image files, ResNet-18, 64 px",
+}
+CASES |= {
+    f"extraction-{side}": Case(
+        f"features of image files, ResNet-18, {side} px",
         "loop of timm's validate.py",
-        f"{EPISODIC_COMMAND} --input-size 64",
+        f"{EPISODIC_COMMAND} --input-size {side}",
         "images/s",
         0.9,
         3,
-        take_small_extraction,
-    ),
-    "extraction-224": Case(
-        "features of image files, ResNet-18, 224 px",
-        "loop of timm's validate.py",
-        f"{EPISODIC_COMMAND} --input-size 224",
-        "images/s",
-        0.9,
-        3,
-        take_large_extraction,
-    ),
+        partial(take_extraction, side=side, most=most),
+    )
+    for side, most in ((64, 1000), (224, 250))
 }
 HEADS_BOUNDS = {1: 100, 5: 100, 20: 100, 50: 60}
 """Shots -> least ratio of the batched heads."""
 AFFINE_BOUNDS = {32: 5, 64: 2, 224: 1}
-"""Side (px) -> least ratio of affine tuning."""
+"""Side (px) -> least ratio of affine tuning on a CPU."""
+GPU_BOUND = 8
 CASES |= {
     f"heads-{dim}-{k_shot}": Case(
         f"linear heads on cached features of {dim} dimensions, {k_shot}-shot",
@@ -470,10 +437,10 @@ CASES |= {
         f"fsbench episodic -m {row.ref} -t eurosat:{N_WAY}w{row.k_shot}s --heads affine "
         f"--input-size {row.side}",
         "steps/s",
-        AFFINE_BOUNDS[row.side],
+        GPU_BOUND if row.gpu else AFFINE_BOUNDS[row.side],
         3 if row.side == 32 else 1,
         partial(take_affine, row=row),
     )
     for row in affine.ROWS
-    if not row.gpu
+    if not row.gpu or torch.cuda.is_available()
 }

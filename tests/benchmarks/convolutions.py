@@ -6,13 +6,12 @@ whole step (4 of each episode of a piece), then the step itself, and a product o
 multiplication of the kernel and every addition, those of the padding included.
 """
 
-import argparse
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from benchmarks.affine import ROWS, Case, channels_last
-from benchmarks.pairing import seconds
+from benchmarks.pairing import make_parser, seconds
 from torch import Tensor, nn
 
 from protocols.affine.convolution import FrozenConvolution
@@ -63,14 +62,14 @@ def convolutions(case: Case) -> list[Convolution]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--rows", type=int, nargs="+", choices=range(len(ROWS)), default=[0, 1])
+    parser.add_argument("--rows", type=int, nargs="+", default=[0, 1])
     options = parser.parse_args()
     torch.set_num_threads(1)
     for number in options.rows:
         row = ROWS[number]
-        case = Case(row, "cpu", 8)
+        case = Case(row)
         case.batches = case.batches[:1] * case.steps
         step = fastest(case.ours, options.repeats)
         with exact_kernels("cpu", case.spec), torch.no_grad():

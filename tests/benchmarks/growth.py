@@ -1,4 +1,4 @@
-"""How time and memory grow: episodic tasks, extraction (`python -m benchmarks.growth`).
+"""How time and memory grow: episodic tasks, extraction (`python -m benchmarks --rows growth`).
 
 Every size runs in a fresh process of one thread, after a small one of the same kind: the smallest
 sizes are not those that load modules. Time is processor time, of child processes too, which other
@@ -7,8 +7,6 @@ The exponent k of n^k is the slope of a straight line through the logarithms of 
 that between the two largest sizes, where a fixed part hides nothing. A growth in proportion has 1.
 """
 
-import argparse
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.pairing import describe_generated, fit_exponent, in_fresh_processes
+from benchmarks.pairing import (
+    MEBIBYTE,
+    describe_generated,
+    fit_exponent,
+    in_fresh_processes,
+    processor_seconds,
+)
 from PIL import Image
 
 import fsbench
@@ -25,8 +29,6 @@ from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.core.process import peak_resident_memory
 from fsbench.core.specs import ImageSpec
 from fsbench.data.base import TargetDataset
-
-MEBIBYTE = 2**20
 
 
 class Use(NamedTuple):
@@ -54,10 +56,6 @@ def use_of(work: Callable[[], object]) -> Use:
     peak, started = peak_resident_memory(), processor_seconds()
     work()
     return Use(processor_seconds() - started, max(peak_resident_memory() - peak, MEBIBYTE))
-
-
-def processor_seconds() -> float:
-    return sum(os.times()[:4])
 
 
 class Generated(TargetDataset):
@@ -104,51 +102,25 @@ def use_extraction(images: int) -> Use:
         return use_of(lambda: store.get(FeatureRequest(backbone, dataset, image, "whole")))
 
 
-def measure_episodes(sizes: tuple[int, ...]) -> Growth:
-    uses = [in_fresh_processes(use_episodes, (n,), 1)[0] for n in sizes]
-    return Growth(
+class Kind(NamedTuple):
+    """A kind of work: what it is, its sizes, and what one size of it takes."""
+
+    what: str
+    sizes: tuple[int, ...]
+    use: Callable[[int], Use]
+
+    def measure(self, quick: bool) -> Growth:
+        """Return the uses of all sizes, each in a fresh process. quick: without the largest."""
+        sizes = self.sizes[:-1] if quick else self.sizes
+        uses = [in_fresh_processes(self.use, (size,), 1)[0] for size in sizes]
+        return Growth(self.what, sizes, tuple(uses))
+
+
+KINDS = (
+    Kind(
         "episodic task on cached features, 5-way 1-shot linear, toy_resnet (episodes)",
-        sizes,
-        tuple(uses),
-    )
-
-
-def measure_extraction(sizes: tuple[int, ...]) -> Growth:
-    uses = [in_fresh_processes(use_extraction, (n,), 1)[0] for n in sizes]
-    return Growth("extraction, toy_resnet, 32 px (images)", sizes, tuple(uses))
-
-
-SIZES = {
-    "episodes": (100, 1_000, 10_000, 100_000),
-    "extraction": (1_000, 10_000, 100_000),
-}
-MEASURES: dict[str, Callable[[tuple[int, ...]], Growth]] = {
-    "episodes": measure_episodes,
-    "extraction": measure_extraction,
-}
-
-
-def describe(growth: Growth) -> str:
-    """Return the sizes with their uses, and the exponents, as lines."""
-    lines = [growth.what]
-    lines += [
-        f"{size:>9,} {use.seconds:10.2f} s {use.memory / MEBIBYTE:9.0f} MiB"
-        for size, use in zip(growth.sizes, growth.uses, strict=True)
-    ]
-    exponents = [f"{part} {growth.exponent(part):.2f}" for part in Use._fields]
-    last = [f"{part} {growth.exponent(part, 2):.2f}" for part in Use._fields]
-    return "\n".join([*lines, f"exponents: {', '.join(exponents)}; last: {', '.join(last)}"])
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--kinds", nargs="+", choices=SIZES, default=[*SIZES])
-    parser.add_argument("--quick", action="store_true", help="without the largest size")
-    options = parser.parse_args()
-    for kind in options.kinds:
-        sizes = SIZES[kind][: -1 if options.quick else None]
-        print(describe(MEASURES[kind](sizes)), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        (100, 1_000, 10_000, 100_000),
+        use_episodes,
+    ),
+    Kind("extraction, toy_resnet, 32 px (images)", (1_000, 10_000, 100_000), use_extraction),
+)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.pairing import describe_generated, seconds
+from benchmarks.pairing import describe_generated, make_parser, seconds
 
 from fsbench.core.progress import SILENT
 from fsbench.core.seeding import words
@@ -183,7 +183,7 @@ def measure(options: argparse.Namespace) -> list[Row]:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    made = make_parser(__doc__)
     made.add_argument("--rounds", type=int, default=14)
     made.add_argument("--batch", type=int, default=BOUNDED_BATCH)
     made.add_argument("--methods", nargs="+", default=TIMED, choices=TIMED)

@@ -8,6 +8,7 @@ between processes, and a machine's pace from second to second.
 
 import os
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ STEADY = (0.9, 1.1)
 """Range of A/A ratios of a machine that is quiet enough for a verdict."""
 MOST_LOAD = 1.0
 """Load average of a quiet machine before the work starts."""
+MEBIBYTE = 2**20
+
+
+def make_parser(doc: str | None) -> ArgumentParser:
+    """Return a parser that is described by the first line of the docstring of a benchmark."""
+    return ArgumentParser(description=(doc or "").partition("\n")[0])
 
 
 class NoVerdict(Exception):
@@ -37,6 +44,23 @@ def seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process, and of those it started that have ended."""
+    return sum(os.times()[:4])
+
+
+def fastest_seconds(work: Callable[[], object]) -> float:
+    """Return how long the work takes with one torch thread or with all, whichever is faster."""
+    import torch  # not above: boards are measured without the memory that it takes
+
+    threads, times = torch.get_num_threads(), []
+    for n in {1, threads}:
+        torch.set_num_threads(n)
+        times.append(seconds(work))
+    torch.set_num_threads(threads)
+    return min(times)
 
 
 def timer(work: Callable[[], object], units: float = 1) -> Callable[[], float]:

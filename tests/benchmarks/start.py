@@ -5,7 +5,6 @@ killed after its first line. Floors and the two commands with a bound on the who
 first, with the processor time of their processes beside the clock.
 """
 
-import argparse
 import os
 import pty
 import resource
@@ -17,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from benchmarks.pairing import make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = f"--board {ROOT / 'leaderboard/studies/pilot/entries'}"
@@ -91,7 +92,7 @@ def judge(seconds: float, bound: float | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = range(parser.parse_args().rounds)
     with TemporaryDirectory(prefix="fsbench-") as name:

@@ -7,10 +7,9 @@ Each line is one setting: kind of board, rows K, episodes n, seeds per row, and 
     power   share of these boards on which that row is outside tier 1
 
 Rules: `holm` (z test, Holm over the leader's comparisons, as if it had been chosen before);
-`bonferroni` and `range`, the two halves of `simultaneous-tiers-2` used at every n, and that itself;
-`mcs`, the model confidence set of Hansen, Lunde, Nason (Econometrica 79, 2011, 453-497) with T_max
-and a bootstrap over shared episodes. Boards: `equal` variances, `unequal` ones, and `correlated`
-rows, groups of which share outcomes. Accuracies have the resolution of 75 queries.
+`bonferroni` and `range`, the two halves of `simultaneous-tiers-2` used at every n, and that itself.
+Boards: `equal` variances, `unequal` ones, and `correlated` rows, groups of which share outcomes.
+Accuracies have the resolution of 75 queries.
 
 With `--spread` (in points, .05,.2,.5) each run of a recipe differs by that standard deviation, and
 equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`: 1, 2, 3 and 5 in
@@ -50,10 +49,6 @@ SHARED = 0.7
 """Part of the deviation of an episode that all seeds of a row share."""
 KINDS = ("equal", "unequal", "correlated")
 RECIPES = ("equal", "alternating", "quarter", "uniform", "lone")
-RESAMPLES = 300
-"""Bootstrap samples of the model confidence set."""
-MOST_MCS = 20
-"""Rows up to which the model confidence set is simulated, which eliminates them one by one."""
 
 
 class Setting(NamedTuple):
@@ -159,33 +154,12 @@ def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> 
     return {int(name) for name, value in zip(gaps, p, strict=True) if value < ALPHA}
 
 
-def rank_by_confidence_set(board: Board, rng: np.random.Generator) -> set[int]:
-    """Return the rows outside the model confidence set, by T_max."""
-    accuracies = np.stack([right.mean(axis=0) for right in board]) / QUERIES
-    n = accuracies.shape[1]
-    weights = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
-    means, drawn = accuracies.mean(axis=1), weights @ accuracies.T
-    remaining = list(range(len(board)))
-    while len(remaining) > 1:
-        behind = means[remaining].mean() - means[remaining]
-        resampled = drawn[:, remaining]
-        centred = resampled.mean(axis=1, keepdims=True) - resampled - behind
-        errors = np.maximum(np.sqrt((centred**2).mean(axis=0)), 1e-12)
-        worst = int(np.argmax(behind / errors))
-        p = ((centred / errors).max(axis=1) >= (behind / errors)[worst]).mean()
-        if p >= ALPHA:
-            break
-        del remaining[worst]
-    return set(range(len(board))) - set(remaining)
-
-
-RULES: dict[str, Callable[[Board, np.random.Generator], set[int]]] = {
-    "holm": lambda board, _: rank_by_holm(board),
-    "bonferroni": lambda board, _: rank_half(board, exceed_student),
-    "range": lambda board, _: rank_half(board, exceed_range),
-    "simultaneous-tiers-2": lambda board, _: rank(board),
-    "apart": lambda board, _: rank(board, apart=True),
-    "mcs": rank_by_confidence_set,
+RULES: dict[str, Callable[[Board], set[int]]] = {
+    "holm": rank_by_holm,
+    "bonferroni": lambda board: rank_half(board, exceed_student),
+    "range": lambda board: rank_half(board, exceed_range),
+    "simultaneous-tiers-2": rank,
+    "apart": lambda board: rank(board, apart=True),
 }
 
 
@@ -196,13 +170,13 @@ def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
     """
     key = [KINDS.index(setting.kind), setting.rows, setting.episodes, setting.seeds]
     key += [round(1000 * setting.spread), RECIPES.index(setting.recipes)]
-    rng, chance = np.random.default_rng(key), np.random.default_rng(key)
+    rng = np.random.default_rng(key)
     wrong, sizes, detected = 0, 0, 0
     for _ in range(boards):
-        wrong += bool(RULES[rule](simulate_board(setting, rng), chance))
+        wrong += bool(RULES[rule](simulate_board(setting, rng)))
     fewer = math.ceil(boards / 4)
     for _ in range(fewer):
-        outside = RULES[rule](simulate_board(setting, rng, gap), chance)
+        outside = RULES[rule](simulate_board(setting, rng, gap))
         sizes += setting.rows - len(outside)
         detected += setting.rows - 1 in outside
     return Outcome(wrong / boards, sizes / fewer, detected / fewer)
@@ -244,8 +218,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("{:10} {:>4} {:>4} {:>5} {:>6}  {:11} {:22} {:>6} {:>6} {:>6}".format(*head))
     for setting in list_settings(options):
         for rule in options.rules:
-            if rule == "mcs" and setting.rows > MOST_MCS:
-                continue
             outcome = measure(setting, rule, options.boards, options.gap)
             line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:11} {:22} {:6.3f} {:6.1f} {:6.2f}"
             print(line.format(*setting, rule, *outcome), flush=True)

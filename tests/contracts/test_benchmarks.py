@@ -151,4 +151,4 @@ def test_a_fresh_process_may_start_processes() -> None:
     """The loops of other tools decode in worker processes."""
     arguments = (growth.use_of, (int,), 1)
     (use,) = pairing.in_fresh_processes(pairing.in_fresh_processes, arguments, 1)[0]
-    assert use.memory == growth.MEBIBYTE
+    assert use.memory == pairing.MEBIBYTE

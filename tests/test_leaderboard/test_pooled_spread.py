@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.gains import Setting, judge, judge_before
+from benchmarks.gains import Setting, judge
 from benchmarks.gains import simulate as simulate_gains
 from support.methods import average, build_board, facts, run
 
@@ -121,11 +121,6 @@ def test_stars_hold_their_level(seeds: int, methods: int, is_paired: bool, is_eq
         rates = judge(simulate_gains(setting, boards, np.random.default_rng(0)), seeds)
         assert rates.stars <= 0.05 + 2 * (0.05 * 0.95 / boards) ** 0.5
         assert rates.covered >= 0.93
-
-
-def test_the_simulation_shows_the_stars_that_the_board_had() -> None:
-    gains = simulate_gains(Setting(2, 0.01, 5, True, True), 400, np.random.default_rng(0))
-    assert judge_before(gains, 2).stars > 0.2
 
 
 def test_real_gains_of_three_seeds_have_a_star() -> None:
