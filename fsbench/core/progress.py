@@ -3,9 +3,10 @@
 `SILENT` is the default of everything below the public functions.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,7 @@ from fsbench.core.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 Advance = Callable[[int], None]
 VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)
@@ -66,30 +68,33 @@ class Numbered:
 
 
 class ConsoleReporter:
-    """Progress with rate and time left on stderr: bars on a terminal, lines in logs and pipes."""
+    """Progress with rate and time left on stderr: bars on a terminal, lines in logs and pipes.
+
+    Lines do without rich, whose import takes as long as a short command.
+    """
 
     def __init__(
         self, console: "Console | None" = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        from rich.console import Console
+        if console is None and sys.stderr and sys.stderr.isatty():
+            from rich.console import Console
 
-        self.console, self.clock = console or Console(stderr=True), clock
+            console = Console(stderr=True)
+        self.console, self.clock = console, clock
 
     def log(self, text: str) -> None:
         stamp = time.strftime("%H:%M:%S ") if VERBOSITY.get() > 0 else ""
-        self.console.out(f"{stamp}{text}", highlight=False)
+        if self.console:
+            self.console.out(f"{stamp}{text}", highlight=False)
+        elif sys.stderr:  # None where it was closed before the start
+            sys.stderr.write(f"{stamp}{text}\n")
 
     @contextmanager
     def task(self, what: str, total: int, unit: str, done: int = 0) -> Iterator[Advance]:
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.table import Column
-
-        is_terminal, pause = self.console.is_terminal, 1.0 if VERBOSITY.get() > 0 else 30.0
-        name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
-        columns = TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10)
-        bars = Progress(*columns, state, console=self.console, expand=True, disable=not is_terminal)
-        bar = bars.add_task(what, total=total, completed=done, state="")
+        is_terminal = self.console is not None and self.console.is_terminal
+        bars = make_bars(self.console) if is_terminal else None
+        bar = bars.add_task(what, total=total, completed=done, state="") if bars else None
+        pause = 1.0 if VERBOSITY.get() > 0 else 30.0
         started = shown = self.clock()
         count = done
 
@@ -99,17 +104,29 @@ class ConsoleReporter:
             now = self.clock()
             rate = (count - done) / max(now - started, 1e-9)
             work = describe_work(count, total, unit, rate)
-            bars.update(bar, completed=count, state=work)
-            if not is_terminal and now - shown >= pause and count < total:
+            if bars and bar is not None:
+                bars.update(bar, completed=count, state=work)
+            elif now - shown >= pause and count < total:
                 shown = now
                 self.log(f"{what}: {work}")
 
-        with bars:
+        with bars or nullcontext():
             yield advance
-        if not is_terminal:
+        if not bars:
             seconds = max(self.clock() - started, 1e-9)
             work = describe_work(count, total, unit, (count - done) / seconds)
             self.log(f"{what}: {work}, {seconds:.1f} s")
+
+
+def make_bars(console: "Console | None") -> "Progress":
+    """Return bars with a name, and a text of their own as `state`."""
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    state = TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True))
+    columns = TextColumn("{task.description}", markup=False, table_column=name), BarColumn(10)
+    return Progress(*columns, state, console=console, expand=True)
 
 
 def describe_work(count: int, total: int, unit: str, rate: float) -> str:

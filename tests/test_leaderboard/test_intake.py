@@ -97,6 +97,7 @@ def test_exit_codes_and_messages(
 
 
 HEAVY = {
+    "rich.console",
     *("datasets", "matplotlib", "pandas", "scipy.stats", "sklearn"),
     *("timm", "torch"),
 }
