@@ -1,10 +1,13 @@
-"""What the packages never do: run pickles, shells or text, parse XML, serve, unpack blindly."""
+"""What the packages never do: run pickles, shells or text, parse XML, serve, unpack blindly.
 
-import ast
+`ruff check` holds every file to it; pickles have rules of their own.
+"""
+
 import io
+import json
+import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,131 +15,51 @@ import pytest
 from fsbench.backbones import pickles
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("fsbench", "pretrain", "protocols", "leaderboard")
-
-FORBIDDEN = {
-    *("eval", "exec", "compile", "__import__", "builtins.eval", "builtins.exec"),
-    *("os.system", "os.popen", "os.spawnl", "os.execv", "pty.spawn"),
-    *("subprocess.getoutput", "subprocess.getstatusoutput"),
-    *("pickle.load", "pickle.loads", "pickle.Unpickler", "marshal.loads", "shelve.open"),
-    *("joblib.load", "pandas.read_pickle", "cloudpickle.loads", "dill.load", "torch.jit.load"),
-    *("yaml.unsafe_load", "yaml.full_load", "yaml.load_all", "tempfile.mktemp"),
-    *("torch.hub.load", "torch.hub.load_state_dict_from_url"),
-    *("ElementTree.parse", "ElementTree.fromstring", "ElementTree.XML", "ElementTree.iterparse"),
-    *("Template", "Markup", "shutil.unpack_archive"),
-}
-MODULES = {"xml.dom", "xml.sax", "lxml", "http.server", "socketserver", "flask", "dill", "shelve"}
-"""Parsers that follow entities, servers, and more pickles: never imported."""
-IMPORTERS = {
-    "fsbench/__init__.py",
-    "fsbench/cli/main.py",
-    "fsbench/core/registry.py",
-    "fsbench/data/catalog.py",
-    "fsbench/backbones/sources/py.py",
-}
-"""Where a name becomes a module: the tables of the public API and of the commands, files of our own
-packages, readers that our cards name, and py: of the command line."""
-
-
-OWN = {
-    ("fsbench/core/registry.py", "exec"),
-    ("fsbench/core/registry.py", "compile"),
-    ("leaderboard/site/page.py", "Markup"),
-    ("fsbench/backbones/pickles.py", "pickle.Unpickler"),
-    ("fsbench/data/download.py", "shutil.unpack_archive"),
-}
-"""The file that a user names by py:, run as the bytes whose digest is recorded; styles, scripts and
-escaped JSON of the page; the unpickler whose find_class imports nothing, which the tests below hold
-it to; archives whose hash was checked."""
+REFUSED = """
+import importlib, jinja2, os, pickle, subprocess, tempfile, torch, yaml
+import http.server
+import xml.dom.minidom
+from pickle import loads
+from torch import load
+from xml.etree import ElementTree
+os.system('ls')
+eval(text)
+exec(text)
+tempfile.mktemp()
+pickle.load(file)
+loads(text)
+class Reader(pickle.Unpickler): ...
+torch.load(path)
+torch.hub.load(path)
+yaml.load(text)
+yaml.load(text, yaml.Loader)
+subprocess.run('ls ' + x, shell=True)
+importlib.import_module(name)
+ElementTree.fromstring(text)
+jinja2.Environment()
+"""
 
 
-def dotted(node: ast.AST) -> str:
-    """The written name of what is called, e.g. os.system; '' for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    return f"{dotted(node.value) or '?'}.{node.attr}" if isinstance(node, ast.Attribute) else ""
+def test_the_linter_refuses_what_runs_foreign_code() -> None:
+    command = [sys.executable, "-m", "ruff", "check", "--output-format", "json"]
+    command += ["--stdin-filename", "fsbench/core/any.py", "-"]
+    done = subprocess.run(command, input=REFUSED, cwd=ROOT, capture_output=True, text=True)
+    problems = [
+        p
+        for p in json.loads(done.stdout)
+        if p["code"].startswith(("S1", "S2", "S3", "S5", "S6", "S7", "TID251"))
+    ]
+    reported = {problem["location"]["row"] for problem in problems}
+    lines = REFUSED.splitlines()
+    missed = [line for row, line in enumerate(lines, start=1) if line and row not in reported]
+    assert missed == [lines[1], "from pickle import loads"], done.stderr
 
 
-def argument_of(call: ast.Call, name: str) -> object:
-    """The literal of a keyword; None where it is not there, ... where it is no literal."""
-    value = next((k.value for k in call.keywords if k.arg == name), ast.Constant(None))
-    return value.value if isinstance(value, ast.Constant) else ...
-
-
-def complaints(text: str, place: str = "") -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from imported(node)
-        elif isinstance(node, ast.Call) and (wrong := called(node, place)):
-            yield f"{node.lineno}: {wrong}"
-        elif isinstance(node, ast.ClassDef):
-            bases = {dotted(base) for base in node.bases} & FORBIDDEN
-            yield from (f"{node.lineno}: {base}" for base in bases if (place, base) not in OWN)
-
-
-def imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    home = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-    for name in [*home, *(alias.name for alias in node.names)]:
-        if any(name == module or name.startswith(f"{module}.") for module in MODULES):
-            yield f"{node.lineno}: imports {name}"
-    for alias in node.names:
-        if home and f"{home[0].rpartition('.')[2]}.{alias.name}" in FORBIDDEN:
-            yield f"{node.lineno}: imports {home[0]}.{alias.name}"
-
-
-def called(call: ast.Call, place: str) -> str:
-    """Why a call is refused; '' if it is not."""
-    name = dotted(call.func)
-    last_two = ".".join(name.split(".")[-2:])
-    if (place, last_two) not in OWN and {name, last_two} & FORBIDDEN:
-        return name
-    if argument_of(call, "shell") not in (None, False):
-        return f"{name} through a shell"
-    if name == "torch.load" and argument_of(call, "weights_only") is not True:
-        return "torch.load without weights_only"
-    if name.endswith("np.load") and argument_of(call, "allow_pickle") not in (None, False):
-        return "np.load of pickles"
-    if name.endswith("yaml.load"):
-        loader = dotted(call.args[1]) if len(call.args) > 1 else ""
-        safe = {"yaml.SafeLoader", "yaml.CSafeLoader", "yaml.BaseLoader"}
-        return "" if loader in safe else "yaml.load"
-    if name.startswith("subprocess.") and not (call.args and isinstance(call.args[0], ast.List)):
-        return f"{name} of something else than a list of words"
-    if name.endswith("extractall") and (place, last_two) not in OWN:
-        return "extractall, which nothing bounds"
-    if name.endswith("Environment") and argument_of(call, "autoescape") is not True:
-        return "a template environment that does not escape"
-    literal = bool(call.args) and isinstance(call.args[0], ast.Constant)
-    if name in {"importlib.import_module", "import_module"} and not literal:
-        return "" if place in IMPORTERS else "import of a name"
-    return ""
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_packages_run_nothing_foreign(package: str) -> None:
-    files = sorted((ROOT / package).rglob("*.py"))
-    places = {file: file.relative_to(ROOT).as_posix() for file in files}
-    findings = {p: list(complaints(f.read_text(encoding="utf8"), p)) for f, p in places.items()}
-    assert {place: wrong for place, wrong in findings.items() if wrong} == {}
-    assert len(files) > 10
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("os.system('ls')", "eval(text)", "exec(text)", "tempfile.mktemp()"),
-        *("pickle.load(file)", "from pickle import loads", "class Reader(pickle.Unpickler): ..."),
-        *("torch.load(path)", "torch.load(path, weights_only=False)"),
-        *("torch.load(path, weights_only=trusted)", "np.load(path, allow_pickle=True)"),
-        *("yaml.load(text)", "yaml.load(text, yaml.Loader)"),
-        *("subprocess.run('ls ' + x)", "subprocess.run(['ls'], shell=True)"),
-        *("subprocess.run(['ls'], shell=maybe)", "importlib.import_module(name)"),
-        *("ElementTree.fromstring(text)", "import xml.dom.minidom", "import http.server"),
-        *("archive.extractall(folder)", "jinja2.Environment()"),
-    ],
-)
-def test_each_of_these_would_be_reported(text: str) -> None:
-    assert list(complaints(text))
+def test_nothing_unpacks_without_bounds() -> None:
+    """Neither archives nor arrays of objects."""
+    for package in ("fsbench", "pretrain", "protocols", "leaderboard"):
+        for path in (ROOT / package).rglob("*.py"):
+            assert "allow_pickle=True" not in path.read_text(encoding="utf8"), path
 
 
 NAMES = [
