@@ -152,11 +152,11 @@ def test_random_numbers_come_from_seeding_only() -> None:
         "import leaderboard.methods, leaderboard.site.page",
         "from fsbench.cli.main import build; build()",
         "import fsbench.data",
+        "import leaderboard.figures, fsbench.core.panels",
     ],
 )
-def test_light_imports_do_not_load_torch(statement: str) -> None:
-    check = (
-        f"{statement}; import sys; print(sorted({{'torch','timm','pyarrow'}} & set(sys.modules)))"
-    )
+def test_light_imports_do_not_load_heavy_libraries(statement: str) -> None:
+    heavy = {"torch", "timm", "pyarrow", "matplotlib"}
+    check = f"{statement}; import sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
