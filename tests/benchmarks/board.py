@@ -37,10 +37,10 @@ Seconds = dict[str, tuple[float, float]]
 
 def make(folder: Path, entries: int) -> None:
     """Add what is missing to so many entries."""
-    from support import board
+    from support.site import write_board
 
     names = [f"entry-{i:04}" for i in range(entries)]
-    board.board(folder, [name for name in names if not (folder / name).exists()])
+    write_board(folder, [name for name in names if not (folder / name).exists()])
 
 
 @contextmanager

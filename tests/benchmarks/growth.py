@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from benchmarks.pairing import (
     MEBIBYTE,
-    describe_generated,
     fit_exponent,
     in_fresh_processes,
     processor_seconds,
 )
 from PIL import Image
+from support.protocols import describe_images
 
 import fsbench
 from fsbench.backbones import load_backbone
@@ -67,7 +67,7 @@ class Generated(TargetDataset):
 
 def generate_images(images: int) -> TargetDataset:
     """Return so many images of one class."""
-    facts, ids = describe_generated(1, images), tuple(f"class0/{i}" for i in range(images))
+    facts, ids = describe_images("bench", 1, images), tuple(f"class0/{i}" for i in range(images))
     return Generated("bench", facts, Path(), ids, ids, np.zeros(images, np.int64), facts.classes)
 
 

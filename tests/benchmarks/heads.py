@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from benchmarks.pairing import (
     Round,
-    describe_generated,
     fastest_seconds,
     seconds,
     take_paired_rounds,
 )
+from support.protocols import describe_images
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -40,7 +40,7 @@ WORKS = {1: 10, 5: 2, 20: 1, 50: 1}
 
 def inputs(dim: int) -> Inputs:
     """Ten classes of 300 images with rectified features."""
-    facts = describe_generated(N_CLASSES, IMAGES)
+    facts = describe_images("bench", N_CLASSES, IMAGES)
     ids = tuple(f"{name}/{i}" for name in facts.classes for i in range(IMAGES))
     labels = np.repeat(np.arange(N_CLASSES), IMAGES)
     dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, facts.classes)

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.pairing import describe_generated, make_parser, seconds
+from benchmarks.pairing import make_parser, seconds
+from support.protocols import describe_images
 
 from fsbench.core.progress import SILENT
 from fsbench.core.seeding import words
@@ -59,7 +60,7 @@ def split(n: int, side: int, name: str) -> Split:
 
 def generated(side: int, batch_size: int, batches: int = STAGE_PARTS) -> SourceDataset:
     """Noise: so many batches of images; by default one batch for every half of them."""
-    facts = describe_generated(CLASSES, 1, "source")
+    facts = describe_images("bench", CLASSES, 1, "source")
     train, val = split(batches * batch_size, side, "train"), split(batch_size, side, "val")
     mean = std = (0.5, 0.5, 0.5)
     return SourceDataset("bench", facts, train, val, CLASSES, mean, std, "0" * 64)

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from fsbench.data.cards import DatasetFacts
-
 OURS, AGAIN, PLAIN = "ours", "again", "plain"
 Round = Mapping[str, float]
 """Side -> seconds per unit of work."""
@@ -167,18 +165,3 @@ def require_quiet(load: float | None = None) -> None:
 def fit_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Return k of values ~ sizes^k: the slope of a straight line through their logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
-
-
-def describe_generated(
-    n_classes: int, images: int, domain: str = "target", folders: tuple[str, ...] = ("bench",)
-) -> DatasetFacts:
-    """Return the facts of a generated data set of so many images per class."""
-    texts = ("title", "label_rule", "layout", "download", "license", "citation", "homepage")
-    return DatasetFacts(
-        name="bench",
-        domain=domain,
-        classes=tuple(f"class{c}" for c in range(n_classes)),
-        images_per_class=(images,) * n_classes,
-        folders=folders,
-        **dict.fromkeys(texts, "bench"),
-    )

@@ -9,8 +9,9 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from support.analyses import Counting, classifier
+from support.analyses import classifier
 from support.pretrain import equal, source, tiny
+from support.reporters import Recorder
 
 from fsbench import backbones
 from fsbench.core.schema import Finding
@@ -41,7 +42,7 @@ def settings(name: str, **more: object) -> AnalysisSettings:
 
 
 def run_analysis(name: str, inputs: AnalysisInput, **more: object) -> Finding:
-    return ANALYSES.load(name).run(inputs, settings(name, **more), Counting())
+    return ANALYSES.load(name).run(inputs, settings(name, **more), Recorder())
 
 
 every = pytest.mark.parametrize("name", NAMES)
@@ -103,10 +104,12 @@ def watched_images(inputs: AnalysisInput) -> Iterator[list[torch.Tensor]]:
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "images" in ANALYSES.load(n).NEEDS])
 def test_it_uses_as_many_images_as_it_estimates(name: str, inputs: AnalysisInput) -> None:
-    report = Counting()
+    report = Recorder()
     with watched_images(inputs) as batches:
         ANALYSES.load(name).run(inputs, settings(name), report)
-    assert report.done == report.total > 0, "progress reaches its end"
+    _, totals, _, done = zip(*report.tasks, strict=True)
+    assert sum(done) == sum(totals) > 0, "progress reaches its end"
+    assert not report.lines
     estimate, images = settings(name).count_passes(inputs), sum(map(len, batches))
     if name == "hessian":
         assert estimate >= 10 * images, "a product costs several passes"
@@ -122,7 +125,7 @@ PARTED = [n for n in NAMES if "part" in ANALYSES.load(n).SETTINGS.model_fields]
 def test_the_part_of_the_source_is_a_setting(name: str, inputs: AnalysisInput) -> None:
     chosen = settings(name, part="val", images=None)
     assert chosen.count_passes(inputs) == 12
-    finding = ANALYSES.load(name).run(inputs, chosen, Counting())
+    finding = ANALYSES.load(name).run(inputs, chosen, Recorder())
     assert {m.name: m.value for m in finding.measures}["images"] == 12
 
 

@@ -9,36 +9,34 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stress import damage, interruptions, surroundings
 from stress.jobs import JOBS
 from stress.tally import Row, table
-from stress.trial import Trials
+from stress.trial import Kind, Trials
 
-EVALUATING = ("features", "episodes", "more episodes")
+KINDS: tuple[tuple[str, Kind, tuple[str, ...], bool], ...] = (
+    ("kill", interruptions.kills, tuple(JOBS), True),
+    ("signal", interruptions.signals, ("pretrain", "features", "episodes"), False),
+    ("full", interruptions.full_disks, tuple(JOBS), False),
+    ("cache", damage.caches, ("decode", "features", "episodes"), True),
+    ("unfinished", damage.unfinished, ("pretrain", "features", "episodes"), True),
+    ("two", surroundings.together, tuple(JOBS), False),
+    ("unwritable", surroundings.unwritable, ("pretrain", "episodes", "build"), False),
+    ("tmpfs", surroundings.full_file_system, tuple(surroundings.SMALL), True),
+)
+"""Name, fault, jobs, and whether it is injected as often as kills are."""
 
 
 def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callable[[], Row]]]:
     """(name, what makes its row) of every kind of fault."""
     many, some = range(seeds), range(others)
-    for name in JOBS:
-        yield f"kill {name}", lambda n=name: interruptions.kills(trials, n, many)
-    for name in ("pretrain", "features", "episodes"):
-        yield f"signal {name}", lambda n=name: interruptions.signals(trials, n, some)
-    for name in JOBS:
-        yield f"full {name}", lambda n=name: interruptions.full_disks(trials, n, some)
-    for name in ("decode", "features", "episodes"):
-        yield f"cache {name}", lambda n=name: damage.caches(trials, n, many)
-    for name in ("pretrain", "features", "episodes"):
-        yield f"unfinished {name}", lambda n=name: damage.unfinished(trials, n, many)
-    for name in JOBS:
-        yield f"two {name}", lambda n=name: surroundings.together(trials, n, some)
-    for name in ("pretrain", "episodes", "build"):
-        yield f"unwritable {name}", lambda n=name: surroundings.unwritable(trials, n, some)
-    for name in surroundings.SMALL:
-        yield f"tmpfs {name}", lambda n=name: surroundings.full_file_system(trials, n, many)
+    for fault, inject, jobs, is_frequent in KINDS:
+        for job in jobs:
+            yield f"{fault} {job}", partial(inject, trials, job, many if is_frequent else some)
     yield "changed", lambda: surroundings.changed_images(trials, some)
     yield "diverging", lambda: surroundings.diverging(trials, some)
 

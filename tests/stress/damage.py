@@ -1,67 +1,60 @@
 """Files that are not what was written: caches and unfinished work, cut short or a bit flipped."""
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from stress.command import Fault, call
+from stress.command import Fault
 from stress.jobs import with_decoded, with_features
-from stress.tally import Row
-from stress.trial import Trials, after, log, rng, torn
+from stress.trial import Trial, kind_of_fault
 
 NOTICED = "damaged"
 FILLED = {"features": with_features, "decode": with_decoded}
 """How the cache of a job comes about that starts without one."""
 
 
-def caches(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+@kind_of_fault("cache", "cache damaged")
+def caches(trial: Trial) -> str:
     """A file of a filled cache is damaged, then the job runs from its start with that cache."""
-    reference, row = trials.reference(name), Row("cache damaged", name)
-    for seed in seeds:
-        folder, draw = trials.fresh(name, f"cache {seed}"), rng("cache", name, seed)
-        if name in FILLED:
-            FILLED[name](folder)
-        cache = sorted((folder / "cache").rglob("*"))
-        hurt = damage(draw, [file for file in cache if candidate(file)])
-        result, failed = after(reference.job, folder)
-        row.judge(reference.outcome, result, torn(reference.job, folder), failed)
-        if hurt.suffix == ".npy" and NOTICED not in log(folder).read_text():
-            row.said.append(f"{hurt} was hurt and nothing said")
-            row.survived -= 1
-    return row
+    if trial.job.name in FILLED:
+        FILLED[trial.job.name](trial.folder)
+    cache = sorted((trial.folder / "cache").rglob("*"))
+    hurt = damage(trial.draw, [file for file in cache if is_candidate(file)])
+    failed = trial.rerun()
+    if hurt.suffix == ".npy" and NOTICED not in trial.text:
+        failed += f"{hurt} was hurt and nothing printed"
+    return failed
 
 
-def unfinished(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+@kind_of_fault("unfinished", "unfinished work damaged")
+def unfinished(trial: Trial) -> str:
     """A killed run's hidden work is damaged: done again, or refused with the file's name."""
-    reference, row = trials.reference(name), Row("unfinished work damaged", name)
-    for seed in seeds:
-        folder, draw = trials.fresh(name, f"unfinished {seed}"), rng("unfinished", name, seed)
-        last = max(2, reference.changes * 2 // 3)
-        change = draw.randint(reference.changes // 2, last)
-        call(reference.job.arguments(folder), log(folder), Fault(folder, change=change))
-        work = [file for file in sorted(folder.rglob("*")) if in_flight(file, folder)]
-        if work:
-            damage(draw, work)
-        result, failed = after(reference.job, folder)
-        if "exit 4" in failed and "delete" in failed:
-            shutil.rmtree(folder / "runs")  # what the message says
-            result, failed = after(reference.job, folder)
-        row.judge(reference.outcome, result, torn(reference.job, folder), failed)
-    return row
+    changes = trial.reference.changes
+    trial.call(
+        Fault(trial.folder, change=trial.draw.randint(changes // 2, max(2, changes * 2 // 3)))
+    )
+    files = sorted(trial.folder.rglob("*"))
+    work = [file for file in files if is_in_flight(file, trial.folder)]
+    if work:
+        damage(trial.draw, work)
+    failed = trial.rerun()
+    if "exit 4" in failed and "delete" in failed:
+        shutil.rmtree(trial.folder / "runs")  # what the message says
+        failed = trial.rerun()
+    return failed
 
 
-def candidate(file: Path) -> bool:
+def is_candidate(file: Path) -> bool:
     return file.is_file() and file.suffix != ".lock" and file.stat().st_size > 0
 
 
-def in_flight(file: Path, folder: Path) -> bool:
-    """What a resumed run builds on: checkpoints, unfinished features, blocks of episodes."""
+def is_in_flight(file: Path, folder: Path) -> bool:
+    """Return whether a file is a checkpoint, a part of features or a block of a killed run."""
     inside = file.relative_to(folder).parts
     checkpoint = file.name.startswith("checkpoint") and file.suffix != ".part"
     partial = any(part.endswith(".partial") for part in inside)
     block = file.suffix == ".zst" and any(part.startswith(".") for part in inside[:-1])
-    return candidate(file) and (checkpoint or partial or block)
+    return is_candidate(file) and (checkpoint or partial or block)
 
 
 def damage(draw: Random, files: list[Path]) -> Path:

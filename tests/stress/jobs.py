@@ -21,6 +21,7 @@ Outcome = dict[str, str]
 """Visible file -> digest of what matters in it."""
 
 MODEL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
+TASKS = ("toy_scan:5w1s", "toy_scan:5w5s")
 CLOCKS = {"started", "seconds", "command", "git_commit", "submitted", "peak_memory_bytes"}
 CLOCKS |= {"date", "entry_digest"}
 """Fields that differ between equal runs."""
@@ -39,12 +40,6 @@ class Job:
     arguments: Callable[[Path], list[str]]
     parts: tuple[str, ...]
     prepare: Callable[[Path], None] = nothing
-
-    def run(self, folder: Path) -> None:
-        """To its end. Raises AssertionError with the log when it fails."""
-        log = folder / "log.txt"
-        code = call(self.arguments(folder), log)
-        assert code == 0, f"{self.name} ended with {code}:\n{log.read_text()}"
 
     def outcome(self, folder: Path) -> Outcome:
         digests = {}
@@ -108,15 +103,6 @@ def with_pictures(folder: Path) -> None:
             pictures(source(folder) / part, seed)
 
 
-def with_decoded(folder: Path) -> None:
-    def make(made: Path) -> None:
-        with_pictures(made)
-        assert call(pretraining(made), made / "log.txt") == 0, (made / "log.txt").read_text()
-        shutil.rmtree(made / "runs")
-
-    once(folder, "decoded", make)
-
-
 def pictures(folder: Path, seed: int) -> list[Path]:
     """Two classes of 20 noisy images."""
     noise, files = np.random.default_rng(seed), []
@@ -128,37 +114,31 @@ def pictures(folder: Path, seed: int) -> list[Path]:
     return files
 
 
-def once(folder: Path, name: str, make: Callable[[Path], None]) -> None:
-    """Copy what `make` left in a folder beside, made by the first who asks."""
-    made = folder.parent / f"made-{name}"
-    if not made.exists():
-        made.mkdir()
-        make(made)
-    shutil.copytree(made, folder, dirs_exist_ok=True)
+def prepared(
+    name: str,
+    commands: Callable[[Path], list[list[str]]],
+    first: Callable[[Path], None] = nothing,
+    removed: str = "",
+) -> Callable[[Path], None]:
+    """Return what copies into a folder the state that some commands left in a folder beside it.
 
+    first: prepares that folder; removed: the part of it that is deleted at the end. It is made by
+    the first who asks.
+    """
 
-def with_features(folder: Path) -> None:
-    def make(made: Path) -> None:
-        assert call(evaluation(made, "toy_scan:5w1s", 1), made / "log.txt") == 0
-        shutil.rmtree(made / "results")
+    def prepare(folder: Path) -> None:
+        made = folder.parent / f"made-{name}"
+        if not made.exists():
+            made.mkdir()
+            first(made)
+            log = made / "log.txt"
+            for command in commands(made):
+                assert call(command, log) == 0, log.read_text()
+            if removed:
+                shutil.rmtree(made / removed)
+        shutil.copytree(made, folder, dirs_exist_ok=True)
 
-    once(folder, "features", make)
-
-
-def with_few(folder: Path) -> None:
-    def make(made: Path) -> None:
-        with_features(made)
-        assert call(evaluation(made, "toy_scan:5w5s", 400), made / "log.txt") == 0
-
-    once(folder, "few", make)
-
-
-def with_results(folder: Path) -> None:
-    def make(made: Path) -> None:
-        with_features(made)
-        assert call(evaluation(made, "toy_scan:5w1s", 600), made / "log.txt") == 0
-
-    once(folder, "results", make)
+    return prepare
 
 
 def submission(folder: Path, name: str = "control", *more: str) -> list[str]:
@@ -167,32 +147,28 @@ def submission(folder: Path, name: str = "control", *more: str) -> list[str]:
     return ["submit", *places, "--name", name, *more]
 
 
-def with_board(folder: Path) -> None:
-    """One entry, and the page of an older board."""
-
-    def make(made: Path) -> None:
-        with_results(made)
-        site = ["leaderboard", "build", "--board", str(made / "board"), "-o", str(made / "site")]
-        log = made / "log.txt"
-        for command in (submission(made), site, submission(made, "other")):
-            assert call(command, log) == 0, log.read_text()
-
-    once(folder, "board", make)
-
-
 def page(folder: Path) -> list[str]:
     places = ["--board", str(folder / "board"), "-o", str(folder / "site")]
     return ["leaderboard", "build", *places]
 
+
+with_decoded = prepared("decoded", lambda f: [pretraining(f)], with_pictures, "runs")
+with_features = prepared("features", lambda f: [evaluation(f, TASKS[0], 1)], removed="results")
+with_few = prepared("few", lambda f: [evaluation(f, TASKS[1], 400)], with_features)
+with_results = prepared("results", lambda f: [evaluation(f, TASKS[0], 600)], with_features)
+with_board = prepared(
+    "board", lambda f: [submission(f), page(f), submission(f, "other")], with_results
+)
+"""One entry, the page of the board, and a second entry."""
 
 JOBS = {
     job.name: job
     for job in (
         Job("pretrain", pretraining, ("runs",), with_decoded),
         Job("decode", pretraining, ("runs", "cache"), with_pictures),
-        Job("features", lambda f: evaluation(f, "toy_scan:5w1s", 1), ("cache", "results")),
-        Job("episodes", lambda f: evaluation(f, "toy_scan:5w5s", 600), ("results",), with_features),
-        Job("more episodes", lambda f: evaluation(f, "toy_scan:5w5s", 600), ("results",), with_few),
+        Job("features", lambda f: evaluation(f, TASKS[0], 1), ("cache", "results")),
+        Job("episodes", lambda f: evaluation(f, TASKS[1], 600), ("results",), with_features),
+        Job("more episodes", lambda f: evaluation(f, TASKS[1], 600), ("results",), with_few),
         Job("submit", lambda f: submission(f, "control", "--replace"), ("board",), with_board),
         Job("build", page, ("site",), with_board),
     )

@@ -11,7 +11,7 @@ from PIL import Image
 from stress.command import call, start
 from stress.jobs import evaluation, pictures, pretraining, with_decoded
 from stress.tally import Row
-from stress.trial import Trials, after, log, rng, torn
+from stress.trial import NotPossibleError, Trial, Trials, kind_of_fault, log
 
 from fsbench.results.outcomes import digest_records
 from fsbench.results.verification import read_cells
@@ -19,25 +19,20 @@ from fsbench.results.verification import read_cells
 ELSEWHERE = "another process is training"
 
 
-def together(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+@kind_of_fault("two", "two processes")
+def together(trial: Trial) -> str:
     """The same command twice at once: both end well, or one is told to wait."""
-    reference, row = trials.reference(name), Row("two processes", name)
-    for seed in seeds:
-        folder, draw = trials.fresh(name, f"two {seed}"), rng("two", name, seed)
-        logs = [Path(f"{folder}.{i}.log") for i in range(2)]
-        first = start(reference.job.arguments(folder), logs[0])
-        first.join(draw.uniform(0.0, reference.seconds / 3))
-        second = start(reference.job.arguments(folder), logs[1])
-        failed = ""
-        for process, said in zip((first, second), logs, strict=True):
-            process.join()
-            text = said.read_text()
-            if process.exitcode and ELSEWHERE not in text:
-                failed += f"exit {process.exitcode}: {text}"
-        row.judge(
-            reference.outcome, reference.job.outcome(folder), torn(reference.job, folder), failed
-        )
-    return row
+    logs = [Path(f"{trial.folder}.{i}.log") for i in range(2)]
+    first = start(trial.arguments, logs[0])
+    first.join(trial.draw.uniform(0.0, trial.reference.seconds / 3))
+    second = start(trial.job.arguments(trial.folder), logs[1])
+    failed = ""
+    for process, file in zip((first, second), logs, strict=True):
+        process.join()
+        if process.exitcode and ELSEWHERE not in file.read_text():
+            failed += f"exit {process.exitcode}: {file.read_text()}"
+    trial.result = trial.job.outcome(trial.folder)
+    return failed
 
 
 @contextmanager
@@ -53,55 +48,39 @@ def mounted(folder: Path, *options: str) -> Iterator[bool]:
             subprocess.run(["umount", str(folder)], check=True)
 
 
-def unwritable(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+@kind_of_fault("unwritable", "read-only output")
+def unwritable(trial: Trial) -> str:
     """The output is no folder, or read-only where this process may mount: an error, exit 1 or 2."""
-    reference, row = trials.reference(name), Row("read-only output", name)
-    for seed in seeds:
-        folder = trials.fresh(name, f"unwritable {seed}")
-        output = folder / reference.job.parts[-1]
-        with mounted(folder / "ro", "ro", "size=64k") as done:
-            if done and seed % 2:
-                arguments = [
-                    str(folder / "ro" / "x") if a == str(output) else a
-                    for a in reference.job.arguments(folder)
-                ]
-            else:
-                (folder / "file").write_text("in the way")
-                arguments = [
-                    str(folder / "file" / "x") if a == str(output) else a
-                    for a in reference.job.arguments(folder)
-                ]
-            code = call(arguments, log(folder))
-        text = log(folder).read_text()
-        result, failed = after(reference.job, folder)
-        if code not in (1, 2) or "error: " not in text or "Traceback" in text:
-            failed += f"exit {code}: {text}"
-        row.judge(reference.outcome, result, torn(reference.job, folder), failed)
-    return row
+    folder, output = trial.folder, str(trial.folder / trial.job.parts[-1])
+    with mounted(folder / "ro", "ro", "size=64k") as is_mounted:
+        parent = folder / ("ro" if is_mounted and trial.seed % 2 else "file")
+        if parent.name == "file":
+            parent.write_text("in the way")
+        arguments = [str(parent / "x") if a == output else a for a in trial.arguments]
+        code = call(arguments, trial.log)
+    return describe_failure(trial, code, (1, 2))
+
+
+def describe_failure(trial: Trial, code: int, allowed: tuple[int, ...]) -> str:
+    """Return '' for a command that ended with an error of ours, else its exit code and log."""
+    is_clean = code in allowed and "error: " in trial.text and "Traceback" not in trial.text
+    return "" if is_clean else f"exit {code}: {trial.text}"
 
 
 SMALL = {"features": ("cache", (8, 72)), "episodes": ("results", (4, 28))}
 """Part of a job's folder, and how much room it has (kB): too little for all that it is to hold."""
 
 
-def full_file_system(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+@kind_of_fault("tmpfs", "disk full (tmpfs)")
+def full_file_system(trial: Trial) -> str:
     """A part of the folder on a file system that is too small for it; where it may be mounted."""
-    reference, row = trials.reference(name), Row("disk full (tmpfs)", name)
-    part, sizes = SMALL[name]
-    for seed in seeds:
-        folder = trials.fresh(name, f"tmpfs {seed}")
-        room = rng("tmpfs", name, seed).randint(*sizes)
-        with mounted(folder / part, f"size={room}k") as done:
-            if not done:
-                break
-            code = call(reference.job.arguments(folder), log(folder))
-            broken = list(torn(reference.job, folder))
-        text = log(folder).read_text()
-        result, failed = after(reference.job, folder)
-        if code != 1 or "error: " not in text or "Traceback" in text:
-            failed += f"{room} kB, exit {code}: {text}"
-        row.judge(reference.outcome, result, [*broken, *torn(reference.job, folder)], failed)
-    return row
+    part, sizes = SMALL[trial.job.name]
+    with mounted(trial.folder / part, f"size={trial.draw.randint(*sizes)}k") as is_mounted:
+        if not is_mounted:
+            raise NotPossibleError
+        code = trial.call()
+        trial.collect_torn()
+    return describe_failure(trial, code, (1,))
 
 
 def changed_images(trials: Trials, seeds: Iterable[int]) -> Row:
@@ -112,9 +91,8 @@ def changed_images(trials: Trials, seeds: Iterable[int]) -> Row:
         files = pictures(folder / "images", seed)
         assert call(of_folder(folder, "old"), log(folder)) == 0, log(folder).read_text()
         before = digest(folder / "old")
-        Image.fromarray(255 - np.asarray(Image.open(files[seed % len(files)]))).save(
-            files[seed % len(files)]
-        )
+        changed = files[seed % len(files)]
+        Image.fromarray(255 - np.asarray(Image.open(changed))).save(changed)
         refused = call(of_folder(folder, "old"), log(folder))
         unchanged = digest(folder / "old") == before
         codes = [
@@ -145,17 +123,13 @@ def diverging(trials: Trials, seeds: Iterable[int]) -> Row:
     for seed in seeds:
         folder = trials.work / f"diverging-{seed}"
         with_decoded(folder)
-        arguments = [*pretraining(folder), "--set", f"lr={10.0 ** (15 + seed)}"]
-        code = call(arguments, log(folder))
-        text, runs = log(folder).read_text(), folder / "runs" / "toy-seal-s0"
-        named = "not finite" in text and "at step" in text and "last good checkpoint" in text
-        sidecar = (
-            json.loads((runs / "checkpoint.json").read_text())
-            if (runs / "checkpoint.json").exists()
-            else {}
-        )
-        intact = not sidecar or (runs / sidecar["tensors"]).is_file()
-        clean = code == 1 and named and intact and "Traceback" not in text
-        row.judge({}, {}, [], "" if clean else f"exit {code}: {text}")
-        assert not (runs / "run.json").exists()
+        code = call([*pretraining(folder), "--set", f"lr={10.0 ** (15 + seed)}"], log(folder))
+        text, run = log(folder).read_text(), folder / "runs" / "toy-seal-s0"
+        is_named = all(part in text for part in ("not finite", "at step", "last good checkpoint"))
+        sidecar, is_intact = run / "checkpoint.json", True
+        if sidecar.exists():
+            is_intact = (run / json.loads(sidecar.read_text())["tensors"]).is_file()
+        is_clean = code == 1 and is_named and is_intact and "Traceback" not in text
+        row.judge({}, {}, [], "" if is_clean else f"exit {code}: {text}")
+        assert not (run / "run.json").exists()
     return row

@@ -33,9 +33,9 @@ class Row:
         wrong = {name for name in expected.keys() & result.keys() if expected[name] != result[name]}
         wrong |= result.keys() - expected.keys()
         self.injected += 1
-        self.lost, self.wrong, self.torn = (
-            self.lost + len(lost), self.wrong + len(wrong), self.torn + len(torn),
-        )  # fmt: skip
+        self.lost += len(lost)
+        self.wrong += len(wrong)
+        self.torn += len(torn)
         if lost or wrong or torn or failed:
             self.said.append(
                 f"{failed} lost {sorted(lost)} wrong {sorted(wrong)} torn {torn}"[:2000]
@@ -50,15 +50,7 @@ class Row:
 
 def table(rows: Iterable[Row]) -> str:
     head = ("fault", "job", "injected", "survived", "lost", "wrong", "half-written")
-    lines = [
-        head,
-        *((r.fault, r.job, r.injected, r.survived, r.lost, r.wrong, r.torn) for r in rows),
-    ]
-    widths = [max(len(str(line[i])) for line in lines) for i in range(len(head))]
+    counts = [(r.fault, r.job, r.injected, r.survived, r.lost, r.wrong, r.torn) for r in rows]
     return "\n".join(
-        "  ".join(
-            str(v).ljust(w) if i < 2 else str(v).rjust(w)
-            for i, (v, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
+        "{:24}{:14}{:>10}{:>10}{:>6}{:>7}{:>14}".format(*row) for row in (head, *counts)
     )

@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from random import Random
 
@@ -11,6 +12,7 @@ import numpy as np
 from safetensors.numpy import load_file
 from stress.command import Fault, call
 from stress.jobs import JOBS, Job, Outcome, visible
+from stress.tally import Row
 
 from fsbench.results.entry import ENTRY_FILE, read_entry
 
@@ -32,10 +34,10 @@ class Trials:
 
     def __init__(self, work: Path) -> None:
         self.work = work
-        self._known: dict[str, Reference] = {}
+        self._references: dict[str, Reference] = {}
 
     def reference(self, name: str) -> Reference:
-        if name not in self._known:
+        if name not in self._references:
             job, folder = JOBS[name], self.fresh(name, "reference")
             started = time.monotonic()
             code = call(job.arguments(folder), log(folder), Fault(folder, change=-1))
@@ -44,8 +46,8 @@ class Trials:
             outcome, seconds = job.outcome(folder), time.monotonic() - started
             assert outcome, f"{name} leaves nothing"
             largest = max((folder / file).stat().st_size for file in outcome)
-            self._known[name] = Reference(job, outcome, seconds, changes, largest)
-        return self._known[name]
+            self._references[name] = Reference(job, outcome, seconds, changes, largest)
+        return self._references[name]
 
     def fresh(self, name: str, what: str) -> Path:
         """A folder in which the job can start."""
@@ -56,19 +58,77 @@ class Trials:
 
 
 def log(folder: Path) -> Path:
-    """What commands in the folder said."""
+    """Return the file of what commands in the folder printed."""
     return Path(f"{folder}.log")
 
 
-def rng(*names: object) -> Random:
-    """The seeded draws of one trial."""
-    return Random(" ".join(map(str, names)))
+class Trial:
+    """One fault in one job: the folder that it works in, and the seeded draws of the fault.
+
+    broken: half-written files that the fault left; result: what is there at the end.
+    """
+
+    def __init__(self, reference: Reference, folder: Path, draw: Random, seed: int) -> None:
+        self.reference, self.job, self.folder = reference, reference.job, folder
+        self.draw, self.seed, self.log = draw, seed, log(folder)
+        self.arguments = reference.job.arguments(folder)
+        self.broken: list[Path] = []
+        self.result: Outcome | None = None
+
+    @property
+    def text(self) -> str:
+        """What the commands printed."""
+        return self.log.read_text()
+
+    def call(self, fault: Fault | None = None) -> int:
+        """Return the exit code of the command, which a fault may end."""
+        return call(self.arguments, self.log, fault)
+
+    def collect_torn(self) -> None:
+        self.broken += torn(self.job, self.folder)
+
+    def rerun(self) -> str:
+        """Run the command again and keep its outcome. Return its log if it failed, else ''."""
+        code = self.call()
+        self.result = self.job.outcome(self.folder)
+        return f"then exit {code}: {self.text}" if code else ""
 
 
-def after(job: Job, folder: Path) -> tuple[Outcome, str]:
-    """The same command again: what is there now, and its log when it failed."""
-    code = call(job.arguments(folder), log(folder))
-    return job.outcome(folder), f"then exit {code}: {log(folder).read_text()}" if code else ""
+class NotPossibleError(Exception):
+    """This process may not cause the fault."""
+
+
+Kind = Callable[[Trials, str, Iterable[int]], Row]
+"""A kind of fault: injects it into a job of this name with each seed."""
+
+
+def kind_of_fault(key: str, title: str) -> Callable[[Callable[[Trial], str]], Kind]:
+    """Make a kind of fault of a function that causes one and returns what went wrong, or ''.
+
+    Then the same command must end with the outcome of the reference, but for a function that sets
+    the result itself. key: of folders and draws; title: in the table.
+    """
+
+    def decorate(cause: Callable[[Trial], str]) -> Kind:
+        @wraps(cause)
+        def inject(trials: Trials, name: str, seeds: Iterable[int]) -> Row:
+            reference, row = trials.reference(name), Row(title, name)
+            for seed in seeds:
+                folder, draw = trials.fresh(name, f"{key} {seed}"), Random(f"{key} {name} {seed}")
+                trial = Trial(reference, folder, draw, seed)
+                try:
+                    failed = cause(trial)
+                except NotPossibleError:
+                    break
+                if trial.result is None:
+                    failed = trial.rerun() + failed
+                trial.collect_torn()
+                row.judge(reference.outcome, trial.result or {}, trial.broken, failed)
+            return row
+
+        return inject
+
+    return decorate
 
 
 def torn(job: Job, folder: Path) -> Iterator[Path]:

@@ -1,7 +1,5 @@
 """Untrained networks as subjects of analyses, small enough for dense references in tests."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,27 +16,6 @@ from fsbench.core.seeding import torch_generator
 from protocols.analyses.inputs import AnalysisInput
 
 FACTS = facts(input_size=SIDE, mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
-
-
-class Counting:
-    """A reporter that counts."""
-
-    def __init__(self) -> None:
-        self.total = self.done = 0
-
-    @contextmanager
-    def task(
-        self, what: str, total: int, unit: str, done: int = 0
-    ) -> Iterator[Callable[[int], None]]:
-        self.total += total
-
-        def advance(n: int) -> None:
-            self.done += n
-
-        yield advance
-
-    def log(self, text: str) -> None:
-        raise AssertionError(text)
 
 
 class Net(nn.Module):

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.protocols import describe_images
 from torch import Tensor
 
 from fsbench.core.progress import SILENT
 from fsbench.core.seeding import words
 from fsbench.data import SourceDataset, Split
-from fsbench.data.cards import DatasetFacts
 from pretrain.recipes import registry, schedules
 from pretrain.recipes.plan import TrainingClock
 from pretrain.recipes.recipe import PublishedFigure, Recipe
@@ -61,23 +61,9 @@ def split(n: int, name: str) -> Split:
 @cache
 def source() -> SourceDataset:
     """40 training and 12 validation images of 8 px, four classes."""
-    facts = DatasetFacts(
-        name="tiny",
-        title="tiny",
-        domain="source",
-        classes=("a", "b", "c", "d"),
-        images_per_class=(10,) * 4,
-        label_rule="none",
-        layout="none",
-        folders=(),
-        download="none",
-        license="none",
-        citation="none",
-        homepage="none",
-    )
     return SourceDataset(
         name="tiny",
-        facts=facts,
+        facts=describe_images("tiny", "abcd", 10, "source"),
         train=split(40, "train"),
         val=split(12, "val"),
         n_classes=CLASSES,
@@ -147,7 +133,13 @@ def epochs(made: Trainer, n: int) -> None:
         made._epoch(lambda images: None)
 
 
-def killed_at(step: int, recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def killed_at(
+    step: int,
+    recipe: Recipe,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    data: SourceDataset | None = None,
+) -> None:
     """Train in `out` with a checkpoint after every step, and die before step `step`."""
     take = Trainer._step
 
@@ -160,4 +152,4 @@ def killed_at(step: int, recipe: Recipe, out: Path, monkeypatch: pytest.MonkeyPa
         patch.setattr(Trainer, "_step", stepping)
         patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
         with pytest.raises(Killed):
-            train_recipe(recipe, source(), out)
+            train_recipe(recipe, data or source(), out)

@@ -15,24 +15,27 @@ from fsbench.data.cards import DatasetFacts
 COUNTS = (30, 44, 27, 33, 61, 25, 38)
 
 
-def target(name: str = "blobs", counts: Sequence[int] = COUNTS) -> TargetDataset:
-    """Classes of the given sizes; official ids are the multiples of 3."""
-    names = tuple(f"class{i}" for i in range(3 * len(counts)))
-    ids = [f"{names[3 * c]}/{i:03}" for c, n in enumerate(counts) for i in range(n)]
-    facts = DatasetFacts(
+def describe_images(
+    name: str, classes: int | Sequence[str], images: int, domain: str = "target"
+) -> DatasetFacts:
+    """Return the facts of a generated data set of so many images per class. classes: or so many."""
+    names = [f"class{c}" for c in range(classes)] if isinstance(classes, int) else classes
+    texts = ("label_rule", "layout", "download", "license", "citation", "homepage")
+    return DatasetFacts(
         name=name,
         title=name,
-        domain="target",
-        classes=names,
-        images_per_class=(1,) * len(names),
-        label_rule="none",
-        layout="none",
+        domain=domain,
+        classes=tuple(names),
+        images_per_class=(images,) * len(names),
         folders=(name,),
-        download="none",
-        license="none",
-        citation="none",
-        homepage="none",
+        **dict.fromkeys(texts, "none"),
     )
+
+
+def target(name: str = "blobs", counts: Sequence[int] = COUNTS) -> TargetDataset:
+    """Classes of the given sizes; official ids are the multiples of 3."""
+    facts = describe_images(name, 3 * len(counts), 1)
+    ids = [f"{facts.classes[3 * c]}/{i:03}" for c, n in enumerate(counts) for i in range(n)]
     return TargetDataset(
         name=name,
         facts=facts,
@@ -40,7 +43,7 @@ def target(name: str = "blobs", counts: Sequence[int] = COUNTS) -> TargetDataset
         paths=tuple(f"{i}.png" for i in ids),
         canonical_ids=tuple(ids),
         labels=np.repeat(3 * np.arange(len(counts)), counts),
-        class_names=names,
+        class_names=facts.classes,
     )
 
 

@@ -11,14 +11,14 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import load_file
-from support.pretrain import SIDE, Killed, source
+from support.pretrain import SIDE, killed_at, source
 from torch import Tensor, distributed
 
 from fsbench.data import SourceDataset, Split
 from pretrain.recipes.recipe import Recipe
-from pretrain.training import loop
 from pretrain.training.batches import InputNormalizer
 from pretrain.training.checkpoint import write_tensors
 from pretrain.training.loop import Trainer, train_recipe
@@ -107,27 +107,11 @@ def work(out: Path) -> None:
             job = Job(Recipe.model_validate(content["recipe"]), content["kill_at"])
             (out / name).mkdir(parents=True, exist_ok=True)
             if job.kill_at is not None:
-                train_until_killed(job, out / name)
+                run = (job.kill_at, job.recipe, out / name)
+                killed_at(*run, pytest.MonkeyPatch(), images(job.recipe))
+                distributed.barrier()
             train_recipe(job.recipe, images(job.recipe), out / name)
     distributed.destroy_process_group()
-
-
-def train_until_killed(job: Job, out: Path) -> None:
-    """Train with a checkpoint after every step until the job's kill."""
-    step, seconds = Trainer._step, loop.CHECKPOINT_SECONDS
-
-    def stepping(self: Trainer, steps: int) -> None:
-        if self.ctx.clock.step == job.kill_at:
-            raise Killed
-        step(self, steps)
-
-    Trainer._step, loop.CHECKPOINT_SECONDS = stepping, 0.0  # type: ignore[method-assign]
-    try:
-        train_recipe(job.recipe, images(job.recipe), out)
-    except Killed:
-        distributed.barrier()
-    finally:
-        Trainer._step, loop.CHECKPOINT_SECONDS = step, seconds  # type: ignore[method-assign]
 
 
 def keep_own_weights(rank: int) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from benchmarks.tiers import KINDS, Setting, contend, measure, rank, simulate_board
 from scipy.stats import studentized_range, t
-from support.gaps import gather
 from support.pairs import outcomes
 
 from fsbench.core.statistics import Paired, paired
+from leaderboard.ranking.gaps import Gaps
 from leaderboard.ranking.simultaneous import adjust_gaps, exceed_range
 from leaderboard.ranking.tiers import Ranking, rank_entries
 
@@ -29,6 +29,13 @@ def test_of_two_rows_the_range_is_the_t_test(freedom: float) -> None:
     values = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
     ours = exceed_range(values, 2, np.full(values.size, freedom))
     assert ours == pytest.approx(2 * t.sf(values, freedom), rel=0.01, abs=1e-6)
+
+
+def gather(*pairs: Paired) -> Gaps:
+    """Return these gaps over rows named 0, 1, ..., whose errors are over episodes."""
+    fields = np.array([[p.gap, p.se, p.freedom, p.n, p.fewest] for p in pairs]).T
+    names = tuple(map(str, range(len(pairs))))
+    return Gaps(names, *fields, has_seeds=np.zeros(len(pairs), np.bool_))
 
 
 def test_few_episodes_have_student_and_bonferroni() -> None:

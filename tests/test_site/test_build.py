@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import board as fakes_board
 from support.cli import call
+from support.site import write_board
 
 from fsbench.core.errors import UsageError
 from leaderboard.site import page
@@ -16,9 +16,7 @@ from leaderboard.tables import EXTRA
 
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
-    return fakes_board.board(
-        tmp_path / "board", ["a", "b"], targets=["isic"], shots=[1], n_episodes=5
-    )
+    return write_board(tmp_path / "board", ["a", "b"], targets=["isic"], shots=[1], n_episodes=5)
 
 
 def test_the_command_writes_one_file_and_says_where(
@@ -71,7 +69,7 @@ def test_a_missing_board_and_a_file_as_site_are_refused(board: Path, tmp_path: P
 def test_a_table_in_which_nobody_is_ranked_says_why(tmp_path: Path) -> None:
     folder = tmp_path / "board"
     for name, target in (("a", "isic"), ("b", "eurosat")):
-        fakes_board.board(folder, [name], targets=[target], shots=[1], n_episodes=5)
+        write_board(folder, [name], targets=[target], shots=[1], n_episodes=5)
     text = page.build_site(folder, tmp_path / "site").read_text(encoding="utf8")
     assert f"<td>–</td>\n      <td>b ({EXTRA})</td>" in text
     assert "No row is ranked." in text
