@@ -28,8 +28,6 @@ worst of spreads of .2, 1 and 3 points and of 1, 5 and 25 methods, over 2,000 bo
 import argparse
 import itertools
 import math
-import sys
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -107,10 +105,10 @@ def judge(gains: Gains, seeds: int) -> Rates:
     return Rates(float(stars.mean()), float(covered.mean()))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--boards", type=int, default=2000)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     head = ("seeds", "spread", "methods", "paired", "equal", "stars", "covered")
     print(" ".join(f"{name:>7}" for name in head))
     parts = ((2, 3, 5), (0.002, 0.01, 0.03), (1, 5, 25), (True, False), (True, False))
@@ -121,8 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds, spread, *rest = setting
         values = [str(seeds), f"{100 * spread:g}", *map(str, rest), *rates]
         print(" ".join(f"{value:>7}" for value in values), flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

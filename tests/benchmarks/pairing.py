@@ -66,25 +66,20 @@ def timer(work: Callable[[], object], units: float = 1) -> Callable[[], float]:
     return lambda: seconds(work) / units
 
 
-def take_rounds(
-    sides: Mapping[str, Callable[[], float]], rounds: int = 2, at_least: float = 0.0
-) -> list[Round]:
-    """Warm every side, then time all in turns: so many rounds, and for so many seconds."""
-    for name, side in sides.items():
-        if name != AGAIN:
-            side()
-    taken: list[Round] = []
-    started = time.perf_counter()
-    while len(taken) < rounds or time.perf_counter() - started < at_least:
-        taken.append({name: side() for name, side in sides.items()})
-    return taken
-
-
 def take_paired_rounds(
     plain: Callable[[], float], ours: Callable[[], float], rounds: int, at_least: float = 0.0
 ) -> list[Round]:
-    """Time ours, plain, ours: a steady drift of the machine's pace leaves the ratio alone."""
-    return take_rounds({OURS: ours, PLAIN: plain, AGAIN: ours}, rounds, at_least)
+    """Warm both sides, then time rounds: so many, and for so many seconds.
+
+    The order is ours, plain, ours: a steady drift of the machine's pace leaves the ratio alone.
+    """
+    ours()
+    plain()
+    taken: list[Round] = []
+    started = time.perf_counter()
+    while len(taken) < rounds or time.perf_counter() - started < at_least:
+        taken.append({OURS: ours(), PLAIN: plain(), AGAIN: ours()})
+    return taken
 
 
 def in_fresh_processes(
@@ -113,13 +108,12 @@ class Measurement:
         """Return the typical seconds per unit of a side; those of `ours` include `again`."""
         return median(self.values(lambda taken: mean_seconds(taken, side)))
 
-    def ratios(self, slow: str = PLAIN, fast: str = OURS) -> list[float]:
-        """Return how many times faster `fast` is than `slow` in every process, sorted."""
-        return self.values(lambda taken: mean_seconds(taken, slow) / mean_seconds(taken, fast))
+    def ratios(self) -> list[float]:
+        """Return how many times faster ours is than the plain side in every process, sorted."""
+        return self.values(lambda taken: mean_seconds(taken, PLAIN) / mean_seconds(taken, OURS))
 
-    def ratio(self, slow: str = PLAIN, fast: str = OURS) -> float:
-        """Return how many times faster `fast` is than `slow`."""
-        return median(self.ratios(slow, fast))
+    def ratio(self) -> float:
+        return median(self.ratios())
 
     @property
     def noise(self) -> float:
@@ -129,9 +123,7 @@ class Measurement:
 
 def mean_seconds(taken: Round, side: str) -> float:
     """Return the seconds of a side in a round: for `ours` the mean of both times."""
-    if side == OURS and AGAIN in taken:
-        return (taken[OURS] + taken[AGAIN]) / 2
-    return taken[side]
+    return (taken[OURS] + taken[AGAIN]) / 2 if side == OURS else taken[side]
 
 
 def judge(measurement: Measurement, bound: float | None) -> str:
@@ -152,9 +144,9 @@ def require_steady(noise: float) -> None:
         )
 
 
-def require_quiet(load: float | None = None) -> None:
-    """Raise NoVerdict if other programs keep this machine busy. load: for tests."""
-    load = os.getloadavg()[0] if load is None else load
+def require_quiet() -> None:
+    """Raise NoVerdict if other programs keep this machine busy."""
+    load = os.getloadavg()[0]
     if load > MOST_LOAD:
         raise NoVerdict(
             f"no verdict: the load average is {load:.1f}, allowed is {MOST_LOAD:.0f}; stop other "

@@ -26,8 +26,7 @@ logarithms uniform between both. Rows are shuffled, so that any may be the one w
 import argparse
 import itertools
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -202,7 +201,7 @@ def points(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--boards", type=int, default=2000)
     parser.add_argument("--rows", type=numbers, default=[2, 5, 10, 20, 50, 100])
@@ -213,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
     parser.add_argument("--rules", type=lambda text: text.split(","), default=[*RULES])
     parser.add_argument("--gap", type=float, default=4.0, help="of the worse row, standard errors")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     head = ("kind", "K", "n", "seeds", "spread", "recipes", "rule", "wrong", "first", "power")
     print("{:10} {:>4} {:>4} {:>5} {:>6}  {:11} {:22} {:>6} {:>6} {:>6}".format(*head))
     for setting in list_settings(options):
@@ -221,8 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = measure(setting, rule, options.boards, options.gap)
             line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:11} {:22} {:6.3f} {:6.1f} {:6.2f}"
             print(line.format(*setting, rule, *outcome), flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -51,7 +51,6 @@ def test_a_ratio_is_the_median_over_processes_of_medians_of_rounds() -> None:
     assert measured.ratios() == [2, 3, 4]
     assert (measured.ratio(), measured.seconds("plain"), measured.seconds("ours")) == (3, 6, 2)
     assert measured.noise == 3
-    assert measured.ratio("ours", "plain") == pytest.approx(1 / 3)
 
 
 def test_sides_are_warmed_and_take_turns_with_ours_around_the_plain_one() -> None:

@@ -4,15 +4,17 @@ import json
 import shutil
 import subprocess
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fsbench.api.verify import Sample, compare_episodes
 from fsbench.core.io import write_record
 from fsbench.core.records import EpisodeRecords
 from fsbench.results import provenance
 from leaderboard import badges
-from leaderboard.badges import Badge, ColumnCheck, FlipCount
+from leaderboard.badges import Badge
 from leaderboard.store import Board
 
 needs_ssh_keygen = pytest.mark.skipif(
@@ -29,48 +31,42 @@ def make_badge(
     seed: int = 0,
     flipped: int = 0,
     date: str = "2026-01-02T03:04:05+00:00",
-    network: int = 0,
     **environment: str,
 ) -> Badge:
-    """A badge of these columns of a network; flips are those of the first column."""
+    """A badge of these columns of the first network; flips are those of the first column."""
     entry = Board.open(board).entry(name)
-    results = {str(c.result.column): c for c in entry.networks[network].cells}
-    made = next(iter(results.values())).result.provenance
+    network = entry.networks[0]
+    results = {str(loaded.result.column): loaded for loaded in network.cells}
+    made = network.cells[0].result.provenance
     here = provenance.environment_of(made) | environment
-    episodic = [c for c in results if isinstance(results[c].records, EpisodeRecords)]
+    episodic = {c: r for c, r in results.items() if isinstance(r.records, EpisodeRecords)}
     chosen = sorted(columns or episodic)
     checks = []
     for column in chosen:
         loaded, records = results[column], results[column].records
         assert isinstance(records, EpisodeRecords)
-        flips = flipped if column == chosen[0] else 0
-        dense = 0 if records.dense_total is None else int(records.dense_total.sum())
-        scored, of_dense = (
-            FlipCount(outcomes=outcomes, flipped=flips, gained=flips) if outcomes else None
-            for outcomes in (records.correct.size, dense)
-        )
-        checks.append(
-            ColumnCheck(
-                column=loaded.result.column,
-                mean=loaded.result.score.mean,
-                drawn=badges.draw_episodes(loaded, n, entry.digest, seed),
-                episodes=len(records.index),
-                scored=scored,
-                dense=of_dense,
-                differs=badges.list_differences(loaded.result, here),
-                wrong=tuple(records.index[:flips].tolist()),
-            )
-        )
+        drawn = badges.draw_episodes(loaded, n, entry.digest, seed)
+        sample = Sample(loaded, records, loaded.result.spec, loaded.result.column.task, drawn)
+        recomputed = lose_queries(records, flipped if column == chosen[0] else 0)
+        checks.append(compare_episodes(sample, recomputed, here))
     return Badge(
         entry=name,
         entry_digest=entry.digest,
-        weights=entry.networks[network].facts.identity,
+        weights=network.facts.identity,
         date=date,
         environment={**here, "fsbench": "0", "commit": "none"},
         seed=seed,
         checks=tuple(checks),
         not_verified=tuple(sorted(results.keys() - set(chosen))),
     )
+
+
+def lose_queries(records: EpisodeRecords, n: int) -> EpisodeRecords:
+    """Return the outcomes with the first right query of each of the first n episodes wrong."""
+    correct = records.correct.copy()
+    for episode in correct[:n]:
+        episode.reshape(-1)[episode.argmax()] = False
+    return replace(records, correct=correct)
 
 
 def add_badge(board: Path, name: str, badge: Badge | None = None, key: Path | None = None) -> Path:

@@ -73,9 +73,13 @@ def random_init(seed: int = 0, **changes: Any) -> BackboneFacts:
     return fakes.facts(name, random_init=seed, source_accuracy=None, **changes)
 
 
-def outcomes(values: ArrayLike, draws: str = "a", index: Sequence[int] | None = None) -> Outcomes:
+def outcomes(
+    values: ArrayLike, draws: str = "a", first: int = 0, index: Sequence[int] | None = None
+) -> Outcomes:
+    """Values (n,) of episodes first, first + 1, ..., or of those in the index."""
     array = np.asarray(values, np.float64)
-    return Outcomes(np.arange(array.size) if index is None else np.array(index), array, draws)
+    numbers = np.arange(first, first + array.size) if index is None else np.array(index)
+    return Outcomes(numbers, array, draws)
 
 
 def run(name: str, facts: BackboneFacts, **columns: ArrayLike) -> Row:

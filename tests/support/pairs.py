@@ -1,16 +1,13 @@
-"""Results of two sides whose paired outcomes are known, and outcomes of whole boards in memory."""
+"""Results of two sides whose paired outcomes are known."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 from support import fakes
 
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.specs import EpisodicSpec
 from fsbench.results.store import ResultStore
-from leaderboard.ranking.tiers import Outcomes
 
 N = 40
 COUNT = 30
@@ -61,19 +58,3 @@ def pair(folder: Path) -> tuple[str, str]:
         write(folder / "a", a, "a", shots)
         write(folder / "b", b, "b", shots)
     return str(folder / "a"), str(folder / "b")
-
-
-def outcomes(values: ArrayLike, draws: str, first: int = 0) -> Outcomes:
-    """Values (n,) of episodes first, first + 1, ..."""
-    numbers = np.asarray(values, np.float64)
-    return Outcomes(np.arange(first, first + numbers.size), numbers, draws)
-
-
-def contenders(
-    board: Mapping[str, Mapping[str, Sequence[float]]],
-) -> dict[str, dict[str, Outcomes]]:
-    """Entry -> column -> values; every column has episodes of its own."""
-    return {
-        name: {column: outcomes(values, column) for column, values in columns.items()}
-        for name, columns in board.items()
-    }

@@ -87,7 +87,6 @@ def write_board(
     *,
     targets: Sequence[str] = ("chestx", "cropdisease", "eurosat", "isic"),
     shots: Sequence[int] = (1, 5, 20, 50),
-    adaptations: Sequence[str] = ("linear", "affine"),
     n_episodes: int = 600,
 ) -> Path:
     """Add an entry of each name, 32 columns by default, to the board of a folder, without checks.
@@ -97,7 +96,7 @@ def write_board(
     specs = [
         EpisodicSpec(adaptation=a, episode=EpisodeSpec(k_shot=k), n_episodes=n_episodes)
         for k in shots
-        for a in adaptations
+        for a in ("linear", "affine")
     ]
     for name in names:
         accuracy = generator(name, "skill").uniform(0.3, 0.7)

@@ -1,11 +1,13 @@
 """Rank intervals on outcomes whose place is known, and their error rate by simulation."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, bootstrap, rankdata
-from support.pairs import contenders, outcomes
+from support.methods import outcomes
 
 from fsbench.core.seeding import seed_for
 from leaderboard.ranking import rank_intervals
@@ -21,6 +23,14 @@ def places(board: Contenders, resamples: int = 400) -> dict[str, tuple[int, int,
     columns = sorted({column for columns_of_entry in board.values() for column in columns_of_entry})
     intervals = bootstrap_ranks(rank_entries(board, columns), board, resamples)
     return {e.name: (e.low, e.rank, e.high) for e in intervals}
+
+
+def contenders(board: Mapping[str, Mapping[str, Sequence[float]]]) -> Contenders:
+    """Entry -> column -> values; every column has episodes of its own."""
+    return {
+        name: {column: outcomes(values, column) for column, values in columns.items()}
+        for name, columns in board.items()
+    }
 
 
 def gap_of(z: float, n: int = 400, seed: int = 0) -> dict[str, dict[str, list[float]]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.tiers import KINDS, Setting, contend, measure, rank, simulate_board
 from scipy.stats import studentized_range, t
-from support.pairs import outcomes
+from support.methods import outcomes
 
 from fsbench.core.statistics import Paired, paired
 from leaderboard.ranking.gaps import Gaps
