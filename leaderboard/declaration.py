@@ -71,7 +71,7 @@ def write_template(results: Path) -> Path:
     models, _ = read_models(results)
     rows = group_by_recipe(models)
     name = common_name([key[0] for key in rows[0]]) if len(rows) == 1 else results.resolve().name
-    backbones = [cells[0].result.backbone for cells in models.values()]
+    backbones = [loaded[0].result.backbone for loaded in models.values()]
     values: dict[str, object] = {"name": safe_name(name)}
     if all(facts.pretraining_data or facts.random_init is not None for facts in backbones):
         data = sorted({source for facts in backbones for source in facts.pretraining_data})

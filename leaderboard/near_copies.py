@@ -98,7 +98,7 @@ def list_results(entries: Iterable[BoardEntry]) -> list[NetworkResult]:
         NetworkResult(entry.name, network.name, loaded)
         for entry in entries
         for network in entry.networks
-        for loaded in network.cells
+        for loaded in network.loaded
     ]
 
 

@@ -16,13 +16,13 @@ class Network:
     """
 
     name: str
-    cells: tuple[Loaded, ...]
+    loaded: tuple[Loaded, ...]
     seed: int
     is_control: bool = False
 
     @property
     def facts(self) -> BackboneFacts:
-        return self.cells[0].result.backbone
+        return self.loaded[0].result.backbone
 
 
 def group_networks(

@@ -7,7 +7,7 @@ from fsbench.core.errors import ValidationFailed
 from fsbench.results.entry import Loaded
 from fsbench.results.outcomes import digest_records
 from fsbench.results.table import distinct_labels
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.columns import column_order
 from leaderboard.networks import Network, number_seeds
 from leaderboard.ranking.outcomes import extract_outcomes
@@ -24,7 +24,7 @@ def rank_results(paths: Sequence[Path]) -> list[BoardTable]:
 
     Models are named as by `fsbench show`. Raises UsageError without results, ValidationFailed.
     """
-    models = group_by_model([loaded for path in paths for loaded in read_cells(path)])
+    models = group_by_model([loaded for path in paths for loaded in read_loaded(path)])
     columns = sorted({c for by_column in models.values() for c in by_column}, key=column_order)
     heads = {frozenset(c.name.adaptation for c in by_column) for by_column in models.values()}
     shape = "together" if len(heads) == 1 else "apart"

@@ -66,12 +66,12 @@ class BoardEntry(Entry):
 
     @property
     def results(self) -> list[Result]:
-        return [cell.result for cell in self.cells]
+        return [one.result for one in self.loaded]
 
     @cached_property
     def networks(self) -> tuple[Network, ...]:
         """All models, the seeds of the row first, by seed."""
-        return group_networks(self.name, self.cells, self.controls)
+        return group_networks(self.name, self.loaded, self.controls)
 
     @property
     def seeds(self) -> tuple[Network, ...]:
@@ -192,9 +192,9 @@ class Board:
         """Return the submission without what an official board or a version has no column for."""
         if self.file.has_extra:
             return submission
-        cells = tuple(c for c in submission.cells if c.result.column in self.file.named)
-        names = {cell.result.column for cell in submission.cells} - self.file.named.keys()
-        return replace(submission, cells=cells, left_out=tuple(map(str, sorted(names))))
+        loaded = tuple(c for c in submission.loaded if c.result.column in self.file.named)
+        names = {one.result.column for one in submission.loaded} - self.file.named.keys()
+        return replace(submission, loaded=loaded, left_out=tuple(map(str, sorted(names))))
 
     def add(
         self,
@@ -218,7 +218,7 @@ class Board:
             for submission in submissions:
                 write_entry(
                     self.folder / submission.name,
-                    [(cell.result, cell.records) for cell in submission.cells],
+                    [(one.result, one.records) for one in submission.loaded],
                     submission.controls,
                     outcomes.SMALL,
                     declaration=submission.declaration,

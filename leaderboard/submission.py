@@ -34,7 +34,7 @@ class Submission:
 
     declaration: Declaration
     model: str
-    cells: tuple[Loaded, ...]
+    loaded: tuple[Loaded, ...]
     controls: frozenset[str] = frozenset()
     broken: tuple[Problem, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -46,11 +46,11 @@ class Submission:
     @property
     def facts(self) -> BackboneFacts:
         """The backbone of the first result."""
-        return self.cells[0].result.backbone
+        return self.loaded[0].result.backbone
 
     @property
     def networks(self) -> tuple[Network, ...]:
-        return group_networks(self.name, self.cells, self.controls)
+        return group_networks(self.name, self.loaded, self.controls)
 
 
 Models = dict[tuple[str, str], list[Loaded]]
@@ -99,16 +99,16 @@ def read_models(folder: Path) -> tuple[Models, tuple[Problem, ...]]:
     used = 0
     for home in find_entries(folder):
         try:
-            cells = read_entry(home).cells
+            entry = read_entry(home)
         except ValidationFailed as error:
             broken.append(Problem("unreadable", str(home), error.message, error.fix or AGAIN))
             continue
-        for loaded in cells:
+        for loaded in entry.loaded:
             models[loaded.model, loaded.result.backbone.identity].append(loaded)
             used += sum(values.nbytes for values in columns(loaded.records).values())
         if used > MAX_OUTCOMES:
             raise ValidationFailed(f"records of more than {MAX_OUTCOMES} bytes", fix=TOO_MUCH)
-    return {key: unify_facts(cells) for key, cells in models.items()}, tuple(broken)
+    return {key: unify_facts(results) for key, results in models.items()}, tuple(broken)
 
 
 def check_folder(root: Path) -> None:

@@ -52,7 +52,7 @@ class NetworkGroup:
 
     @property
     def results(self) -> list[Result]:
-        return [loaded.result for network in self.networks for loaded in network.cells]
+        return [loaded.result for network in self.networks for loaded in network.loaded]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,14 +249,14 @@ def make_network_row(
     file: BoardFile, group: NetworkGroup, network: Network, table: TrackColumns
 ) -> Row:
     """Return what a network has in a table. Entries are ranked by the held-out rule of probes."""
-    matched = {table.find(loaded.result): loaded for loaded in network.cells}
+    matched = {table.find(loaded.result): loaded for loaded in network.loaded}
     by_column = {label: matched[c] for c, label in table.labels.items() if c in matched}
     results = {column: loaded.result for column, loaded in by_column.items()}
     badge = str(group.verification or "")
     notes = *filter(None, [badge]), *describe_failures(results)
     excluded = EXTRA
     if not table.is_extra:
-        measured = (loaded.result for loaded in network.cells)
+        measured = (loaded.result for loaded in network.loaded)
         excluded = explain_exclusion(measured, results, table.labels, file.episodes)
         excluded += f" ({network.name})" if excluded and network.name != group.name else ""
     return Row(

@@ -60,7 +60,7 @@ def read_verification(
 
     recorded: verdicts of the board. Raises ValidationFailed for a file that is no badge.
     """
-    results = {(cell.result.backbone.identity, str(cell.result.column)) for cell in entry.cells}
+    results = {(one.result.backbone.identity, str(one.result.column)) for one in entry.loaded}
     badges = read_badges(entry.folder)
     trusted = [badge for path, badge in badges if is_signed(path, signers, BADGE_NAMESPACE)]
     current = [badge for badge in trusted if badge.entry_digest == entry.digest]

@@ -28,7 +28,7 @@ from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_d
 from fsbench.results.assembly import key_of
 from fsbench.results.entry import Loaded
 from fsbench.results.table import shorten_columns, warn_of_scale
-from fsbench.results.verification import read_cells, read_verified
+from fsbench.results.verification import read_loaded, read_verified
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA
@@ -263,15 +263,15 @@ def read_side(
     name = next(iter(source.models), default) if isinstance(source, Results) else str(source)
     if isinstance(source, Results):
         keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
-        stored = [x for path in dict.fromkeys(source.paths) for x in read_verified(path).cells]
+        stored = [x for path in dict.fromkeys(source.paths) for x in read_verified(path).loaded]
         loaded: Sequence[Loaded] = [x for x in stored if (x.folder, *key_of(x.result)) in keys]
     elif expand_path(source).exists():
-        loaded = list(read_cells(expand_path(source)))
+        loaded = list(read_loaded(expand_path(source)))
     elif board is None:
         raise UsageError(f"{source} does not exist", fix="give a results folder, or --board DIR")
     else:
         entry, network = Board.open(expand_path(board)).network(name)
-        loaded, signed = network.cells, entry.verification.verdicts
+        loaded, signed = network.loaded, entry.verification.verdicts
         columns = [str(c.result.column) for c in loaded]
         reported = {c for c in columns if (network.facts.identity, c) not in signed}
     models = {result.result.backbone.identity: result.model for result in loaded}

@@ -19,7 +19,7 @@ from fsbench.core.schema import BackboneFacts, Result
 from fsbench.core.specs import PROTOCOL_SIZE, EpisodicSpec, choose_resolution
 from fsbench.core.tables import TextTable
 from fsbench.results.names import model_name
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.render.frame import DATASET_TITLES
 from leaderboard.render.md import render_table
 from leaderboard.render.notes import to_percent
@@ -62,17 +62,17 @@ def select_results(folder: Path, model: str | None) -> tuple[Result, ...]:
 
     Raises UsageError if there are several models, ValidationFailed.
     """
-    cells = list(read_cells(folder))
-    loaded = [c for c in cells if model in {None, c.model, c.result.backbone.ref}]
-    models = {(cell.model, cell.result.backbone.identity) for cell in loaded}
+    loaded = list(read_loaded(folder))
+    loaded = [c for c in loaded if model in {None, c.model, c.result.backbone.ref}]
+    models = {(one.model, one.result.backbone.identity) for one in loaded}
     if len(models) != 1:
-        listed = ", ".join(sorted({cell.model for cell in cells}))
+        listed = ", ".join(sorted({one.model for one in loaded}))
         raise UsageError(
             f"{folder} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
     order = {name: number for number, name in enumerate(DATASET_TITLES)}
-    results = (cell.result for cell in loaded)
+    results = (one.result for one in loaded)
     return tuple(sorted(results, key=lambda r: (order.get(r.dataset.name, len(order)), r.column)))
 
 

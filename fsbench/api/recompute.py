@@ -62,7 +62,7 @@ class EnvironmentCommands:
 def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
     """Return the commands of every network and environment. Raise ValidationFailed for `py:`."""
     groups: dict[str, list[Loaded]] = {}
-    for loaded in entry.cells:
+    for loaded in entry.loaded:
         require_harmless(entry.name, loaded.result.backbone)
         made, network = loaded.result.provenance, loaded.result.backbone.identity
         key = f"{network} {describe_environment(made)} {sorted(made.packages.items())}"

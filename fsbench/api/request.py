@@ -37,7 +37,7 @@ from fsbench.core.specs import (
 from fsbench.core.tasks import PROBES, USER_DATA, Options, Probe, TaskId, resolve
 from fsbench.data import TARGETS
 from fsbench.data.episodes import episode_spec
-from fsbench.results.verification import read_cell
+from fsbench.results.verification import read_one_result
 
 AUTO = "auto"
 
@@ -363,7 +363,7 @@ def request_of_specs(paths: Sequence[Path], datasets: Sequence[str] = ()) -> Eva
                 spec: Spec = TypeAdapter(Spec).validate_python(read_json(path))
             stated = StatedSpec(spec, getattr(spec, "n_episodes", 1))
         else:
-            result = read_cell(path).result
+            result = read_one_result(path).result
             stated = StatedSpec(result.spec, result.score.n, "limited" in result.flags)
             names = names or [result.task.dataset]
         fitted = stated.spec.fitted if isinstance(stated.spec, EpisodicSpec) else None

@@ -9,9 +9,9 @@ from fsbench.core.options import expand_path
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tables import ShownAsTables, TextTable
-from fsbench.results.assembly import add_results, key_of, read_cells_of
+from fsbench.results.assembly import add_results, key_of, read_by_key
 from fsbench.results.table import build_table
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,8 +84,8 @@ class Results(ShownAsTables, Sequence[Result]):
         targets = {path: Path(home, *path.parts[-2:]) for path in self.paths}
         for path, target in targets.items():
             keys = {key_of(r) for r, its in zip(self, self.paths, strict=True) if its == path}
-            cells = read_cells_of(path)
-            add_results(target, [(cells[key].result, cells[key].records) for key in sorted(keys)])
+            loaded = read_by_key(path)
+            add_results(target, [(loaded[key].result, loaded[key].records) for key in sorted(keys)])
         return Results(self, [targets[path] for path in self.paths])
 
     def tables(self) -> list[TextTable]:
@@ -143,5 +143,5 @@ def load_results(folder: str | Path) -> Results:
     >>> fsbench.load_results(saved.paths[0])[0] == results[0]
     True
     """
-    loaded = list(read_cells(expand_path(folder)))
-    return Results((cell.result for cell in loaded), (cell.folder.resolve() for cell in loaded))
+    loaded = list(read_loaded(expand_path(folder)))
+    return Results((one.result for one in loaded), (one.folder.resolve() for one in loaded))

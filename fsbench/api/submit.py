@@ -56,7 +56,7 @@ def submit(
         Receives which columns and seeds came and went of an entry that is replaced.
 
     It returns the entries that were added, or would be in a dry run: `name`, `model`, `facts`,
-    results (`cells`), and `left_out`, the names of results that the board has no column for.
+    results (`loaded`), and `left_out`, the names of results that the board has no column for.
     UsageError: the declaration lacks a field; ValidationFailed: a rule is broken, and the message
     lists every problem.
 

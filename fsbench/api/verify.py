@@ -95,12 +95,12 @@ def verify(
         raise UsageError(
             f"{name} with {model.ref} and {others[0].ref}", fix="verify one model at a time"
         )
-    stated = entry.cells[0].result.backbone.feature_spec
+    stated = entry.loaded[0].result.backbone.feature_spec
     backbone = model.load(context.device, report, features=stated)
     network = match_network(entry, backbone.facts)
     samples = [
         replace(sample, drawn=draw_episodes(sample.loaded, episodes, entry.digest, seed))
-        for sample in find_samples(network.cells, tasks)
+        for sample in find_samples(network.loaded, tasks)
     ]
     request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
     targets = TargetSets(request, machine, report, context.device)
@@ -132,7 +132,7 @@ def parse_episodes(text: str) -> int | None:
 
 def match_machine(machine: Machine, entry: BoardEntry) -> Machine:
     """Return the machine with the entry's threads and batch size where none are set."""
-    made = entry.cells[0].result.provenance
+    made = entry.loaded[0].result.provenance
     threads = machine.threads or min(made.threads, os.cpu_count() or 1)
     return replace(machine, threads=threads, batch_size=machine.batch_size or made.batch_size)
 
@@ -254,7 +254,7 @@ def make_badge(
     entry: BoardEntry, network: Network, seed: int, checks: list[ColumnCheck], context: RunContext
 ) -> Badge:
     """Return the badge that states these comparisons."""
-    columns = {str(loaded.result.column) for loaded in network.cells}
+    columns = {str(loaded.result.column) for loaded in network.loaded}
     made = context.provenance()
     software = {"fsbench": made.fsbench, "commit": made.git_commit or "none"}
     return Badge(

@@ -70,11 +70,11 @@ def text_of(value: Any) -> str:
 @options.command("show")
 def show(results: Results, as_json: options.Json = False) -> None:
     """Verify results against their records and print them; several models become columns."""
-    from fsbench.results.verification import read_cells
+    from fsbench.results.verification import read_loaded
 
-    loaded = [cell for path in results for cell in read_cells(path)]
+    loaded = [one for path in results for one in read_loaded(path)]
     print_results(
-        [cell.result for cell in loaded], as_json=as_json, models=[cell.model for cell in loaded]
+        [one.result for one in loaded], as_json=as_json, models=[one.model for one in loaded]
     )
 
 

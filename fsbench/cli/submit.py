@@ -85,7 +85,7 @@ def submit(
             console.log(f"{entry.name}: left out, no column of the board: {columns}")
     status = "ok, not written" if dry_run else "added"
     rows = [
-        (entry.name, entry.model, entry.facts.weights_hash[:12], str(len(entry.cells)), status)
+        (entry.name, entry.model, entry.facts.weights_hash[:12], str(len(entry.loaded)), status)
         for entry in entries
     ]
     console.table(str(board), ("entry", "model", "weights", "results", "status"), rows)

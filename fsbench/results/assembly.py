@@ -19,7 +19,7 @@ from fsbench.results.names import result_flags
 from fsbench.results.outcomes import digest_records
 from fsbench.results.provenance import describe_changes, environment_of
 from fsbench.results.summary import summarize
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -99,7 +99,7 @@ def key_of(result: Result) -> Key:
     return result.dataset.name, result.spec_digest
 
 
-def read_cells_of(folder: Path) -> dict[Key, Loaded]:
+def read_by_key(folder: Path) -> dict[Key, Loaded]:
     """Return the results of a folder, none where it holds no entry. Raises ValidationFailed.
 
     An entry is read once while its file stays as it is: a run asks for each of its tasks.
@@ -113,26 +113,26 @@ def read_cells_of(folder: Path) -> dict[Key, Loaded]:
 
 @lru_cache(maxsize=8)
 def _read_once(folder: Path, inode: int, time: int) -> dict[Key, Loaded]:
-    return {key_of(cell.result): cell for cell in read_entry(folder).cells}
+    return {key_of(one.result): one for one in read_entry(folder).loaded}
 
 
-def put_results(folder: Path, cells: Iterable[tuple[Result, Records]]) -> None:
+def put_results(folder: Path, pairs: Iterable[tuple[Result, Records]]) -> None:
     """Add results to a folder in place of its own of the same tasks. The caller has the lock."""
-    stored = {key: (cell.result, cell.records) for key, cell in read_cells_of(folder).items()}
-    write_entry(folder, (stored | {key_of(cell[0]): cell for cell in cells}).values())
+    stored = {key: (one.result, one.records) for key, one in read_by_key(folder).items()}
+    write_entry(folder, (stored | {key_of(pair[0]): pair for pair in pairs}).values())
 
 
-def add_results(folder: Path, cells: Sequence[tuple[Result, Records]]) -> None:
+def add_results(folder: Path, pairs: Sequence[tuple[Result, Records]]) -> None:
     """Add results to a folder. Raises ValidationFailed if it has other outcomes of their tasks."""
     with lock_results(folder):
-        stored = read_cells_of(folder)
-        for result, records in cells:
+        stored = read_by_key(folder)
+        for result, records in pairs:
             before = stored.get(key_of(result))
             if before and digest_records(before.records) != digest_records(records):
                 raise ValidationFailed(
                     f"{before.where} exists with other outcomes", fix="choose another folder"
                 )
-        put_results(folder, cells)
+        put_results(folder, pairs)
 
 
 def union_episodes(parts: Sequence[tuple[str, EpisodeRecords]]) -> EpisodeRecords:
@@ -177,14 +177,14 @@ def refuse_missing(missing: NDArray[np.int64], where: str) -> None:
         )
 
 
-def require_same(cell: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str) -> None:
+def require_same(loaded: Loaded, facts: BackboneFacts, dataset: DatasetRecord, fix: str) -> None:
     """Raise ValidationFailed naming the facts in which a result differs from these."""
-    mine = cell.result.backbone
+    mine = loaded.result.backbone
     differ = [name for name in SAME_BACKBONE if getattr(mine, name) != getattr(facts, name)]
-    if cell.result.dataset.identity != dataset.identity:
+    if loaded.result.dataset.identity != dataset.identity:
         differ.append("images or groups (data fingerprint)")
     if differ:
-        raise ValidationFailed(f"{cell.where} was made with other {', '.join(differ)}", fix=fix)
+        raise ValidationFailed(f"{loaded.where} was made with other {', '.join(differ)}", fix=fix)
 
 
 def describe_spans(index: NDArray[np.int64]) -> str:
@@ -208,15 +208,15 @@ def merge(parts: Sequence[Path], out: Path) -> list[Result]:
     groups: dict[tuple[Path, Key], list[Loaded]] = defaultdict(list)
     empty = [part for part in parts if part.is_dir() and not any(part.iterdir())]
     for part in [part for part in parts if part not in empty] or empty:
-        for cell in read_cells(part):
-            home = out.joinpath(*cell.folder.resolve().parts[-2:])
-            groups[home, key_of(cell.result)].append(cell)
+        for one in read_loaded(part):
+            home = out.joinpath(*one.folder.resolve().parts[-2:])
+            groups[home, key_of(one.result)].append(one)
     merged: dict[Path, list[tuple[Result, Records]]] = defaultdict(list)
     for (home, _), group in sorted(groups.items()):
         merged[home].append(join_parts(group))
-    for home, cells in merged.items():
-        add_results(home, cells)
-    return [result for cells in merged.values() for result, _ in cells]
+    for home, pairs in merged.items():
+        add_results(home, pairs)
+    return [result for pairs in merged.values() for result, _ in pairs]
 
 
 def join_parts(group: list[Loaded]) -> tuple[Result, Records]:

@@ -141,12 +141,12 @@ class Entry:
     folder: Path
     file: EntryFile
     digest: str
-    cells: tuple[Loaded, ...]
+    loaded: tuple[Loaded, ...]
 
     @property
     def name(self) -> str:
         """The declared name, in a results folder that of the model."""
-        return self.file.declaration.name if self.file.declaration else self.cells[0].model
+        return self.file.declaration.name if self.file.declaration else self.loaded[0].model
 
     @property
     def controls(self) -> frozenset[str]:
@@ -164,8 +164,8 @@ def read_entry(folder: Path) -> Entry:
         if len(table) != len(results):
             raise ValueError(f"it holds {len(table)} results, not {len(results)}")
         records = table.records([(result.spec, result.score.n) for result in results])
-    cells = tuple(Loaded(folder, *cell) for cell in zip(results, records, strict=True))
-    return Entry(folder, file, hashlib.sha256(text).hexdigest(), cells)
+    loaded = tuple(Loaded(folder, *pair) for pair in zip(results, records, strict=True))
+    return Entry(folder, file, hashlib.sha256(text).hexdigest(), loaded)
 
 
 @contextmanager
@@ -242,7 +242,7 @@ def restore_results(path: Path, file: EntryFile) -> list[Result]:
 
 def write_entry(
     folder: Path,
-    cells: Iterable[tuple[Result, Records]],
+    pairs: Iterable[tuple[Result, Records]],
     controls: Collection[str] = (),
     level: int = outcomes.FAST,
     **facts: Any,
@@ -252,7 +252,7 @@ def write_entry(
     controls: identities of the models that are controls; level: of compression; facts: fields of
     EntryFile that do not follow from the results.
     """
-    ordered = in_order(cells)
+    ordered = in_order(pairs)
     content = outcomes.encode([records for _, records in ordered], level)
     digest = hashlib.sha256(content).hexdigest()
     file = make_file([result for result, _ in ordered], controls, outcomes=digest, **facts)
@@ -268,14 +268,14 @@ def write_entry(
     return Entry(folder, file, hashlib.sha256(text).hexdigest(), loaded)
 
 
-def in_order(cells: Iterable[tuple[Result, Records]]) -> list[tuple[Result, Records]]:
+def in_order(pairs: Iterable[tuple[Result, Records]]) -> list[tuple[Result, Records]]:
     """Return results as an entry has them: by model and column."""
-    return sorted(cells, key=lambda c: (c[0].backbone.identity, c[0].column, c[0].spec_digest))
+    return sorted(pairs, key=lambda p: (p[0].backbone.identity, p[0].column, p[0].spec_digest))
 
 
-def digest_outcomes(cells: Iterable[tuple[Result, Records]]) -> str:
+def digest_outcomes(pairs: Iterable[tuple[Result, Records]]) -> str:
     """Return the sha-256 that the file of outcomes of these results has on a board."""
-    content = outcomes.encode([records for _, records in in_order(cells)], outcomes.SMALL)
+    content = outcomes.encode([records for _, records in in_order(pairs)], outcomes.SMALL)
     return hashlib.sha256(content).hexdigest()
 
 

@@ -68,7 +68,7 @@ class ResultStore:
 
     def earlier(self) -> Loaded | None:
         """Return the verified stored result, if any. Raise ValidationFailed if facts differ."""
-        stored = assembly.read_cells_of(self.folder).get(self.key)
+        stored = assembly.read_by_key(self.folder).get(self.key)
         if stored is not None:
             require_right(stored)
             assembly.require_same(stored, self.facts, self.dataset, OVERWRITE)
@@ -148,10 +148,10 @@ class ResultStore:
         if not self.folder.is_dir():
             return
         with assembly.lock_results(self.folder):
-            cells = assembly.read_cells_of(self.folder)
-            if cells.pop(self.key, None) and cells:
-                write_entry(self.folder, [(cell.result, cell.records) for cell in cells.values()])
-            elif not cells:
+            loaded = assembly.read_by_key(self.folder)
+            if loaded.pop(self.key, None) and loaded:
+                write_entry(self.folder, [(one.result, one.records) for one in loaded.values()])
+            elif not loaded:
                 for name in (ENTRY_FILE, f"outcomes-*{outcomes.SUFFIX}"):
                     for file in self.folder.glob(name):
                         file.unlink()
@@ -200,11 +200,11 @@ def name_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
-def episode_numbers(cell: Loaded | None) -> NDArray[np.int64]:
+def episode_numbers(loaded: Loaded | None) -> NDArray[np.int64]:
     """Return the episode numbers of a loaded result; none for a probe or for no result."""
-    if cell is None or not isinstance(cell.records, EpisodeRecords):
+    if loaded is None or not isinstance(loaded.records, EpisodeRecords):
         return np.empty(0, np.int64)
-    return cell.records.index
+    return loaded.records.index
 
 
 def locate_finding(root: Path, facts: BackboneFacts, question: Question) -> Path:

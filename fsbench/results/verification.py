@@ -183,12 +183,12 @@ def is_close(a: object, b: object) -> bool:
     return a == b
 
 
-def find_problems(cells: Sequence[Loaded]) -> list[Problem]:
+def find_problems(results: Sequence[Loaded]) -> list[Problem]:
     """Return what is wrong with results. Raise UsageError for one without any outcome."""
     problems: list[Problem] = []
-    parts = [c.records for c in cells if isinstance(c.records, EpisodeRecords)]
+    parts = [c.records for c in results if isinstance(c.records, EpisodeRecords)]
     of_episodes = iter(summarize_episodes(parts))
-    for loaded in cells:
+    for loaded in results:
         result, is_episodic = loaded.result, isinstance(loaded.records, EpisodeRecords)
         facts = loaded.records, result.spec, result.dataset.test_counts
         summary = next(of_episodes) if is_episodic else summarize(*facts)
@@ -218,36 +218,36 @@ def find_entries(path: Path) -> list[Path]:
 def read_verified(folder: Path) -> Entry:
     """Read an entry whose results keep every rule. Raise ValidationFailed naming what is wrong."""
     entry = read_entry(folder)
-    require_right(*entry.cells)
+    require_right(*entry.loaded)
     return entry
 
 
-def require_right(*cells: Loaded) -> None:
+def require_right(*loaded: Loaded) -> None:
     """Raise ValidationFailed naming everything wrong with these results."""
-    if problems := find_problems(cells):
+    if problems := find_problems(loaded):
         raise ValidationFailed("\n  ".join(map(str, problems)))
 
 
-def read_cells(path: Path) -> Iterator[Loaded]:
+def read_loaded(path: Path) -> Iterator[Loaded]:
     """Yield all results at or below `path`, verified entry by entry."""
-    return (loaded for folder in find_entries(path) for loaded in read_verified(folder).cells)
+    return (loaded for folder in find_entries(path) for loaded in read_verified(folder).loaded)
 
 
-def read_cell(reference: str | Path) -> Loaded:
+def read_one_result(reference: str | Path) -> Loaded:
     """Return a verified result, named by a folder and a task or column as DIR:TASK.
 
     The task may leave out what only one spec in the folder can mean; of several results of one spec
     over as many outcomes, as of several seeds, it is the first. Raises UsageError.
     """
     folder, text = split_reference(str(reference))
-    cells = list(read_cells(Path(folder)))
-    named = [cell for cell in cells if not text or str(cell.result.column) == text]
+    loaded = list(read_loaded(Path(folder)))
+    named = [one for one in loaded if not text or str(one.result.column) == text]
     if not named:
         pattern = TaskPattern.parse(text)
-        same = (cell for cell in cells if cell.result.dataset.name == pattern.dataset)
-        named = [cell for cell in same if pattern.covers(cell.result.task)]
-    if len({(cell.result.spec_digest, cell.result.score.n) for cell in named}) != 1:
-        listed = dict.fromkeys(str(cell.result.column) for cell in named or cells)
+        same = (one for one in loaded if one.result.dataset.name == pattern.dataset)
+        named = [one for one in same if pattern.covers(one.result.task)]
+    if len({(one.result.spec_digest, one.result.score.n) for one in named}) != 1:
+        listed = dict.fromkeys(str(one.result.column) for one in named or loaded)
         raise UsageError(
             f"'{reference}' names {len(named)} results of {folder}",
             fix=f"name one as DIR:TASK; there are {', '.join(listed)[:500]}",

@@ -83,10 +83,10 @@ class EvaluationJob(Job):
             return False
         for task, images in self.images.items():
             label, spec = self.backbone.label, self.spec(task)
-            cell = ResultStore(options.results, facts, images, spec, model=label)
+            store = ResultStore(options.results, facts, images, spec, model=label)
             episodes = () if task.probe else np.arange(self.request.n_episodes)
             try:
-                if not cell.complete_result(episodes):
+                if not store.complete_result(episodes):
                     return False
             except ValidationFailed:  # of other images or damaged: running the job says so
                 return False

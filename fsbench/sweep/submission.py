@@ -12,7 +12,7 @@ from fsbench.core.errors import UsageError, ValidationFailed
 from fsbench.core.schema import Declaration
 from fsbench.results import assembly
 from fsbench.results.names import safe_name
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from fsbench.sweep.backbones import SweepBackbone, TrainingJob
 from fsbench.sweep.evaluation import EvaluationJob, read_results
 from fsbench.sweep.file import EntriesBlock, JobKind
@@ -109,10 +109,10 @@ def is_entry_of(entry: str, backbone: SweepBackbone, options: SweepOptions) -> b
 
 def copy_missing_results(entry: Path, results: Path, backbone: SweepBackbone) -> None:
     """Copy results of the entry that the results folder lacks, so that the entry keeps them."""
-    for cell in read_cells(entry):
-        facts = cell.result.backbone
+    for one in read_loaded(entry):
+        facts = one.result.backbone
         folder = results / backbone.label / facts.identity[:12]
-        if backbone.has_facts(facts) and assembly.key_of(cell.result) not in assembly.read_cells_of(
+        if backbone.has_facts(facts) and assembly.key_of(one.result) not in assembly.read_by_key(
             folder
         ):
-            assembly.add_results(folder, [(cell.result, cell.records)])
+            assembly.add_results(folder, [(one.result, one.records)])

@@ -170,8 +170,8 @@ def read_outcome_table(source: Path, digest: str) -> OutcomeTable:
 def compact(entry: Entry) -> Entry:
     """Return a checked entry without records and lines, as a board has thousands of entries."""
     source, digest = entry.folder / entry.file.outcomes_file, entry.file.outcomes
-    cells = (VerifiedResult(cell, i, source, digest) for i, cell in enumerate(entry.cells))
-    return replace(entry, file=entry.file.model_copy(update={"results": ()}), cells=tuple(cells))
+    loaded = (VerifiedResult(one, i, source, digest) for i, one in enumerate(entry.loaded))
+    return replace(entry, file=entry.file.model_copy(update={"results": ()}), loaded=tuple(loaded))
 
 
 def extract_outcomes(loaded: Loaded, held_out: bool = False) -> Outcomes:

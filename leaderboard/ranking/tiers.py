@@ -165,20 +165,25 @@ def score_groups(
 def exclude_incomparable(contenders: Contenders, columns: Sequence[str]) -> dict[str, str]:
     """Return the entries that cannot be compared with most of the others, with the reason.
 
-    They share fewer than two outcomes of a column with the largest group of entries over the same
-    outcomes, so a deviating entry never leaves out the others. A lone entry is ranked.
+    Entries over the same outcomes form a group. Groups join in order of size; one that shares fewer
+    than two outcomes of a column with a group that joined is left out, so a deviating entry is left
+    out itself and never leaves out the others. A lone entry is ranked.
     """
     groups: dict[tuple[tuple[str, int | bytes], ...], list[str]] = {}
     for name, outcomes in contenders.items():
         numbering = tuple((outcomes[c].draws, outcomes[c].numbering) for c in columns)
         groups.setdefault(numbering, []).append(name)
-    largest = min(groups.values(), key=lambda names: (-len(names), min(names)), default=[])
+    joined: list[Mapping[str, Outcomes]] = []
     reasons: dict[str, str] = {}
-    for names in groups.values() if len(contenders) > 1 else ():
-        shared = count_shared(contenders[largest[0]], contenders[names[0]], columns)
+    for names in sorted(groups.values(), key=lambda names: (-len(names), min(names))):
+        first = contenders[names[0]]
+        fixed = [*joined, first] if len(names) > 1 else joined
+        shared = min((count_shared(first, other, columns) for other in fixed), default=2)
         if shared < 2:
             reason = f"not comparable: shares {shared} outcomes of a column, a comparison needs 2"
             reasons |= dict.fromkeys(names, reason)
+        else:
+            joined.append(first)
     return reasons
 
 

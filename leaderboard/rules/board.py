@@ -117,7 +117,7 @@ def inspect_entry(board: Board, name: str, inspection: Inspection) -> Iterator[P
         yield Problem("entry", str(home), "a results folder, not a submitted entry", REMOVE)
         return
     yield from STORED_RULES.find_problems(home / ENTRY_FILE, entry)
-    submission = Submission(entry.file.declaration, name, entry.cells, entry.controls)
+    submission = Submission(entry.file.declaration, name, entry.loaded, entry.controls)
     yield from check_entry(submission, board)
     badges = read_badges(home)
     for path, badge in badges:
@@ -131,7 +131,7 @@ def check_layout(entry: Entry) -> Iterator[str]:
     """Check that entry.json is as fsbench writes it: each fact once, in its place."""
     names = ("declaration", "submitted", "fsbench", "key", "outcomes")
     facts = {name: getattr(entry.file, name) for name in names}
-    text = make_file([cell.result for cell in entry.cells], entry.controls, **facts).to_text()
+    text = make_file([one.result for one in entry.loaded], entry.controls, **facts).to_text()
     if hashlib.sha256(text.encode()).hexdigest() != entry.digest:
         yield "it is not as fsbench writes it"
 
@@ -183,7 +183,7 @@ def check_badge(badge: Badge, entry: Entry) -> Iterator[str]:
         yield f"date {badge.date}, expected a date that has passed"
     if badge.entry_digest != entry.digest:
         return
-    of_network = [c for c in entry.cells if c.result.backbone.identity == badge.weights]
+    of_network = [c for c in entry.loaded if c.result.backbone.identity == badge.weights]
     results = {str(loaded.result.column): loaded for loaded in of_network}
     columns = [str(check.column) for check in badge.checks]
     if sorted([*columns, *badge.not_verified]) != sorted(results):

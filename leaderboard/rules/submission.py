@@ -56,7 +56,7 @@ def check_submissions(
 
     replace: whether they may take the place of entries of their names.
     """
-    results = {submission.name: [c.result for c in submission.cells] for submission in submissions}
+    results = {submission.name: [c.result for c in submission.loaded] for submission in submissions}
     if board.file.version is not None:  # entries of other boards may be of other images
         names = [name for name in board.history.sort(board.names()) if name not in results]
         paths = {name: board.folder / name / ENTRY_FILE for name in names}
@@ -74,8 +74,8 @@ def check_submissions(
 def check_entry(submission: Submission, board: Board) -> Iterator[Problem]:
     """Yield every Problem of an entry by itself, be it new or on the board."""
     yield from submission.broken
-    yield from find_problems(submission.cells)
-    for loaded in submission.cells:
+    yield from find_problems(submission.loaded)
+    for loaded in submission.loaded:
         yield from RESULT_RULES.find_problems(loaded, loaded, board)
     yield from ENTRY_RULES.find_problems(submission.name, submission, board)
 
@@ -168,7 +168,7 @@ def check_columns(loaded: Loaded, board: Board) -> Iterator[str]:
 @ENTRY_RULES.add("name", "use letters, digits and . _ + - = @, and neither . nor - at the start")
 def check_safe_names(submission: Submission, board: Board) -> Iterator[str]:
     """Check that names are path components on every system and unambiguous to readers."""
-    for name in sorted({submission.name, *(c.result.dataset.name for c in submission.cells)}):
+    for name in sorted({submission.name, *(c.result.dataset.name for c in submission.loaded)}):
         if name != safe_name(name) or not name.isascii():
             yield f"{name!a}, expected {safe_name(name)!a}"
         if name.casefold() in TAKEN_NAMES or WINDOWS_NAME.fullmatch(name):
@@ -185,7 +185,7 @@ def check_draws(submission: Submission, board: Board) -> Iterator[str]:
 def count_draws(submission: Submission) -> int:
     """Return an upper bound of the random numbers that draw all episodes; equal ones count once."""
     draws: dict[object, int] = {}
-    for loaded in submission.cells:
+    for loaded in submission.loaded:
         spec, data, records = loaded.result.spec, loaded.result.dataset, loaded.records
         if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
             largest = sorted(data.class_counts, reverse=True)[: spec.episode.n_way]
@@ -198,7 +198,7 @@ def count_draws(submission: Submission) -> int:
 @ENTRY_RULES.add("manifest")
 def check_manifests(submission: Submission, board: Board) -> Iterator[str]:
     """Check that manifest and dense totals equal those drawn from spec and class counts."""
-    for loaded in submission.cells if count_draws(submission) <= MAX_DRAWS else ():
+    for loaded in submission.loaded if count_draws(submission) <= MAX_DRAWS else ():
         records, spec = loaded.records, loaded.result.spec
         if isinstance(records, EpisodeRecords) and isinstance(spec, EpisodicSpec):
             for text in check_episodes(loaded.result, records, spec):
@@ -230,7 +230,7 @@ def check_episodes(result: Result, records: EpisodeRecords, spec: EpisodicSpec) 
 def check_networks(submission: Submission, board: Board) -> Iterator[str]:
     """Check that all results of a network have one record of it."""
     for network in submission.networks:
-        for other in (loaded.result.backbone for loaded in network.cells):
+        for other in (loaded.result.backbone for loaded in network.loaded):
             if names := [name for name, value in other if value != getattr(network.facts, name)]:
                 yield f"results of one network with other {', '.join(names)}"
 
@@ -239,7 +239,7 @@ def check_networks(submission: Submission, board: Board) -> Iterator[str]:
 def check_duplicates(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a network has one result per column."""
     for network in submission.networks:
-        for column, count in sorted(Counter(c.result.column for c in network.cells).items()):
+        for column, count in sorted(Counter(c.result.column for c in network.loaded).items()):
             if count > 1:
                 yield f"{count} results of {column}, expected one"
 
@@ -248,7 +248,7 @@ def check_duplicates(submission: Submission, board: Board) -> Iterator[str]:
 def check_recipe(submission: Submission, board: Board) -> Iterator[str]:
     """Check that the networks of an entry but its controls are seeds of one recipe."""
     facts = [network.facts for network in submission.networks if not network.is_control]
-    if submission.cells and not facts:
+    if submission.loaded and not facts:
         yield "no network but controls, expected one or more"
     if len({recipe_key(network) for network in facts}) > 1:
         yield "networks of several recipes, expected one recipe"
@@ -262,7 +262,7 @@ def check_seed_columns(submission: Submission, board: Board) -> Iterator[str]:
     """Check that the seeds have the same columns of a table, so that no bad one is left out."""
     tables: dict[object, dict[int, set[ColumnId]]] = defaultdict(lambda: defaultdict(set))
     for network in (network for network in submission.networks if not network.is_control):
-        for column in (loaded.result.column for loaded in network.cells):
+        for column in (loaded.result.column for loaded in network.loaded):
             tables[assign_track(board.file, column)][network.seed].add(column)
     for table in tables.values():
         for seed, columns in sorted(table.items()):
@@ -274,7 +274,7 @@ def check_seed_columns(submission: Submission, board: Board) -> Iterator[str]:
 @ENTRY_RULES.add("column", "evaluate columns of the board (fsbench leaderboard boards)")
 def check_any_column(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a result belongs to a column of the board; others are left out."""
-    if submission.left_out and not submission.cells:
+    if submission.left_out and not submission.loaded:
         names = ", ".join(str(column.name) for column in (board.file.columns or ())[:SHOWN])
         listed = ", ".join(submission.left_out[:SHOWN])
         yield f"{listed}: no column of {board.file.title}, expected columns such as {names}"
@@ -284,7 +284,7 @@ def check_any_column(submission: Submission, board: Board) -> Iterator[str]:
 def check_undeclared(submission: Submission, board: Board) -> Iterator[str]:
     """Check that targets seen in pretraining are declared."""
     trained = {*submission.declaration.pretraining_data}
-    trained.update(*(cell.result.backbone.pretraining_data for cell in submission.cells))
+    trained.update(*(one.result.backbone.pretraining_data for one in submission.loaded))
     undeclared = resolve_datasets(trained) - resolve_datasets(submission.declaration.targets_seen)
     for target in sorted(undeclared & list_targets(submission)):
         yield f"trained on {target}, expected it declared"
@@ -299,7 +299,7 @@ def check_targets_seen(submission: Submission, board: Board) -> Iterator[str]:
 
 
 def list_targets(submission: Submission) -> set[str]:
-    return resolve_datasets(cell.result.dataset.name for cell in submission.cells)
+    return resolve_datasets(one.result.dataset.name for one in submission.loaded)
 
 
 def resolve_datasets(names: Iterable[str]) -> set[str]:
@@ -318,8 +318,8 @@ def resolve_datasets(names: Iterable[str]) -> set[str]:
 @ENTRY_RULES.add("removed", "ask a maintainer of the board")
 def check_removed(submission: Submission, board: Board) -> Iterator[str]:
     """Check that a maintainer has not removed these outcomes."""
-    if submission.cells and (removed := board.history.removed):
-        digest = digest_outcomes([(cell.result, cell.records) for cell in submission.cells])
+    if submission.loaded and (removed := board.history.removed):
+        digest = digest_outcomes([(one.result, one.records) for one in submission.loaded])
         if event := removed.get(digest):
             yield f"a maintainer removed these outcomes as '{event.entry}': {event.reason}"
 

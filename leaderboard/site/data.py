@@ -216,7 +216,7 @@ def build_network_facts(entry: BoardEntry, network: Network) -> JsonObject:
         for line in file.results
         if file.models[line.model].identity == backbone.identity
     }
-    images = dict.fromkeys(str(loaded.result.spec.image) for loaded in network.cells)
+    images = dict.fromkeys(str(loaded.result.spec.image) for loaded in network.loaded)
     return {
         **backbone.model_dump(mode="json", exclude={"training", "pretraining_data"}),
         "preprocessing": backbone.preprocessing,

@@ -17,7 +17,7 @@ import fsbench
 from fsbench.core import registry
 from fsbench.core.errors import FsbenchError, UsageError
 from fsbench.results.entry import ENTRY_FILE
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from pretrain.method import HOOKS
 from pretrain.recipes.recipe import METHODS
 
@@ -152,7 +152,7 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     reference = "py:power.py:power_mean"
     assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
     assert call(*command, "--heads", "centroid") == 0
-    first, centroid = read_cells(Path("out"))
+    first, centroid = read_loaded(Path("out"))
     if first.result.task.head == "centroid":
         first, centroid = centroid, first
     # features after a ReLU and average pooling are not negative: power 1 is the nearest mean
@@ -169,7 +169,7 @@ def test_the_head_of_the_readme_is_a_result_of_its_own_and_stays_readable(
     assert file_of_entry.read_bytes() == before  # complete results are read
     file.write_text(file.read_text() + "# changed\n")
     assert call(*command, "--heads", reference, "--set", "power_mean.power=1") == 0
-    results = [cell.result for cell in read_cells(Path("out"))]
+    results = [cell.result for cell in read_loaded(Path("out"))]
     assert len({str(r.column) for r in results if r.task.head == "power_mean"}) == 2
     capsys.readouterr()
 

@@ -25,7 +25,7 @@ def figures(entry: Entry) -> tuple[object, ...]:
 
     A spec of other episodes is refused where these are drawn again: when it is submitted.
     """
-    (cell,) = entry.cells
+    (cell,) = entry.loaded
     result = cell.result
     mean = round(result.score.mean, 12)  # a last digit may be lost
     return mean, result.score.n, result.column, digest_records(cell.records), result.flags

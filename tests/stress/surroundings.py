@@ -14,7 +14,7 @@ from stress.tally import Row
 from stress.trial import NotPossibleError, Trial, Trials, kind_of_fault, log
 
 from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 ELSEWHERE = "another process is training"
 
@@ -113,7 +113,7 @@ def of_folder(folder: Path, output: str, cache: str = "cache") -> list[str]:
 
 def digest(results: Path) -> str:
     """Of the one result there."""
-    (cell,) = read_cells(results)
+    (cell,) = read_loaded(results)
     return f"{digest_records(cell.records)} {cell.result.dataset.fingerprint}"
 
 

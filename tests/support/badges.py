@@ -36,8 +36,8 @@ def make_badge(
     """A badge of these columns of the first network; flips are those of the first column."""
     entry = Board.open(board).entry(name)
     network = entry.networks[0]
-    results = {str(loaded.result.column): loaded for loaded in network.cells}
-    made = network.cells[0].result.provenance
+    results = {str(loaded.result.column): loaded for loaded in network.loaded}
+    made = network.loaded[0].result.provenance
     here = provenance.environment_of(made) | environment
     episodic = {c: r for c, r in results.items() if isinstance(r.records, EpisodeRecords)}
     chosen = sorted(columns or episodic)

@@ -12,7 +12,7 @@ from fsbench.core.seeding import uniforms
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec, ImageSpec, ProbeSpec
 from fsbench.results.outcomes import digest_records
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 N_EPISODES = 40
 
@@ -145,7 +145,7 @@ def write_probe(
 
 def digests(*folders: Path) -> dict[str, str]:
     """Model and column -> digest of the outcomes, of all results in these folders."""
-    cells = (cell for folder in folders for cell in read_cells(folder))
+    cells = (cell for folder in folders for cell in read_loaded(folder))
     return {f"{c.model} {c.result.column}": digest_records(c.records) for c in cells}
 
 

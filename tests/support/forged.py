@@ -45,7 +45,7 @@ def put(path: str | Sequence[str], value: object) -> Callable[[Path], None]:
 def rewrite(folder: Path, change: Callable[[Loaded], Cell | None], **facts: Any) -> None:
     """Write an entry anew with other results, None for one to leave out, and other facts."""
     entry = read_entry(folder)
-    changed = [cell for loaded in entry.cells if (cell := change(loaded))]
+    changed = [cell for loaded in entry.loaded if (cell := change(loaded))]
     names = ("declaration", "submitted", "fsbench", "key")
     facts = {name: getattr(entry.file, name) for name in names} | facts
     controls = [entry.file.models[i].identity for i in entry.file.controls]

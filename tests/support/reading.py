@@ -4,20 +4,20 @@ from pathlib import Path
 
 from fsbench.core.records import EpisodeRecords, ProbeRecords
 from fsbench.core.schema import Result
-from fsbench.results.verification import read_cell, read_cells
+from fsbench.results.verification import read_loaded, read_one_result
 
 
 def read(path: Path) -> list[Result]:
-    return [cell.result for cell in read_cells(path)]
+    return [cell.result for cell in read_loaded(path)]
 
 
 def episode_records(reference: str | Path) -> EpisodeRecords:
-    records = read_cell(reference).records
+    records = read_one_result(reference).records
     assert isinstance(records, EpisodeRecords)
     return records
 
 
 def probe_records(reference: str | Path) -> ProbeRecords:
-    records = read_cell(reference).records
+    records = read_one_result(reference).records
     assert isinstance(records, ProbeRecords)
     return records

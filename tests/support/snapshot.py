@@ -249,7 +249,7 @@ def collect_outcomes() -> Numbers:
     for board in BOARDS:
         columns: dict[str, list[ColumnOutcomes]] = defaultdict(list)
         for entry in read_entries(board):
-            for loaded in entry.cells:
+            for loaded in entry.loaded:
                 columns[loaded.result.backbone.identity].append(read_outcomes(loaded))
         numbers[board] = {identity: digest_outcomes(c) for identity, c in columns.items()}
     return numbers

@@ -12,7 +12,7 @@ from PIL import Image
 from fsbench.api.options import SweepOptions
 from fsbench.core.seeding import words
 from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from fsbench.sweep.file import SweepFile
 
 SIDE = 8
@@ -73,7 +73,7 @@ def hashes(output: Path) -> dict[str, str]:
 
 def hash_results(folder: Path) -> dict[str, str]:
     """Digest of the records of every result below a folder, by weights and column."""
-    cells = read_cells(folder) if folder.exists() else ()
+    cells = read_loaded(folder) if folder.exists() else ()
     return {
         f"{c.result.backbone.identity} {c.result.column}": digest_records(c.records) for c in cells
     }

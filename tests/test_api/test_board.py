@@ -70,7 +70,7 @@ def test_results_in_memory_become_entries_of_a_ranked_board(
     board = tmp_path / "board"
     for name, results in zip(("first", "second"), pair, strict=True):
         (entry,) = fsbench.submit(results, board, name=name, declaration=DECLARATION)
-        assert (entry.name, len(entry.cells), entry.left_out) == (name, 2, ())
+        assert (entry.name, len(entry.loaded), entry.left_out) == (name, 2, ())
     frame = fsbench.leaderboard(board).to_frame()
     assert frame["tier"].isna().all()
     assert {*frame["reason"]} == {"short: not all episodes"}

@@ -132,7 +132,7 @@ def test_results_are_saved_and_loaded(both: fsbench.Results, tmp_path: Path) -> 
     assert sorted(again.models) == sorted(both.models)
     both.save(tmp_path / "kept")  # the same files once more
     changed = saved.paths[0]
-    cells = [(cell.result, cell.records) for cell in read_entry(changed).cells]
+    cells = [(cell.result, cell.records) for cell in read_entry(changed).loaded]
     for i, (result, records) in enumerate(cells):
         if isinstance(records, EpisodeRecords):
             cells[i] = result, replace(records, correct=~records.correct)
@@ -166,7 +166,7 @@ def test_a_module_in_memory_can_be_submitted_but_not_recomputed(tmp_path: Path) 
     results = fsbench.evaluate(backbone(), TASK, **QUICK)
     fsbench.submit(results, tmp_path / "board", DECLARATION, name="mine")
     entry = Board.open(tmp_path / "board").entry("mine")
-    assert entry.cells[0].result.backbone.source == "module"
+    assert entry.loaded[0].result.backbone.source == "module"
     with pytest.raises(ValidationFailed, match="in the memory of its author"):
         recompute(entry, "board")
 

@@ -23,7 +23,7 @@ from fsbench.core.schema import BackboneFacts, Training
 from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.results.entry import Loaded
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.store import Board, BoardEntry
 from pretrain import METHODS
 from pretrain.recipes import registry
@@ -37,7 +37,7 @@ AFFINE = EpisodicSpec(adaptation="affine")
 def test_two_specs_of_one_task_get_two_commands() -> None:
     """Numbers of episodes and probes do not matter: one command takes a spec of each task."""
     specs = [AFFINE, AFFINE.model_copy(update={"bn_mode": "train"}), *SPECS]
-    cells = fakes_site.entry("entry", fakes.facts(), 0.5, ["eurosat"], specs).cells
+    cells = fakes_site.entry("entry", fakes.facts(), 0.5, ["eurosat"], specs).loaded
     _, second = (cell for cell in cells if cell.result.task.head == "affine")
     others = tuple(f"--spec={cell.where}" for cell in cells if cell is not second)
     assert list_evaluations(cells, []) == [others, (f"--spec={second.where}",)]
@@ -124,28 +124,28 @@ def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (machine,) = json.loads(capsys.readouterr().out)["machines"]
     assert machine["environment"]["threads"] == "1"
     assert all(shlex.split(shlex.join(command)) == command for command in machine["commands"])
-    assert len(list(read_cells(board))) == 1
+    assert len(list(read_loaded(board))) == 1
 
 
 def entry_of(facts: Mapping[str, object] | None = None, **made: object) -> BoardEntry:
     """An entry with two results; made: changes of the provenance of the second one."""
     backbone = fakes.facts(**dict(facts or {}))
     entry = fakes_site.entry("entry", backbone, 0.5, ["eurosat"], SPECS)
-    return change_results(entry, entry.cells[1:], provenance=fakes.provenance(**made))
+    return change_results(entry, entry.loaded[1:], provenance=fakes.provenance(**made))
 
 
 def change_results(entry: BoardEntry, changed: Sequence[Loaded], **update: object) -> BoardEntry:
     """Return the entry with other facts of some of its results."""
     cells = [
         replace(cell, result=cell.result.model_copy(update=update)) if cell in changed else cell
-        for cell in entry.cells
+        for cell in entry.loaded
     ]
-    return replace(entry, cells=tuple(cells))
+    return replace(entry, loaded=tuple(cells))
 
 
 def of_one_environment(facts: Mapping[str, object] | None = None, **made: object) -> BoardEntry:
     entry = entry_of(facts)
-    return change_results(entry, entry.cells, provenance=fakes.provenance(**made))
+    return change_results(entry, entry.loaded, provenance=fakes.provenance(**made))
 
 
 def only(entry: BoardEntry) -> EnvironmentCommands:
@@ -169,7 +169,7 @@ def test_commands_name_weights_specs_and_machine(
     facts: dict[str, Any], made: dict[str, Any], network: list[str], machine: list[str]
 ) -> None:
     entry = of_one_environment(facts, **made)
-    specs = [f"--spec={cell.where}" for cell in entry.cells]
+    specs = [f"--spec={cell.where}" for cell in entry.loaded]
     assert only(entry).commands == [
         ("fsbench", "benchmark", *network, *specs, *machine, "--output=results"),
         ("fsbench", "leaderboard", "verify", "entry", *network, "--board=board"),
@@ -217,8 +217,8 @@ def test_only_plain_versions_of_plain_packages_are_pinned() -> None:
 )
 def test_images_of_the_submitter_are_left_to_the_reader(name: str, option: str, note: str) -> None:
     entry = entry_of()
-    data = entry.cells[0].result.dataset.model_copy(update={"name": name})
-    recomputation = only(change_results(entry, entry.cells, dataset=data))
+    data = entry.loaded[0].result.dataset.model_copy(update={"name": name})
+    recomputation = only(change_results(entry, entry.loaded, dataset=data))
     assert option in recomputation.commands[0]
     assert any(note in text for text in recomputation.notes)
 

@@ -26,7 +26,7 @@ from fsbench.core.specs import EpisodeSpec
 from fsbench.data import DataRoots, load_target
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.badges import Badge, read_badges
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
@@ -142,7 +142,7 @@ def test_the_printed_commands_give_the_results_again(
         assert stop.value.code == 0
     again, before = (
         {cell.result.task: digest_records(cell.records) for cell in cells}
-        for cells in (read_cells(tmp_path / "results"), entry.cells)
+        for cells in (read_loaded(tmp_path / "results"), entry.loaded)
     )
     assert again == before
 

@@ -15,7 +15,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import strip_digest
 from fsbench.results import provenance
 from fsbench.results.entry import Loaded
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard import badges
 
 
@@ -26,7 +26,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, ...]:
         fakes.write(root, data=data)
     fakes.write(root, shots=5, data=fakes.official("toy_tiles"))
     fakes.write_probe(root)
-    return tuple(read_cells(root))
+    return tuple(read_loaded(root))
 
 
 def tasks(samples: list[Sample]) -> list[str]:

@@ -14,7 +14,7 @@ from support.cli import CommandLine
 from support.forged import edit
 
 from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import find_entries, read_cells
+from fsbench.results.verification import find_entries, read_loaded
 
 CONTROL = ["-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native"]
 EPISODES = 300
@@ -39,7 +39,7 @@ def outcome(folder: Path) -> dict[str, Any]:
         cell.result.task: (
             digest_records(cell.records), cell.result.flags, cell.result.provenance.threads
         )
-        for cell in read_cells(folder)
+        for cell in read_loaded(folder)
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from fsbench.api.submit import submit
 from fsbench.cli.console import show_tables
 from fsbench.core.tables import TextTable, fit_table, wrap
 from fsbench.results.table import build_table
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.methods import read_method_boards
 from leaderboard.render.methods import make_tables
 
@@ -35,7 +35,7 @@ def make_results(folder: Path) -> list[TextTable]:
     pairs.write(folder / "x", [15, 12] * 20, "a", shots=5)
     pairs.write(folder / "x", [8, 10] * 20, "pilot-normal-schedule=single_cycle-s1")
     fakes.write_probe(folder / "x")
-    cells = list(read_cells(folder / "x"))
+    cells = list(read_loaded(folder / "x"))
     return [build_table([cell.result for cell in cells], [cell.model for cell in cells])]
 
 

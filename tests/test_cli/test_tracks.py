@@ -10,7 +10,7 @@ from support.cli import CommandLine
 
 from fsbench.core.schema import Result
 from fsbench.data.catalog import TARGETS
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 CHESTX = TARGETS.load("chestx").FACTS
 CONTROL = ("-m", "fsbench/toy_resnet", "--random-init", "0", "--input-size", "native")
@@ -45,7 +45,7 @@ def test_both_tracks_are_columns_of_their_own_with_dense_rows(
     assert "chestx:3w1s dense" in shown
     assert shown.index("results ibm 32px") < shown.index("results ibm-disjoint 32px")
     results: dict[str, Result] = {
-        str(cell.result.task): cell.result for cell in read_cells(Path(out))
+        str(cell.result.task): cell.result for cell in read_loaded(Path(out))
     }
     classic = results["chestx:3w1s/linear@ibm"]
     disjoint = results["chestx:3w1s/linear@ibm-disjoint"]

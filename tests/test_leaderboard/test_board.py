@@ -80,7 +80,7 @@ def test_submitters_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [(run.communicate()[1], run.returncode) for run in runs] == [(b"", 0)] * 3
     board = Board.open(tmp_path / "board")
     assert board.names() == sorted(f"{who}{i}" for who in "abc" for i in range(4))
-    assert all(len(entry.cells) == 1 for entry in board.entries())
+    assert all(len(entry.loaded) == 1 for entry in board.entries())
 
 
 def test_a_failed_write_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

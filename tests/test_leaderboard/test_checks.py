@@ -85,7 +85,7 @@ def test_results_of_a_network_are_of_one_training(
     assert codes(results) == expected
     if not expected:
         (read,) = read_submissions(results, DECLARATION)
-        assert len({loaded.result.backbone.model_dump_json() for loaded in read.cells}) == 1
+        assert len({loaded.result.backbone.model_dump_json() for loaded in read.loaded}) == 1
 
 
 def test_too_many_episodes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def cut(n: int) -> Change:
 
 def edit(entry: BoardEntry, *changes: Change, first: bool = False) -> BoardEntry:
     """Change the results of an entry (first: only one)."""
-    cells = list(entry.cells)
+    cells = list(entry.loaded)
     for change in changes:
         cells[: 1 if first else None] = map(change, cells[: 1 if first else None])
     return site.pack(entry.name, cells)
@@ -88,7 +88,7 @@ def test_a_random_control_stays_ranked_with_its_failures_beside(
     failures: dict[str, int], flag: str
 ) -> None:
     a, b, control = board("a", "b", "control")
-    facts = control.cells[0].result.backbone.model_copy(update={"random_init": 0})
+    facts = control.loaded[0].result.backbone.model_copy(update={"random_init": 0})
     (table,) = rank([a, b, edit(control, changed(backbone=facts, **failures))])
     assert reasons(table) == {}
     failed = [text for text in table.rows["control"].notes if "episodes" in text]
@@ -119,7 +119,7 @@ def test_the_rows_of_first_images_stay_and_others_are_extra() -> None:
     moved = fakes.official("eurosat").model_copy(update={"fingerprint": "9" * 64})
     main, other = rank([a, b, edit(c, changed(dataset=moved), first=True)])
     assert reasons(main) == {
-        "c": f"{c.cells[0].result.column} is on other images or episodes than this table's"
+        "c": f"{c.loaded[0].result.column} is on other images or episodes than this table's"
     }
     assert [entry.name for entry in main.ranking.entries] == ["a", "b", "c"]
     assert reasons(other) == {"c": EXTRA}
@@ -129,12 +129,12 @@ def test_the_rows_of_first_images_stay_and_others_are_extra() -> None:
 def test_a_seed_that_fails_unranks_its_row() -> None:
     """Rows hold what an entry says, not the best part of it."""
     a, b = board("a", "b")
-    twin = a.cells[0].result.backbone.model_copy(update={"weights_hash": "f" * 64})
+    twin = a.loaded[0].result.backbone.model_copy(update={"weights_hash": "f" * 64})
     second = edit(a, changed(backbone=twin))
     failed = edit(second, changed(collapsed=FAILED), first=True)
-    (table,) = rank([site.pack("a", [*a.cells, *failed.cells]), b])
-    reason = f"one class for all queries in 13 of 120 episodes of {failed.cells[0].result.column}"
+    (table,) = rank([site.pack("a", [*a.loaded, *failed.loaded]), b])
+    reason = f"one class for all queries in 13 of 120 episodes of {failed.loaded[0].result.column}"
     assert reasons(table) == {"a": f"{reason} (a seed 1)"}
-    (table,) = rank([site.pack("a", [*a.cells, *second.cells]), b])
+    (table,) = rank([site.pack("a", [*a.loaded, *second.loaded]), b])
     assert not table.ranking.unranked
     assert table.ranking.tiers[0][0].name == "a"

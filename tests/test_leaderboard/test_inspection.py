@@ -177,7 +177,7 @@ def replace_outcomes(board: Path) -> None:
 def add_network(board: Path) -> None:
     """Results of a second network, as if it were a seed."""
     entry = read_entry(board / "a")
-    results = [(loaded.result, loaded.records) for loaded in entry.cells]
+    results = [(loaded.result, loaded.records) for loaded in entry.loaded]
     other = [(r.model_copy(update={"backbone": fakes.facts("other")}), o) for r, o in results]
     facts = {name: getattr(entry.file, name) for name in ("declaration", "submitted", "fsbench")}
     write_entry(board / "a", results + other, **facts)

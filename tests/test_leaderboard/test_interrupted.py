@@ -18,7 +18,7 @@ from leaderboard.store import Board
 
 
 def mean(board: Path, name: str = "entry") -> float:
-    return Board.open(board).entry(name).cells[0].result.score.mean
+    return Board.open(board).entry(name).loaded[0].result.score.mean
 
 
 def killed(results: Path, board: Path, files: int) -> None:

@@ -27,7 +27,7 @@ from support.methods import (
 from fsbench.api.submit import submit
 from fsbench.core import statistics
 from fsbench.core.schema import BackboneFacts
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.controls import (
     ControlKind,
     Match,
@@ -344,7 +344,7 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
         "llf", "swr+weight_compander", "normal",
     ]  # fmt: skip
     values: dict[str, list[Any]] = {}
-    for loaded in read_cells(board):
+    for loaded in read_loaded(board):
         values.setdefault(loaded.result.backbone.recipe or "", []).append(loaded.records)
     llf, plain = (
         np.stack([run.accuracy for run in values[name]]) for name in ("toy/llf", "toy/normal")

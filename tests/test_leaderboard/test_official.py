@@ -20,7 +20,7 @@ from fsbench.core.specs import EpisodicSpec, ImageSpec
 from fsbench.core.tasks import Track
 from fsbench.data.catalog import all_facts
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard import official
 from leaderboard.record import BoardFile, Column
 from leaderboard.repository import ABOUT, init_board
@@ -169,7 +169,7 @@ def test_another_copy_of_the_official_images_is_refused(board: Path, tmp_path: P
     assert Board.open(board).names() == ["first"]
     assert submit(tmp_path / "b", tmp_path / "free", named("second"))
     (first, *_) = submit(tmp_path / "b", board, named("first"), replace=True)
-    assert first.cells[0].result == other
+    assert first.loaded[0].result == other
 
 
 def test_no_entry_locks_out_others_where_the_ids_are_pinned(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_another_spec_under_a_column_name_is_refused(board: Path, tmp_path: Path
     data = fakes_official.dataset("dogs")
     made = fakes_official.write(tmp_path / "r", 0.7, data, "a")
     cell = ResultStore(tmp_path / "s", fakes.facts("a"), data, fakes_official.spec(seed=7))
-    records = next(read_cells(tmp_path / "r")).records
+    records = next(read_loaded(tmp_path / "r")).records
     cell.write(records, provenance=fakes.provenance())
     assert str(made.column) == "dogs:probe 224px"
     with pytest.raises(ValidationFailed, match="other spec"):

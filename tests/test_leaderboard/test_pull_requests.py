@@ -309,7 +309,7 @@ def test_a_board_inside_a_repository(
 
 def copy_nearly(board: Path) -> None:
     """Bob's outcomes but for one bit, under the weights of carol."""
-    theirs = read_entry(board / "bob").cells[0].records
+    theirs = read_entry(board / "bob").loaded[0].records
     forge(board / "carol", "5w", lambda _: flipped(1)(theirs))  # type: ignore[arg-type]
 
 

@@ -84,7 +84,7 @@ def test_no_entry_joins_or_splits_the_row_of_another(claim: dict[str, str]) -> N
 def test_seeds_that_lack_columns_of_the_table_are_no_part_of_the_row() -> None:
     entries, _ = rank(recipes({"normal": 3, "swr": 1}))
     one = entries[0].seeds[0]
-    cells = [c for c in entries[0].cells if c not in one.cells[1:]]
+    cells = [c for c in entries[0].loaded if c not in one.loaded[1:]]
     (table,) = rank_tracks(BoardFile(name="b"), [entries[1], site.pack("normal", cells)])
     assert members(table) == {"normal": ["normal seed 1", "normal seed 2"]}
     assert not table.ranking.unranked

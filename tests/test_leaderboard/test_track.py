@@ -15,7 +15,7 @@ from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tasks import Track
 from fsbench.results import table
 from fsbench.results.store import ResultStore
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.store import Board
 from leaderboard.tables import rank_board
@@ -73,7 +73,7 @@ def test_tables_mark_them(mixed: Path, tmp_path: Path) -> None:
 
 
 def draws(root: Path) -> dict[str, str]:
-    return {str(one.result.task): extract_outcomes(one).draws for one in read_cells(root)}
+    return {str(one.result.task): extract_outcomes(one).draws for one in read_loaded(root)}
 
 
 def test_heads_share_their_episodes_shots_and_probes_do_not(mixed: Path, tmp_path: Path) -> None:

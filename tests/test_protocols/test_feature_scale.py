@@ -16,7 +16,7 @@ from fsbench.cli.main import run
 from fsbench.core import seeding
 from fsbench.results.entry import write_entry
 from fsbench.results.table import warn_of_scale
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 from leaderboard.tables import rank_board
 
 HEADS = ("linear", "logistic", "ridge", "centroid", "cosine", "knn", "soft_kmeans")
@@ -57,7 +57,7 @@ def outcomes(root: Path, head: str) -> list[Sequence[bool]]:
 @pytest.mark.parametrize("head", HEADS)
 def test_a_head_depends_on_scale_as_it_declares(results: Path, head: str) -> None:
     small, usual, large = outcomes(results, head)
-    (spec,) = {cell.result.spec for cell in read_cells(results) if cell.result.task.head == head}
+    (spec,) = {cell.result.spec for cell in read_loaded(results) if cell.result.task.head == head}
     assert 0.25 < np.mean(usual) < 0.95
     assert (small == usual == large) == spec.scale_free
     assert spec.scale_free == (head not in ("linear", "soft_kmeans"))
@@ -65,7 +65,7 @@ def test_a_head_depends_on_scale_as_it_declares(results: Path, head: str) -> Non
 
 def test_every_result_records_the_mean_norm(results: Path) -> None:
     norms = {
-        scale: {cell.result.feature_norm for cell in read_cells(results / str(scale))}
+        scale: {cell.result.feature_norm for cell in read_loaded(results / str(scale))}
         for scale in SCALES
     }
     (unscaled,) = norms[1.0]
@@ -89,7 +89,7 @@ def test_compare_warns_where_the_head_depends_on_scale(
 
 
 def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) -> None:
-    cells = {cell.model: cell.result for cell in read_cells(results)
+    cells = {cell.model: cell.result for cell in read_loaded(results)
              if cell.result.task.head == "linear"}  # fmt: skip
     assert warn_of_scale({name: {r.column: r} for name, r in cells.items()})
     before = {
@@ -103,7 +103,7 @@ def test_results_without_a_norm_stay_valid_and_warn_of_nothing(results: Path) ->
 
 def test_a_board_warns(tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("0.1", "1.0"):
-        (cell,) = (c for c in read_cells(results / name) if c.result.task.head == "linear")
+        (cell,) = (c for c in read_loaded(results / name) if c.result.task.head == "linear")
         home = tmp_path / name / cell.model / cell.result.backbone.identity[:12]
         write_entry(home, [(cell.result, cell.records)])
         fakes.declare(tmp_path / name, name=f"scale{name}", pretraining_data=())

@@ -16,7 +16,7 @@ from fsbench.results.entry import ENTRY_FILE, write_entry
 from fsbench.results.outcomes import digest_records
 from fsbench.results.store import ResultStore
 from fsbench.results.table import build_table
-from fsbench.results.verification import find_entries, read_cell
+from fsbench.results.verification import find_entries, read_one_result
 
 TOTAL = 29
 """Thirty images a class, one shot."""
@@ -37,7 +37,7 @@ def write(root: Path, index: range = range(40), **changes: int) -> Result:
 
 def test_mean_and_interval_are_those_of_classes_that_count_alike(tmp_path: Path) -> None:
     write(tmp_path)
-    cell = read_cell(tmp_path)
+    cell = read_one_result(tmp_path)
     assert isinstance(cell.records, EpisodeRecords)
     assert cell.records.dense_correct is not None
     values = cell.records.dense_correct.mean(axis=1) / TOTAL
@@ -89,7 +89,7 @@ def test_counts_that_contradict_the_queries_are_refused(
 ) -> None:
     """Of the queries of a class some are right and some are wrong."""
     write(tmp_path)
-    cell = read_cell(tmp_path)
+    cell = read_one_result(tmp_path)
     assert isinstance(cell.records, EpisodeRecords)
     counts = {"dense_correct": correct, "dense_total": total}
     full = {name: np.full((40, 5), value) for name, value in counts.items()}
@@ -97,7 +97,7 @@ def test_counts_that_contradict_the_queries_are_refused(
     with pytest.raises(
         ValidationFailed, match=r"(fewer|more) dense queries (of a class )?are right"
     ):
-        read_cell(tmp_path)
+        read_one_result(tmp_path)
 
 
 def test_an_older_result_does_not_grow_by_episodes_with_dense_outcomes(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from fsbench.core.specs import ImageSpec, KnnSpec
 from fsbench.results import assembly, entry, outcomes
 from fsbench.results.entry import ENTRY_FILE, read_entry, write_entry
 from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import read_cells, read_verified
+from fsbench.results.verification import read_loaded, read_verified
 
 ROOT = Path(__file__).parents[2]
 HEADING = "### Read an entry with pandas"
@@ -80,7 +80,7 @@ def test_an_entry_comes_back_equal_in_any_order(
     written = write_entry(folder, made.values(), controls, declaration=fakes.DECLARATION)
     entry_file = read_entry(folder)
     assert (entry_file.file, entry_file.digest) == (written.file, written.digest)
-    results = {(c.result.backbone.ref[9:], str(c.result.column)): c for c in entry_file.cells}
+    results = {(c.result.backbone.ref[9:], str(c.result.column)): c for c in entry_file.loaded}
     for (name, *_), (result, records) in made.items():
         cell = results.pop((name, str(result.column)))
         assert cell.result == result
@@ -121,14 +121,14 @@ def test_processes_that_write_one_model_lose_nothing(tmp_path: Path) -> None:
     sizes = [0]
     while any(process.is_alive() for process in writers):
         if (home(tmp_path) / ENTRY_FILE).is_file():
-            sizes.append(sum(cell.result.score.n for cell in read_cells(tmp_path)))
+            sizes.append(sum(cell.result.score.n for cell in read_loaded(tmp_path)))
     assert [process.exitcode for process in writers] == [0, 0]
     assert sizes == sorted(sizes)
     assert len(set(sizes)) > 2, "it was read while it grew"
     for k in (*SHOTS, SHARED):
         grow(tmp_path / "alone", k, 0, 40)
     together, alone = (
-        {cell.result.task: cell for cell in read_cells(root)}
+        {cell.result.task: cell for cell in read_loaded(root)}
         for root in (tmp_path / "a", tmp_path / "alone")
     )
     assert together.keys() == alone.keys()
@@ -198,7 +198,7 @@ def test_the_readme_reads_an_entry_with_pandas(
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
     exec(code, names)
-    cells = read_verified(names["entry"]).cells
+    cells = read_verified(names["entry"]).loaded
     assert len(cells) > 1
     for i, cell in enumerate(cells):
         assert names["right"].mean()[i] == pytest.approx(cell.result.score.mean, abs=1e-12)

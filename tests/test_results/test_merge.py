@@ -12,7 +12,7 @@ from support.reading import episode_records
 from fsbench.core.errors import ValidationFailed
 from fsbench.results.assembly import merge
 from fsbench.results.outcomes import digest_records
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 ALL = range(fakes.N_EPISODES)
 
@@ -38,7 +38,7 @@ def test_two_shards_equal_one_process(tmp_path: Path) -> None:
     assert {str(r.task): r.flags for r in merged}["folder-blobs:probe"] == ("custom", "derived")
     mine = next(r for r in merged if r.backbone.ref == "run:runs/a" and r.task.n_shot == 1)
     assert mine.model_copy(update={"provenance": whole.provenance}) == whole
-    cells = read_cells(tmp_path / "out" / "a")
+    cells = read_loaded(tmp_path / "out" / "a")
     joined = next(c for c in cells if c.result.task.n_shot == 1)
     assert digest_records(joined.records) == digest_of(tmp_path / "whole")
     assert mine.provenance.seconds == 3.0

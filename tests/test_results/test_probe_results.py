@@ -19,7 +19,7 @@ from fsbench.results.outcomes import digest_records
 from fsbench.results.store import ResultStore
 from fsbench.results.summary import scored_images
 from fsbench.results.table import build_table
-from fsbench.results.verification import find_entries, read_cells
+from fsbench.results.verification import find_entries, read_loaded
 from leaderboard.ranking.outcomes import extract_outcomes
 
 SIZE = ImageSpec(input_size=32)
@@ -198,13 +198,13 @@ def test_test_counts_that_do_not_fit_are_refused(
 def test_outcomes_of_balanced_accuracy_average_to_it(tmp_path: Path) -> None:
     right = np.isin(np.arange(10), [0, 1, 2, 6, 9])
     result = write(tmp_path, BALANCED, ImageRecords(right), UNEQUAL)
-    (loaded,) = read_cells(tmp_path)
+    (loaded,) = read_loaded(tmp_path)
     outcomes = extract_outcomes(loaded)
     assert outcomes.values.mean() == pytest.approx(result.score.mean, abs=1e-9)
     assert outcomes.unweighted.right.tolist() == right.tolist()
     assert outcomes.unweighted.out_of == 1
     plain = write(tmp_path / "b", NEIGHBOURS, ImageRecords(right), UNEQUAL)
-    (loaded,) = read_cells(tmp_path / "b")
+    (loaded,) = read_loaded(tmp_path / "b")
     assert extract_outcomes(loaded).values.mean() == plain.score.mean
 
 

@@ -18,7 +18,7 @@ from fsbench.core.records import EpisodeRecords
 from fsbench.core.schema import BackboneFacts
 from fsbench.results.assembly import build_result
 from fsbench.results.entry import ENTRY_FILE, read_entry, write_entry
-from fsbench.results.verification import find_entries, read_cell, read_cells, read_verified
+from fsbench.results.verification import find_entries, read_loaded, read_one_result, read_verified
 
 Fields = dict[str, Any]
 Change = Callable[[Fields], object]
@@ -146,7 +146,7 @@ def test_other_outcomes_under_a_digest_that_fits_are_found(
     change: Callable[[Any], EpisodeRecords], message: str, folder: Path
 ) -> None:
     """The digest is made again; what the file states is then not what its outcomes give."""
-    (cell,) = read_entry(folder).cells
+    (cell,) = read_entry(folder).loaded
     write_entry(folder, [(cell.result, change(cell.records))])
     with pytest.raises(ValidationFailed, match=message):
         read(folder)
@@ -173,17 +173,17 @@ def test_a_result_is_named_by_folder_and_task(tmp_path: Path, folder: Path) -> N
         ("folder-blobs:probe 32px", "folder-blobs:probe 32px"),
     ):
         for home in (folder, tmp_path):
-            cell = read_cell(f"{home}:{text}")
+            cell = read_one_result(f"{home}:{text}")
             assert str(cell.result.column) == column
-            assert read_cell(cell.where).result == cell.result
+            assert read_one_result(cell.where).result == cell.result
     assert episode_records(f"{folder}:folder-blobs:5w1s").index.size == 40
     assert probe_records(f"{folder}:folder-blobs:probe").last.shape == (3, 37)
     with pytest.raises(UsageError, match=r"names 3 results(.|\n)*probe(.|\n)*5w5s"):
-        read_cell(folder)
+        read_one_result(folder)
     with pytest.raises(UsageError, match="names 0 results"):
-        read_cell(f"{folder}:eurosat:5w1s")
+        read_one_result(f"{folder}:eurosat:5w1s")
     with pytest.raises(UsageError, match="does not exist"):
-        read_cell(tmp_path / "none:folder-blobs:5w1s")
+        read_one_result(tmp_path / "none:folder-blobs:5w1s")
 
 
 def test_a_column_with_results_of_two_specs_names_none_of_them(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_column_with_results_of_two_specs_names_none_of_them(tmp_path: Path) -
         cells.append((build_result(*facts, False, fakes.provenance()), records))
     write_entry(tmp_path, cells)
     with pytest.raises(UsageError, match="names 2 results"):
-        read_cell(f"{tmp_path}:folder-blobs:5w1s")
+        read_one_result(f"{tmp_path}:folder-blobs:5w1s")
 
 
 def test_entries_are_read_on_their_own_and_hidden_folders_are_none(tmp_path: Path) -> None:
@@ -207,10 +207,10 @@ def test_entries_are_read_on_their_own_and_hidden_folders_are_none(tmp_path: Pat
     first, _, last = find_entries(tmp_path)
     (last / ENTRY_FILE).rename(tmp_path / ".hidden" / ENTRY_FILE)
     (first / ENTRY_FILE).write_text("{")
-    (good,) = [cell.folder for cell in read_verified(find_entries(tmp_path)[1]).cells]
+    (good,) = [cell.folder for cell in read_verified(find_entries(tmp_path)[1]).loaded]
     assert good.parent.name == "b"
     with pytest.raises(ValidationFailed, match=str(first)):
-        list(read_cells(tmp_path))
+        list(read_loaded(tmp_path))
 
 
 @pytest.mark.parametrize(

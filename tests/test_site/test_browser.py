@@ -38,7 +38,7 @@ def source() -> fakes_site.SiteBoard:
         "third": fakes_methods.facts("normal", schedule="single_cycle"),
     }
     board = fakes_site.source(NAMES, backbones=runs, controls=["second", "third"])
-    one = board.entries[0].cells[0].result
+    one = board.entries[0].loaded[0].result
     key = (one.backbone.identity, str(one.column))
     says = {
         "first": Verification(4, {key: "verified"}, "2026-01-02"),

@@ -177,7 +177,7 @@ def test_numbers_are_marked_by_what_their_signed_badge_decides() -> None:
     """One column of each verdict but `tolerant`, which counts as verified."""
     file, (entry,), _ = fakes_site.source(["a"])
     verdicts: tuple[BadgeVerdict, ...] = ("verified", "undecided", "failed", "tolerant")
-    keys = [(c.result.backbone.identity, str(c.result.column)) for c in entry.cells]
+    keys = [(c.result.backbone.identity, str(c.result.column)) for c in entry.loaded]
     said = Verification(4, dict(zip(keys, verdicts, strict=True)), "2026-01-02")
     entry = replace(entry, verification=said)
     made = data.build_page_data(file, [entry], rank_tracks(file, [entry]))

@@ -13,7 +13,7 @@ import pytest
 from support.cli import CommandLine
 from support.sweep import ENTRY, hash_results, hashes, read_json, sweep, write
 
-from fsbench.results.verification import read_cells
+from fsbench.results.verification import read_loaded
 
 METHOD = """from typing import ClassVar
 from pretrain.method import RoundMethod
@@ -154,4 +154,6 @@ def test_a_method_of_ones_own_joins_the_others_with_seeds_control_and_row(
     assert sorted(name.split("-")[1] for name in runs) == ["normal"] * 2 + ["shrink"] * 2
     rows = [path.parent for path in (tmp_path / "out" / "board").glob("*/entry.json")]
     assert sorted(row.name.split("-")[1] for row in rows) == ["normal", "shrink"]
-    assert {len({cell.result.backbone.identity for cell in read_cells(row)}) for row in rows} == {2}
+    assert {len({cell.result.backbone.identity for cell in read_loaded(row)}) for row in rows} == {
+        2
+    }
