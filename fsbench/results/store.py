@@ -63,7 +63,7 @@ class ResultStore:
 
     @property
     def where(self) -> str:
-        """The folder and the column, which `read_cell` understands."""
+        """The folder and the column, which `read_one_result` understands."""
         return f"{self.folder}:{ColumnId.of(TaskId.of(self.dataset.name, self.spec), self.spec)}"
 
     def earlier(self) -> Loaded | None:
