@@ -126,13 +126,14 @@ def write(
     data: DatasetRecord | None = None,
     index: Iterable[int] = range(N_EPISODES),
     backbone: BackboneFacts | None = None,
+    block: int = 0,
     **changes: object,
 ) -> Result:
-    """One episodic result below `root`, in one block; changes go to the provenance."""
+    """One episodic result below `root`, in this block; changes go to the provenance."""
     data, spec = data or dataset(), episodic(shots)
     cell = ResultStore(root, backbone or facts(name), data, spec)
     numbers = list(index)
-    cell.write_block(0, episodes(spec, data, numbers, accuracy, name))
+    cell.write_block(block, episodes(spec, data, numbers, accuracy, name))
     return cell.finish(numbers, provenance=provenance(**changes))
 
 

@@ -7,7 +7,7 @@ tests/studies/list_rounds.py writes.
 import gzip
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import mean, variance
@@ -100,18 +100,33 @@ def name_network(architecture: str) -> str:
 
 def regime_gains() -> Table:
     """Return the gains in-domain and on the targets by network and method, best first."""
+    return make_gains("network", list_networks())
+
+
+def regime_images() -> Table:
+    """Return gains of the methods that were trained on several numbers of images per class."""
+    boards = {images: board for (name, images), board in read_regime().items() if name == "scnn"}
+    methods = {describe_method(row) for row in boards[min(boards)].rows if row.plan}
+    return make_gains("images per class", sorted(boards.items()), methods)
+
+
+def make_gains(
+    label: str, boards: Iterable[tuple[str | int, MethodBoard]], methods: Collection[str] = ()
+) -> Table:
+    """Return the gains of the rows of some boards, or of some methods. label: of the boards."""
     lines: list[Row] = [
         {
-            "network": network,
-            "method": describe_method(row),
+            label: key,
+            "method": method,
             "seeds": len(row.seeds),
             "in-domain (gain)": format_in_domain(row),
             "targets": to_percent(row.overall.mean) if row.overall else "-",
             "gain": format_gain(row.gain),
             **{head: format_head_gain(row, head) for head in HEADS},
         }
-        for network, board in list_networks()
+        for key, board in boards
         for row in board.rows
+        if (method := describe_method(row)) in methods or not methods
     ]
     return tuple(lines[0]), lines
 
@@ -131,26 +146,6 @@ def format_head_gain(row: MethodRow, head: str) -> str:
         if ColumnId.parse(column).task.head == head and "normal" in score.gains
     ]
     return to_percent(mean(gains), "+") if gains else "-"
-
-
-def regime_images() -> Table:
-    """Return gains of the methods that were trained on several numbers of images per class."""
-    boards = {images: board for (name, images), board in read_regime().items() if name == "scnn"}
-    methods = [describe_method(row) for row in boards[min(boards)].rows if row.plan]
-    lines: list[Row] = []
-    for images, board in sorted(boards.items()):
-        rows = {describe_method(row): row for row in board.rows if row.plan}
-        lines += [
-            {
-                "images per class": images,
-                "method": method,
-                "seeds": len(rows[method].seeds),
-                "in-domain (gain)": format_in_domain(rows[method]),
-                "gain on the targets": format_gain(rows[method].gain),
-            }
-            for method in methods
-        ]
-    return tuple(lines[0]), lines
 
 
 def regime_carry() -> Table:
