@@ -318,7 +318,7 @@ class PretrainOptions(Machine):
     seed: Annotated[int, Interval(ge=0)] | None = option(None, "Task", "Seed of the recipe.")
     output: Path = option(Path("runs"), "Output", "Folder of the runs.", "-o")
     name: str | None = option(
-        None, "Output", "Name of the run's folder (default: SCALE-METHODS-sSEED[-SCENARIO])."
+        None, "Output", "Name of the run's folder (default: SCALE-METHODS-sSEED, then a scenario)."
     )
     yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
     progress: Progress = option(True, "", "Whether to write progress to stderr.")
