@@ -50,8 +50,12 @@ def require_printable(text: str) -> str:
     Not shown are the Unicode categories of control and direction characters, of separators but the
     space, and of code points without a meaning, spaces at the ends, and what many marks cover.
     """
-    marks = "".join("m" if category(c) in MARKS else " " for c in text)
-    is_shown = text.isprintable() and text == text.strip() and not INVISIBLE.search(text)
+    marks = ""
+    if not text.isascii():  # most texts are, and a board has tens of thousands
+        marks = "".join("m" if category(c) in MARKS else " " for c in text)
+    is_shown = (
+        text.isprintable() and text == text.strip() and not (marks and INVISIBLE.search(text))
+    )
     if is_shown and "m" * (MAX_MARKS + 1) not in marks and len(text) <= MAX_TEXT:
         return text
     raise ValueError(

@@ -169,8 +169,8 @@ def collapse_notes(results: Sequence[Result], labels: Sequence[str] = ()) -> lis
 
     labels: the model of each result; by default the name that its reference gives.
     """
-    labels, lines = labels or [model_name(result.backbone) for result in results], []
-    for model, result in zip(labels, results, strict=True):
+    lines = []
+    for i, result in enumerate(results):
         counts = {
             "predicted one class for every query": result.collapsed,
             "had non-finite outputs": result.non_finite,
@@ -178,6 +178,7 @@ def collapse_notes(results: Sequence[Result], labels: Sequence[str] = ()) -> lis
         parts = [f"{n} of {result.score.n} episodes {what}" for what, n in counts.items() if n]
         parts += ["one class is predicted for every test image"] * one_class(result)
         if parts:
+            model = labels[i] if labels else model_name(result.backbone)
             lines.append(f"{model} {result.column}: {', '.join(parts)} (kept in the mean)")
     return lines
 
