@@ -45,6 +45,8 @@ GROUPS = {
 THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0", "OPENBLAS_NUM_THREADS": "1"}
 """Threads that sleep while they wait: torch's spin by default, which on a busy machine made a probe
 of 200 steps take 37 to 74 s in place of .8 to 4.8 s. NumPy, whose products are small, has one."""
+COLLECTION = 50_000
+"""New objects until Python looks for garbage: imports and records make many, which stay."""
 
 SETTINGS = {
     "help_option_names": ["-h", "--help"],
@@ -124,7 +126,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     if arguments is None:
         open_output()
         os.environ |= {**THREADS, **os.environ}
-        gc.set_threshold(50_000)  # imports and records make many objects, which stay
+        gc.set_threshold(COLLECTION)
     try:
         with raise_on_signals():
             build_program(words)(args=words, prog_name="fsbench")
