@@ -1,6 +1,7 @@
 """Near copies: found by their answers, query by query; honest networks are not."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from leaderboard.near_copies import (
     SAME,
     NetworkResult,
     find_suspicions,
+    list_correlated,
 )
+from leaderboard.ranking.outcomes import Outcomes
 from leaderboard.record import BoardFile
 
 N = 512
@@ -87,3 +90,14 @@ def test_many_suspicions_of_one_reason_are_counted() -> None:
     right = answers("a", 0.6)
     rows = [row(name, right, weights="a") for name in "abcd"]
     assert find_suspicions(FILE, rows)["d"] == (f"{SAME} a and 2 more",)
+
+
+def test_images_are_compared_at_once() -> None:
+    """Every fourth is one that all get right, so that a part of them would show nothing."""
+    index = np.arange(1024)
+    right = (uniforms((1024,), "images") < 0.6) | (index % 4 == 0)
+    outcomes = Outcomes(index, right.astype(np.uint8), "images")
+    one, other = (SimpleNamespace(outcomes=outcomes, n_queries=1024, name=name) for name in "ab")
+    [(correlation, pair)] = list_correlated([one, other])
+    assert correlation == pytest.approx(1)
+    assert pair == (one, other)
