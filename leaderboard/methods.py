@@ -39,7 +39,7 @@ RANDOM = "random init"
 NO_RUN = "not pretrained by fsbench: its training is unknown"
 NO_RECIPE = "its results have no recipe and cost, which a new evaluation would record"
 TESTED = ("seeds", "seeds and episodes")
-"""What the interval of a gain covers that may be significant: seeds of both sides."""
+"""Coverage of the interval of a gain that may be significant: seeds of both sides."""
 COSTS = ("steps", "samples", "flops", "seconds", "peak_memory_bytes")
 """Costs of a run; samples are training images, repeats counted."""
 Spread = Annotated[Annotated[float, Field(ge=0)] | None, BeforeValidator(finite_or_none)]

@@ -137,10 +137,10 @@ def resolve_recipe(options: PretrainOptions) -> Recipe:
     Fields win over those of the scenario. Raises UsageError, also for a field that is set twice,
     and UnknownName as `pretrain`.
     """
-    known = {*PretrainOptions.names(), *Recipe.model_fields, *METHODS.names()}
+    accepted = {*PretrainOptions.names(), *Recipe.model_fields, *METHODS.names()}
     for keyword in options.overrides or {}:
-        if "." not in keyword and keyword not in known:
-            raise UnknownName("option or recipe field", keyword, known)
+        if "." not in keyword and keyword not in accepted:
+            raise UnknownName("option or recipe field", keyword, accepted)
     flags = {"source": options.source, "seed": options.seed}
     stated = {name: value for name, value in flags.items() if value is not None}
     fields = flatten_mapping(stated | (options.overrides or {}))

@@ -52,7 +52,7 @@ class Model:
 
     @property
     def features(self) -> FeatureSpec:
-        """How features are taken. Raises UnknownName, UsageError."""
+        """Choices about features. Raises UnknownName, UsageError."""
         o = self.options
         return feature_spec(o.pool, o.layers, o.features, o.mean, o.std)
 

@@ -1,4 +1,4 @@
-"""How torch computes: float32 as it is written, a layout without faults, support of bfloat16."""
+"""Computations of torch: float32 as it is written, a layout without faults, support of bfloat16."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

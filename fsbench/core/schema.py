@@ -228,7 +228,7 @@ ImageCount = Annotated[int, Field(ge=0, le=MAX_IMAGES)]
 
 
 class DatasetRecord(Frozen):
-    """Which images a result was computed on.
+    """The images that a result was computed on.
 
     class_ids: official, in order; class_counts: images of each class present; images_hash: sha-256
     over the sorted canonical ids; fingerprint: sha-256 over sorted (canonical id, content hash);
@@ -385,7 +385,7 @@ class BackboneFacts(Frozen):
 
 
 class Environment(Frozen):
-    """How a number was computed, without the time; many results share it.
+    """Environment of a computation, without the time; many results share it.
 
     batch_size: images of a forward pass where one was asked for, since features depend on it;
     halvings: of the episodes of a forward pass, where memory was too small for all; precision: of
@@ -440,7 +440,7 @@ class ClassScores(Frozen):
 
 
 class Summary(Frozen):
-    """What follows from the outcomes of a result alone; recomputed on every reading.
+    """Facts that follow from the outcomes of a result alone; recomputed on every reading.
 
     collapsed: episodes at chance because every query got the same class; non_finite: episodes with
     a non-finite logit; details: of a probe; dense: over all images of an episode's classes that
@@ -456,7 +456,7 @@ class Summary(Frozen):
 
 
 class ScoredFields(Summary):
-    """What a result states beside its backbone, data set, spec and provenance.
+    """Facts of a result beside its backbone, data set, spec and provenance.
 
     manifest_hash: of the episodes, null for a probe; feature_norm: mean L2 norm of the features,
     null where none are used.

@@ -15,7 +15,7 @@ NEEDS = {
     ".avif": "pip install --upgrade pillow",
     **dict.fromkeys((".heic", ".heif", ".hif"), "pip install pillow-heif"),
 }
-"""What adds the formats that not every Pillow reads, by usual suffix."""
+"""Commands that add the formats that not every Pillow reads, by usual suffix."""
 
 
 @cache

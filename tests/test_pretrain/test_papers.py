@@ -126,8 +126,8 @@ def test_protocols_and_coefficients_are_the_papers(
     actual = {**dict(recipe), "drops": drop_epochs(recipe), "epochs": recipe.plan.epochs}
     actual["stages"] = len(recipe.plan.stages)
     assert {field: actual[field] for field in fields} == fields
-    own = dict(recipe.methods[0])
-    assert {setting: own[setting] for setting in settings} == settings
+    of_method = dict(recipe.methods[0])
+    assert {setting: of_method[setting] for setting in settings} == settings
 
 
 def test_coefficients_of_a_scenario_are_those_of_the_column() -> None:

@@ -96,8 +96,8 @@ def test_another_sitting_computes_what_neither_board_nor_findings_have(
     analysis = {"what": ["knn_depth", "sharpness"], "images": 8, "set": ["knn_depth.k=3"]}
     data = sweep(tmp_path, methods=("llf",), submit=SUBMIT, analyze=[analysis])
     file = write(tmp_path / "sweep.yaml", data)
-    kept = ("--board", tmp_path / "board", "--findings", tmp_path / "kept")
-    first, second = ((file, *where(tmp_path, name), *kept) for name in ("first", "second"))
+    folders = ("--board", tmp_path / "board", "--findings", tmp_path / "kept")
+    first, second = ((file, *where(tmp_path, name), *folders) for name in ("first", "second"))
     rows = cli.json("sweep", *first, "--dry-run")
     assert [row["kind"] for row in rows] == ["pretrain", "evaluate", "analyze", "submit"]
     assert {row["state"] for row in rows} == {"missing"}

@@ -19,7 +19,7 @@ FAMILIES: dict[str, Family] = {
     "resnet": (_resnet.ResNet, _resnet.resnet_roles, {}),
     "layer_norm_resnet50": (_resnet.layer_norm_resnet50, _resnet.resnet_roles, {}),
 }
-"""What builds the networks of a family, their roles, and what they have in common."""
+"""Builder of the networks of a family, their roles, and their common facts."""
 NORMS = {"batch": nn.BatchNorm2d, "layer": _chains.layer_norm}
 
 
