@@ -6,8 +6,6 @@
     in_domain_gains  gains on the source
     carry            gains on the targets against gains on the source
     cost             gains against the cost of pretraining, in operations, which fit any machine
-    spread           half-widths of intervals over episodes, and over episodes and seeds
-    adaptation       gains with affine tuning against gains with linear heads
     ranks            average ranks of entries and their critical difference
 
 A question that the board cannot answer has no figure.
@@ -15,11 +13,9 @@ A question that the board cannot answer has no figure.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,7 +23,6 @@ from numpy.typing import NDArray
 
 from fsbench.core import plotting
 from fsbench.core.plotting import GAIN, GUIDE, INK, LOSS, PAPER, SERIES, clean_text
-from fsbench.core.tasks import ColumnId
 from fsbench.results.table import shorten_columns
 from leaderboard.controls import ControlKind
 from leaderboard.methods import Gain, MethodBoard, MethodRow
@@ -90,36 +85,29 @@ def mark_gain(row: MethodRow, gain: Gain, x: float = 0.0) -> Mark:
 
 
 def write_figures(boards: Sequence[MethodBoard], folder: Path) -> list[Path]:
-    """Write the figures of all method boards as SVG files and return their paths.
-
-    Where there are several boards, the track begins the name of a file.
-    """
-    figures = {
-        (board.track if len(boards) > 1 else "", name): figure
-        for board in boards
-        for name, figure in draw_figures(board, [b for b in boards if b is not board]).items()
-    }
-    return save_figures(figures, folder)
+    """Write the figures of all method boards as SVG files and return their paths."""
+    return save_figures({board.track: draw_figures(board) for board in boards}, folder)
 
 
 def write_ranks(tables: Sequence[BoardTable], folder: Path) -> list[Path]:
     """Write the average ranks of all ranked entries, an SVG file for each table that has enough."""
-    drawn = {(table.label, "ranks"): draw_table_ranks(table) for table in tables}
-    return save_figures({key: figure for key, figure in drawn.items() if figure}, folder)
+    return save_figures({t.label: {"ranks": draw_table_ranks(t)} for t in tables}, folder)
 
 
-def save_figures(figures: "Mapping[tuple[str, str], Figure]", folder: Path) -> list[Path]:
-    """Write figures by track and name as SVG files and return their paths."""
+def save_figures(figures: "Mapping[str, Mapping[str, Figure | None]]", folder: Path) -> list[Path]:
+    """Write the figures of each track as SVG files, its name first, and return their paths."""
     paths = []
-    for (track, name), figure in figures.items():
+    for track, by_name in figures.items():
         prefix = re.sub(r"\W+", "-", track).strip("-")
-        paths.append(folder / f"{prefix}{'-' * bool(prefix)}{name}.svg")
-        plotting.write_figure(figure, paths[-1])
+        for name, figure in by_name.items():
+            if figure is not None:
+                paths.append(folder / f"{prefix}{'-' * bool(prefix)}{name}.svg")
+                plotting.write_figure(figure, paths[-1])
     return paths
 
 
-def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dict[str, Figure]":
-    """Return figures by name. others: other tables of the board."""
+def draw_figures(board: MethodBoard) -> "dict[str, Figure | None]":
+    """Return figures by name, None where there is nothing to draw."""
     track = f", {board.track}" if board.track else ""
     gains = [(row, row.gain) for row in board.rows if row.gain]
     on_source = [(row, row.source_gain) for row in board.rows if row.source_gain]
@@ -132,7 +120,7 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dic
         for r in board.rows
         if (o := r.overall) and r.source_accuracy is not None
     ]
-    figures = {
+    return {
         "gains": draw_gains([mark_gain(*pair) for pair in gains], f"Gains on the targets{track}"),
         "targets": draw_columns(
             board, [row for row, _ in gains], "normal", f"Gains over {PLAIN} by column{track}"
@@ -158,48 +146,7 @@ def draw_figures(board: MethodBoard, others: Sequence[MethodBoard] = ()) -> "dic
             "operations of a pretraining run (TFLOPs)",
             OVER_PLAIN,
         ),
-        "spread": draw_spread(board, f"Spread over seeds and over episodes{track}"),
-        "adaptation": draw_scatter(
-            compare_heads(board, (board, *others)),
-            f"Gains of linear heads and of affine tuning{track}",
-            f"linear heads: {OVER_PLAIN}",
-            f"affine tuning: {OVER_PLAIN}",
-        ),
     }
-    return {name: figure for name, figure in figures.items() if figure}
-
-
-def compare_heads(board: MethodBoard, boards: Sequence[MethodBoard]) -> list[Mark]:
-    """Return gains of affine tuning over those of linear heads, in tasks and seeds with both.
-
-    Linear columns may have a table of their own, with more seeds for each row.
-    """
-    every = {(row.name, *key): gap for b in boards for row in b.rows for key, gap in list_gaps(row)}
-    marks = []
-    for row in board.rows:
-        twins = {
-            (row.name, linear_twin(column), seed): gap for (column, seed), gap in list_gaps(row)
-        }
-        both = [(every[twin], gap) for twin, gap in twins.items() if twin in every]
-        if both:
-            linear, affine = (100 * mean(gaps) for gaps in zip(*both, strict=True))
-            seeds = {seed for _, _, seed in twins.keys() & every.keys()}
-            marks.append(Mark(row.name, len(seeds), affine, x=linear))
-    return marks
-
-
-def linear_twin(column: str) -> str | None:
-    """Return the column of linear heads on the task of an affine one; None for other columns."""
-    identity = ColumnId.parse(column)
-    task = replace(identity.task, head="linear")
-    return str(replace(identity, task=task)) if identity.task.head == "affine" else None
-
-
-def list_gaps(row: MethodRow) -> Iterator[tuple[tuple[str, int], float]]:
-    """Yield the gains over plain training of each column and seed."""
-    for column, score in row.scores.items():
-        if gain := score.gains.get("normal"):
-            yield from zip(product([column], gain.seeds), gain.by_seed, strict=True)
 
 
 def create_row_figure(
@@ -305,27 +252,6 @@ def draw_columns(
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("gain in points; bold: the 95 % interval excludes 0")
-    return figure
-
-
-@plotting.style()
-def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
-    """Return both half-widths of the interval of the overall accuracy, for several seeds."""
-    halves = {
-        row.name: (100 * score.ci95, 100 * score.ci95_seeds)
-        for row in board.rows
-        if (score := row.overall) and score.ci95 is not None and score.ci95_seeds is not None
-    }
-    if not halves:
-        return None
-    figure, axes = create_row_figure([*halves], title)
-    for k, label in enumerate(("over episodes, for these seeds", "over episodes and seeds")):
-        values = [pair[k] for pair in halves.values()]
-        axes.plot(values, range(len(halves)), "o", color=SERIES[k], label=label)
-    axes.grid()
-    axes.set_xlim(left=0)
-    axes.set_xlabel("half-width of the 95 % interval (points)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
 

@@ -28,7 +28,6 @@ from leaderboard.figures import (
     draw_gains,
     draw_ranks,
     draw_scatter,
-    draw_spread,
     list_cliques,
     write_figures,
 )
@@ -86,7 +85,6 @@ DRAWN: dict[str, Callable[[], Figure | None]] = {
     "gains": lambda: draw_gains(MARKS, "<b>"),
     "scatter": lambda: draw_scatter(MARKS, "<b>", "x <i>", OVER_PLAIN),
     "columns": lambda: draw_some_columns(NAMES),
-    "spread": lambda: draw_spread(make_board(*map(make_row, NAMES)), "<b>"),
     "ranks": lambda: draw_ranks(NAMES, np.random.default_rng(0).normal(range(8), 2, (9, 8))),
 }
 
@@ -205,7 +203,6 @@ def test_long_names_leave_room_for_one_row() -> None:
         draw_some_columns([name]),
         draw_gains([Mark(name, 2, 1.0)], name),
         draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y"),
-        draw_spread(make_board(make_row(name)), name),
     ):
         assert figure
         figure.draw_without_rendering()
@@ -216,7 +213,6 @@ def test_nothing_to_show_has_no_figure() -> None:
     assert draw_gains([], "t") is None
     assert draw_scatter([Mark("a", 2, 1.0)], "t", "x", "y") is None
     assert draw_columns(make_board(), [], "normal", "t") is None
-    assert draw_spread(make_board(), "t") is None
     for shape in ((2, 2), (1, 3), (14, 0)):
         assert draw_ranks(C45[: shape[1]], np.zeros(shape)) is None
 
@@ -310,26 +306,22 @@ def board() -> MethodBoard:
 
 @pytest.fixture(scope="module")
 def drawn(board: MethodBoard) -> dict[str, Figure]:
-    return draw_figures(board)
+    return list_drawn(board)
+
+
+def list_drawn(board: MethodBoard) -> dict[str, Figure]:
+    return {name: figure for name, figure in draw_figures(board).items() if figure}
 
 
 def test_every_question_that_the_board_answers_has_a_picture(
     board: MethodBoard, drawn: dict[str, Figure]
 ) -> None:
-    assert list(drawn) == [
-        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread",
-        "adaptation",
-    ]  # fmt: skip
+    assert list(drawn) == ["gains", "targets", "in_domain", "in_domain_gains", "carry", "cost"]
     alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
-    assert list(draw_figures(alone)) == ["spread"]
+    assert not list_drawn(alone)
     costs = {"costs": board.rows[0].costs}
     equal = [row.model_copy(update=costs) for row in board.rows]
-    assert "cost" not in draw_figures(board.model_copy(update={"rows": tuple(equal)}))
-    one = {"a": facts(), "b": facts("llf")}
-    entries = {name: {LINEAR: outcomes(draw_values(0.5, name))} for name in one}
-    assert not {"adaptation", "spread"} & {
-        *draw_figures(build_board([LINEAR], runs_of(entries, one)))
-    }
+    assert "cost" not in list_drawn(board.model_copy(update={"rows": tuple(equal)}))
 
 
 def test_figures_show_the_numbers_of_the_record(
@@ -357,37 +349,13 @@ def test_figures_show_the_numbers_of_the_record(
         if row.source_accuracy is not None and row.overall
     }
     assert positions(drawn["in_domain"]) == accuracies
-    for name, position in positions(drawn["adaptation"]).items():
-        of_heads = [rows[name].scores[column].gains["normal"].gap for column in (LINEAR, AFFINE)]
-        assert position == pytest.approx([100 * gap for gap in of_heads])
-    assert positions(drawn["adaptation"]).keys() == gaps.keys()
-    names = row_names(drawn["spread"])
-    assert sorted(names) == ["llf", "normal"], "rows of several seeds"
-    for line, kind in zip(
-        axes_of(drawn["spread"]).get_lines(), ("ci95", "ci95_seeds"), strict=True
-    ):
-        assert line.get_xdata() == pytest.approx(
-            [100 * getattr(rows[name].overall, kind) for name in names]
-        )
 
 
-def test_tracks_have_files_of_their_own_and_heads_meet_in_the_seeds_that_both_have(
-    drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+def test_tracks_have_files_of_their_own(
+    board: MethodBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The linear table has two seeds of llf, the affine one the first of them."""
-    entries, facts_by_entry = runs()
-    first = {name: values for name, values in entries.items() if not name.endswith("1")}
-    linear, affine = (
-        build_board([column], runs_of(some, facts_by_entry)).model_copy(
-            update={"track": f"{head} ibm 32px"}
-        )
-        for head, column, some in (("linear", LINEAR, entries), ("affine", AFFINE, first))
-    )
+    boards = [board.model_copy(update={"track": f"{head} ibm 32px"}) for head in ("a", "b")]
     monkeypatch.setattr(plotting, "write_figure", lambda figure, path: None)
-    names = {path.name for path in write_figures([linear, affine], Path())}
-    assert {name.rpartition("-")[0] for name in names} == {"linear-ibm-32px", "affine-ibm-32px"}
-    assert [name for name in names if "adaptation" in name] == ["affine-ibm-32px-adaptation.svg"]
-    shown = positions(draw_figures(affine, [linear])["adaptation"])
-    one_seed = draw_figures(build_board([LINEAR, AFFINE], runs_of(first, facts_by_entry)))
-    assert shown == positions(one_seed["adaptation"])
-    assert shown != positions(drawn["adaptation"])
+    paths = write_figures(boards, Path("folder"))
+    assert paths[0] == Path("folder/a-ibm-32px-gains.svg")
+    assert {path.name.rpartition("-")[0] for path in paths} == {"a-ibm-32px", "b-ibm-32px"}
