@@ -19,7 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
-from itertools import chain, combinations
+from itertools import combinations
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -44,17 +44,9 @@ MIN_ERRORS = 50
 """Expected differences of independent networks below which small numbers are no evidence."""
 COLUMNS = 3
 """Columns of a pair that are compared query by query, those whose counts correlate most."""
-SAME_WEIGHTS = {"affine": 0.05}
-OTHER_HEADS = 0.01
-"""Share of queries in which two evaluations of one network may differ, affine tuning being chaotic;
-on another machine 0.002 and 0.02 are usual."""
 ROWS = 128
 """Rows compared with all others at a time: memory grows with the entries, not with the pairs."""
-NEAR, DIFFERS, SAME = (
-    "suspicious: near copy of",
-    "suspicious: other outcomes than the same weights in",
-    "the same weights as",
-)
+NEAR, SAME = "suspicious: near copy of", "the same weights as"
 Answers = NDArray[np.uint8]
 """Answers of a network on a column, right or wrong, as packed bits."""
 Suspicions = dict[str, tuple[str, ...]]
@@ -125,18 +117,16 @@ def find_suspicions(file: BoardFile, results: Iterable[NetworkResult]) -> Suspic
 def compare_results(results: Iterable[NetworkResult]) -> Iterator[tuple[str, Pair]]:
     """Yield pairs of results with what is suspicious of them, a near copy once."""
     columns: dict[object, list[NetworkResult]] = defaultdict(list)
+    by_weights: dict[str, dict[str, NetworkResult]] = defaultdict(dict)
     for result in results:
         outcomes = result.outcomes
         episodes = outcomes.draws, outcomes.out_of, outcomes.numbering
         columns[result.loaded.result.spec_digest, *episodes].append(result)
+        by_weights[result.weights][result.network] = result
+    for networks in by_weights.values():
+        yield from ((SAME, pair) for pair in combinations(networks.values(), 2))
     candidates: dict[tuple[str, str], list[tuple[float, Pair]]] = defaultdict(list)
     for column in columns.values():
-        by_weights: dict[str, list[NetworkResult]] = defaultdict(list)
-        for result in column:
-            by_weights[result.weights].append(result)
-        for pair in chain.from_iterable(combinations(same, 2) for same in by_weights.values()):
-            if pair[0].network != pair[1].network:
-                yield DIFFERS if has_other_outcomes(*pair) else SAME, pair
         for correlation, (one, other) in list_correlated(column):
             if one.weights != other.weights:
                 candidates[one.network, other.network].append((correlation, (one, other)))
@@ -181,13 +171,6 @@ def normalize_rows(counts: NDArray[np.float32]) -> NDArray[np.float32]:
     centered = counts - counts.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(centered, axis=1, keepdims=True)
     return np.asarray(centered / np.where(lengths > 0, lengths, 1), np.float32)
-
-
-def has_other_outcomes(one: NetworkResult, other: NetworkResult) -> bool:
-    """Return whether results differ by more than flips; a flip changes a count by about 1."""
-    a, b = (result.outcomes.right.astype(np.float64) for result in (one, other))
-    share = SAME_WEIGHTS.get(one.loaded.result.column.adaptation, OTHER_HEADS)
-    return bool(((a - b) ** 2).sum() > share * one.n_queries)
 
 
 def bound_correlation(accuracy: NDArray[np.float64]) -> NDArray[np.float64]:

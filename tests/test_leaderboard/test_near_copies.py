@@ -14,7 +14,6 @@ from fsbench.core.specs import EpisodeSpec, EpisodicSpec
 from fsbench.results import assembly
 from fsbench.results.entry import Loaded
 from leaderboard.near_copies import (
-    DIFFERS,
     NEAR,
     SAME,
     NetworkResult,
@@ -76,14 +75,9 @@ def test_networks_that_find_the_same_queries_hard_are_not_flagged(accuracy: floa
     assert find_suspicions(FILE, rows) == {}
 
 
-def test_equal_weights_are_flagged_on_both_and_other_outcomes_of_them_too() -> None:
-    right = answers("a", 0.6)
-    rows = [row("a", right), row("b", right, weights="a"), row("c", answers("c", 0.6), weights="a")]
-    assert find_suspicions(FILE, rows) == {
-        "a": (f"{SAME} b", f"{DIFFERS} c"),
-        "b": (f"{SAME} a", f"{DIFFERS} c"),
-        "c": (f"{DIFFERS} a and 1 more",),
-    }
+def test_equal_weights_are_flagged_on_both_whatever_their_outcomes() -> None:
+    rows = [row("a", answers("a", 0.6)), row("b", answers("b", 0.6), weights="a")]
+    assert find_suspicions(FILE, rows) == {"a": (f"{SAME} b",), "b": (f"{SAME} a",)}
 
 
 def test_many_suspicions_of_one_reason_are_counted() -> None:
