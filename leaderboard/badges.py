@@ -221,10 +221,7 @@ def draw_rows(length: int, n: int, digest: str, seed: int, column: str) -> NDArr
 
 
 def draw_episodes(loaded: Loaded, n: int | None, digest: str, seed: int) -> tuple[int, ...]:
-    """Return the numbers of n drawn episodes of a result, of all for None; none without episodes.
-
-    digest: of the entry; digest and seed decide, as in `draw_rows`.
-    """
+    """Return the numbers of n episodes that `draw_rows` draws, all for None; none of a probe."""
     if not isinstance(loaded.records, EpisodeRecords):
         return ()
     index = loaded.records.index
