@@ -12,12 +12,7 @@ from leaderboard.record import BoardFile, identify_column
 from leaderboard.store import Board
 
 
-def freeze_board(
-    folder: Path,
-    version: int = 1,
-    about: str | None = None,
-    report: Reporter = SILENT,
-) -> BoardFile:
+def freeze_board(folder: Path, version: int = 1, report: Reporter = SILENT) -> BoardFile:
     """Write board.json with the columns that it names, else with all columns of its entries.
 
     Columns of flagged results are frozen without their images. Raises UsageError if there is no
@@ -41,7 +36,6 @@ def freeze_board(
         fields = {
             "version": version,
             "date": datetime.now(UTC).date().isoformat(),
-            "about": about or file.about,
             "columns": tuple(
                 column.model_copy(update={"fingerprint": None}) if column in flagged else column
                 for column in columns

@@ -6,13 +6,12 @@ The copy must equal the file of this fsbench; otherwise reading it fails and say
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fsbench.core.errors import UnknownName, ValidationFailed
 from fsbench.core.io import read_record
 from fsbench.core.tables import TextTable
-from fsbench.core.tasks import ColumnId, Track
-from leaderboard.record import FROZEN, RULE, BoardFile
+from leaderboard.columns import decide_columns
+from leaderboard.record import FROZEN, BoardFile
 
 BOARDS = Path(__file__).resolve().parent / "boards"
 BOARD_FILE = "board.json"
@@ -65,20 +64,10 @@ def make_official_table() -> TextTable:
     """Return the table of all official boards, with a row for every track."""
     rows = []
     for file in load_official_boards():
-        tracks: dict[Track, list[ColumnId]] = {}
-        for column in file.columns or ():
-            tracks.setdefault(Track.of(column.name, "official"), []).append(column.name)
+        tracks, _ = decide_columns(file, ())
         for track, names in tracks.items():
             label = track.label.removesuffix(" official")
             datasets = ", ".join(dict.fromkeys(name.task.dataset for name in names))
             shapes = ", ".join(dict.fromkeys(name.task.shape for name in names))
             rows.append((file.title, file.date or "-", label, str(len(names)), datasets, shapes))
     return TextTable("official boards", HEADER, tuple(rows), NOTE)
-
-
-def list_official_boards() -> list[dict[str, Any]]:
-    """Return the files of all versions, with their title and their rule in words."""
-    return [
-        {"title": file.title, "rule": RULE, **file.model_dump(mode="json")}
-        for file in load_official_boards()
-    ]

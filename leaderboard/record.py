@@ -61,15 +61,6 @@ def _make_column(name: ColumnId, spec_digest: str, fingerprint: str) -> Column:
     return Column(name=name, spec_digest=spec_digest, fingerprint=fingerprint)
 
 
-RULE = (
-    "tiers by the leader rule: paired over shared outcomes, p adjusted for "
-    "all pairs of the ranked entries (range of K normals; below 100 episodes Student's t and "
-    "Bonferroni), alpha 0.05; overall is the unweighted mean over the columns; unranked with a "
-    "reason are entries that lack a column, are short or limited, have other episodes or images, "
-    "collapse on a tenth of the episodes (random controls stay ranked); an entry is one row, and "
-    "the errors of one with several seeds contain their variance"
-)
-"""What `simultaneous-tiers-2` says."""
 FROZEN = ("name", "version", "date", "about", "official", "ranking", "columns")
 
 
@@ -81,7 +72,7 @@ class BoardFile(Frozen):
     version: int | None = Field(None, ge=1)
     date: str | None = Field(None, pattern=r"^\d{4}-\d\d-\d\d$", description="of the version")
     about: Text | None = None
-    official: bool = Field(False, description="refuses every flag and every target seen")
+    official: bool = Field(False, description="refuses every target seen; a version of fsbench")
     ranking: Literal["simultaneous-tiers-2"] = "simultaneous-tiers-2"
     columns: tuple[Column, ...] | None = None
     signers: tuple[PublicKey, ...] = omitted(
@@ -108,7 +99,8 @@ class BoardFile(Frozen):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if (self.version or self.frozen) and None in (self.version, self.date, self.columns):
+        is_version = self.version or self.frozen or self.official
+        if is_version and None in (self.version, self.date, self.columns):
             raise ValueError("a board with a version has a date and columns")
         if self.version and self.episodes:
             raise ValueError("a board with a version has the episodes of its specs")
@@ -121,11 +113,6 @@ class BoardFile(Frozen):
     def title(self) -> str:
         """e.g. cdfsl-2"""
         return self.name if self.version is None else f"{self.name}-{self.version}"
-
-    @property
-    def has_extra(self) -> bool:
-        """Return whether the board accepts columns that it does not name, beside the overall."""
-        return self.version is None and not (self.official and self.columns)
 
     @cached_property
     def named(self) -> dict[ColumnId, Column]:

@@ -189,8 +189,8 @@ class Board:
         raise UsageError(f"'{name}' is no single network", fix=f"name one: {listed}")
 
     def select_columns(self, submission: Submission) -> Submission:
-        """Return the submission without what an official board or a version has no column for."""
-        if self.file.has_extra:
+        """Return the submission without what a board with a version has no column for."""
+        if self.file.version is None:
             return submission
         loaded = tuple(c for c in submission.loaded if c.result.column in self.file.named)
         names = {one.result.column for one in submission.loaded} - self.file.named.keys()

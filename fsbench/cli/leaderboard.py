@@ -141,10 +141,11 @@ def readme(board: options.Board) -> None:
 @options.command("leaderboard boards")
 def boards(as_json: options.Json = False) -> None:
     """List the official boards with their versions, dates and columns."""
-    from leaderboard.official import list_official_boards, make_official_table
+    from leaderboard.official import load_official_boards, make_official_table
 
     if as_json:
-        console.emit_json(list_official_boards())
+        versions = load_official_boards()
+        console.emit_json([{"title": v.title, **v.model_dump(mode="json")} for v in versions])
     else:
         console.show_tables([make_official_table()])
 
@@ -153,7 +154,6 @@ def boards(as_json: options.Json = False) -> None:
 def freeze(
     board: options.Board,
     version: int = Option(1, min=1, help="Version to freeze."),
-    about: str | None = Option(None, help="Purpose of the board."),
 ) -> None:
     """Freeze columns, rule and date of your own board as a version that can be cited.
 
@@ -161,7 +161,7 @@ def freeze(
     """
     from leaderboard.freeze import freeze_board
 
-    print_board(board, freeze_board(board, version, about, console.reporter()))
+    print_board(board, freeze_board(board, version, console.reporter()))
 
 
 def print_board(folder: Path, file: "BoardFile") -> None:

@@ -57,7 +57,7 @@ class SubmissionJob(Job):
             job.is_on_board(task, options)
             for job in self.evaluations
             for task in job.images
-            if board.has_extra or job.column(task) in board.named
+            if board.version is None or job.column(task) in board.named
         )
 
     def run(self, options: SweepOptions) -> None:

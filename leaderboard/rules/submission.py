@@ -131,24 +131,10 @@ def check_image_counts(loaded: Loaded, board: Board) -> Iterator[str]:
 
 @RESULT_RULES.add("plugin", "evaluate with a head of `fsbench ls heads` that comes from fsbench")
 def check_plugins(loaded: Loaded, board: Board) -> Iterator[str]:
-    """Refuse heads of plug-ins: anyone must be able to read and verify an entry.
-
-    A head of a user's file can be read without it, so boards that are not official show it.
-    """
+    """Refuse heads of plug-ins: anyone must be able to read an entry, as one with a user's file."""
     head = loaded.result.task.head
-    custom = not board.file.official and head in loaded.result.custom_code
-    if head is not None and head not in FITTED.suite_names() and not custom:
+    if head not in {None, *FITTED.suite_names(), *loaded.result.custom_code}:
         yield f"head {head}, expected a head of fsbench"
-
-
-@RESULT_RULES.add("flagged", "evaluate all episodes on the official data, or choose another board")
-def check_unflagged(loaded: Loaded, board: Board) -> Iterator[str]:
-    """Check that results for an official board are complete and on official data.
-
-    A board with a version has tables for flagged results, so it accepts them.
-    """
-    if board.file.official and board.file.version is None and loaded.result.flags:
-        yield f"{', '.join(loaded.result.flags)}, expected no flag"
 
 
 @RESULT_RULES.add("column", "evaluate with the board's settings and data")

@@ -190,7 +190,9 @@ def test_results_of_a_head_are_read_without_its_file(folder: Path) -> None:
     assert row["task"] == "toy_tiles:2w1s/mine@ibm"
 
 
-def test_official_boards_refuse_the_head_and_others_show_custom_code(folder: Path) -> None:
+def test_official_boards_lack_the_head_and_others_show_custom_code(
+    folder: Path,
+) -> None:
     Path("still.py").write_text("\n".join(METHOD_LINES))
     Path("mine.py").write_text(HEAD_TEXT)
     made = fsbench.pretrain("toy/normal", set=SHORT, method="py:still.py:Still", progress=False)
@@ -200,9 +202,7 @@ def test_official_boards_refuse_the_head_and_others_show_custom_code(folder: Pat
     shown = call_elsewhere("leaderboard", "show", "--board", "board", "--format", "md")
     for name, file in (("still", "still.py"), ("mine", "mine.py")):
         assert f"All numbers: custom code {name} {sha256_of_file(Path(file))[:8]}" in shown
-    Path("official").mkdir()
-    definition = {"schema_version": 2, "name": "b", "official": True}
-    Path("official/board.json").write_text(json.dumps(definition))
+    assert call("leaderboard", "init", "--board", "official", "--official", "cdfsl") == 0
     assert call("submit", "out", "--board", "official") == 5
 
 

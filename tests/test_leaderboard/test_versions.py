@@ -45,10 +45,10 @@ def test_the_columns_that_entries_have_are_frozen(
 ) -> None:
     decided = {"controls": ["a"], "pooled": ["b"], "cleared": [["a", "b"]]}
     edit(board, **decided)
-    assert call("leaderboard", "freeze", "--board", board, "--about", "Two tiles.") == 0
+    assert call("leaderboard", "freeze", "--board", board) == 0
     file = Board.open(board).file
     assert capsys.readouterr().out == f"{board}: mine-1 (2 columns, {file.date})\n"
-    assert (file.name, file.version, file.about) == ("mine", 1, "Two tiles.")
+    assert (file.name, file.version) == ("mine", 1)
     content = json.loads((board / "board.json").read_text())
     assert {name: content[name] for name in decided} == decided
     fingerprints = {str(column.name): column.fingerprint for column in file.columns or ()}
