@@ -72,13 +72,15 @@ def split_by_track(file: BoardFile, results: Sequence[Sequence[Result]]) -> list
     results: as in `decide_columns`. Linear heads come first, probes and extra columns last.
     """
     chosen, measured = decide_columns(file, results)
-    tables, unmeasured = list[TrackColumns](), list[TrackColumns]()
-    for track, by_name in chosen.items():
-        table = TrackColumns(track, tuple(sorted(by_name.values(), key=column_order)))
-        rest = tuple(sorted(measured.get(track, set()) - table.labels.keys(), key=column_order))
-        (tables if track in measured else unmeasured).append(table)
-        tables += [TrackColumns(track.model_copy(update={"extra": True}), rest)] if rest else []
-    return sorted(tables, key=table_order) or [*unmeasured, TrackColumns(None, ())][:1]
+    ranked = {track: {*by_name.values()} for track, by_name in chosen.items()}
+    shown = {track: columns for track, columns in ranked.items() if track in measured}
+    for track, columns in [*shown.items()]:
+        if rest := measured[track] - columns:
+            shown[track.model_copy(update={"extra": True})] = rest
+    shown = shown or dict([*ranked.items()][:1])
+    tracks = sorted(shown, key=track_order)
+    tables = [TrackColumns(t, tuple(sorted(shown[t], key=column_order))) for t in tracks]
+    return tables or [TrackColumns(None, ())]
 
 
 def decide_columns(
@@ -119,11 +121,8 @@ def column_order(column: Column) -> tuple[ColumnId, str, str]:
     return column.name, column.spec_digest, column.fingerprint or ""
 
 
-def table_order(table: TrackColumns) -> tuple[bool, bool, bool, bool]:
-    """Return the sort key of a table; tables with equal keys keep their order."""
-    track = table.track
-    if track is None:
-        return False, False, False, False
+def track_order(track: Track) -> tuple[bool, bool, bool, bool]:
+    """Return the sort key of a track; tracks with equal keys keep their order."""
     is_linear = (track.adaptation or "").startswith("linear")
     return track.extra, track.data == "subset", not track.protocol, not is_linear
 

@@ -6,6 +6,7 @@
     in_domain_gains  gains on the source
     carry            gains on the targets against gains on the source
     cost             gains against the cost of pretraining, in operations, which fit any machine
+    spread           half-widths of intervals over episodes, and over episodes and seeds
     ranks            average ranks of entries and their critical difference
 
 A question that the board cannot answer has no figure.
@@ -146,6 +147,7 @@ def draw_figures(board: MethodBoard) -> "dict[str, Figure | None]":
             "operations of a pretraining run (TFLOPs)",
             OVER_PLAIN,
         ),
+        "spread": draw_spread(board, f"Spread over seeds and over episodes{track}"),
     }
 
 
@@ -252,6 +254,27 @@ def draw_columns(
     axes.tick_params(length=0, labelbottom=False, labeltop=True)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("gain in points; bold: the 95 % interval excludes 0")
+    return figure
+
+
+@plotting.style()
+def draw_spread(board: MethodBoard, title: str) -> "Figure | None":
+    """Return both half-widths of the interval of the overall accuracy, for several seeds."""
+    halves = {
+        row.name: (100 * score.ci95, 100 * score.ci95_seeds)
+        for row in board.rows
+        if (score := row.overall) and score.ci95 is not None and score.ci95_seeds is not None
+    }
+    if not halves:
+        return None
+    figure, axes = create_row_figure([*halves], title)
+    for k, label in enumerate(("over episodes, for these seeds", "over episodes and seeds")):
+        values = [pair[k] for pair in halves.values()]
+        axes.plot(values, range(len(halves)), "o", color=SERIES[k], label=label)
+    axes.grid()
+    axes.set_xlim(left=0)
+    axes.set_xlabel("half-width of the 95 % interval (points)")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
 

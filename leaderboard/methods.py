@@ -36,8 +36,7 @@ from leaderboard.ranking.tiers import ALPHA
 from leaderboard.tables import OVERALL, BoardTable, Row, finite_or_none, rank_board
 
 RANDOM = "random init"
-NO_RUN = "not pretrained by fsbench: its training is unknown"
-NO_RECIPE = "its results have no recipe and cost, which a new evaluation would record"
+NO_RUN = "its training is not recorded: no run of fsbench, or results without recipe and cost"
 TESTED = ("seeds", "seeds and episodes")
 """Coverage of the interval of a gain that may be significant: seeds of both sides."""
 COSTS = ("steps", "samples", "flops", "seconds", "peak_memory_bytes")
@@ -176,7 +175,7 @@ def build_method_board(table: BoardTable, part: str, names: Iterable[str]) -> Me
     for name in names:
         facts = table.rows[name].facts
         if facts.training is None and facts.random_init is None:
-            left_out[name] = NO_RECIPE if facts.source == "run" else NO_RUN
+            left_out[name] = NO_RUN
         else:
             rows[name] = table.rows[name]
     named = [rows[name] for name in table.controls if name in rows]

@@ -32,10 +32,7 @@ PRINCIPAL = "signer"
 """All allowed keys share one name, so that no text of a board becomes a pattern of names."""
 MAX_SIGNATURE = 16 * 2**10
 """Bytes; a signature by RSA with 16384 bits takes 6 kB."""
-INSTALL = (
-    "install OpenSSH 8.2 or newer: apt install openssh-client, dnf install openssh, or "
-    "brew install openssh"
-)
+INSTALL = "install OpenSSH 8.2 or newer, e.g. apt install openssh-client, brew install openssh"
 
 
 def require_ssh_keygen() -> str:

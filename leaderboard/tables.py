@@ -50,10 +50,6 @@ class NetworkGroup:
     verification: Verification | None = None
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
-    def results(self) -> list[Result]:
-        return [loaded.result for network in self.networks for loaded in network.loaded]
-
 
 @dataclass(frozen=True, eq=False)
 class Row:
@@ -197,7 +193,8 @@ def rank_tracks(file: BoardFile, entries: Sequence[BoardEntry]) -> tuple[BoardTa
 
 def rank_groups(file: BoardFile, groups: Sequence[NetworkGroup]) -> tuple[BoardTable, ...]:
     """Rank groups of networks, each track on its own."""
-    tables = split_by_track(file, [group.results for group in groups])
+    results = [[one.result for n in group.networks for one in n.loaded] for group in groups]
+    tables = split_by_track(file, results)
     return tuple(rank_table(file, groups, table) for table in tables)
 
 

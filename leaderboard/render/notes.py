@@ -34,8 +34,6 @@ ONE_SEED = "◦"
 PUBLISHED_NOTE = "Copied from papers, no per-episode records: for reference only, not ranked."
 SPREAD_NOTE = "± over seeds as printed; papers do not state whether SD, SE or CI."
 """The spread of a published accuracy, which is not an interval over episodes."""
-
-
 RAISED = str.maketrans("0123456789abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 
 

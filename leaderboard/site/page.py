@@ -68,14 +68,9 @@ def build_site(board: Path, site: Path, report: Reporter = SILENT) -> Path:
     opened = Board.open(board)
     if site.exists() and not site.is_dir():
         raise UsageError(f"-o {site} is a file", fix="give a folder")
-    text = build_page(opened, report)
+    entries = opened.entries(report)
+    tables = rank_tracks(opened.file, entries)
+    text = render_page(build_page_data(opened.file, entries, tables))
     with replacing(site / INDEX) as temporary:
         temporary.write_text(text, encoding="utf8")
     return site / INDEX
-
-
-def build_page(board: Board, report: Reporter) -> str:
-    """Return the HTML of a board."""
-    entries = board.entries(report)
-    tables = rank_tracks(board.file, entries)
-    return render_page(build_page_data(board.file, entries, tables))

@@ -28,6 +28,7 @@ from leaderboard.figures import (
     draw_gains,
     draw_ranks,
     draw_scatter,
+    draw_spread,
     list_cliques,
     write_figures,
 )
@@ -85,6 +86,7 @@ DRAWN: dict[str, Callable[[], Figure | None]] = {
     "gains": lambda: draw_gains(MARKS, "<b>"),
     "scatter": lambda: draw_scatter(MARKS, "<b>", "x <i>", OVER_PLAIN),
     "columns": lambda: draw_some_columns(NAMES),
+    "spread": lambda: draw_spread(make_board(*map(make_row, NAMES)), "<b>"),
     "ranks": lambda: draw_ranks(NAMES, np.random.default_rng(0).normal(range(8), 2, (9, 8))),
 }
 
@@ -203,6 +205,7 @@ def test_long_names_leave_room_for_one_row() -> None:
         draw_some_columns([name]),
         draw_gains([Mark(name, 2, 1.0)], name),
         draw_scatter([Mark(name, 2, 1.0), Mark(name, 2, 2.0)], name, "x", "y"),
+        draw_spread(make_board(make_row(name)), name),
     ):
         assert figure
         figure.draw_without_rendering()
@@ -213,6 +216,7 @@ def test_nothing_to_show_has_no_figure() -> None:
     assert draw_gains([], "t") is None
     assert draw_scatter([Mark("a", 2, 1.0)], "t", "x", "y") is None
     assert draw_columns(make_board(), [], "normal", "t") is None
+    assert draw_spread(make_board(), "t") is None
     for shape in ((2, 2), (1, 3), (14, 0)):
         assert draw_ranks(C45[: shape[1]], np.zeros(shape)) is None
 
@@ -316,9 +320,11 @@ def list_drawn(board: MethodBoard) -> dict[str, Figure]:
 def test_every_question_that_the_board_answers_has_a_picture(
     board: MethodBoard, drawn: dict[str, Figure]
 ) -> None:
-    assert list(drawn) == ["gains", "targets", "in_domain", "in_domain_gains", "carry", "cost"]
+    assert list(drawn) == [
+        "gains", "targets", "in_domain", "in_domain_gains", "carry", "cost", "spread",
+    ]  # fmt: skip
     alone = board.model_copy(update={"rows": tuple(r for r in board.rows if r.method == "normal")})
-    assert not list_drawn(alone)
+    assert list(list_drawn(alone)) == ["spread"]
     costs = {"costs": board.rows[0].costs}
     equal = [row.model_copy(update=costs) for row in board.rows]
     assert "cost" not in list_drawn(board.model_copy(update={"rows": tuple(equal)}))
@@ -349,6 +355,14 @@ def test_figures_show_the_numbers_of_the_record(
         if row.source_accuracy is not None and row.overall
     }
     assert positions(drawn["in_domain"]) == accuracies
+    names = row_names(drawn["spread"])
+    assert sorted(names) == ["llf", "normal"], "rows of several seeds"
+    for line, kind in zip(
+        axes_of(drawn["spread"]).get_lines(), ("ci95", "ci95_seeds"), strict=True
+    ):
+        assert line.get_xdata() == pytest.approx(
+            [100 * getattr(rows[name].overall, kind) for name in names]
+        )
 
 
 def test_tracks_have_files_of_their_own(
