@@ -7,132 +7,97 @@ the suite's protocol on all threads. Times are per step and episode, without tho
 networks: a 1-shot episode takes 200 steps.
 """
 
-from collections.abc import Callable
 from copy import deepcopy
-from functools import cached_property
+from itertools import cycle, islice
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from benchmarks.pairing import Round, fastest_seconds, seconds, take_paired_rounds
-from torch import Tensor, nn
+from benchmarks.pairing import Settings, Side, fastest_seconds, timer
+from torch import nn
 from torch.nn.functional import cross_entropy
-from torch.optim import SGD
 
-from fsbench import backbones
+from fsbench.backbones import load_backbone
 from fsbench.backbones.architectures import affine_layers
-from fsbench.backbones.base import Backbone
 from fsbench.core.specs import AffineSpec, EpisodeSpec, EpisodicSpec, HeadSpec, ImageSpec
 from protocols.affine.network import take_rows
 from protocols.affine.tuning import AffineTuning, make_optimizer
 from protocols.episodic.affine import exact_kernels, piece_size
 from protocols.heads.gram import UntrainedHeads
 
-N_WAY = 5
+N_WAY, BATCH = 5, 4
 
 
 class Row(NamedTuple):
-    """A network, the side of its images (px), shots, and whether the row needs a GPU."""
+    """A network, the side of its images (px), shots, the least ratio, and whether on a GPU."""
 
     ref: str
     side: int
     k_shot: int
+    bound: float
     gpu: bool = False
 
 
 ROWS = (
-    Row("fsbench/toy_resnet", 32, 1),
-    Row("fsbench/pilot_resnet", 32, 1),
-    Row("fsbench/pilot_resnet", 32, 5),
-    Row("timm/resnet18", 32, 1),
-    Row("timm/resnet18", 64, 1),
-    Row("timm/resnet18", 224, 1),
-    Row("timm/resnet50", 64, 5, gpu=True),
-    Row("timm/resnet50", 64, 20, gpu=True),
+    Row("fsbench/toy_resnet", 32, 1, 5),
+    Row("fsbench/pilot_resnet", 32, 1, 5),
+    Row("fsbench/pilot_resnet", 32, 5, 5),
+    Row("timm/resnet18", 32, 1, 5),
+    Row("timm/resnet18", 64, 1, 2),
+    Row("timm/resnet18", 224, 1, 1),
+    Row("timm/resnet50", 64, 5, 8, gpu=True),
+    Row("timm/resnet50", 64, 20, 8, gpu=True),
 )
 
 
-class Case:
-    """A row on its device: the same images and orders for both sides."""
+def make_sides(settings: Settings, folder: Path, row: Row) -> tuple[Side, Side]:
+    """Return the plain loop and the batched tuning, on the same images in the same order."""
+    device, steps = "cuda:0" if row.gpu else "cpu", 2 if settings.quick else 8
+    backbone = load_backbone(row.ref, random_init=0, device=device)
+    spec = EpisodicSpec(
+        adaptation="affine",
+        episode=EpisodeSpec(k_shot=row.k_shot),
+        image=ImageSpec(input_size=row.side),
+        affine=AffineSpec(),
+    )
+    episodes, n, dim = piece_size(spec), N_WAY * row.k_shot, backbone.facts.feature_dim
+    pixels = torch.randint(0, 256, (episodes, n, 3, row.side, row.side)).to(device, torch.uint8)
+    labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
+    batches = [*islice(cycle(torch.arange(n, device=device).split(BATCH)), steps)]
 
-    def __init__(self, row: Row, steps: int = 8) -> None:
-        device = "cuda:0" if row.gpu else "cpu"
-        self.backbone: Backbone = backbones.load_backbone(row.ref, random_init=0, device=device)
-        self.spec = EpisodicSpec(
-            adaptation="affine",
-            episode=EpisodeSpec(k_shot=row.k_shot),
-            image=ImageSpec(input_size=row.side),
-            affine=AffineSpec(),
-        )
-        self.device, self.steps, n = device, steps, N_WAY * row.k_shot
-        self.episodes = piece_size(self.spec)
-        images = torch.randint(0, 256, (self.episodes, n, 3, row.side, row.side))
-        self.images = images.to(device, torch.uint8)
-        self.labels = torch.arange(N_WAY, device=device).repeat_interleave(row.k_shot)
-        whole = [list(range(low, min(low + 4, n))) for low in range(0, n, 4)]
-        self.batches = [torch.tensor(whole[i % len(whole)], device=device) for i in range(steps)]
+    network, head = deepcopy(backbone.module), nn.Linear(dim, N_WAY).to(device)
+    tuned = [p for layer in affine_layers(network).values() for p in layer.parameters()]
+    for parameter in tuned:
+        parameter.requires_grad_(True)
+    optimizers = (
+        make_optimizer((list(head.parameters()), HeadSpec())),
+        make_optimizer((tuned, AffineSpec())),
+    )
 
-    def plain(self) -> None:
-        network, head, both = self.plain_network
-        for batch in self.batches:
-            for optimizer in both:
+    def wait() -> None:
+        if row.gpu:
+            torch.cuda.synchronize()
+
+    def plain() -> None:
+        for batch in batches:
+            for optimizer in optimizers:
                 optimizer.zero_grad()
-            x = self.backbone.normalised(self.images[0, batch])
-            cross_entropy(head(network(x)), self.labels[batch]).backward()
-            for optimizer in both:
+            x = backbone.normalised(pixels[0, batch])
+            cross_entropy(head(network(x)), labels[batch]).backward()
+            for optimizer in optimizers:
                 optimizer.step()
+        wait()
 
-    @cached_property
-    def plain_network(self) -> tuple[nn.Module, nn.Module, tuple[SGD, SGD]]:
-        network = deepcopy(self.backbone.module)
-        head = nn.Linear(self.backbone.facts.feature_dim, N_WAY).to(self.device)
-        layers = affine_layers(network).values()
-        tuned: list[Tensor] = [p for layer in layers for p in layer.parameters()]
-        for p in tuned:
-            p.requires_grad_(True)
-        optimizers = (
-            make_optimizer((list(head.parameters()), HeadSpec())),
-            make_optimizer((tuned, AffineSpec())),
-        )
-        return network, head, optimizers
+    heads = torch.zeros(episodes, dim, N_WAY, device=device)
+    tuning = AffineTuning(backbone, spec, UntrainedHeads(heads, heads[:, 0]))
+    stacked = pixels.flatten(0, 1).contiguous(memory_format=torch.channels_last)
+    offsets = n * torch.arange(episodes, device=device)[:, None]
 
-    def ours(self) -> None:
-        (tuning, stacked), n = self.block, len(self.labels)
-        labels = self.labels.repeat(self.episodes)
-        offsets = n * torch.arange(self.episodes, device=self.device)[:, None]
-        with exact_kernels(self.device, self.spec):
-            for batch in self.batches:
+    def ours() -> None:
+        with exact_kernels(device, spec):
+            for batch in batches:
                 rows = (offsets + batch).flatten()
-                tuning.step(take_rows(stacked, rows), labels[rows], rows)
+                tuning.step(take_rows(stacked, rows), labels.repeat(episodes)[rows], rows)
+        wait()
 
-    @cached_property
-    def block(self) -> tuple[AffineTuning, Tensor]:
-        """Untuned networks and stacked images of a block."""
-        dim = self.backbone.facts.feature_dim
-        heads = torch.zeros(self.episodes, dim, N_WAY, device=self.device)
-        tuning = AffineTuning(self.backbone, self.spec, UntrainedHeads(heads, heads[:, 0]))
-        return tuning, channels_last(self.images.flatten(0, 1))
-
-    def finish(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Return the work with a wait until the device has done it."""
-
-        def finish() -> None:
-            work()
-            if self.device != "cpu":
-                torch.cuda.synchronize()
-
-        return finish
-
-    def plain_seconds(self) -> float:
-        return fastest_seconds(self.finish(self.plain)) / self.steps
-
-    def ours_seconds(self) -> float:
-        return seconds(self.finish(self.ours)) / self.steps / self.episodes
-
-
-def channels_last(images: Tensor) -> Tensor:
-    return images.contiguous(memory_format=torch.channels_last)
-
-
-def compare(case: Case, rounds: int) -> list[Round]:
-    """Return seconds per step and episode of the plain loop and of the batched tuning."""
-    return take_paired_rounds(case.plain_seconds, case.ours_seconds, rounds)
+    return lambda: fastest_seconds(plain) / steps, timer(ours, steps * episodes)

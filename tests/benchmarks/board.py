@@ -1,18 +1,16 @@
-"""How a board grows: `python -m benchmarks.board`; time against entries, and peak memory.
+"""How a board grows: `python -m benchmarks.board`; processor time and peak memory by stage.
 
-Entries of 32 columns of 600 episodes and 75 queries. For every size two processes, whose products
-of matrices use one thread: one reads the board and checks all of it, then ranks it; the other does
-both and writes the page. Nothing is cached. Columns are seconds of processor time (and of the
-clock), then the largest resident memory of each process. `growth` is the exponent of the processor
-time between two sizes: n log n is 1.23 from 50 to 100 entries, 1.15 from 400 to 1000; the paired
-tests, in `rank`, may take n for each tier.
+Entries of 32 columns of 600 episodes and 75 queries. Every stage runs in a fresh process, whose
+products of matrices use one thread: `read` reads and checks all entries, `rank` ranks those that
+were read, `build` does both and writes the page. Nothing is cached. Beside the seconds of a stage
+stand the exponent of their growth since the size before (n log n is 1.23 from 50 to 100 entries,
+1.15 from 400 to 1000; the paired tests, in `rank`, may take n for each tier) and the largest
+resident memory of the process in MiB.
 """
 
 import gc
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -33,11 +31,9 @@ from leaderboard.tables import rank_tracks
 
 SIZES = (50, 100, 200, 400, 1000)
 STAGES = ("read", "rank", "build")
-Seconds = dict[str, tuple[float, float]]
-"""Stage -> seconds of the processor, seconds of the clock."""
 
 
-def make(folder: Path, entries: int) -> None:
+def fill(folder: Path, entries: int) -> None:
     """Add what is missing to so many entries."""
     from support.site import write_board
 
@@ -45,57 +41,20 @@ def make(folder: Path, entries: int) -> None:
     write_board(folder, [name for name in names if not (folder / name).exists()])
 
 
-@contextmanager
-def timed(seconds: Seconds, stage: str) -> Iterator[None]:
-    busy, clock = processor_seconds(), time.perf_counter()
-    yield
-    seconds[stage] = (processor_seconds() - busy, time.perf_counter() - clock)
-
-
-def show(folder: Path, seconds: Seconds) -> None:
-    board = Board.open(folder)
-    with timed(seconds, "read"):
-        entries = board.entries()
-    with timed(seconds, "rank"):
-        rank_tracks(board.file, entries)
-
-
-def build(folder: Path, seconds: Seconds) -> None:
-    with TemporaryDirectory(prefix="fsbench-") as site, timed(seconds, "build"):
-        page.build_site(folder, Path(site))
-
-
-def measure(
-    work: Callable[[Path, Seconds], None], folder: Path, entries: int
-) -> tuple[Seconds, float]:
-    """Return the seconds of the stages of some work on so many entries, and the peak in MiB."""
+def measure(stage: str, folder: Path, entries: int) -> tuple[float, float]:
+    """Return the processor seconds of a stage on so many entries, and the peak in MiB."""
     gc.set_threshold(COLLECTION)  # as a command does
-    names, seconds = Board.open(folder).names()[:entries], Seconds()
-    with patch.object(Board, "names", lambda self: names):
-        work(folder, seconds)
-    return seconds, peak_resident_memory() / MEBIBYTE
-
-
-def print_table(folder: Path, sizes: list[int]) -> None:
-    print(f"{'entries':>7}" + "".join(f"{stage:>18} growth" for stage in STAGES) + "   peak MiB")
-    history: list[tuple[int, Seconds]] = []
-    for size in sorted(sizes):
-        make(folder, size)
-        taken = [in_fresh_processes(measure, (work, folder, size), 1)[0] for work in (show, build)]
-        history.append((size, taken[0][0] | taken[1][0]))
-        row = f"{size:7}"
-        for stage in STAGES:
-            busy, clock = history[-1][1][stage]
-            row += f"{busy:9.2f} ({clock:6.1f}) {format_growth(history, stage):>6}"
-        print(f"{row}   {', '.join(f'{peak:.0f}' for _, peak in taken)}", flush=True)
-
-
-def format_growth(history: list[tuple[int, Seconds]], stage: str) -> str:
-    """Return the exponent k of time ~ n^k between the last two sizes."""
-    if len(history) < 2:
-        return "-"
-    sizes, times = zip(*((size, seconds[stage][0]) for size, seconds in history[-2:]), strict=True)
-    return f"{fit_exponent(sizes, times):.2f}"
+    board = Board.open(folder)
+    names = board.names()[:entries]
+    with patch.object(Board, "names", lambda self: names), TemporaryDirectory() as site:
+        work = {
+            "read": board.entries,
+            "rank": partial(rank_tracks, board.file, board.entries() if stage == "rank" else ()),
+            "build": partial(page.build_site, folder, Path(site)),
+        }[stage]
+        started = processor_seconds()
+        work()
+        return processor_seconds() - started, peak_resident_memory() / MEBIBYTE
 
 
 def main() -> None:
@@ -104,8 +63,21 @@ def main() -> None:
     parser.add_argument("--board", type=Path, help="kept, and filled up where entries are missing")
     options = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    with TemporaryDirectory(prefix="fsbench-") as folder:
-        print_table(options.board or Path(folder), options.entries)
+    print(f"{'entries':>7}" + "".join(f"{stage:>7} s growth   MiB" for stage in STAGES))
+    times: dict[str, dict[int, float]] = {stage: {} for stage in STAGES}
+    with TemporaryDirectory() as temporary:
+        folder = options.board or Path(temporary)
+        for size in sorted(options.entries):
+            fill(folder, size)
+            row = f"{size:7}"
+            for stage, by_size in times.items():
+                ((by_size[size], peak),) = in_fresh_processes(measure, (stage, folder, size), 1)
+                last = [*by_size][-2:]
+                growth = (
+                    fit_exponent(last, [by_size[n] for n in last]) if last[1:] else float("nan")
+                )
+                row += f"{by_size[size]:9.2f} {growth:6.2f} {peak:5.0f}"
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

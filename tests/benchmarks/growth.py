@@ -8,22 +8,18 @@ that between the two largest sizes, where a fixed part hides nothing. A growth i
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from benchmarks.pairing import (
-    MEBIBYTE,
-    fit_exponent,
-    in_fresh_processes,
-    processor_seconds,
-)
+from benchmarks.pairing import MEBIBYTE, fit_exponent, in_fresh_processes, processor_seconds
 from PIL import Image
 from support.protocols import describe_images
 
 import fsbench
+from fsbench.api.listing import Row
 from fsbench.backbones import load_backbone
 from fsbench.backbones.features import FeatureRequest, FeatureStore
 from fsbench.core.process import peak_resident_memory
@@ -36,19 +32,6 @@ class Use(NamedTuple):
 
     seconds: float
     memory: float
-
-
-class Growth(NamedTuple):
-    """The uses of several sizes of one kind of work."""
-
-    what: str
-    sizes: tuple[int, ...]
-    uses: tuple[Use, ...]
-
-    def exponent(self, part: str, last: int = 0) -> float:
-        """Return the exponent of a part of Use over all sizes, or over the last so many."""
-        values = [getattr(use, part) for use in self.uses]
-        return fit_exponent(self.sizes[-last:], values[-last:])
 
 
 def use_of(work: Callable[[], object]) -> Use:
@@ -74,21 +57,15 @@ def generate_images(images: int) -> TargetDataset:
 def use_episodes(episodes: int) -> Use:
     """Evaluate so many 5-way 1-shot episodes on cached features and write their result."""
     backbone = load_backbone("fsbench/toy_resnet", random_init=0)
-
-    def evaluate(n: int, cache: str) -> None:
-        fsbench.evaluate(
-            backbone,
-            "toy_photo:5w1s",
-            episodes=n,
-            input_size=32,
-            threads=1,
-            cache=cache,
-            progress=False,
-        )
+    options = {"input_size": 32, "threads": 1, "progress": False}
 
     with tempfile.TemporaryDirectory() as cache:
-        evaluate(50, cache)
-        return use_of(lambda: evaluate(episodes, cache))
+
+        def evaluate(n: int) -> None:
+            fsbench.evaluate(backbone, "toy_photo:5w1s", episodes=n, cache=cache, **options)
+
+        evaluate(50)
+        return use_of(lambda: evaluate(episodes))
 
 
 def use_extraction(images: int) -> Use:
@@ -102,25 +79,37 @@ def use_extraction(images: int) -> Use:
         return use_of(lambda: store.get(FeatureRequest(backbone, dataset, image, "whole")))
 
 
-class Kind(NamedTuple):
-    """A kind of work: what it is, its sizes, and what one size of it takes."""
-
-    what: str
-    sizes: tuple[int, ...]
-    use: Callable[[int], Use]
-
-    def measure(self, quick: bool) -> Growth:
-        """Return the uses of all sizes, each in a fresh process. quick: without the largest."""
-        sizes = self.sizes[:-1] if quick else self.sizes
-        uses = [in_fresh_processes(self.use, (size,), 1)[0] for size in sizes]
-        return Growth(self.what, sizes, tuple(uses))
-
-
-KINDS = (
-    Kind(
-        "episodic task on cached features, 5-way 1-shot linear, toy_resnet (episodes)",
+KINDS: dict[str, tuple[Sequence[int], Callable[[int], Use]]] = {
+    "episodic task on cached features, 5-way 1-shot linear, toy_resnet (episodes)": (
         (100, 1_000, 10_000, 100_000),
         use_episodes,
     ),
-    Kind("extraction, toy_resnet, 32 px (images)", (1_000, 10_000, 100_000), use_extraction),
-)
+    "extraction, toy_resnet, 32 px (images)": ((1_000, 10_000, 100_000), use_extraction),
+}
+"""Work -> its sizes, and what one size of it takes."""
+
+
+def measure(quick: bool) -> list[Row]:
+    """Return and print a row for every kind of work. quick: without the largest size."""
+    rows: list[Row] = []
+    for work, (sizes, use) in KINDS.items():
+        chosen = sizes[:-1] if quick else sizes
+        uses = [in_fresh_processes(use, (size,), 1)[0] for size in chosen]
+        rows.append(make_row(work, chosen, uses))
+        print(", ".join(f"{column} {value}" for column, value in rows[-1].items()), flush=True)
+    return rows
+
+
+def make_row(work: str, sizes: Sequence[int], uses: Sequence[Use]) -> Row:
+    """Return a row of the table: the ends of the range and the exponents."""
+    time, memory = (
+        f"{fit_exponent(sizes, values):.2f} (last {fit_exponent(sizes[-2:], values[-2:]):.2f})"
+        for values in zip(*uses, strict=True)
+    )
+    return {
+        "work": work,
+        "sizes": f"{sizes[0]:,} to {sizes[-1]:,}",
+        "largest": f"{uses[-1].seconds:.1f} s, {uses[-1].memory / MEBIBYTE:.0f} MiB",
+        "exponent of time": time,
+        "exponent of memory": memory,
+    }

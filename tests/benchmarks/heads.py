@@ -8,16 +8,12 @@ queries, which the loop has not.
 """
 
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 import torch
-from benchmarks.pairing import (
-    Round,
-    fastest_seconds,
-    seconds,
-    take_paired_rounds,
-)
+from benchmarks.pairing import Settings, Side, fastest_seconds, timer
 from support.protocols import describe_images
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -28,24 +24,33 @@ from fsbench.data.base import TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from protocols.base import Inputs
 from protocols.episodic import linear
-from protocols.episodic.linear import block_size, evaluate_block
 
 DIMS = (512, 2048)
 N_CLASSES, IMAGES = 10, 300
-PLAIN_EPOCHS = {1: 100, 5: 40, 20: 10, 50: 4}
-"""Epochs of the plain loop that are timed; its time grows in proportion to them."""
-WORKS = {1: 10, 5: 2, 20: 1, 50: 1}
-"""Blocks, and episodes of the plain loop, timed together: one block of 1 shot takes 50 ms."""
 
 
-def inputs(dim: int) -> Inputs:
-    """Ten classes of 300 images with rectified features."""
+class Row(NamedTuple):
+    """Shots, the least ratio, and what is timed: blocks or episodes, and epochs of the plain loop.
+
+    A block of 1 shot takes 50 ms; the time of the plain loop grows in proportion to its epochs.
+    """
+
+    k_shot: int
+    bound: float
+    works: int
+    epochs: int
+
+
+ROWS = (Row(1, 100, 10, 100), Row(5, 100, 2, 40), Row(20, 100, 1, 10), Row(50, 60, 1, 4))
+
+
+def make_inputs(dim: int) -> Inputs:
+    """Return ten classes of 300 images with rectified features."""
     facts = describe_images("bench", N_CLASSES, IMAGES)
     ids = tuple(f"{name}/{i}" for name in facts.classes for i in range(IMAGES))
     labels = np.repeat(np.arange(N_CLASSES), IMAGES)
     dataset = TargetDataset("bench", facts, Path(), ids, ids, labels, facts.classes)
-    features = uniforms((len(ids), dim), "bench", dim).astype(np.float32)
-    return Inputs(None, dataset, features)
+    return Inputs(None, dataset, uniforms((len(ids), dim), "bench", dim).astype(np.float32))
 
 
 def train_plain_head(support: Tensor, query: Tensor, n_way: int, epochs: int) -> Tensor:
@@ -65,35 +70,27 @@ def train_plain_head(support: Tensor, query: Tensor, n_way: int, epochs: int) ->
         return head(query).argmax(dim=1)
 
 
-def time_plain(data: Inputs, spec: EpisodicSpec) -> float:
-    """Return seconds per episode of the plain loop, scaled to all epochs."""
-    e, epochs, works = spec.episode, PLAIN_EPOCHS[spec.episode.k_shot], WORKS[spec.episode.k_shot]
-    sampler = EpisodeSampler(e, data.dataset.name, data.dataset.class_counts)
+def make_sides(settings: Settings, folder: Path, row: Row, dim: int) -> tuple[Side, Side]:
+    """Return the plain loop, scaled to all epochs, and whole blocks, of the queries alone."""
+    data, spec = make_inputs(dim), EpisodicSpec(episode=EpisodeSpec(k_shot=row.k_shot))
+    sampler = EpisodeSampler(spec.episode, data.dataset.name, data.dataset.class_counts)
 
-    def train() -> None:
-        for _ in range(works):
+    def plain() -> None:
+        for _ in range(row.works):
             images = sampler.episode(0).images(data.dataset.by_class)
             support, query = (torch.from_numpy(data.features[part.ravel()]) for part in images)
-            train_plain_head(support, query, e.n_way, epochs)
+            train_plain_head(support, query, spec.episode.n_way, row.epochs)
 
-    return fastest_seconds(train) / works * spec.head.epochs / epochs
-
-
-def time_blocks(data: Inputs, spec: EpisodicSpec) -> float:
-    """Return seconds per episode over whole blocks, of the queries alone."""
-    size, works = block_size(spec, data.features.shape[1]), WORKS[spec.episode.k_shot]
     skipped = {
         "score_dense_queries": lambda records, *_: records,
         "reconstruct_heads": lambda *_: None,
     }
-    with patch.multiple(linear, **skipped):
-        taken = seconds(lambda: [evaluate_block(data, spec, block) for block in range(works)])
-    return taken / (size * works)
 
+    def ours() -> None:
+        with patch.multiple(linear, **skipped):
+            for block in range(row.works):
+                linear.evaluate_block(data, spec, block)
 
-def compare(dim: int, k_shot: int, rounds: int) -> list[Round]:
-    """Return seconds per episode of the plain loop and of the batched heads."""
-    data, spec = inputs(dim), EpisodicSpec(episode=EpisodeSpec(k_shot=k_shot))
-    return take_paired_rounds(
-        lambda: time_plain(data, spec), lambda: time_blocks(data, spec), rounds
-    )
+    scale = spec.head.epochs / row.epochs / row.works
+    episodes = linear.block_size(spec, dim) * row.works
+    return lambda: fastest_seconds(plain) * scale, timer(ours, episodes)

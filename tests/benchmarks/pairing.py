@@ -14,11 +14,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 OURS, AGAIN, PLAIN = "ours", "again", "plain"
+Side = Callable[[], float]
 Round = Mapping[str, float]
 """Side -> seconds per unit of work."""
 STEADY = (0.9, 1.1)
@@ -26,6 +27,14 @@ STEADY = (0.9, 1.1)
 MOST_LOAD = 1.0
 """Load average of a quiet machine before the work starts."""
 MEBIBYTE = 2**20
+
+
+class Settings(NamedTuple):
+    """data: folder with EuroSAT; threads: of torch; quick: one round, to try the script."""
+
+    data: str
+    threads: int
+    quick: bool = False
 
 
 def make_parser(doc: str | None) -> ArgumentParser:
@@ -61,14 +70,12 @@ def fastest_seconds(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def timer(work: Callable[[], object], units: float = 1) -> Callable[[], float]:
+def timer(work: Callable[[], object], units: float = 1) -> Side:
     """Return a side that does the work and returns its seconds per unit."""
     return lambda: seconds(work) / units
 
 
-def take_paired_rounds(
-    plain: Callable[[], float], ours: Callable[[], float], rounds: int, at_least: float = 0.0
-) -> list[Round]:
+def take_paired_rounds(plain: Side, ours: Side, rounds: int, at_least: float = 0.0) -> list[Round]:
     """Warm both sides, then time rounds: so many, and for so many seconds.
 
     The order is ours, plain, ours: a steady drift of the machine's pace leaves the ratio alone.
@@ -88,8 +95,7 @@ def in_fresh_processes(
     """Return take(*arguments) of so many new processes, one after the other."""
     outcomes = []
     for _ in range(processes):  # a Pool's processes could not start the workers of a DataLoader
-        spawn = get_context("spawn")
-        with ProcessPoolExecutor(1, spawn) as fresh:
+        with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
             outcomes.append(fresh.submit(take, *arguments).result())
     return outcomes
 
@@ -120,6 +126,11 @@ class Measurement:
         """The A/A ratio: the second time of ours over its first."""
         return median(self.values(lambda taken: taken[AGAIN] / taken[OURS]))
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether the A/A ratio allows a verdict: nothing else ran."""
+        return STEADY[0] <= self.noise <= STEADY[1]
+
 
 def mean_seconds(taken: Round, side: str) -> float:
     """Return the seconds of a side in a round: for `ours` the mean of both times."""
@@ -128,20 +139,14 @@ def mean_seconds(taken: Round, side: str) -> float:
 
 def judge(measurement: Measurement, bound: float | None) -> str:
     """Return whether the ratio reaches the bound ('' without one). Raise NoVerdict for noise."""
-    require_steady(measurement.noise)
+    if not measurement.is_steady:
+        raise NoVerdict(
+            f"no verdict: the same work took {measurement.noise:.2f} times as long again, allowed "
+            f"are {STEADY[0]} to {STEADY[1]}; stop other programs and measure again"
+        )
     if bound is None:
         return ""
     return "holds" if measurement.ratio() >= bound else "missed"
-
-
-def require_steady(noise: float) -> None:
-    """Raise NoVerdict if an A/A ratio shows that something else ran too."""
-    low, high = STEADY
-    if not low <= noise <= high:
-        raise NoVerdict(
-            f"no verdict: the same work took {noise:.2f} times as long again, allowed are {low} to "
-            f"{high}; stop other programs and measure again"
-        )
 
 
 def require_quiet() -> None:

@@ -1,23 +1,20 @@
 """How long commands take to answer: `python -m benchmarks.start`; least seconds of several rounds.
 
-Every command is started in a process of its own, once with a pipe and once with a terminal, and
-killed after its first line. Floors and the two commands with a bound on the whole answer come
-first, with the processor time of their processes beside the clock.
+Every command is started in a process of its own, on a terminal, and killed after its first line.
+Floors and the two commands with a bound on the whole answer come first.
 """
 
 import os
 import pty
-import resource
 import select
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.pairing import make_parser
+from benchmarks.pairing import make_parser, seconds
 
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = f"--board {ROOT / 'leaderboard/studies/pilot/entries'}"
@@ -29,7 +26,7 @@ WHOLE = {
     "-m fsbench leaderboard show --help": None,
     f"-m fsbench leaderboard show {BOARD}": 0.7,
 }
-"""Arguments of Python, and the bound in seconds on the time to the end; the cache is filled."""
+"""Arguments of Python, and the bound in seconds on the time to the end."""
 FIRST_LINE = 0.5
 """Bound in seconds on the time to the first line."""
 COMMANDS = (
@@ -50,19 +47,15 @@ COMMANDS = (
 )
 
 
-def time_whole(arguments: str, folder: Path) -> tuple[float, float]:
-    """Return the seconds of the clock and of the processor until a process has ended."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+def finish(arguments: str, folder: Path) -> None:
+    """Run Python with these arguments to its end."""
     command = [sys.executable, *shlex.split(arguments)]
     subprocess.run(command, cwd=folder, capture_output=True, check=True)
-    clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def time_first_line(arguments: str, folder: Path, terminal: bool) -> float:
-    """Return the seconds until a command prints a line, on either stream."""
-    reading, writing = pty.openpty() if terminal else os.pipe()
-    start = time.perf_counter()
+def print_line(arguments: str, folder: Path) -> None:
+    """Run a command of fsbench until it prints a line, on either stream."""
+    reading, writing = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "fsbench", *shlex.split(arguments)],
         cwd=folder,
@@ -74,49 +67,26 @@ def time_first_line(arguments: str, folder: Path, terminal: bool) -> float:
     os.close(writing)
     printed = b""
     while b"\n" not in printed and select.select([reading], [], [], 60)[0]:
-        block = os.read(reading, 4096)
-        if not block:
-            break
-        printed += block
-    seconds = time.perf_counter() - start
+        printed += os.read(reading, 4096)  # fails where the command ended without a line
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     os.close(reading)
-    if not printed:
-        raise SystemExit(f"fsbench {arguments} printed nothing")
-    return seconds
-
-
-def judge(seconds: float, bound: float | None) -> str:
-    return "" if bound is None else f"<= {bound:g}: {'yes' if seconds <= bound else 'NO'}"
 
 
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = range(parser.parse_args().rounds)
-    with TemporaryDirectory(prefix="fsbench-") as name:
+    with TemporaryDirectory() as name:
         folder = Path(name)
         paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         os.environ |= {"FSBENCH_CACHE": str(folder / "cache"), "PYTHONPATH": paths}
-        for arguments in WHOLE:
-            time_whole(arguments, folder)
-        print(f"{'clock':>6} {'cpu':>6}  whole command")
-        for arguments, bound in WHOLE.items():
-            clock, busy = map(
-                min, zip(*(time_whole(arguments, folder) for _ in rounds), strict=True)
-            )
-            print(
-                f"{clock:6.3f} {busy:6.3f}  python {arguments}  {judge(clock, bound)}", flush=True
-            )
-        print(f"{'pipe':>6} {'tty':>6}  first line")
-        for arguments in COMMANDS:
-            pipe, tty = (
-                min(time_first_line(arguments, folder, terminal) for _ in rounds)
-                for terminal in (False, True)
-            )
-            verdict = judge(max(pipe, tty), FIRST_LINE)
-            print(f"{pipe:6.3f} {tty:6.3f}  fsbench {arguments}  {verdict}", flush=True)
+        works = [("python", finish, text, bound) for text, bound in WHOLE.items()]
+        works += [("fsbench", print_line, text, FIRST_LINE) for text in COMMANDS]
+        for program, run, text, bound in works:
+            least = min(seconds(lambda: run(text, folder)) for _ in rounds)  # noqa: B023
+            verdict = "" if bound is None else f"<= {bound:g}: {'yes' if least <= bound else 'NO'}"
+            print(f"{least:6.3f}  {program} {text}  {verdict}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Level and power of rules for tiers, on simulated boards: `python tests/benchmarks/tiers.py`.
+"""Level and power of rules for tiers, on simulated boards: `python -m benchmarks.tiers`.
 
 Each line is one setting: kind of board, rows K, episodes n, seeds per row, and the rule.
 
@@ -13,24 +13,23 @@ Accuracies have the resolution of 75 queries.
 
 With `--spread` (in points, .05,.2,.5) each run of a recipe differs by that standard deviation, and
 equal rows are recipes of equal mean. Rows have `--seeds` seeds each, or `mixed`: 1, 2, 3 and 5 in
-turn, the last one 5. Only `simultaneous-tiers-2` knows of seeds; the other rules see the mean over
-them and split equal recipes. So does the first one on rows of one seed only, where no spread can be
-estimated: its tiers cover episodes then, and say so. Where other rows have several seeds it ranks
-those of one apart: `wrong` and `power` are of the rows of several, and `apart` gives those of one.
+turn, the last one 5. Only `simultaneous-tiers-2` uses seeds; the other rules compare means over
+them and split equal recipes, as it does on rows of one seed only. Where other rows have several it
+ranks those of one apart: `wrong` and `power` are of the rows of several, `apart` those of one.
 
 `--recipes` says whose seeds spread so: `equal` all recipes, `alternating` every second one,
 `quarter` every fourth, `lone` a single one, and the others a tenth of it; `uniform` spreads have
 logarithms uniform between both. Rows are shuffled, so that any may be the one with one seed.
 """
 
-import argparse
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.pairing import make_parser
 from numpy.typing import NDArray
 
 from fsbench.core import statistics
@@ -60,10 +59,6 @@ class Setting(NamedTuple):
     spread: float = 0.0
     recipes: str = "equal"
 
-    @property
-    def seeds_by_row(self) -> list[int]:
-        return [self.seeds or MIXED[(i - self.rows) % len(MIXED)] for i in range(self.rows)]
-
 
 class Outcome(NamedTuple):
     """Shares of boards, and the mean size of tier 1."""
@@ -75,47 +70,49 @@ class Outcome(NamedTuple):
 
 def draw_spreads(setting: Setting, rng: np.random.Generator) -> Matrix:
     """Return the standard deviation (K,) between the seeds of each row, a fraction."""
-    place, widest = np.arange(setting.rows), setting.spread / 100
-    if setting.recipes == "equal":
-        return np.full(setting.rows, widest)
+    rows, widest = setting.rows, setting.spread / 100
     if setting.recipes == "uniform":
-        return np.asarray(widest * 10 ** -rng.random(setting.rows))
-    step = {"alternating": 2, "quarter": 4, "lone": setting.rows}[setting.recipes]
-    return rng.permutation(np.where(place % step == 0, widest, widest / 10))
+        return np.asarray(widest * 10 ** -rng.random(rows))
+    step = {"equal": 1, "alternating": 2, "quarter": 4, "lone": rows}[setting.recipes]
+    spreads = np.where(np.arange(rows) % step == 0, widest, widest / 10)
+    return spreads if step == 1 else rng.permutation(spreads)
 
 
 def simulate_board(setting: Setting, rng: np.random.Generator, gap: float = 0.0) -> Board:
     """Return correct queries (S, n) of K equal rows; the last is worse by `gap` standard errors."""
-    rows, n, seeds = setting.rows, setting.episodes, setting.seeds_by_row
-    sd = (
-        np.exp(rng.normal(0, 0.7, rows)) * 0.05
-        if setting.kind == "unequal"
-        else np.full(rows, 0.06)
-    )
+    kind, rows, n = setting[:3]
+    sd = np.exp(rng.normal(0, 0.7, rows)) * 0.05 if kind == "unequal" else np.full(rows, 0.06)
     center = 0.6 + rng.normal(0, 0.08, n) + np.zeros((rows, n))
-    if setting.kind == "correlated":
+    if kind == "correlated":
         center += rng.normal(0, 0.06, (rows, n))[rng.integers(0, max(2, rows // 4), rows)]
-    spreads, errors, board = draw_spreads(setting, rng), [], []
-    for row, size in enumerate(seeds):
-        shared, noise = (SHARED, math.sqrt(1 - SHARED**2)) if size > 1 else (0.0, 1.0)
-        spread = spreads[row]
-        accuracies = center[row] + rng.normal(0, spread, (size, 1)) * bool(spread)
+    errors, board = [], []
+    for row, spread in enumerate(draw_spreads(setting, rng)):
+        seeds = setting.seeds or MIXED[(row - rows) % len(MIXED)]
+        shared, noise = (SHARED, math.sqrt(1 - SHARED**2)) if seeds > 1 else (0.0, 1.0)
+        accuracies = center[row] + rng.normal(0, spread, (seeds, 1)) * bool(spread)
         accuracies = accuracies + sd[row] * shared * rng.normal(0, 1, n)
-        board.append(accuracies + sd[row] * noise * rng.normal(0, 1, (size, n)))
-        errors.append((sd[row] ** 2 * (shared**2 + noise**2 / size)) / n + spread**2 / size)
+        board.append(accuracies + sd[row] * noise * rng.normal(0, 1, (seeds, n)))
+        errors.append((sd[row] ** 2 * (shared**2 + noise**2 / seeds)) / n + spread**2 / seeds)
     board[-1] -= gap * math.sqrt(errors[0] + errors[-1])
     return [np.round(np.clip(accuracies, 0, 1) * QUERIES) for accuracies in board]
 
 
-def contend(board: Board, knows_seeds: bool = True) -> dict[str, dict[str, Outcomes]]:
+def contend(board: Board, with_seeds: bool = True) -> dict[str, dict[str, Outcomes]]:
     """Return the rows as the board ranks them, with their seeds or as plain means."""
     index = np.arange(board[0].shape[1])
     contenders = {}
     for i, right in enumerate(board):
         seeds = [Outcomes(index, row.astype(np.uint8), "d", QUERIES) for row in right]
         row = seeds[0] if len(seeds) == 1 else Outcomes.average(seeds)
-        contenders[str(i)] = {"c": row if knows_seeds else replace(row, seeds=())}
+        contenders[str(i)] = {"c": row if with_seeds else replace(row, seeds=())}
     return contenders
+
+
+def compare(board: Board, with_seeds: bool = False) -> tuple[PairwiseGaps, list[str]]:
+    """Return the gaps of all pairs, and the rows with the best first."""
+    contenders = contend(board, with_seeds)
+    order = sorted(contenders, key=lambda name: (-contenders[name]["c"].values.mean(), name))
+    return PairwiseGaps({name: [contenders[name]["c"]] for name in order}), order
 
 
 def rank(board: Board, apart: bool = False) -> set[int]:
@@ -123,7 +120,7 @@ def rank(board: Board, apart: bool = False) -> set[int]:
 
     apart: those of one seed, among each other; else those of several, or all if none has several.
     """
-    pairs, order = compare(board, knows_seeds=True)
+    pairs, order = compare(board, with_seeds=True)
     several = [name for name in order if len(board[int(name)]) > 1] or order
     rows = [name for name in order if name not in several] if apart else several
     return set(map(int, find_worse(*compare_with_leader(pairs, rows)))) if rows else set()
@@ -135,13 +132,6 @@ def rank_by_holm(board: Board) -> set[int]:
     gaps = pairs.behind(order[0], order[1:])
     p = np.array(statistics.holm([gap.p for gap in gaps.values()]))
     return set(map(int, find_worse(gaps, p)))
-
-
-def compare(board: Board, knows_seeds: bool = False) -> tuple[PairwiseGaps, list[str]]:
-    """Return the gaps of all pairs, and the rows with the best first."""
-    contenders = contend(board, knows_seeds)
-    order = sorted(contenders, key=lambda name: (-contenders[name]["c"].values.mean(), name))
-    return PairwiseGaps({name: [contenders[name]["c"]] for name in order}), order
 
 
 def rank_half(board: Board, exceed: Callable[[Matrix, int, Matrix], Matrix]) -> set[int]:
@@ -169,56 +159,40 @@ def measure(setting: Setting, rule: str, boards: int, gap: float) -> Outcome:
     """
     key = [KINDS.index(setting.kind), setting.rows, setting.episodes, setting.seeds]
     key += [round(1000 * setting.spread), RECIPES.index(setting.recipes)]
-    rng = np.random.default_rng(key)
-    wrong, sizes, detected = 0, 0, 0
-    for _ in range(boards):
-        wrong += bool(RULES[rule](simulate_board(setting, rng)))
-    fewer = math.ceil(boards / 4)
-    for _ in range(fewer):
-        outside = RULES[rule](simulate_board(setting, rng, gap))
-        sizes += setting.rows - len(outside)
-        detected += setting.rows - 1 in outside
-    return Outcome(wrong / boards, sizes / fewer, detected / fewer)
-
-
-def list_settings(options: argparse.Namespace) -> Iterator[Setting]:
-    parts = (
-        options.kinds,
-        options.rows,
-        options.episodes,
-        options.seeds,
-        options.spread,
-        options.recipes,
-    )
-    yield from itertools.starmap(Setting, itertools.product(*parts))
-
-
-def numbers(text: str) -> list[int]:
-    return [0 if part == "mixed" else int(part) for part in text.split(",")]
-
-
-def points(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    rng, fewer = np.random.default_rng(key), math.ceil(boards / 4)
+    wrong = [bool(RULES[rule](simulate_board(setting, rng))) for _ in range(boards)]
+    outside = [RULES[rule](simulate_board(setting, rng, gap)) for _ in range(fewer)]
+    first = setting.rows - sum(map(len, outside)) / fewer
+    return Outcome(sum(wrong) / boards, first, sum(setting.rows - 1 in o for o in outside) / fewer)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--boards", type=int, default=2000)
-    parser.add_argument("--rows", type=numbers, default=[2, 5, 10, 20, 50, 100])
-    parser.add_argument("--episodes", type=numbers, default=[5, 10, 30, 100, 600])
-    parser.add_argument("--seeds", type=numbers, default=[1, 2, 5])
-    parser.add_argument("--spread", type=points, default=[0.0], help="between seeds, in points")
-    parser.add_argument("--recipes", type=lambda text: text.split(","), default=RECIPES[:1])
-    parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS)
-    parser.add_argument("--rules", type=lambda text: text.split(","), default=[*RULES])
     parser.add_argument("--gap", type=float, default=4.0, help="of the worse row, standard errors")
+    lists = {
+        "kinds": (str, KINDS),
+        "rows": (int, (2, 5, 10, 20, 50, 100)),
+        "episodes": (int, (5, 10, 30, 100, 600)),
+        "seeds": (lambda text: 0 if text == "mixed" else int(text), (1, 2, 5)),
+        "spread": (float, (0.0,)),
+        "recipes": (str, RECIPES[:1]),
+        "rules": (str, tuple(RULES)),
+    }
+    for name, (convert, default) in lists.items():
+        parser.add_argument(
+            f"--{name}",
+            type=lambda text, convert=convert: [convert(part) for part in text.split(",")],
+            default=default,
+        )
     options = parser.parse_args()
+    *parts, rules = (getattr(options, name) for name in lists)
     head = ("kind", "K", "n", "seeds", "spread", "recipes", "rule", "wrong", "first", "power")
     print("{:10} {:>4} {:>4} {:>5} {:>6}  {:11} {:22} {:>6} {:>6} {:>6}".format(*head))
-    for setting in list_settings(options):
-        for rule in options.rules:
+    line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:11} {:22} {:6.3f} {:6.1f} {:6.2f}"
+    for setting in itertools.starmap(Setting, itertools.product(*parts)):
+        for rule in rules:
             outcome = measure(setting, rule, options.boards, options.gap)
-            line = "{:10} {:4} {:4} {:>5} {:6.2f}  {:11} {:22} {:6.3f} {:6.1f} {:6.2f}"
             print(line.format(*setting, rule, *outcome), flush=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from benchmarks import __main__ as command
 from benchmarks import growth, pairing
-from benchmarks.comparisons import Case, Settings, Unavailable
+from benchmarks.comparisons import Case
 from benchmarks.pairing import Measurement, NoVerdict, Round
 from support import readme
 
@@ -14,13 +14,12 @@ STEADY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.0}]
 NOISY: list[Round] = [{"ours": 1.0, "plain": 4.0, "again": 1.2}]
 
 
-def make_case(rounds: list[Round] | None, bound: float | None = None) -> Case:
-    def take(settings: Settings) -> list[Round]:
-        if rounds is None:
-            raise Unavailable("easyfsl is not installed")
-        return rounds
+def make_case(rounds: list[Round], bound: float | None = None, work: str = "work") -> Case:
+    class Timed(Case):
+        def take_rounds(self, settings: pairing.Settings) -> list[Round]:
+            return rounds
 
-    return Case("work", "a loop", "fsbench work", "images/s", bound, 3, take)
+    return Timed(work, "a loop", "fsbench work", "images/s", bound, make_sides=None)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Pretend that nothing else runs, stay in this process, and write to a folder of the test."""
     monkeypatch.setattr(pairing.os, "getloadavg", lambda: (0.1, 0.1, 0.1))
     monkeypatch.setattr(command, "in_fresh_processes", lambda take, args, n: [take(*args)] * n)
-    monkeypatch.setattr(command, "measure_growth", lambda quick: [{"work": "growth"}])
+    monkeypatch.setattr(growth, "measure", lambda quick: [{"work": "growth"}])
     page = tmp_path / "page.md"
     page.write_text("<!-- table: speed -->\n<!-- end -->\n")
     for module in (command, readme):
@@ -90,11 +89,11 @@ def test_exponents_of_growth() -> None:
     sizes = (10, 100, 1000)
     assert pairing.fit_exponent(sizes, [3 * n for n in sizes]) == pytest.approx(1)
     assert pairing.fit_exponent(sizes, [n * n / 7 for n in sizes]) == pytest.approx(2)
-    uses = tuple(growth.Use(float(n), 5.0 + (n > 100) * 45) for n in sizes)
-    grown = growth.Growth("work", sizes, uses)
-    assert grown.exponent("seconds") == pytest.approx(1)
-    assert grown.exponent("memory", last=2) == pytest.approx(1)
-    assert command.make_growth_row(grown)["sizes"] == "10 to 1,000"
+    uses = [growth.Use(float(n), 5.0 + (n > 100) * 45) for n in sizes]
+    row = growth.make_row("work", sizes, uses)
+    assert row["sizes"] == "10 to 1,000"
+    assert row["exponent of time"] == "1.00 (last 1.00)"
+    assert row["exponent of memory"] == "0.50 (last 1.00)"
 
 
 def test_a_busy_machine_writes_nothing_and_says_why(
@@ -109,7 +108,7 @@ def test_a_busy_machine_writes_nothing_and_says_why(
 def test_a_noisy_row_has_no_verdict_and_is_not_written(
     quiet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9)._replace(work="noisy")}
+    cases = {"steady": make_case(STEADY), "noisy": make_case(NOISY, 0.9, "noisy")}
     assert run(monkeypatch, cases) == 1
     shown = capsys.readouterr()
     assert "noisy: no verdict" in shown.err
@@ -120,14 +119,14 @@ def test_a_noisy_row_has_no_verdict_and_is_not_written(
 def test_a_run_writes_rows_machine_and_table_and_a_part_replaces_its_rows(
     quiet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases = {"a": make_case(STEADY, 5.0), "missing": make_case(None)._replace(work="other")}
+    cases = {"a": make_case(STEADY, 5.0), "other": make_case(STEADY, None, "other")}
     assert run(monkeypatch, cases) == 0
     record = json.loads(readme.MEASURED.read_text())
     assert {"processor", "cores", "threads", "torch", "date"} <= record["machine"].keys()
     first, second = record["rows"]
     assert (first["theirs"], first["fsbench"]) == ("0.25 images/s", "1 images/s")
     assert (first["ratio"], first["bound"]) == ("4.00 (4.00 to 4.00)", ">= 5: missed")
-    assert (second["compared with"], second["ratio"]) == ("easyfsl is not installed", "")
+    assert (second["compared with"], second["bound"]) == ("a loop", "")
     page = quiet.read_text()
     assert "`fsbench work`" in page
     assert readme.fill(page) == page

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.gains import Setting, judge
-from benchmarks.gains import simulate as simulate_gains
+from benchmarks.gains import Setting, measure
 from support.methods import average, build_board, facts, run
 
 from leaderboard.methods import MethodBoard
@@ -118,7 +117,7 @@ def test_stars_hold_their_level(seeds: int, methods: int, is_paired: bool, is_eq
     boards = 150
     for spread in (0.002, 0.01, 0.03):
         setting = Setting(seeds, spread, methods, is_paired, is_equal)
-        rates = judge(simulate_gains(setting, boards, np.random.default_rng(0)), seeds)
+        rates = measure(setting, boards, np.random.default_rng(0))
         assert rates.stars <= 0.05 + 2 * (0.05 * 0.95 / boards) ** 0.5
         assert rates.covered >= 0.93
 

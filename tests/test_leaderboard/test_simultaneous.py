@@ -111,7 +111,7 @@ def test_two_recipes_whose_spreads_differ_tenfold_are_one_tier() -> None:
 
 def test_the_simulation_has_the_tiers_of_the_board() -> None:
     board = simulate_board(Setting("unequal", 8, 100, 0, 0.5), np.random.default_rng(0), gap=6.0)
-    ranking = rank_entries(contend(board, knows_seeds=True), ["c"])
+    ranking = rank_entries(contend(board, with_seeds=True), ["c"])
     assert rank(board) == {int(e.name) for tier in ranking.tiers[1:] for e in tier} != set()
 
 

@@ -9,36 +9,22 @@ from benchmarks import methods as bench
 from pretrain import METHODS
 from pretrain.recipes.recipe import META
 
-TINY = ["--rounds", "1", "--architecture", "toy_resnet", "--width", "2", "--side", "8"]
+TINY = bench.Network("toy_resnet", 8, 8, width=2)
 
 
-def parse(*words: str) -> bench.argparse.Namespace:
-    return bench.parser().parse_args([*TINY, *words])
-
-
-def runner(name: str, folder: Path) -> bench.Runner:
-    arguments = parse("--batch", "8")
-    return bench.Runner(name, arguments, bench.generated(8, 8), folder)
-
-
-def test_every_method_has_a_row_after_two_of_normal() -> None:
-    assert parse().methods == [name for name in METHODS.names() if name not in META]
-    rows = bench.measure(parse("--batch", "8", "--methods", "swr", "nio", "normal", "head_reset"))
-    assert [row.name for row in rows] == ["normal", "normal (A/A)", "swr", "nio", "head_reset"]
-    assert rows[0].ratio == 1
-    assert all(row.step > 0 and row.ratio > 0 for row in rows)
-    assert [row.target for row in rows] == [None] * 5
+def test_every_method_has_a_row_after_that_of_normal() -> None:
+    assert [name for name in METHODS.names() if name not in META] == bench.TIMED
+    rows = list(bench.measure(["swr", "nio", "normal", "head_reset"], TINY, rounds=1))
+    assert [row.name for row in rows] == ["normal", "swr", "nio", "head_reset"]
+    assert all(row.step > 0 and row.ratio > 0 and row.bound is None for row in rows)
 
 
 def test_batch_128_shows_the_bounds_and_the_time_of_events_over_a_round_of_the_paper() -> None:
-    plain, _, swr = bench.measure(parse("--batch", "128", "--methods", "swr"))
-    assert swr.target == 1.05
-    assert f"<= {swr.target:.2f}" in str(swr)
-    assert swr.event_share == pytest.approx(swr.event / (125_000 * plain.step))
-    assert swr.ratio == swr.step / plain.step
+    _, swr = bench.measure(["swr"], TINY._replace(batch=128), rounds=1)
+    assert "<= 1.05" in str(swr)
+    assert swr.share == pytest.approx(swr.event / (125_000 * swr.step / swr.ratio), rel=1e-6)
     for ratio, share, over in ((1.05, 0.009, False), (1.06, 0.0, True), (1.0, 0.02, True)):
-        row = bench.Row("swr", 1.0, ratio, 1.05, 0.0, share, 0.0, 0.0)
-        assert ("OVER" in str(row)) is over
+        assert ("OVER" in str(swr._replace(ratio=ratio, share=share))) is over
 
 
 @pytest.mark.parametrize(
@@ -49,7 +35,7 @@ def test_steps_are_timed_after_the_event_with_what_it_started(
     name: str, at: int, pruned: bool, tmp_path: Path
 ) -> None:
     """Masks are applied, and SEAL ascends."""
-    made = runner(name, tmp_path)
+    made = bench.Runner(name, TINY, bench.generate_source(8, 8), tmp_path)
     made.step()
     made.step()
     assert made.trainer.ctx.clock.round == at
@@ -58,10 +44,3 @@ def test_steps_are_timed_after_the_event_with_what_it_started(
     assert torch.count_nonzero(kernel) == kernel.numel() - zeros
     if name == "seal":
         assert made.trainer.recipe.method("seal").ascending(made.trainer.ctx)
-
-
-def test_setup_is_scaled_to_all_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = runner("nio", tmp_path)
-    assert made.trainer.recipe.method("nio").iterations == bench.FEW
-    monkeypatch.setattr(made, "start", lambda iterations: (None, 5.0 + 2.0 * iterations))
-    assert made.whole_setup() == 5 + 2 * 100
