@@ -61,108 +61,83 @@ LLF, NORMAL = np.random.default_rng(0).uniform(size=(2, 2, 30))
 """Accuracies of two seeds and 30 episodes."""
 
 
-@pytest.mark.parametrize(
-    ("control", "row", "kind", "reason"),
-    [
-        *(
-            (facts(**other), facts("llf"), "normal", "the board names no normal")
-            for other in (
-                {"lr": 0.2},
-                {"architecture": "x"},
-                {"source_fingerprint": "0" * 64},
-                META,
-            )
-        ),
-        (facts("swr"), facts("llf"), "normal", "the board names no normal"),
-        (facts(), facts(), "normal", "it is plain training itself"),
-        (facts(steps=100), facts("llf"), "normal", "took 100 steps .* not 120 over 7680"),
-        (facts(samples=9), facts("llf"), "normal", "over 9 images, not 120 over 7680"),
-        ([facts(seed=1), facts(seed=2)], facts("lw"), "normal", "other seeds only: 1, 2"),
-        (facts(), facts("llf"), "other_schedule", "the board names no normal"),
-        (facts(), facts("llf", schedule="constant"), "other_schedule", "no counterpart"),
-        (facts(), facts("llf", **SHORT), "other_schedule", "nothing restarts"),
-        (facts(), facts("llf"), "random_init", "no random init of"),
-        (random_init(n_parameters=11), facts("llf"), "random_init", "no random init of"),
-    ],
-)
-def test_a_row_without_a_control_says_why(
-    control: Seeds, row: Seeds, kind: ControlKind, reason: str
-) -> None:
-    candidate, compared = make_rows(control, row)
-    assert re.search(reason, str(match_controls(compared, [candidate])[kind]))
+NONE, NO_RANDOM = "the board names no normal", "no random init of"
+MATCHES: tuple[tuple[Seeds, Seeds, ControlKind, str | list[int]], ...] = (
+    *((facts(**other), facts("llf"), "normal", NONE)
+      for other in ({"lr": 0.2}, {"architecture": "x"}, {"source_fingerprint": "0" * 64}, META)),
+    (facts("swr"), facts("llf"), "normal", NONE),
+    (facts(), facts(), "normal", "it is plain training itself"),
+    (facts(steps=100), facts("llf"), "normal", "took 100 steps .* not 120 over 7680"),
+    (facts(samples=9), facts("llf"), "normal", "over 9 images, not 120 over 7680"),
+    ([facts(seed=1), facts(seed=2)], facts("lw"), "normal", "other seeds only: 1, 2"),
+    (facts(), facts("llf"), "other_schedule", NONE),
+    (facts(), facts("llf", schedule="constant"), "other_schedule", "no counterpart"),
+    (facts(), facts("llf", **SHORT), "other_schedule", "nothing restarts"),
+    (facts(), facts("llf"), "random_init", NO_RANDOM),
+    (random_init(n_parameters=11), facts("llf"), "random_init", NO_RANDOM),
+    (facts(), facts("llf"), "normal", [0]),
+    (facts(**ONCE), facts("llf"), "other_schedule", [0]),
+    (facts(**ONCE), facts(), "other_schedule", [0]),
+    (facts(), facts(**ONCE), "other_schedule", [0]),
+    (facts(), facts("maml", **META), "normal", [0]),  # batches of as many images
+    ([facts(seed=1), facts(seed=2)], [facts("llf", 0), facts("llf", 2)], "normal", [2]),
+    ([facts(steps=1), facts(seed=1)], [facts("llf", 0), facts("llf", 1)], "normal", [1]),
+)  # fmt: skip
+"""Control, row and kind, and the seeds that both have, or why the row has no such control."""
 
 
-@pytest.mark.parametrize(
-    ("control", "row", "kind", "seeds"),
-    [
-        (facts(), facts("llf"), "normal", [0]),
-        (facts(**ONCE), facts("llf"), "other_schedule", [0]),
-        (facts(**ONCE), facts(), "other_schedule", [0]),
-        (facts(), facts(**ONCE), "other_schedule", [0]),
-        (facts(), facts("maml", **META), "normal", [0]),  # batches of as many images
-        ([facts(seed=1), facts(seed=2)], [facts("llf", 0), facts("llf", 2)], "normal", [2]),
-        ([facts(steps=1), facts(seed=1)], [facts("llf", 0), facts("llf", 1)], "normal", [1]),
-    ],
-)
+@pytest.mark.parametrize(("control", "row", "kind", "expected"), MATCHES)
 def test_the_control_is_plain_training_under_equal_conditions_over_shared_seeds(
-    control: Seeds, row: Seeds, kind: ControlKind, seeds: list[int]
+    control: Seeds, row: Seeds, kind: ControlKind, expected: str | list[int]
 ) -> None:
-    candidate, compared = make_rows(control, row)
-    match = find_match(compared, [facts_of_other(), candidate], kind)
-    assert match.is_paired
-    assert match.control.name == candidate.name
-    assert list_seeds(match.row) == list_seeds(match.control) == seeds
-
-
-def facts_of_other() -> Row:
-    """A row that is no control of any other."""
-    return make_rows(facts("swr"))[0]
-
-
-def find_match(row: Row, candidates: Sequence[Row], kind: ControlKind = "normal") -> Match:
-    match = match_controls(row, candidates)[kind]
-    assert isinstance(match, Match), match
-    return match
+    other, candidate, compared = make_rows(facts("swr"), control, row)
+    match = match_controls(compared, [other, candidate])[kind]
+    if isinstance(expected, str):
+        assert re.search(expected, str(match))
+    else:
+        assert match.is_paired
+        assert match.control.name == candidate.name
+        assert list_seeds(match.row) == list_seeds(match.control) == expected
 
 
 def list_seeds(row: Row) -> list[int]:
     return [network.seed for network in row.networks]
 
 
+def find_control(row: Row, *named: Row) -> str:
+    """Return the name of the plain training that a row is compared with."""
+    return match_controls(row, named)["normal"].control.name
+
+
 def test_random_inits_of_the_same_network_are_its_control() -> None:
     """The default width is not always part of the architecture's name."""
     both = [random_init(0), random_init(1, architecture="toy_resnet@8")]
     row, other, control = make_rows(facts("llf"), random_init(0, n_parameters=11), both)
-    match = find_match(row, [other, control], "random_init")
+    match = match_controls(row, [other, control])["random_init"]
     assert match == Match(row, control, is_paired=False)
     assert match_controls(control, [other, control]) == {}
 
 
-def test_only_a_row_that_the_board_names_is_a_control() -> None:
+def test_controls_are_named_by_the_board_or_part_of_the_entry_and_serve_no_other() -> None:
     """Made-up entries of plain training neither take the place of a control nor delete it."""
     copy = facts().model_copy(update={"weights_hash": "f" * 64})
-    plain, forged, row = make_rows(facts(), copy, facts("llf"))
-    assert find_match(row, [plain]).control.name == plain.name
-    assert find_match(row, [forged]).control.name == forged.name
-
-
-def test_the_controls_of_an_entry_come_first_and_serve_no_other() -> None:
-    llf, swr, plain, inner, other = make_rows(
-        facts("llf"), facts("swr"), facts(), facts(), facts(lr=0.2)
+    llf, swr, plain, forged, other = make_rows(
+        facts("llf"), facts("swr"), facts(), copy, facts(lr=0.2)
     )
-    llf = replace(llf, controls=(inner, other))
+    assert find_control(llf, plain) == plain.name
+    assert find_control(llf, forged) == forged.name
+    llf = replace(llf, controls=(forged, other))
     assert [control.name for control in list_inner_controls(llf)] == ["control of 0"] * 2
-    assert find_match(llf, [plain]).control.name == "control of 0"
-    assert find_match(swr, [plain]).control.name == plain.name
+    assert find_control(llf, plain) == "control of 0"
+    assert find_control(swr, plain) == plain.name
 
 
 def test_a_control_of_an_entry_counts_on_the_episodes_that_all_of_its_runs_have() -> None:
     llf, zero, one = make_rows([facts("llf", 0), facts("llf", 1)], facts(seed=0), facts(seed=1))
     zero = replace(zero, outcomes={"a": outcomes([0.5], index=[1])})
-    match = find_match(replace(llf, controls=(zero, one)), [])
+    match = match_controls(replace(llf, controls=(zero, one)), [])["normal"]
     assert list_seeds(match.control) == [0, 1]
     gain = compute_gain(match, ["a"])
-    assert gain
     assert (gain.gap, gain.n) == (0.0, 1)
 
 
@@ -179,65 +154,54 @@ def make_row(name: str, *values: Any) -> Row:
 
 def test_one_seed_is_the_paired_comparison_over_episodes() -> None:
     """Seeds that only one side has do not enter."""
+    expected = statistics.paired([LLF[0]], [NORMAL[0]])
     for ours in (make_row("llf", LLF[0]), make_row("llf", *LLF)):
         gain = gain_over(make_row("normal", NORMAL[0]), ours, "a")
-        expected = statistics.paired([LLF[0]], [NORMAL[0]])
-        assert gain is not None
-        assert (gain.gap, gain.ci95, gain.p) == pytest.approx(
-            (expected.gap, expected.ci95, expected.p)
-        )
-        assert (gain.n, gain.covers, gain.seeds, gain.by_seed) == (
-            *(30, "episodes", (0,)),
-            (gain.gap,),
-        )
+        shown = (gain.gap, gain.ci95, gain.p, gain.n)
+        assert shown == pytest.approx((expected.gap, expected.ci95, expected.p, 30))
+        assert (gain.covers, gain.seeds, gain.by_seed) == ("episodes", (0,), (gain.gap,))
 
 
 def test_two_seeds_on_both_sides_cover_seeds_paired_but_for_random_inits() -> None:
     """Initial weights of random inits are not shared, so both sides vary on their own."""
     ours, control = make_row("llf", *LLF), make_row("normal", *NORMAL)
-    random = average("random", [run(f"r{s}", random_init(s), a=NORMAL[s]) for s in (0, 1)])
+    one, two = (
+        average("random", [run(f"r{s}", random_init(s), a=NORMAL[s]) for s in range(n)])
+        for n in (1, 2)
+    )
     gaps = LLF - NORMAL
     se = float(gaps.mean(0).std(ddof=1) / np.sqrt(30))
     apart = [[[x] for x in side] for side in (LLF, NORMAL)]
     for match, sides, by_seed in (
         (Match(ours, control), [[[g] for g in gaps]], gaps.mean(axis=1)),
-        (Match(ours, random, is_paired=False), apart, ()),
+        (Match(ours, two, is_paired=False), apart, ()),
     ):
         gain = compute_gain(match, ["a"])
         expected = compute_seed_interval(gaps.mean(), sides, se, ["a"])
-        assert gain is not None
         assert (gain.gap, gain.ci95, gain.p) == pytest.approx((gaps.mean(), *expected))
         assert (gain.covers, gain.seeds) == ("seeds and episodes", (0, 1))
         assert gain.by_seed == pytest.approx(by_seed)
-    one = average("random", [run("r", random_init(), a=NORMAL[0])])
     gain = compute_gain(Match(ours, one, is_paired=False), ["a"])
-    assert gain is not None
     assert gain.covers == "episodes"
     assert gain.gap == pytest.approx(LLF.mean() - NORMAL[0].mean())
 
 
-def test_only_shared_episodes_count() -> None:
-    ours, theirs, none = (
+def test_only_shared_episodes_count_and_one_has_no_interval() -> None:
+    ours, theirs, single, apart = (
         network(name, facts(name), {"a": outcomes(values, index=index)})
         for name, index, values in (
             ("llf", [1, 2, 3], [0.9, 0.5, 0.7]),
             ("normal", [2, 3, 4], [0.1, 0.2, 0.9]),
+            ("normal", [3], [0.9]),
             ("normal", [7], [0.9]),
         )
     )
     gain = gain_over(theirs, ours, "a")
-    assert gain is not None
     assert (gain.gap, gain.n) == (pytest.approx((0.4 + 0.5) / 2), 2)
-    assert gain_over(none, ours, "a") is None
-
-
-def test_overall_needs_every_column_and_one_episode_has_no_interval() -> None:
-    ours, control = run("x", facts("llf"), a=[0.5], b=[0.4]), run("y", facts(), a=[0.25])
-    assert gain_over(control, ours, "a", "b") is None
-    assert gain_over(control, ours) is None
-    gain = gain_over(control, ours, "a")
-    assert gain is not None
-    assert (gain.gap, gain.ci95, gain.p) == (0.25, None, 1.0)
+    gain = gain_over(single, ours, "a")
+    assert (gain.gap, gain.ci95, gain.p) == (pytest.approx(-0.2), None, 1.0)
+    for control, columns in ((apart, "a"), (theirs, "ab"), (theirs, "")):
+        assert gain_over(control, ours, *columns) is None
 
 
 def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
@@ -252,28 +216,20 @@ def test_holm_runs_over_the_rows_of_one_column_and_control() -> None:
     for part in (["a"], ["b"], ["a", "b"]):
         gains = compute_gains(controls, part, None)
         p = {name: gain.p for name, gain in gains["normal"].items()}
-        alone = {n: gain_over(plain, row, *part) for n, row in named.items()}
-        assert p == {name: gain.p for name, gain in alone.items() if gain}
-        least, middle, most = sorted(p, key=lambda name: p[name])
-        adjusted = {name: gain.p_holm for name, gain in gains["normal"].items()}
-        assert adjusted[least] == pytest.approx(min(1, 3 * p[least]))
-        assert adjusted[middle] == pytest.approx(min(1, max(3 * p[least], 2 * p[middle])))
-        assert adjusted[most] == pytest.approx(max(adjusted[middle], p[most]))
-        (random_gain,) = gains["random_init"].items()
-        assert random_gain[0] == "swr"
-        assert random_gain[1].p_holm == random_gain[1].p
+        assert p == {n: gain_over(plain, row, *part).p for n, row in named.items()}
+        adjusted = [gain.p_holm for gain in gains["normal"].values()]
+        assert adjusted == statistics.holm([*p.values()])
+        ((name, gain),) = gains["random_init"].items()
+        assert (name, gain.p_holm) == ("swr", gain.p)
         assert "other_schedule" not in gains
 
 
 def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> None:
+    """`fc` lacks one accuracy; two equal gaps, as of `seal`, are no evidence."""
     accuracies = {
-        "normal": (0.20, 0.21, 0.22),
-        "swr": (0.22, 0.25, 0.25),
-        "l2": (0.21, 0.22, 0.22),
-        "lw": (0.5,),
-        "seal": (0.26, 0.27),  # two equal gaps are no evidence
-        "fc": (0.3, None),
-    }
+        "normal": (0.20, 0.21, 0.22), "swr": (0.22, 0.25, 0.25), "l2": (0.21, 0.22, 0.22),
+        "lw": (0.5,), "seal": (0.26, 0.27), "fc": (0.3, None),
+    }  # fmt: skip
     runs = {
         f"{method}{seed}": facts(method, seed).model_copy(update={"source_accuracy": accuracy})
         for method, by_seed in accuracies.items()
@@ -282,24 +238,20 @@ def test_in_domain_gains_are_paired_by_seed_and_tested_from_two_seeds_on() -> No
     board = build_board(
         [PROBE], runs_of({name: {PROBE: outcomes([0.5, 0.25])} for name in runs}, runs)
     )
-    gains = {row.name: row.source_gain for row in board.rows}
-    assert gains.pop("normal") is gains.pop("fc") is None
     assert [row.name for row in board.rows if row.source_accuracy is None] == ["fc"]
-    by_name = {name: gain for name, gain in gains.items() if gain}
-    swr, l2, lw, seal = (by_name[name] for name in ("swr", "l2", "lw", "seal"))
-    # differences .02, .04, .03: t = .03 / (.01 / sqrt 3) = 5.196 with 2 degrees of freedom
-    assert swr.gap == pytest.approx(0.03)
-    assert swr.ci95 == pytest.approx(4.30265 * 0.01 / 3**0.5, rel=1e-5)
-    assert swr.p == pytest.approx(1 - 5.196152 / 29**0.5, rel=1e-4)
-    # .01, .01, 0: t = 2; the family has the rows with several seeds
-    assert l2.p == pytest.approx(1 - 2 / 6**0.5, rel=1e-4)
-    assert (swr.p_holm, l2.p_holm) == (pytest.approx(3 * swr.p), pytest.approx(2 * l2.p))
-    assert (lw.gap, lw.ci95, lw.p_holm) == (pytest.approx(0.3), None, 1.0)
-    assert (seal.gap, seal.p_holm) == (pytest.approx(0.06), 1.0)
+    gains = {row.name: row.source_gain for row in board.rows if row.source_gain}
+    assert gains.keys() == {"swr", "l2", "lw", "seal"}
+    for name, gaps in (("swr", (0.02, 0.04, 0.03)), ("l2", (0.01, 0.01, 0.0))):
+        expected, gain = statistics.paired_by_seed(gaps), gains[name]
+        shown = (gain.gap, gain.ci95, gain.p)
+        assert shown == pytest.approx((expected.gap, expected.ci95, expected.p))
+    # the family has the rows with several seeds
+    adjusted = [gains[name].p_holm for name in ("swr", "l2")]
+    assert adjusted == pytest.approx([3 * gains["swr"].p, 2 * gains["l2"].p])
+    assert (gains["lw"].ci95, gains["lw"].p_holm, gains["seal"].p_holm) == (None, 1.0, 1.0)
     in_domain = {row[1]: row[-2] for row in make_tables(board)[0].rows}
     assert in_domain["swr"] == "24.00 (+3.00 ± 2.48)"
-    assert in_domain["lw"] == "50.00 (+30.00)"
-    assert in_domain["normal"] == "21.00"
+    assert (in_domain["lw"], in_domain["normal"]) == ("50.00 (+30.00)", "21.00")
 
 
 @pytest.fixture(scope="module")
@@ -341,27 +293,19 @@ def test_json_is_the_record_and_its_gain_is_that_of_the_outcomes(
     (data,) = json.loads(shown.out)
     method_board = MethodBoard.model_validate(data)
     assert method_board.columns == (COLUMN,)
-    assert [row.method for row in method_board.rows][:3] == [
-        "llf", "swr+weight_compander", "normal",
-    ]  # fmt: skip
+    methods = [row.method for row in method_board.rows]
+    assert methods[:3] == ["llf", "swr+weight_compander", "normal"]
     values: dict[str, list[Any]] = {}
     for loaded in read_loaded(board):
-        values.setdefault(loaded.result.backbone.recipe or "", []).append(loaded.records)
-    llf, plain = (
-        np.stack([run.accuracy for run in values[name]]) for name in ("toy/llf", "toy/normal")
-    )
+        values.setdefault(loaded.result.backbone.recipe or "", []).append(loaded.records.accuracy)
+    llf, plain = np.mean(values["toy/llf"]), np.mean(values["toy/normal"])
     rows = rows_by_method(method_board)
     row, one = rows["llf"], rows["swr+weight_compander"].overall
     assert row.name.startswith("entry-llf")
-    assert row.seeds == (0, 1)
-    assert row.overall is not None
-    assert row.overall.mean == pytest.approx(llf.mean())
+    assert (row.seeds, row.overall.mean) == ((0, 1), pytest.approx(llf))
     gain = row.scores[COLUMN].gains["normal"]
-    assert (gain.gap, gain.covers) == (
-        pytest.approx(llf.mean() - plain.mean()), "seeds and episodes",
-    )  # fmt: skip
+    assert (gain.gap, gain.covers) == (pytest.approx(llf - plain), "seeds and episodes")
     assert row.controls["normal"] == rows["normal"].name
-    assert one is not None
     assert (one.gains["normal"].covers, one.gains["normal"].seeds) == ("episodes", (0,))
     assert one.variance_seeds is one.ci95_seeds is None
     assert one.gains["random_init"].gap > 0
@@ -376,12 +320,14 @@ def test_tables_say_why_there_is_no_control(
 ) -> None:
     assert cli.call("leaderboard", "methods", "--board", board, "--format", "md") == 0
     shown = capsys.readouterr().out
-    for text in ("swr+weight\\_compander", "over normal", "over random init", "folder-blobs"):
+    for text in (
+        *("swr+weight\\_compander", "over normal", "over random init", "folder-blobs"),
+        "entry-old: its training is not recorded",
+        "equal compute: none; below: none. 1 ",  # two seeds are too few
+    ):
         assert text in shown
     assert "other schedule |" not in shown, "no row has such a control here"
-    assert "entry-old: its training is not recorded" in shown
     assert shown.count("| entry-llf") == 2, "in two tables"
-    assert "equal compute: none; below: none. 1 " in shown, "two seeds are too few"
 
 
 def test_entries_of_unknown_training_are_left_out_with_the_reason() -> None:
@@ -419,7 +365,6 @@ def test_a_row_that_lacks_a_column_comes_last_without_overall() -> None:
     assert (row.name, row.overall, list(row.scores)) == ("llf", None, [one])
     assert row.scores[one].gains["normal"].gap == pytest.approx(0.7)
     overall = rows_by_method(method_board)["lw"].overall
-    assert overall is not None
     zeros = [np.zeros(3), np.zeros(3)]
     expected = statistics.paired([full[one].values, full[two].values], zeros, ["x", "y"])
     assert (overall.mean, overall.ci95, overall.n) == pytest.approx((0.2, expected.ci95, 6))
