@@ -31,7 +31,7 @@ from leaderboard.columns import (
     split_by_track,
 )
 from leaderboard.official import find_official_board
-from leaderboard.record import BoardFile, Column, identify_column
+from leaderboard.record import BoardFile, identify_column
 
 PROTOCOLS = ("ibm", "startup", "ibm-disjoint", "startup-disjoint")
 HEADS = ("linear", "affine", "soft_kmeans")
@@ -106,9 +106,8 @@ FILES = st.sampled_from(("free", "together", "cdfsl", "transfer"))
 
 def board(name: str, entries: Sequence[Sequence[Result]] = ()) -> BoardFile:
     """A board of this kind as it is after these entries came one by one."""
-    if name in ("free", "together"):
-        file = BoardFile(name=name, heads="together" if name == "together" else "apart")
-    else:
+    file = BoardFile(name=name, heads="together" if name == "together" else "apart")
+    if name not in ("free", "together"):
         file = find_official_board(name)
     for results in entries:
         file = complete_columns(file, [results])
@@ -151,7 +150,6 @@ def test_no_table_mixes_two_tracks_and_every_result_of_a_column_is_in_one(
         if not table.is_extra and name != "together":
             assert len({result.task.mode for result in present}) <= 1
         for column in table.columns:
-            assert table.track is not None
             whole = table.track.data or not table.track.adaptation
             update = {"extra": False} | ({} if whole else {"adaptation": None})
             track = table.track.model_copy(update=update)
@@ -183,78 +181,69 @@ def test_an_entry_that_comes_later_changes_no_column(
     assert ranked(entries) <= ranked([*entries, later])
 
 
-def name_columns(kind: str, entries: Sequence[Sequence[Result]]) -> dict[str, set[ColumnId]]:
-    """Track -> names of its columns."""
-    return {t.track.label: {c.name for c in t.columns} for t in split(kind, entries) if t.track}
-
-
-def test_heads_stand_apart_but_on_a_board_that_says_together() -> None:
-    linear, affine = (result(episodic(head=head), "isic") for head in ("linear", "affine"))
-    probed, small = result(probe(), "isic"), result(episodic(size=64), "isic")
-    entries = [[linear, affine, probed], [linear], [small]]
-    assert name_columns("free", entries) == {
-        "linear ibm 64px": {small.column},
-        "linear ibm 224px": {linear.column},
-        "affine ibm 224px": {affine.column},
-        "probe 224px": {probed.column},
-    }
-    assert name_columns("together", entries) == {
-        "ibm 64px": {small.column},
-        "ibm 224px": {linear.column, affine.column},
-        "probes 224px": {probed.column},
-    }
-    assert [*name_columns("free", entries)][-1] == "probe 224px"
-
-
-def test_columns_that_come_later_are_extra() -> None:
-    """Nobody is left without a column by what a later entry measured."""
-    first, more, probed = result(episodic(), "isic"), result(episodic(k=5), "isic"), probe()
-    later, odd = result(probed, "dogs"), result(episodic(), "isic", images="f")
-    assert name_columns("free", [[first], [first, more, later, odd]]) == {
-        "linear ibm 224px": {first.column},
-        "probe 224px": {later.column},
-        "linear ibm 224px extra columns": {first.column, more.column},
-    }
-    named = BoardFile(name="b", columns=(identify_column(first), identify_column(more)))
-    (table,) = split_by_track(named, [[first]])
-    assert {c.name for c in table.columns} == {first.column, more.column}
-
-
-def test_tables_of_an_official_board_by_hand() -> None:
-    file = find_official_board("cdfsl")
-    results = [
-        result(episodic(), "chestx"),
-        result(episodic(k=5), "chestx", ("short",)),
-        result(episodic(head="affine"), "isic"),
-        result(episodic(head="soft_kmeans"), "isic", images="f"),
-        result(episodic(protocol="startup-disjoint", size=64), "isic"),
-        result(probe(), "dogs"),
-    ]
-    tables = {t.track.label: t for t in split_by_track(file, [results]) if t.track}
-    assert {label: len(table.columns) for label, table in tables.items()} == {
+LINEAR, AFFINE, SOFT = (result(episodic(head=head), "isic") for head in HEADS)
+MORE, SMALL = result(episodic(k=5), "isic"), result(episodic(size=64), "isic")
+MOVED, PROBED = result(episodic(), "isic", images="f"), result(probe(), "dogs")
+CHESTX = result(episodic(), "chestx")
+HEADS_APART = [[LINEAR, AFFINE, PROBED], [LINEAR], [SMALL]]
+SPLITS: tuple[tuple[str, Sequence[Sequence[Result]], dict[str, set[ColumnId] | int]], ...] = (
+    ("free", HEADS_APART, {
+        "linear ibm 224px": {LINEAR.column},
+        "linear ibm 64px": {SMALL.column},
+        "affine ibm 224px": {AFFINE.column},
+        "probe 224px": {PROBED.column},
+    }),
+    ("together", HEADS_APART, {
+        "ibm 224px": {LINEAR.column, AFFINE.column},
+        "ibm 64px": {SMALL.column},
+        "probes 224px": {PROBED.column},
+    }),
+    ("free", [[LINEAR], [LINEAR, MORE, PROBED, MOVED]], {
+        "linear ibm 224px": {LINEAR.column},
+        "probe 224px": {PROBED.column},
+        "linear ibm 224px extra columns": {LINEAR.column, MORE.column},
+    }),
+    ("cdfsl", [[CHESTX, change(MORE, flags=("short",)), AFFINE, SOFT, PROBED],
+               [result(episodic("startup-disjoint", size=64), "isic")]], {
         "linear ibm 224px official": 16,
         "affine ibm 224px official": 16,
         "soft_kmeans ibm 224px transductive official": 16,
         "linear startup-disjoint 64px official": 12,
         "linear ibm 224px subset": 1,
-    }
-    assert identify_column(results[0]) in tables["linear ibm 224px official"].columns
-    assert [classify_data(one) for one in results[:2]] == ["official", "subset"]
+    }),
+)  # fmt: skip
+"""Kind of board, the results of its entries, and track -> names of its columns, or their number."""
+
+
+@pytest.mark.parametrize(("kind", "entries", "expected"), SPLITS)
+def test_tables_by_hand(
+    kind: str, entries: Sequence[Sequence[Result]], expected: dict[str, set[ColumnId] | int]
+) -> None:
+    """Nobody is left without a column by what a later entry measured: it is extra."""
+    tables = {table.track.label: table for table in split(kind, entries)}
+    assert {
+        label: {c.name for c in table.columns} if kind != "cdfsl" else len(table.columns)
+        for label, table in tables.items()
+    } == expected
+    linear, *_, last = tables
+    assert linear.startswith("linear ibm") or kind == "together"
+    assert "probe" in last or "extra" in last or "subset" in last
+
+
+def test_named_columns_are_those_of_the_table_and_flagged_results_are_no_part() -> None:
+    named = BoardFile(name="b", columns=(identify_column(LINEAR), identify_column(MORE)))
+    (table,) = split_by_track(named, [[LINEAR]])
+    assert {c.name for c in table.columns} == {LINEAR.column, MORE.column}
+    flagged = change(LINEAR, flags=("short",))
+    assert [classify_data(one) for one in (LINEAR, flagged)] == ["official", "subset"]
 
 
 @pytest.mark.parametrize("kind", ["free", "cdfsl"])
 def test_the_first_entry_decides_the_images(kind: str) -> None:
-    first, same = (
-        [result(episodic(), name) for name in ("chestx", "isic")],
-        [result(episodic(), "isic")],
-    )
-    others = [[result(episodic(), "isic", images="f")]] * 3
-    tables = split(kind, [first, *others, same])
-    main, other = tables
-    assert {identify_column(one) for one in first} <= set(main.columns)
+    main, other = split(kind, [[CHESTX, LINEAR], *[[MOVED]] * 3, [LINEAR]])
+    assert {identify_column(CHESTX), identify_column(LINEAR)} <= set(main.columns)
     assert other.is_extra
-    assert other.columns == (identify_column(others[0][0]),)
-    assert other.track is not None
+    assert other.columns == (identify_column(MOVED),)
     assert other.track.label.endswith("extra columns")
 
 
@@ -263,18 +252,13 @@ def test_the_first_entry_decides_the_images(kind: str) -> None:
     [{"class_counts": (9,)}, {"fingerprint": "9" * 64}, {"images_hash": "9" * 64}],
 )
 def test_official_is_what_a_column_knows(wrong: dict[str, object]) -> None:
-    whole = result(episodic(), "isic")
-    column = Column(
-        name=whole.column,
-        spec_digest=whole.spec_digest,
-        fingerprint=whole.dataset.fingerprint,
-        images=10_015,
-        images_hash=whole.dataset.images_hash,
-    )
-    assert column.has_images_of(whole)
-    other = change(whole, dataset=whole.dataset.model_copy(update=wrong))
+    data = LINEAR.dataset
+    more = {"images": 10_015, "images_hash": data.images_hash}
+    column = identify_column(LINEAR).model_copy(update=more)
+    assert column.has_images_of(LINEAR)
+    other = change(LINEAR, dataset=data.model_copy(update=wrong))
     assert not column.has_images_of(other)
-    assert not column.has_images_of(change(whole, flags=("limited",)))
+    assert not column.has_images_of(change(LINEAR, flags=("limited",)))
     unknown = column.model_copy(update={"fingerprint": None, "images": None, "images_hash": None})
     assert unknown.has_images_of(other)
 
