@@ -14,7 +14,7 @@ gain / (1 - a) or more: thirty draws find 3.8 points over 60 % with 95 %.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -25,10 +25,9 @@ from pydantic import Field, model_validator
 from fsbench.core import seeding
 from fsbench.core.io import read_record, write_record
 from fsbench.core.records import EpisodeRecords
-from fsbench.core.schema import Date, Name, Printable, Result, Sha256, Text
+from fsbench.core.schema import Date, Name, Printable, Sha256, Text
 from fsbench.core.specs import Frozen, omitted
 from fsbench.core.tasks import ColumnId
-from fsbench.results import provenance
 from fsbench.results.entry import Loaded
 from fsbench.results.names import BADGES
 from leaderboard.signatures import BADGE_NAMESPACE, sign_file
@@ -54,12 +53,6 @@ FEWEST = 30
 """Episodes of each column that are drawn, if it has so many."""
 MAX_WRONG = 20
 """Episodes that a badge lists at most."""
-
-
-def list_differences(result: Result, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return in which parts an environment is not that of a result, e.g. 'threads: 1 -> 2'."""
-    before = provenance.environment_of(result.provenance)
-    return tuple(provenance.describe_changes(before, environment))
 
 
 class FlipCount(Frozen):

@@ -49,6 +49,8 @@ ROWS = 128
 NEAR, SAME = "suspicious: near copy of", "the same weights as"
 Answers = NDArray[np.uint8]
 """Answers of a network on a column, right or wrong, as packed bits."""
+AnswerFacts = tuple[Answers, float, float]
+"""Answers, their accuracy, and the correlation from which on others are near copies."""
 Suspicions = dict[str, tuple[str, ...]]
 """Network -> a text for each reason."""
 
@@ -132,11 +134,14 @@ def compare_results(results: Iterable[NetworkResult]) -> Iterator[tuple[str, Pai
                 candidates[one.network, other.network].append((correlation, (one, other)))
     compared = [nlargest(COLUMNS, pairs, key=itemgetter(0)) for pairs in candidates.values()]
     named = {result for pairs in compared for _, pair in pairs for result in pair}
-    by_entry = sorted(named, key=lambda result: result.loaded.folder)
-    answers = {result: result.answers for result in by_entry}  # reads every entry once
+    by_entry = sorted(named, key=lambda result: result.loaded.folder)  # reads every entry once
+    answers = {result: result.answers for result in by_entry}
+    p = np.array([np.bitwise_count(bits).sum() / r.n_queries for r, bits in answers.items()])
+    numbers = zip(answers.values(), p, bound_correlation(p), strict=True)
+    facts = dict(zip(answers, numbers, strict=True))
     for pairs in compared:
         for _, (one, other) in pairs:
-            if is_near_copy(answers[one], answers[other], one.n_queries):
+            if is_near_copy(facts[one], facts[other], one.n_queries):
                 yield NEAR, (one, other)
                 break
 
@@ -183,9 +188,9 @@ def bound_correlation(accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(SLACK * np.minimum(flipped, improved), np.float64)
 
 
-def is_near_copy(a: Answers, b: Answers, n: int) -> bool:
+def is_near_copy(one: AnswerFacts, other: AnswerFacts, n: int) -> bool:
     """Return whether n answers of two networks correlate as those of copies."""
-    p, q, both = (int(np.bitwise_count(bits).sum()) / n for bits in (a, b, a & b))
+    (a, p, least), (b, q, bound) = one, other
+    both = int(np.bitwise_count(a & b).sum()) / n
     spread = p * (1 - p) * q * (1 - q)
-    bound = float(bound_correlation(np.array([p, q])).min())
-    return spread > 0 and both - p * q >= bound * math.sqrt(spread)
+    return spread > 0 and both - p * q >= min(least, bound) * math.sqrt(spread)

@@ -34,6 +34,7 @@ from fsbench.data.base import Indices, TargetDataset
 from fsbench.data.episodes import EpisodeSampler
 from fsbench.results.assembly import SAME_BACKBONE, differing_episodes
 from fsbench.results.entry import Loaded
+from fsbench.results.provenance import describe_changes, environment_of
 from leaderboard.badges import (
     FEWEST,
     MAX_WRONG,
@@ -41,7 +42,6 @@ from leaderboard.badges import (
     ColumnCheck,
     FlipCount,
     draw_episodes,
-    list_differences,
     write_badge,
 )
 from leaderboard.networks import Network
@@ -306,7 +306,7 @@ def compare_episodes(
     """
     result = sample.loaded.result
     stored = sample.records.take(np.isin(sample.records.index, recomputed.index))
-    differs = list_differences(result, environment)
+    differs = tuple(describe_changes(environment_of(result.provenance), environment))
     dense = None
     equal: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     if stored.dense_correct is not None and recomputed.dense_correct is not None:

@@ -13,7 +13,7 @@ CEILINGS = {
     "fsbench": 23_479,
     "pretrain": 6_983,
     "protocols": 3_893,
-    "leaderboard": 6_997,
+    "leaderboard": 6_995,
 }
 """Most lines of Python of each package, scripts of studies included."""
 TRACKED_FILES = 1_060
