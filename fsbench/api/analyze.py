@@ -58,11 +58,10 @@ def choose_analyses(selection: AnalysisSelection) -> AnalysisChoice:
     for name in texts.keys() - set(chosen):
         setting = f"{name}.{next(iter(texts[name]))}"
         raise UnknownName("setting", setting, (f"{name}.FIELD" for name in chosen))
-    images = selection.images
-    return {name: analysis_settings(name, texts.get(name, {}), images) for name in chosen}
+    return {name: read_analysis(name, texts.get(name, {}), selection.images) for name in chosen}
 
 
-def analysis_settings(name: str, texts: Mapping[str, str], limit: int | None) -> AnalysisSettings:
+def read_analysis(name: str, texts: Mapping[str, str], limit: int | None) -> AnalysisSettings:
     """Return the settings of one analysis, from the text of its fields; limit: most images."""
     values: dict[str, object] = dict(texts)
     for field_name, text in texts.items():
@@ -120,12 +119,20 @@ class Analyzer:
                 self.report.log(f"{name} is left out: {model.ref} has no {part}")
                 applicable.pop(name, None)
         needs = {need for name in applicable for need in ANALYSES.load(name).NEEDS}
-        analyses: list[Analysis | None] = []
+        analyses: list[Analysis] = []
         for model in models:
             inputs = self.load(model, needs)
-            self.check_cost(inputs, applicable)
-            analyses += [self.run(inputs, name, values) for name, values in applicable.items()]
-        return [analysis for analysis in analyses if analysis is not None]
+            facts, questions = inputs.backbone.facts, make_questions(inputs, applicable)
+            stored = {
+                name: None if self.overwrite else store.read_finding(self.output, facts, question)
+                for name, question in questions.items()
+            }
+            missing = {name: s for name, s in applicable.items() if stored[name] is None}
+            self.check_cost(inputs, missing)
+            for name, question in questions.items():
+                if record := stored[name] or self.run(inputs, question, applicable[name]):
+                    analyses.append(record)
+        return analyses
 
     def load(self, model: Model, needs: Collection[str]) -> AnalysisInput:
         """Return a model, with its classifier and source images if they are needed.
@@ -171,11 +178,11 @@ class Analyzer:
             self.sources[key] = replace(source, train=train, val=val)
         return self.sources[key]
 
-    def run(self, inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Analysis | None:
-        """Return the record of an analysis, computed if it is missing; None if it is skipped."""
-        if stored := self.read(inputs, name, settings):
-            return stored
-        context = RunContext(self.device)
+    def run(
+        self, inputs: AnalysisInput, question: Question, settings: AnalysisSettings
+    ) -> Analysis | None:
+        """Compute and write the record of an analysis; None if it is skipped."""
+        context, name = RunContext(self.device), question.what
         try:
             finding = ANALYSES.load(name).run(inputs, settings, self.report)
         except NotApplicable as error:
@@ -183,29 +190,16 @@ class Analyzer:
                 raise
             self.report.log(f"{name} is left out: {error.message}")
             return None
+        facts, provenance = inputs.backbone.facts, context.provenance()
         analysis = Analysis(
-            question=make_question(inputs, name, settings),
-            backbone=inputs.backbone.facts,
-            finding=finding,
-            provenance=context.provenance(),
+            question=question, backbone=facts, finding=finding, provenance=provenance
         )
         store.write_finding(self.output, analysis)
         return analysis
 
-    def read(self, inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Analysis | None:
-        """Return the stored record, unless there is none or it is to be replaced."""
-        if self.overwrite:
-            return None
-        question = make_question(inputs, name, settings)
-        return store.read_finding(self.output, inputs.backbone.facts, question)
-
-    def check_cost(self, inputs: AnalysisInput, choice: AnalysisChoice) -> None:
+    def check_cost(self, inputs: AnalysisInput, missing: AnalysisChoice) -> None:
         """Log how long the missing analyses will take; refuse over an hour without `yes`."""
-        passes = {
-            name: settings.count_passes(inputs)
-            for name, settings in choice.items()
-            if self.read(inputs, name, settings) is None
-        }
+        passes = {name: settings.count_passes(inputs) for name, settings in missing.items()}
         backbone, size = inputs.backbone, inputs.backbone.facts.input_size
         if sum(passes.values()) < WORTH_TIMING or size is None:
             return
@@ -214,17 +208,19 @@ class Analyzer:
         require_consent(backbone.facts.ref, estimates, self.yes, self.report.log, SMALLER)
 
 
-def make_question(inputs: AnalysisInput, name: str, settings: AnalysisSettings) -> Question:
-    """Return all that decides the outcome of an analysis."""
-    needs, source, facts = ANALYSES.load(name).NEEDS, inputs.source, inputs.backbone.facts
-    images, weights = None, facts.weights_hash
-    if "images" in needs and source is not None:
-        size = facts.input_size
-        images = Images(name=source.name, fingerprint=source.fingerprint, input_size=size)
-    if "head" in needs:
-        weights = weights_hash(inputs.network.model.state_dict())
-    values = settings.model_dump(mode="json")
-    return Question(what=name, weights=weights, images=images, settings=values)
+def make_questions(inputs: AnalysisInput, choice: AnalysisChoice) -> dict[str, Question]:
+    """Return all that decides the outcome of each analysis."""
+    questions, source, facts = {}, inputs.source, inputs.backbone.facts
+    for name, settings in choice.items():
+        needs, images, weights = ANALYSES.load(name).NEEDS, None, facts.weights_hash
+        if "images" in needs and source is not None:
+            size = facts.input_size
+            images = Images(name=source.name, fingerprint=source.fingerprint, input_size=size)
+        if "head" in needs:
+            weights = weights_hash(inputs.network.model.state_dict())
+        values = settings.model_dump(mode="json")
+        questions[name] = Question(what=name, weights=weights, images=images, settings=values)
+    return questions
 
 
 def column_labels(analyses: Sequence[Analysis]) -> list[str]:
@@ -235,12 +231,12 @@ def column_labels(analyses: Sequence[Analysis]) -> list[str]:
 def analysis_table(analyses: Sequence[Analysis]) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: one row per measure, one column per model, '-' where it is absent."""
     labels = column_labels(analyses)
-    models = list(dict.fromkeys(labels))
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for label, analysis in zip(labels, analyses, strict=True):
         for measure in analysis.finding.measures:
             row = rows.setdefault((analysis.question.what, measure.name), {})
             row[label] = format_measure(measure)
+    models = [*dict.fromkeys(labels)]
     body = [[*names, *(row.get(model, "-") for model in models)] for names, row in rows.items()]
     return ["analysis", "number", *models], body
 

@@ -5,10 +5,10 @@ p-value of a sign-flip permutation test, and effect sizes. A track here is one h
 input size: their results, and those of probes, are never averaged together.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,9 @@ from fsbench.core.specs import EpisodicSpec, Frozen, omitted
 from fsbench.core.statistics import episodes_needed, sign_flip
 from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.core.tasks import ColumnId, TaskPattern, Track, short_name, strip_digest
-from fsbench.results.assembly import key_of
 from fsbench.results.entry import Loaded
 from fsbench.results.table import shorten_columns, warn_of_scale
-from fsbench.results.verification import read_loaded, read_verified
+from fsbench.results.verification import read_loaded
 from leaderboard.ranking.gaps import compute_student_interval
 from leaderboard.ranking.outcomes import extract_outcomes
 from leaderboard.ranking.tiers import ALPHA
@@ -43,11 +42,20 @@ FEW = 30
 """Pairs of a task below which intervals are of Student's t."""
 NO_GAP = 1e-9
 """A smaller gap is one of rounding: no number of pairs detects it."""
-OVERALL = "overall, "
 Side = Literal["A", "B"]
 SIDES: tuple[Side, Side] = ("A", "B")
 Comparable = str | Path | Results
 """A results folder, the name of an entry on a board, or loaded results."""
+COVERAGE = (
+    "Interval and p cover the sampling of {unit} only, not pretraining seeds: A and B are one "
+    "network each, and other seeds may order the methods behind them otherwise."
+)
+LEGEND = (
+    "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
+    "p Holm: adjusted over the tasks; d: mean of A - B over its sd; needed: episodes per task that "
+    "detect this gap, or that of --gap, with 80 % power (two-sided z test, alpha 0.05). Heads, "
+    "protocols and input sizes are compared apart."
+)
 
 
 class Gap(Frozen):
@@ -92,40 +100,9 @@ class Gap(Frozen):
         undecided = f"not distinguishable at {n}"
         if self.needed is None or self.needed <= self.n:
             return undecided
+        rounded = round(self.needed, min(0, 2 - len(str(self.needed))))
         goal = f" for a gap of {format_points(self.goal)} points" if self.goal else ""
-        return f"{undecided}; {describe_needed(self.needed)}{goal}"
-
-    def row(self) -> tuple[str, ...]:
-        """Return the line of a table under COLUMNS, in percent points."""
-        a, b, gap, low, high = map(to_percent, (self.a, self.b, self.gap, self.low, self.high))
-        return (
-            str(self.n),
-            a + SELF_MARK * ("A" in self.self_reported),
-            b + SELF_MARK * ("B" in self.self_reported),
-            *(gap, f"{low} to {high}", format_p(self.p)),
-            "-" if self.p_holm is None else format_p(self.p_holm),
-            "-" if self.d is None else f"{self.d:.2f}",
-            "-" if self.needed is None else str(self.needed),
-            self.better or "-",
-        )
-
-
-COLUMNS = ("pairs", "A", "B", "A - B", "95 % interval", "p", "p Holm", "d", "needed", "better")
-OPTIONAL = ("d", "needed", "pairs", "p")
-"""Columns that a narrow terminal leaves out, in this order."""
-FLOATS = ("a", "b", "gap", "low", "high", "se", "sd", "p", "p_holm", "d", "goal")
-NUMBERS = {"n": "Int64", "needed": "Int64"} | dict.fromkeys(FLOATS, "float64")
-"""Types of the columns of `Comparison.to_frame` that hold numbers."""
-COVERAGE = (
-    "Interval and p cover the sampling of {unit} only, not pretraining seeds: A and B are one "
-    "network each, and other seeds may order the methods behind them otherwise."
-)
-LEGEND = (
-    "Percent points, paired over shared episodes or test images. p: sign-flip permutation test, "
-    "p Holm: adjusted over the tasks; d: mean of A - B over its sd; needed: episodes per task that "
-    "detect this gap, or that of --gap, with 80 % power (two-sided z test, alpha 0.05). Heads, "
-    "protocols and input sizes are compared apart."
-)
+        return f"{undecided}; about {rounded:,} would be needed{goal}"
 
 
 class SignTest(Frozen):
@@ -152,7 +129,6 @@ class Comparison(Frozen):
     a: str
     b: str
     track: str
-    alpha: float
     tasks: tuple[Gap, ...]
     overall: Gap
     sign_test: SignTest
@@ -162,25 +138,36 @@ class Comparison(Frozen):
         """Return the lines of the table: tasks and their mean."""
         return (*self.tasks, self.overall)
 
-    def to_frame(self) -> "pandas.DataFrame":
-        """Return one row per task and one for their mean.
-
-        Columns: track, and the fields of `Gap`: n and needed are Int64, other numbers float64, with
-        NaN where there is none; self_reported is a text such as `A B`.
-        """
-        return Comparisons([self]).to_frame()
-
     def table(self) -> TextTable:
         """Return the lines as a table; the result in words and what it covers are its lead."""
         short, _ = shorten_columns([gap.task for gap in self.tasks])
-        labels = (*short, self.overall.task)
-        rows = tuple((n, *gap.row()) for n, gap in zip(labels, self.gaps(), strict=True))
         unit = "episodes" if self.overall.unit == "episodes" else "test images"
         lead = [f"{self.overall.sentence}.", str(self.sign_test), COVERAGE.format(unit=unit)]
         lead += [f"Warning: {self.warning}"] if self.warning else []
         lead += [SELF_NOTE] if any(gap.self_reported for gap in self.gaps()) else []
-        title = f"A: {self.a}, B: {self.b}, {self.track}"
-        return TextTable(title, ("task", *COLUMNS), rows, lead=tuple(lead), optional=OPTIONAL)
+        rows = [
+            {
+                "task": label,
+                "pairs": str(gap.n),
+                "A": to_percent(gap.a) + SELF_MARK * ("A" in gap.self_reported),
+                "B": to_percent(gap.b) + SELF_MARK * ("B" in gap.self_reported),
+                "A - B": to_percent(gap.gap),
+                "95 % interval": f"{to_percent(gap.low)} to {to_percent(gap.high)}",
+                "p": format_p(gap.p),
+                "p Holm": "-" if gap.p_holm is None else format_p(gap.p_holm),
+                "d": "-" if gap.d is None else f"{gap.d:.2f}",
+                "needed": str(gap.needed or "-"),
+                "better": gap.better or "-",
+            }
+            for label, gap in zip((*short, self.overall.task), self.gaps(), strict=True)
+        ]
+        return TextTable(
+            f"A: {self.a}, B: {self.b}, {self.track}",
+            tuple(rows[0]),
+            tuple(tuple(row.values()) for row in rows),
+            lead=tuple(lead),
+            optional=("d", "needed", "pairs", "p"),
+        )
 
 
 class Comparisons(ShownAsTables, tuple[Comparison, ...]):
@@ -190,7 +177,11 @@ class Comparisons(ShownAsTables, tuple[Comparison, ...]):
         return [comparison.table() for comparison in self]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Return the rows of `Comparison.to_frame` of all tracks."""
+        """Return one row per task of each track, and one for their mean.
+
+        Columns: track, and the fields of `Gap`: n and needed are Int64, other numbers float64, with
+        NaN where there is none; self_reported is a text such as `A B`.
+        """
         from pandas import DataFrame
 
         rows = [
@@ -199,7 +190,9 @@ class Comparisons(ShownAsTables, tuple[Comparison, ...]):
             for gap in c.gaps()
         ]
         columns = ["track", *Gap.model_fields, *Gap.model_computed_fields]
-        return DataFrame(rows, columns=columns).astype(NUMBERS)
+        floats = [n for n, f in Gap.model_fields.items() if f.annotation in (float, float | None)]
+        types = dict.fromkeys(floats, "float64") | {"n": "Int64", "needed": "Int64"}
+        return DataFrame(rows, columns=columns).astype(types)
 
 
 def compare(
@@ -239,8 +232,12 @@ def compare(
     if gap is not None and not 0 < gap < 1:
         raise UsageError(f"a gap of {100 * gap:g} points", fix="give one above 0, e.g. 0.5")
     patterns = [TaskPattern.parse(text) for text in tasks]
-    sides = read_side(a, board, "A", patterns), read_side(b, board, "B", patterns)
-    return Comparisons(compare_track(*sides, *track, gap) for track in pair_tasks(*sides).items())
+    sides = [read_side(x, board, side, patterns) for side, x in zip(SIDES, (a, b), strict=True)]
+    tracks: dict[str, list[PairedColumn]] = {}
+    for pair in pair_columns(*sides):
+        tracks.setdefault(label_track(pair.column), []).append(pair)
+    names = sides[0].name, sides[1].name
+    return Comparisons(compare_track(*names, *track, gap) for track in tracks.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,22 +246,21 @@ class ComparedSide:
 
     name: str
     results: Mapping[Column, Loaded]
-    self_reported: Collection[str]
+    self_reported: Collection[ColumnId]
 
 
 def read_side(
-    source: Comparable, board: str | Path | None, default: str, patterns: Sequence[TaskPattern]
+    source: Comparable, board: str | Path | None, side: Side, patterns: Sequence[TaskPattern]
 ) -> ComparedSide:
     """Return the verified results of one model: of a folder, an entry or loaded results.
 
     Only those that one of the patterns covers, if there are any.
     """
-    reported: set[str] = set()
-    name = next(iter(source.models), default) if isinstance(source, Results) else str(source)
+    reported: set[ColumnId] = set()
+    name = next(iter(source.models), side) if isinstance(source, Results) else str(source)
+    loaded: Sequence[Loaded]
     if isinstance(source, Results):
-        keys = {(path, *key_of(r)) for path, r in zip(source.paths, source, strict=True)}
-        stored = [x for path in dict.fromkeys(source.paths) for x in read_verified(path).loaded]
-        loaded: Sequence[Loaded] = [x for x in stored if (x.folder, *key_of(x.result)) in keys]
+        loaded = source.load()
     elif expand_path(source).exists():
         loaded = list(read_loaded(expand_path(source)))
     elif board is None:
@@ -272,79 +268,131 @@ def read_side(
     else:
         entry, network = Board.open(expand_path(board)).network(name)
         loaded, signed = network.loaded, entry.verification.verdicts
-        columns = [str(c.result.column) for c in loaded]
-        reported = {c for c in columns if (network.facts.identity, c) not in signed}
-    models = {result.result.backbone.identity: result.model for result in loaded}
+        columns = [x.result.column for x in loaded]
+        reported = {c for c in columns if (network.facts.identity, str(c)) not in signed}
+    models = {x.result.backbone.identity: x.model for x in loaded}
     if len(models) > 1:
         listed = ", ".join(sorted(models.values()))
         raise UsageError(
             f"{name} holds several models: {listed}", fix="give the folder of one model"
         )
-    results = {
-        identify_column(x.result): x
-        for x in loaded
-        if not patterns or any(covers(pattern, x.result) for pattern in patterns)
-    }
-    return ComparedSide(name, results, reported)
+    chosen = [x for x in loaded if not patterns or any(covers(p, x.result) for p in patterns)]
+    return ComparedSide(name, {identify_column(x.result): x for x in chosen}, reported)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedColumn:
+    """The outcomes (n,) of the episodes or test images of a column that both entries have.
+
+    index (n,): their numbers; draws: names the random draw of the episodes: columns with equal
+    draws are not independent; results: of A and B; self_reported: sides without a signed badge.
+    """
+
+    column: ColumnId
+    index: NDArray[np.int64]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    draws: str
+    results: tuple[Result, Result]
+    self_reported: tuple[Side, ...]
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        return self.a - self.b
+
+
+def pair_columns(a: ComparedSide, b: ComparedSide) -> Iterator[PairedColumn]:
+    """Yield the columns with results of both entries, in the order of a table.
+
+    Raises UsageError if there is none, and for one with fewer than two shared outcomes.
+    """
+    shared = sorted(a.results.keys() & b.results.keys(), key=lambda c: (c.name, c.spec_digest))
+    if not shared:
+        texts = [", ".join(sorted(str(c.name) for c in x.results)) or "none" for x in (a, b)]
+        raise UsageError(
+            f"{a.name} and {b.name} share no task with equal settings, episodes and images: "
+            f"{' against '.join(texts)}",
+            fix="evaluate both on one task, with one --seed, on the same copy of the data",
+        )
+    for column in shared:
+        pair = a.results[column], b.results[column]
+        left, right = map(extract_outcomes, pair)
+        index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
+        if index.size < 2:
+            raise UsageError(
+                f"{column.name}: {left.index.size} and {right.index.size} episodes, {index.size} "
+                "of them shared: too few shared episodes to estimate the variance",
+                fix="evaluate both on the same episodes (no --shard, equal --episodes)",
+            )
+        yield PairedColumn(
+            column.name,
+            index,
+            left.values[i],
+            right.values[j],
+            left.draws,
+            (pair[0].result, pair[1].result),
+            tuple(s for s, x in zip(SIDES, (a, b), strict=True) if column.name in x.self_reported),
+        )
+
+
+def label_track(column: ColumnId) -> str:
+    """Return head, protocol and input size of a column, whatever its queries per class."""
+    variant = tuple(word for word in column.variant if not word.startswith("n_query="))
+    head = replace(column, variant=variant).adaptation
+    return Track.of(column).model_copy(update={"adaptation": head}).label
 
 
 def compare_track(
-    a: ComparedSide,
-    b: ComparedSide,
-    track: Track,
-    pairs: "Sequence[PairedTask]",
-    goal: float | None,
+    a: str, b: str, track: str, pairs: Sequence[PairedColumn], goal: float | None
 ) -> Comparison:
+    """Compare A and B in one track; p-values of single tasks are adjusted by Holm."""
+    names = [str(pair.column) for pair in pairs]
+    p = [
+        sign_flip(pair.gaps / pair.gaps.size, "compare", name)
+        for name, pair in zip(names, pairs, strict=True)
+    ]
     index, gaps, draws = zip(*((x.index, x.gaps, x.draws) for x in pairs), strict=True)
-    p = sign_flip(statistics.shares(index, gaps, draws), "compare", *(x.task for x in pairs))
+    p_overall = sign_flip(statistics.shares(index, gaps, draws), "compare", *names)
+    label = f"overall, {format_count(len(pairs), 'task')}"
     return Comparison(
-        a=a.name,
-        b=b.name,
-        track=track.label,
-        alpha=ALPHA,
-        tasks=adjusted_gaps(pairs, goal),
-        overall=measure_gap(pairs, f"{OVERALL}{format_count(len(pairs), 'task')}", goal, p),
+        a=a,
+        b=b,
+        track=track,
+        tasks=tuple(
+            measure_gap([pair], name, goal, *ps)
+            for pair, name, *ps in zip(pairs, names, p, statistics.holm(p), strict=True)
+        ),
+        overall=measure_gap(pairs, label, goal, p_overall),
         sign_test=count_signs(pairs),
         warning=warn_of_scale(
-            {s: {x.results[0].column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
+            {s: {x.column: x.results[i] for x in pairs} for i, s in enumerate(SIDES)}
         ),
     )
 
 
-def adjusted_gaps(pairs: "Sequence[PairedTask]", goal: float | None) -> tuple[Gap, ...]:
-    """Return one gap per task, with p-values adjusted by Holm over the tasks."""
-    p = [sign_flip(pair.gaps / pair.gaps.size, "compare", pair.task) for pair in pairs]
-    return tuple(
-        measure_gap([pair], pair.task, goal, *ps)
-        for pair, *ps in zip(pairs, p, statistics.holm(p), strict=True)
-    )
-
-
 def measure_gap(
-    pairs: "Sequence[PairedTask]",
+    pairs: Sequence[PairedColumn],
     task: str,
     goal: float | None,
     p: float,
     p_holm: float | None = None,
 ) -> Gap:
     """Return the gap of the unweighted mean over these tasks. goal: the gap to plan for."""
-    a, b, draws = [x.a for x in pairs], [x.b for x in pairs], [x.draws for x in pairs]
-    gaps = [x.gaps for x in pairs]
-    paired, sd = statistics.paired(a, b, draws), statistics.overall_sd(gaps, draws)
+    gaps, draws = [x.gaps for x in pairs], [x.draws for x in pairs]
+    paired, sd = statistics.measure_columns(gaps, draws), statistics.overall_sd(gaps, draws)
     half = paired.ci95
     if paired.fewest < FEW and paired.se > 0:
         half = compute_student_interval(paired.gap, paired.se, paired.freedom).ci95
     target = goal or abs(paired.gap)
     is_significant = (p if p_holm is None else p_holm) < ALPHA
     reported = {side for pair in pairs for side in pair.self_reported}
-    is_few_shot = isinstance(pairs[0].results[0].spec, EpisodicSpec)
     return Gap(
         task=task,
         self_reported=tuple(side for side in SIDES if side in reported),
-        unit="episodes" if is_few_shot else "images",
+        unit="episodes" if isinstance(pairs[0].results[0].spec, EpisodicSpec) else "images",
         n=paired.fewest,
-        a=float(np.mean([x.mean() for x in a])),
-        b=float(np.mean([x.mean() for x in b])),
+        a=float(np.mean([x.a.mean() for x in pairs])),
+        b=float(np.mean([x.b.mean() for x in pairs])),
         gap=paired.gap,
         low=paired.gap - half,
         high=paired.gap + half,
@@ -359,7 +407,7 @@ def measure_gap(
     )
 
 
-def count_signs(pairs: "Sequence[PairedTask]") -> SignTest:
+def count_signs(pairs: Sequence[PairedColumn]) -> SignTest:
     """Return the exact binomial test over tasks; tasks over the same episodes count as one."""
     from scipy.stats import binomtest
 
@@ -369,12 +417,6 @@ def count_signs(pairs: "Sequence[PairedTask]") -> SignTest:
     a, b, tied = (int((signs == sign).sum()) for sign in (1, -1, 0))
     p = float(binomtest(a, a + b).pvalue) if a + b else 1.0
     return SignTest(a=a, b=b, tied=tied, p=p)
-
-
-def describe_needed(needed: int) -> str:
-    """Return how many pairs would detect a gap, rounded to two digits, in words."""
-    rounded = round(needed, 2 - len(str(needed))) if needed >= 100 else needed
-    return f"about {rounded:,} would be needed"
 
 
 def format_points(fraction: float) -> str:
@@ -389,72 +431,6 @@ def format_p(p: float) -> str:
     Below 0.001 its digits are those of the random swaps: 9,999 of them give no p below 0.0002.
     """
     return f"{p:.3f}" if p >= 0.001 else "< .001"
-
-
-@dataclass(frozen=True, eq=False)
-class PairedTask:
-    """A task with the outcomes (n,) of the episodes or test images that both entries have.
-
-    index (n,): their numbers; draws: names the random draw of the episodes: tasks with equal draws
-    are not independent; results: of A and B; self_reported: sides without a signed badge.
-    """
-
-    task: str
-    index: NDArray[np.int64]
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    draws: str
-    results: tuple[Result, Result]
-    self_reported: tuple[Side, ...]
-
-    @classmethod
-    def of(cls, task: str, a: Loaded, b: Loaded, self_reported: tuple[Side, ...]) -> Self:
-        """Return the outcomes with equal numbers. Raises UsageError below two."""
-        left, right = extract_outcomes(a), extract_outcomes(b)
-        index, i, j = np.intersect1d(left.index, right.index, return_indices=True)
-        if index.size < 2:
-            raise UsageError(
-                f"{task}: {left.index.size} and {right.index.size} episodes, {index.size} of them "
-                "shared: too few shared episodes to estimate the variance",
-                fix="evaluate both on the same episodes (no --shard, equal --episodes)",
-            )
-        outcomes = left.values[i], right.values[j]
-        return cls(task, index, *outcomes, left.draws, (a.result, b.result), self_reported)
-
-    @property
-    def gaps(self) -> NDArray[np.float64]:
-        return self.a - self.b
-
-
-def pair_tasks(a: ComparedSide, b: ComparedSide) -> dict[Track, list[PairedTask]]:
-    """Return the tasks with results of both entries by track, in the order of a table."""
-    columns = sorted(a.results.keys() & b.results.keys(), key=lambda c: (c.name, c.spec_digest))
-    if not columns:
-        texts = [
-            ", ".join(map(str, sorted(c.name for c in s))) or "none" for s in (a.results, b.results)
-        ]
-        raise UsageError(
-            f"{a.name} and {b.name} share no task with equal settings, episodes and images: "
-            f"{texts[0]} against {texts[1]}",
-            fix="evaluate both on one task, with one --seed, on the same copy of the data",
-        )
-    tracks: dict[Track, list[PairedTask]] = {}
-    for column in columns:
-        name = str(column.name)
-        reported = tuple(s for s, x in zip(SIDES, (a, b), strict=True) if name in x.self_reported)
-        paired = PairedTask.of(name, a.results[column], b.results[column], reported)
-        tracks.setdefault(find_track(column.name), []).append(paired)
-    return tracks
-
-
-def find_track(column: ColumnId) -> Track:
-    """Return head, protocol and input size of a column, without its queries per class.
-
-    They are fitted to small data sets: no other head.
-    """
-    variant = tuple(word for word in column.variant if not word.startswith("n_query="))
-    head = replace(column, variant=variant).adaptation
-    return Track.of(column).model_copy(update={"adaptation": head})
 
 
 def covers(pattern: TaskPattern, result: Result) -> bool:

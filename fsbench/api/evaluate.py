@@ -30,11 +30,9 @@ from fsbench.api.request import (
     AUTO,
     EvaluationRequest,
     Model,
-    build_request,
     parse_models,
-    parse_shard,
     pool_of,
-    request_of_specs,
+    read_request,
 )
 from fsbench.api.results import Results
 from fsbench.backbones.base import Backbone
@@ -58,10 +56,8 @@ from fsbench.core.progress import (
     require_consent,
 )
 from fsbench.core.records import ImageRecords, ProbeRecords
-from fsbench.core.registry import CODE
 from fsbench.core.schema import DatasetRecord, Result
 from fsbench.core.specs import (
-    FITTED,
     SAMPLING,
     EpisodicSpec,
     ImageSpec,
@@ -119,29 +115,12 @@ def evaluate(options: EvaluationOptions) -> Results:
     >>> results.to_frame()[["dataset", "n_shot", "head"]].values.tolist()
     [['toy_tiles', 1, 'linear'], ['toy_photo', 5, 'ridge']]
     """
-    heads = {h: FITTED.add(h) if h.startswith(CODE) else h for h in options.heads or ()}
-    names = [*heads.values()]
-    if len({*names}) < len(names):
-        raise UsageError(
-            f"two heads are called {max(names, key=names.count)}",
-            fix="give each function a name of its own: results tell heads apart by it",
-        )
-    if options.spec:  # whose heads may be code that `heads` names
-        suite = [head for head in heads if not head.startswith(CODE)]
-        if replace(options, heads=suite or None).states_specs:
-            raise UsageError(
-                "options of specs beside --spec, which states them all",
-                fix="leave out everything but the model, data sets, machine and output",
-            )
-        request = request_of_specs([*map(Path, options.spec)], options.task_names)
-    else:
-        request = build_request(replace(options, heads=names or None))
+    request = read_request(options)
     if options.output and Path(options.output).is_file():
         raise UsageError(f"{options.output} is a file", fix="name a folder for the results")
     # Without a folder to keep them in, results live as long as the object that is returned.
     temporary = None if options.output else tempfile.TemporaryDirectory(prefix="fsbench-")
     output = Path(temporary.name if temporary else options.output or "")
-    request = replace(request, shard=parse_shard(options.shard), overwrite=options.overwrite)
     report = progress_reporter(options.progress)
     results = run_request(options, request, output, options, options.yes, report)
     if options.shard:  # a part without episodes is a folder without results

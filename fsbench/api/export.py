@@ -8,8 +8,10 @@ a card, to which `export_results` adds the numbers.
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from fsbench.core.errors import CheckpointError, UsageError
@@ -39,7 +41,6 @@ NATIVE: dict[tuple[str, int], tuple[str, dict[str, Any]]] = {
 """Architecture and width -> timm's name and arguments of the same network."""
 TOLERANCE = 1e-5
 """Of timm's features, as a share of the largest one: its pooling may add up in another order."""
-INTERVAL = "± is the 95 % interval over episodes or test images, not over pretraining seeds."
 
 
 def export_results(
@@ -50,30 +51,19 @@ def export_results(
     model: which one, where the results are of several; benchmark: the hub's data set that hosts the
     benchmark, ORG/NAME, for the file of evaluation results. Raises UsageError, ValidationFailed.
     """
-    chosen = select_results(results, model)
-    files = [write_card(folder, model or model_name(chosen[0].backbone), chosen)]
-    if benchmark is not None:
-        files.append(write_eval_results(folder, chosen, benchmark))
-    return files
-
-
-def select_results(folder: Path, model: str | None) -> tuple[Result, ...]:
-    """Read and verify the results of one model, data sets in the papers' order.
-
-    Raises UsageError if there are several models, ValidationFailed.
-    """
-    loaded = list(read_loaded(folder))
-    loaded = [c for c in loaded if model in {None, c.model, c.result.backbone.ref}]
-    models = {(one.model, one.result.backbone.identity) for one in loaded}
+    loaded = [x for x in read_loaded(results) if model in {None, x.model, x.result.backbone.ref}]
+    models = {(x.model, x.result.backbone.identity) for x in loaded}
     if len(models) != 1:
-        listed = ", ".join(sorted({one.model for one in loaded}))
+        listed = ", ".join(sorted({name for name, _ in models}))
         raise UsageError(
-            f"{folder} has {len(models)} models{f' called {model}' if model else ''}",
+            f"{results} has {len(models)} models{f' called {model}' if model else ''}",
             fix=f"name one with -m: {listed}",
         )
-    order = {name: number for number, name in enumerate(DATASET_TITLES)}
-    results = (one.result for one in loaded)
-    return tuple(sorted(results, key=lambda r: (order.get(r.dataset.name, len(order)), r.column)))
+    order = {name: number for number, name in enumerate(DATASET_TITLES)}  # that of the papers
+    chosen = [x.result for x in loaded]
+    chosen.sort(key=lambda r: (order.get(r.dataset.name, len(order)), r.column))
+    files = [write_card(folder, model or model_name(chosen[0].backbone), chosen)]
+    return [*files, *([write_eval_results(folder, chosen, benchmark)] if benchmark else [])]
 
 
 def write_eval_results(folder: Path, results: Sequence[Result], benchmark: str) -> Path:
@@ -92,7 +82,6 @@ def write_eval_results(folder: Path, results: Sequence[Result], benchmark: str) 
     head = "# Written by fsbench: accuracy in percent, see `notes` for the setting.\n"
     text = head + yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
     path = folder / EVAL_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, text.encode())
     return path
 
@@ -126,7 +115,6 @@ def write_card(folder: Path, name: str, results: Sequence[Result]) -> Path:
     card = ModelCard(f"{before.rstrip()}\n\n{BEGIN}\n{render_section(results)}\n{END}{after}")
     data: Any = card.data
     data.tags = list(dict.fromkeys([*(data.tags or []), *TAGS]))
-    folder.mkdir(parents=True, exist_ok=True)
     write_atomic(path, str(card).encode())
     return path
 
@@ -138,17 +126,16 @@ def begin_card(library: str, name: str) -> str:
 
 def render_section(results: Sequence[Result]) -> str:
     """Return the section of a model card as Markdown."""
+    names = [result.dataset.name for result in results]
     rows = tuple(
-        (
-            DATASET_TITLES.get(result.dataset.name, result.dataset.name),
-            describe_setting(result),
-            describe_score(result),
-        )
-        for result in results
+        (DATASET_TITLES.get(name, name), describe_setting(result), describe_score(result))
+        for name, result in zip(names, results, strict=True)
     )
     facts, version = results[0].backbone, results[0].provenance.fsbench
-    weights = f"Weights {facts.weights_hash[:12]}, frozen; features: {facts.features}"
-    note = f"{INTERVAL} {weights}; fsbench {version}."
+    note = (
+        "± is the 95 % interval over episodes or test images, not over pretraining seeds. Weights "
+        f"{facts.weights_hash[:12]}, frozen; features: {facts.features}; fsbench {version}."
+    )
     table = TextTable("Evaluation by fsbench", ("data set", "setting", "accuracy (%)"), rows, note)
     return render_table(table)
 
@@ -171,15 +158,11 @@ def export_run(run: Path, folder: Path, *, report: Reporter = SILENT) -> list[Pa
     head = record.network.roles(model).head
     config = make_config(record, backbone.facts, name, arguments, head)
     weights = {key: tensor.contiguous() for key, tensor in model.state_dict().items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / "model.safetensors", weights)
-    write_atomic(folder / "config.json", json.dumps(config, indent=1).encode())
-    try:
-        check_export(folder, backbone)
-    except CheckpointError:
-        for name in ("config.json", "model.safetensors"):
-            (folder / name).unlink()
-        raise
+    with TemporaryDirectory() as temporary:
+        write_tensors(Path(temporary, "model.safetensors"), weights)
+        Path(temporary, "config.json").write_text(json.dumps(config, indent=1), "utf8")
+        check_export(temporary, backbone)
+        shutil.copytree(temporary, folder, dirs_exist_ok=True)
     card = folder / CARD
     if not card.exists():
         text = begin_card("timm", model_name(backbone.facts)) + introduce(record, name)
@@ -199,8 +182,10 @@ def find_network(record: "RunRecord") -> tuple[str, dict[str, Any]]:
     width = record.width or architecture.default_width
     if record.name.startswith("timm/"):
         if record.normalizers:
-            refusal = f"the method of this run put normalisers into {record.name}; timm has none"
-            raise UsageError(refusal, fix="evaluate it as run:DIR")
+            raise UsageError(
+                f"the method of this run put normalisers into {record.name}; timm has none",
+                fix="evaluate it as run:DIR",
+            )
         sized = {"img_size": record.input_size} if architecture.fixed_input else {}
         return record.name.removeprefix("timm/"), sized
     if not record.normalizers and (record.name, width) in NATIVE:
@@ -235,7 +220,7 @@ def make_config(
     }
 
 
-def check_export(folder: Path, backbone: "Backbone") -> None:
+def check_export(folder: str, backbone: "Backbone") -> None:
     """Load an exported folder by timm. Raises CheckpointError if its features are others."""
     import timm
     import torch

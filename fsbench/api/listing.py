@@ -26,14 +26,12 @@ from fsbench.data import SOURCES, TARGETS
 from leaderboard.published import load_published
 from pretrain import METHODS
 from pretrain.method import hooks_of
-from pretrain.recipes.recipe import PaperRecipe
 from pretrain.recipes.registry import find_paper_row, load_recipe, recipe_names
 from protocols.analyses import ANALYSES
 
 Row = dict[str, Any]
 MAX_FIGURES = 4
 """Published figures that a table lists; more are counted."""
-MODELS = "models"
 DETAILS = ("figures", "fields")
 """Columns of --json alone."""
 BRIEF = {
@@ -50,17 +48,15 @@ NEEDS = {"head": "a run of fsbench pretrain", "images": "images"}
 def rows(what: str = "", text: str = "") -> list[Row]:
     """Return the rows of one listing whose names contain a text; without one, all listings.
 
-    Raises UnknownName with the nearest listing.
+    Raises UnknownName.
     """
     if not what:
         return [{"what": name, "lists": summary(f.__doc__)} for name, f in LISTINGS.items()]
     if what not in LISTINGS:
         raise UnknownName("listing", what, LISTINGS)
-    if what == MODELS:
+    if what == "models":
         return models(text)
-    return [
-        row for row in LISTINGS[what]() if text.lower() in str(next(iter(row.values()))).lower()
-    ]
+    return [row for row in LISTINGS[what]() if text.lower() in next(iter(row.values())).lower()]
 
 
 def models(text: str = "") -> list[Row]:
@@ -129,8 +125,10 @@ def list_registry(
     key, reason: columns of the name, and of why a plug-in cannot be loaded.
     """
     entries, errors = registry.usable(but)
-    described = {name: describe(name, entry) for name, entry in entries.items()}
-    rows = [{key: r.pop(key, n), "from": registry.origin(n), **r} for n, r in described.items()]
+    rows: list[Row] = [
+        {key: name, "from": registry.origin(name), **describe(name, entry)}
+        for name, entry in entries.items()
+    ]
     for name, error in errors.items():
         named = {key: name, "from": registry.origin(name)}
         rows.append(dict.fromkeys(rows[0]) | named | {reason: f"cannot be used: {error.message}"})
@@ -160,9 +158,11 @@ def recipes() -> list[Row]:
     """Recipes of fsbench pretrain; fsbench ls recipes toy lists one scale."""
     listed = []
     for name in recipe_names():
-        recipe = load_recipe(name)
-        plan = recipe.plan
+        recipe, paper = load_recipe(name), find_paper_row(name)
+        plan, figures = recipe.plan, paper.figures if paper else ()
         length = f"{plan.round_steps} steps" if plan.round_steps else plan.epochs
+        shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
+        is_short = len(shown) <= MAX_FIGURES
         row = {
             "recipe": name,
             "method": "+".join(method.name for method in recipe.methods),
@@ -170,23 +170,13 @@ def recipes() -> list[Row]:
             "source": recipe.source,
             "px": recipe.input_size,
             "rounds x epochs": f"{plan.total_rounds} x {length}",
+            "paper": paper and paper.paper,
+            "row": paper and paper.row,
+            "figure": ", ".join(shown) if is_short else f"{len(shown)} figures (--json)",
+            "figures": [figure.model_dump(mode="json") for figure in figures],
         }
-        listed.append(row | published(find_paper_row(name)))
+        listed.append(row)
     return listed
-
-
-def published(row: PaperRecipe | None) -> Row:
-    """Return where a paper states a recipe, and its accuracies (%)."""
-    figures = row.figures if row else ()
-    shown = [f"{100 * f.accuracy:.2f}" + (f" ({f.at})" if f.at else "") for f in figures]
-    if len(shown) > MAX_FIGURES:
-        shown = [f"{len(shown)} figures (--json)"]
-    return {
-        "paper": row and row.paper,
-        "row": row and row.row,
-        "figure": ", ".join(shown),
-        "figures": [figure.model_dump(mode="json") for figure in figures],
-    }
 
 
 def datasets() -> list[Row]:
@@ -209,16 +199,15 @@ def datasets() -> list[Row]:
 
 def protocols() -> list[Row]:
     """Protocols of evaluation, with their default fields."""
-    fields = {name: protocol_fields(spec) for name, spec in protocol_specs().items()}
     return [
         {
             "protocol": name,
-            "pool": values.get("episode.pool", "full"),
-            "track": values.get("episode.track", "-"),
-            "px": values["image.input_size"],
-            "fields": values,
+            "pool": spec.episode.pool if isinstance(spec, EpisodicSpec) else "full",
+            "track": spec.episode.track if isinstance(spec, EpisodicSpec) else "-",
+            "px": spec.image.input_size,
+            "fields": protocol_fields(spec),
         }
-        for name, values in fields.items()
+        for name, spec in protocol_specs().items()
     ]
 
 
@@ -239,14 +228,12 @@ def protocol_specs() -> dict[str, Spec]:
 def protocol_spec(name: str) -> Spec:
     """Return the spec of a protocol, e.g. linear@ibm or linear@ibm:64px.
 
-    Raises UnknownName with the nearest name, UsageError for an impossible size.
+    Raises UnknownName, UsageError for an impossible size.
     """
+    base, _, size = name.partition(":") if name.endswith("px") else (name, "", "224px")
     specs = protocol_specs()
-    base, _, size = name.partition(":") if name.endswith("px") else (name, "", "")
     if base not in specs:
         raise UnknownName("protocol", base, specs)
-    if not size:
-        return specs[base]
     with refuse_invalid(UsageError, f"'{name}'", "e.g. :64px"):
         image = ImageSpec.model_validate({"input_size": size.removesuffix("px")})
     return specs[base].model_copy(update={"image": image})
@@ -257,14 +244,14 @@ def protocol_fields(spec: Spec) -> Row:
     return flatten_mapping(spec.model_dump(mode="json"))
 
 
-def diff_protocols(a: str, b: str) -> dict[str, tuple[Any, Any]]:
-    """Return the fields in which two protocols differ, with both values.
+def compare_protocols(a: str, b: str) -> list[Row]:
+    """Return the fields of two protocols: `field` and its values `a` and `b`, None where one lacks.
 
-    None stands for a field that one protocol does not have. Raises as `protocol_spec`.
+    Raises as `protocol_spec`.
     """
     left, right = protocol_fields(protocol_spec(a)), protocol_fields(protocol_spec(b))
-    pairs = {name: (left.get(name), right.get(name)) for name in {**left, **right}}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    names = {**left, **right}
+    return [{"field": name, "a": left.get(name), "b": right.get(name)} for name in names]
 
 
 def heads() -> list[Row]:

@@ -17,8 +17,7 @@ from fsbench.results import provenance
 class RunContext:
     """Device and batch size of a run, and when it started.
 
-    halvings: of the episodes that share a forward pass, where memory was too small for all
-    (protocols/heads/execution.py).
+    halvings: of the episodes that share a forward pass, where memory was too small for all.
     """
 
     device: str
@@ -57,7 +56,7 @@ class RunContext:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """Environment that equal bits depend on; results of other environments are not mixed."""
+        """What equal bits depend on; results of other environments are not mixed."""
         return provenance.environment_of(self.provenance())
 
 

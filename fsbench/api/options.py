@@ -26,7 +26,14 @@ else:  # how they are read
     Statistics = str | float | tuple[float, ...] | None
     Progress = Any
 
+Natural = Annotated[int, Interval(ge=0)]
+Positive = Annotated[int, Interval(ge=1)]
+Count = Annotated[int, Interval(ge=1, le=1024)]
 Size = Annotated[int, Interval(ge=1, le=1000)]
+SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "separates": None}
+"""Details of options whose values are assignments."""
+YES = "Start work that is estimated to take over an hour."
+PROGRESS = "Whether to write progress to stderr."
 
 IS_NAME = re.compile(r"(timm|torchvision|fsbench)/")
 IS_REFERENCE = re.compile(rf"{IS_NAME.pattern}|(folder|hf-hub|open_clip|py|run|transformers):")
@@ -61,7 +68,6 @@ class ModelOptions(OptionModel):
         "Backbone: timm/NAME, hf-hub:ORG/NAME@REV, transformers:ORG/NAME, torchvision/NAME, "
         "open_clip:ARCH/TAG, run:DIR, FILE@ARCH or py:PKG.MOD:FUNCTION; repeatable.",
         "-m",
-        metavar="MODEL",
         separates=separates,
     )
     _: KW_ONLY
@@ -69,12 +75,8 @@ class ModelOptions(OptionModel):
     arch: str | None = option(
         None, "Model", "Architecture of weights: a timm name, fsbench/NAME, py:MODULE:FUNCTION."
     )
-    random_init: int | None = option(
-        None, "Model", "Use random weights drawn with this seed (a control)."
-    )
-    pool: str = option(
-        "native", "Model", "Pooling of features: native (the model's), cls, avg, cls+avg or max."
-    )
+    random_init: int | None = option(None, "Model", "Seed of random weights (a control).")
+    pool: str = option("native", "Model", "Pooling: native (the model's), cls, avg, cls+avg, max.")
     layers: str = option(
         "last", "Model", "Layers of features: last, last4 (last four blocks) or a module's name."
     )
@@ -101,7 +103,6 @@ class TaskOptions(OptionModel):
         "(cdfsl, cdfsl-small, transfer) or own images (folder:DIR, hf-hub:ORG/NAME); repeatable "
         "(default: cdfsl).",
         *("-t", "--task"),
-        metavar="TASK",
         separates=separates,
     )
     _: KW_ONLY
@@ -121,10 +122,8 @@ class TaskOptions(OptionModel):
     episodes: Annotated[int, Interval(ge=1, le=100_000)] = option(
         600, "Task", "Episodes per task; official boards require 600.", "--n-tasks"
     )
-    seed: Annotated[int, Interval(ge=0)] = option(
-        0, "Task", "Seed for sampling episodes; 0 is official."
-    )
-    limit: Annotated[int, Interval(ge=1)] | None = option(
+    seed: Natural = option(0, "Task", "Seed for sampling episodes; 0 is official.")
+    limit: Positive | None = option(
         None,
         "Task",
         "Quick test: at most N episodes (probes: N epochs); results are marked 'limited'.",
@@ -136,15 +135,13 @@ class TaskOptions(OptionModel):
         "Per-episode classifier: linear (default), affine (also tunes norm layers; slow), one of "
         "`fsbench ls heads`, or your own as py:FILE:FUNCTION, whose sha-256 results record.",
         "--adapt",
-        metavar="HEAD",
         separates=separates,
     )
     set: Sequence[str] = option(
         (),
         "Head",
         "Setting of a head (ridge.lam=10) or of probes (probe.views=8); repeatable.",
-        metavar="NAME=VALUE",
-        separates=None,
+        **SETTINGS,
     )
     bn_mode: Literal["eval", "train"] = option(
         "eval", "Head", "BatchNorm while `affine` is tuned: statistics of the source or the batch."
@@ -154,17 +151,13 @@ class TaskOptions(OptionModel):
         "Images",
         "Side in pixels, needed where nothing states the model's. auto: what the recipe of a run "
         "states, 224 for models of 128 px or more, else native, the side of training.",
-        metavar="N",
         fix="write pixels in 8..1024, auto or native",
     )
     interpolation: Literal["bilinear", "bicubic", "lanczos"] = option(
         "bilinear", "Images", "How images are resized."
     )
     crop: Annotated[float, Interval(ge=0.5, le=1)] | None = option(
-        None,
-        "Images",
-        "Part of the resized side that the centre crop takes (default: 1/1.15).",
-        fix="write a fraction in 0.5..1, e.g. 0.875",
+        None, "Images", "Part of the resized side that the centre crop takes (default: 1/1.15)."
     )
 
     @property
@@ -187,22 +180,17 @@ class Machine(OptionModel):
         "Machine",
         "Folder with the data sets, or NAME=DIR for one; repeatable. FSBENCH_DATA sets more, "
         "separated like PATH.",
-        metavar="DIR",
         separates=separates,
     )
     cache: str | Path | None = option(
         None, "Machine", "Folder for cached features and images (default: FSBENCH_CACHE)."
     )
     device: str = option("auto", "Machine", "auto, cpu, cuda, cuda:N or mps.")
-    threads: Annotated[int, Interval(ge=1, le=1024)] | None = option(
-        None, "Machine", "CPU threads of torch (recorded in results)."
-    )
+    threads: Count | None = option(None, "Machine", "CPU threads of torch; results state them.")
     batch_size: Annotated[int, Interval(ge=2, le=4096)] | None = option(
         None, "Machine", "Images of a forward pass.", "-b"
     )
-    workers: Annotated[int, Interval(ge=0, le=1024)] = option(
-        2, "Machine", "Threads for decoding images."
-    )
+    workers: Natural = option(2, "Machine", "Threads for decoding images.")
 
     @property
     def roots(self) -> "DataRoots":
@@ -231,7 +219,7 @@ class ResultOptions(OptionModel):
         "-o",
     )
     overwrite: bool = option(False, "Output", "Recompute and replace existing results.")
-    yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
+    yes: bool = option(False, "Output", YES)
 
 
 @dataclass(frozen=True)
@@ -249,7 +237,7 @@ class EvaluationOptions(ResultOptions, Machine, TaskOptions, ModelOptions):
     shard: str | None = option(
         None, "Advanced", "i/n: evaluate this part of the episodes alone; merge the parts later."
     )
-    progress: Progress = option(True, "", "Whether to write progress to stderr.")
+    progress: Progress = option(True, "", PROGRESS)
 
 
 @dataclass(frozen=True)
@@ -259,13 +247,9 @@ class AnalysisSelection(OptionModel):
     what: Sequence[str] = option(MISSING, "Task", "Analyses (`fsbench ls analyses`), or all.")
     _: KW_ONLY
     set: Sequence[str] = option(
-        (),
-        "Task",
-        "Setting of an analysis (hessian.top=10); repeatable.",
-        metavar="NAME=VALUE",
-        separates=None,
+        (), "Task", "Setting of an analysis (hessian.top=10); repeatable.", **SETTINGS
     )
-    images: Annotated[int, Interval(ge=1)] | None = option(
+    images: Positive | None = option(
         None, "Images", "Use at most N images; the number is recorded."
     )
 
@@ -288,7 +272,6 @@ class PretrainOptions(Machine):
         MISSING,
         "Argument",
         "Recipe of `fsbench ls recipes` (toy/seal), or a recipe file (.json), as every run has it.",
-        metavar="RECIPE",
     )
     _: KW_ONLY
     source: str | None = option(
@@ -297,13 +280,7 @@ class PretrainOptions(Machine):
         "Source data set: tinyimagenet, pets, caltech101, toy_source, folder:DIR or "
         "hf-hub:ORG/NAME.",
     )
-    set: Sequence[str] = option(
-        (),
-        "Task",
-        "Recipe field (plan.rounds=3); repeatable.",
-        metavar="FIELD=VALUE",
-        separates=None,
-    )
+    set: Sequence[str] = option((), "Task", "Recipe field (plan.rounds=3); repeatable.", **SETTINGS)
     scenario: str | None = option(
         None,
         "Task",
@@ -315,13 +292,13 @@ class PretrainOptions(Machine):
         "Methods in place of the recipe's: swr+weight_compander, or py:FILE:CLASS, your own, whose "
         "sha-256 the run records.",
     )
-    seed: Annotated[int, Interval(ge=0)] | None = option(None, "Task", "Seed of the recipe.")
+    seed: Natural | None = option(None, "Task", "Seed of the recipe.")
     output: Path = option(Path("runs"), "Output", "Folder of the runs.", "-o")
     name: str | None = option(
         None, "Output", "Name of the run's folder (default: SCALE-METHODS-sSEED, then a scenario)."
     )
-    yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
-    progress: Progress = option(True, "", "Whether to write progress to stderr.")
+    yes: bool = option(False, "Output", YES)
+    progress: Progress = option(True, "", PROGRESS)
     overrides: Any = option(
         None,
         "",
@@ -350,10 +327,8 @@ class SweepOptions(Machine):
         "py:FILE:CLASS; repeatable.",
         separates=separates,
     )
-    jobs: Annotated[int, Interval(ge=1, le=1024)] = option(
-        1, "Machine", "Parallel processes; they share the GPUs evenly.", "-j"
-    )
-    yes: bool = option(False, "Output", "Start work that is estimated to take over an hour.")
+    jobs: Count = option(1, "Machine", "Parallel processes; they share the GPUs evenly.", "-j")
+    yes: bool = option(False, "Output", YES)
 
     @property
     def results(self) -> Path:
@@ -369,14 +344,9 @@ class SweepOptions(Machine):
 
         threads: of torch where the options state none. Raises as `DataRoots.parse`.
         """
-        roots = self.roots
+        roots, paths = self.roots, ((f.name, getattr(self, f.name)) for f in fields(self))
+        changes: dict[str, Any] = {n: p.absolute() for n, p in paths if isinstance(p, Path)}
         named = (f"{name}={folder.absolute()}" for name, folder in roots.named.items())
-        return replace(
-            self,
-            data=(*(str(root.absolute()) for root in roots.roots), *named),
-            cache=self.cache_folder.absolute(),
-            output=self.output.absolute(),
-            board=self.board and self.board.absolute(),
-            findings=self.findings and self.findings.absolute(),
-            threads=self.threads or threads,
-        )
+        changes["data"] = (*(str(root.absolute()) for root in roots.roots), *named)
+        changes["cache"] = self.cache_folder.absolute()
+        return replace(self, **changes, threads=self.threads or threads)

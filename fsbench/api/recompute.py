@@ -53,37 +53,30 @@ class EnvironmentCommands:
         if self.commit:
             lines.append(f"# computed by the code of: git checkout {self.commit}")
         if self.constraints:
-            pins = " ".join(shlex.quote(pin) for pin in self.constraints)
-            lines.append(f"printf '%s\\n' {pins} > constraints.txt")
+            lines.append(f"printf '%s\\n' {shlex.join(self.constraints)} > constraints.txt")
             lines.append("python -m pip install --constraint=constraints.txt .")
-        return "\n".join([*lines, *(shlex.join(command) for command in self.commands)]) + "\n"
+        return "\n".join([*lines, *map(shlex.join, self.commands)]) + "\n"
 
 
 def recompute(entry: BoardEntry, board: str) -> list[EnvironmentCommands]:
-    """Return the commands of every network and environment. Raise ValidationFailed for `py:`."""
+    """Return the commands of every network and environment.
+
+    Raises ValidationFailed for results of code of the submitter.
+    """
     groups: dict[str, list[Loaded]] = {}
     for loaded in entry.loaded:
-        require_harmless(entry.name, loaded.result.backbone)
-        made, network = loaded.result.provenance, loaded.result.backbone.identity
-        key = f"{network} {describe_environment(made)} {sorted(made.packages.items())}"
+        made, facts = loaded.result.provenance, loaded.result.backbone
+        is_code = facts.source == IN_MEMORY or facts.runs_code
+        code = facts.ref if is_code else find_code(facts.training and facts.training.recipe)
+        if code is not None:
+            raise ValidationFailed(
+                f"'{entry.name}' is computed by code of its author: {code[:100]!r}",
+                fix="ask for that code and read it first; no command that runs it is printed",
+            )
+        key = f"{facts.identity} {describe_environment(made)} {sorted(made.packages.items())}"
         groups.setdefault(key, []).append(loaded)
     has_seeds = len(entry.networks) > 1
     return [make_commands(entry.name, group, board, has_seeds) for group in groups.values()]
-
-
-def require_harmless(name: str, facts: BackboneFacts) -> None:
-    """Raise ValidationFailed for texts that must not be proposed as a command."""
-    if facts.source == IN_MEMORY:
-        raise ValidationFailed(
-            f"'{name}' is computed by a module in the memory of its author: {facts.ref[:100]!r}",
-            fix="ask its author for the weights; no command can load it",
-        )
-    code = facts.ref if facts.runs_code else find_code(facts.training and facts.training.recipe)
-    if code is not None:
-        raise ValidationFailed(
-            f"'{name}' is computed by code of its author: {code[:100]!r}",
-            fix="read that code first; no command that runs it is printed",
-        )
 
 
 def make_commands(
@@ -127,10 +120,8 @@ def make_commands(
 
 def recipe_of(facts: BackboneFacts) -> Recipe | None:
     """Return the recipe that the results hold, None if its digest is not the recorded one."""
-    if facts.training is None:
-        return None
     try:
-        recipe = Recipe.model_validate(facts.training.recipe)
+        recipe = Recipe.model_validate(facts.training and facts.training.recipe)
     except (FsbenchError, ValidationError):  # of another version of fsbench
         return None
     return recipe if recipe.digest() == facts.recipe_digest else None
@@ -151,14 +142,14 @@ def list_evaluations(results: Sequence[Loaded], notes: list[str]) -> list[Comman
         repeats[task] += 1
     commands: list[Command] = []
     for (name, _), specs in groups.items():
-        where: tuple[str, ...] = ()
+        images = ""
         if name.startswith("hub-"):
             notes.append(f"{name} is a data set of the hub: complete its reference")
-            where = (f"--tasks={HUB}ORG/NAME?split=NAME",)
+            images = f"{HUB}ORG/NAME?split=NAME"
         elif name:
             notes.append(f"{name} is a folder of the submitter: replace DIR by its path")
-            where = (f"--tasks={FOLDER}DIR",)
-        commands.append((*where, *specs))
+            images = f"{FOLDER}DIR"
+        commands.append((*([f"--tasks={images}"] if images else []), *specs))
     return commands
 
 
@@ -172,7 +163,5 @@ def describe_environment(made: Provenance) -> dict[str, str]:
 def feature_options(spec: FeatureSpec) -> Iterator[str]:
     """Yield the options that choose how features are taken."""
     for name, value in spec.model_dump(mode="json").items():
-        if name == "head":
-            yield "--features=head"
-        else:
-            yield f"--{name}={','.join(map(str, value)) if name in {'mean', 'std'} else value}"
+        text = ",".join(map(str, value)) if name in {"mean", "std"} else value
+        yield "--features=head" if name == "head" else f"--{name}={text}"

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
 from fsbench import backbones, data
-from fsbench.api.options import ModelOptions, TaskOptions
+from fsbench.api.options import EvaluationOptions, ModelOptions, TaskOptions
 from fsbench.backbones.base import Backbone, feature_spec
 from fsbench.backbones.loading import make_request
 from fsbench.backbones.preprocessing import NEEDED
@@ -17,6 +18,7 @@ from fsbench.core.errors import UnknownName, UsageError, ValidationFailed
 from fsbench.core.io import read_json, refuse_invalid, split_assignments
 from fsbench.core.options import split_values
 from fsbench.core.progress import SILENT, Reporter
+from fsbench.core.registry import CODE
 from fsbench.core.specs import (
     FITTED,
     NATIVE_FEATURES,
@@ -118,8 +120,6 @@ PROBE_FIELDS: dict[Probe, tuple[str, ...]] = {
 """Settings of each probe, all visible in the name of its column."""
 HELD_OUT = 0.1
 """Part of the train images on which rate and epoch are chosen by default."""
-TaskSettings = Mapping[str, Mapping[str, str]]
-"""Head, or `probe` -> setting -> its value as text."""
 
 
 def make_probe_spec(probe: Probe, settings: Mapping[str, Any], **facts: Any) -> ProbeSpec | KnnSpec:
@@ -130,10 +130,9 @@ def make_probe_spec(probe: Probe, settings: Mapping[str, Any], **facts: Any) -> 
     fields = facts | {name: v for name, v in settings.items() if name in PROBE_FIELDS[probe]}
     if probe == "knn":
         return KnnSpec.model_validate(fields)
-    fields.setdefault("select", "held_out")
     if "views" in fields:
-        fields = {"augmentation": "views", **fields}
-    if fields["select"] == "held_out":
+        fields.setdefault("augmentation", "views")
+    if fields.setdefault("select", "held_out") == "held_out":
         fields = {"held_out": HELD_OUT, "epoch": "best", **fields}
     return ProbeSpec.model_validate(fields)
 
@@ -150,33 +149,47 @@ class StatedSpec(NamedTuple):
 class EvaluationRequest:
     """The tasks to evaluate and how to make their specs.
 
-    options: as given, apart from the tasks that they name; settings: of heads and probes that
-    differ from the defaults; shard (i, n): only blocks i, i + n, ... of every task; specs: complete
-    specs of tasks, in place of options and settings.
+    options: apart from the tasks that they name; shard (i, n): only blocks i, i + n, ... of every
+    task; specs: complete specs of tasks, in place of options.
     """
 
     tasks: tuple[TaskId, ...]
     options: TaskOptions = field(default_factory=TaskOptions)
-    settings: TaskSettings = field(default_factory=dict)
     shard: tuple[int, int] = (0, 1)
     overwrite: bool = False
     specs: Mapping[TaskId, StatedSpec] = field(default_factory=dict)
 
-    def require_use(self) -> None:
-        """Raise UsageError for settings that no task uses."""
-        heads = {task.head for task in self.tasks}
-        of_probes = {key for task in self.tasks if task.probe for key in PROBE_FIELDS[task.probe]}
+    @cached_property
+    def settings(self) -> Mapping[str, Mapping[str, str]]:
+        """Head, or `probe` -> setting that differs from the default -> its value as text."""
+        return group_settings(self.options.set)
+
+    def check_settings(self) -> None:
+        """Raise UsageError or UnknownName for settings that do not fit, or that no task uses."""
+        heads, probes = ({getattr(t, kind) for t in self.tasks} for kind in ("head", "probe"))
         for name, values in self.settings.items():
-            used = of_probes if name == PROBE_PREFIX else values.keys() if name in heads else set()
+            if name in SGD:
+                raise UsageError(
+                    f"{name} is trained as published: it has nothing to set",
+                    fix=f"set one of {', '.join(n for n in FITTED.names() if n not in SGD)}",
+                )
+            if name == PROBE_PREFIX:
+                require_fields(name, values, {n for names in PROBE_FIELDS.values() for n in names})
+                with refuse_invalid(UsageError, name, "choose another value"):
+                    for probe in PROBES:
+                        make_probe_spec(probe, values)
+                used = {n for probe in PROBES if probe in probes for n in PROBE_FIELDS[probe]}
+                fix = "add a task such as eurosat:probe or eurosat:knn"
+            else:
+                read_settings(FITTED.load(name), name, values)
+                used = {*values} if name in heads else set()
+                fix = f"add --heads {name}"
             for key in values.keys() - used:
-                tasks = "a task such as eurosat:probe or eurosat:knn"
-                fix = f"add {tasks if name == PROBE_PREFIX else f'--heads {name}'}"
                 raise UsageError(f"{name}.{key} is set, and no task uses it", fix=fix)
-        bn_mode = self.options.bn_mode
-        if bn_mode != "eval" and all(task.head != "affine" for task in self.tasks):
+        if self.options.bn_mode != "eval" and "affine" not in heads:
             raise UsageError(
-                f"--bn-mode {bn_mode} without affine tuning: frozen features always use the "
-                "source's batch-norm statistics",
+                f"--bn-mode {self.options.bn_mode} without affine tuning: frozen features always "
+                "use the source's batch-norm statistics",
                 fix="add --heads affine, or leave --bn-mode out",
             )
 
@@ -265,40 +278,47 @@ class EvaluationRequest:
         return {b: range(b * size, min((b + 1) * size, total)) for b in blocks}
 
 
+def read_request(options: EvaluationOptions) -> EvaluationRequest:
+    """Return the request of all options of an evaluation; heads may be code of the user.
+
+    Raises UsageError, UnknownName, ValidationFailed.
+    """
+    heads = {h: FITTED.add(h) if h.startswith(CODE) else h for h in options.heads or ()}
+    names = [*heads.values()]
+    if len({*names}) < len(names):
+        raise UsageError(
+            f"two heads are called {max(names, key=names.count)}",
+            fix="give each function a name of its own: results tell heads apart by it",
+        )
+    if options.spec:  # whose heads may be code that `heads` names
+        suite = [head for head in heads if not head.startswith(CODE)]
+        if replace(options, heads=suite or None).states_specs:
+            raise UsageError(
+                "options of specs beside --spec, which states them all",
+                fix="leave out everything but the model, data sets, machine and output",
+            )
+        request = request_of_specs([*map(Path, options.spec)], options.task_names)
+    else:
+        request = build_request(replace(options, heads=names or None))
+    return replace(request, shard=parse_shard(options.shard), overwrite=options.overwrite)
+
+
 def build_request(options: TaskOptions) -> EvaluationRequest:
     """Return the request of all tasks that options name. Raise UsageError, UnknownName."""
-    settings = group_settings(options.set)
-    for name, values in settings.items():
-        if name in SGD:
-            raise UsageError(
-                f"{name} is trained as published: it has nothing to set",
-                fix=f"set one of {', '.join(name for name in FITTED.names() if name not in SGD)}",
-            )
-        if name != PROBE_PREFIX:
-            read_settings(FITTED.load(name), name, values)
-            continue
-        require_fields(
-            name, values, [field for fields in PROBE_FIELDS.values() for field in fields]
-        )
-        with refuse_invalid(UsageError, name, "choose another value"):
-            for probe in PROBES:
-                make_probe_spec(probe, values)
-    request = EvaluationRequest(parse_tasks(options), options, settings)
-    request.require_use()
+    request = EvaluationRequest(parse_tasks(options), options)
+    request.check_settings()
     return request
 
 
 def parse_tasks(options: TaskOptions) -> tuple[TaskId, ...]:
     """Return the tasks that ids and options name; the group `cdfsl` where there is no id."""
     parts = Options.model_validate(options, from_attributes=True)
-    chosen: dict[TaskId, None] = {}
+    named: list[TaskId] = []
     for task in split_values(options.tasks or "cdfsl"):
-        if isinstance(task, TaskId):
-            chosen[task] = None
-        else:
-            named = resolve(task, data.resolve_alias, data.dataset_groups(), parts)
-            chosen |= dict.fromkeys(named)
-    return tuple(chosen)
+        is_whole = isinstance(task, TaskId)
+        groups = data.dataset_groups()
+        named += [task] if is_whole else resolve(task, data.resolve_alias, groups, parts)
+    return tuple(dict.fromkeys(named))
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:

@@ -3,18 +3,26 @@
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from fsbench.core.options import expand_path
 from fsbench.core.schema import Result
 from fsbench.core.specs import EpisodicSpec
 from fsbench.core.tables import ShownAsTables, TextTable
 from fsbench.results.assembly import add_results, key_of, read_by_key
+from fsbench.results.entry import Loaded
 from fsbench.results.table import build_table
 from fsbench.results.verification import read_loaded
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+NUMBERS = dict.fromkeys(("n_way", "n_shot", "episodes", "images"), "Int64") | {
+    "input_size": "int64",
+    **dict.fromkeys(("accuracy", "ci95", "top1", "balanced_accuracy", "largest_class"), "float64"),
+}
+"""Columns of `Results.to_frame` that hold numbers, and their types."""
 
 
 class Results(ShownAsTables, Sequence[Result]):
@@ -23,7 +31,7 @@ class Results(ShownAsTables, Sequence[Result]):
     `fsbench.evaluate` and `fsbench.load_results` make them. Indexing gives a `Result` (its
     `score.mean` is a fraction) or, with a slice, `Results`.
 
-    paths: the folder of each: `entry.json`, and the outcomes of all of its results in one file.
+    paths: the folder of each, with `entry.json` and the outcomes of all of its results.
 
     Examples
     --------
@@ -71,7 +79,32 @@ class Results(ShownAsTables, Sequence[Result]):
         """
         import pandas as pd
 
-        rows = [frame_row(model, r) for model, r in zip(self.models, self, strict=True)]
+        rows = []
+        for model, result in zip(self.models, self, strict=True):
+            spec, task, scores = result.spec, result.task, result.by_class
+            is_episodic = isinstance(spec, EpisodicSpec)
+            row = {
+                "model": model,
+                "dataset": result.dataset.name,
+                "n_way": task.n_way if is_episodic else None,
+                "n_shot": task.n_shot,
+                "head": task.head or task.probe,
+                "protocol": task.protocol,
+                "input_size": spec.image.input_size,
+                "accuracy": result.score.mean,
+                "ci95": result.score.ci95,
+                "episodes": result.score.n if is_episodic else None,
+                "images": None if is_episodic else result.score.n,
+                "top1": scores and scores.accuracy.mean,
+                "balanced_accuracy": scores and scores.balanced_accuracy.mean,
+                "largest_class": scores and scores.largest_class,
+                "flags": ", ".join(result.flags),
+                "task": str(task),
+                "variant": " ".join(result.column.variant),
+                "source": result.backbone.source,
+                "weights_hash": result.backbone.weights_hash,
+            }
+            rows.append(row)
         return pd.DataFrame(rows, columns=None if rows else [*NUMBERS]).astype(NUMBERS)
 
     def save(self, folder: str | Path) -> "Results":
@@ -80,50 +113,20 @@ class Results(ShownAsTables, Sequence[Result]):
         The folder is made where it is missing; other results in it are left alone. Raises
         ValidationFailed if other outcomes of a task are there.
         """
-        home = expand_path(folder)
+        home, loaded = expand_path(folder), self.load()
         targets = {path: Path(home, *path.parts[-2:]) for path in self.paths}
         for path, target in targets.items():
-            keys = {key_of(r) for r, its in zip(self, self.paths, strict=True) if its == path}
-            loaded = read_by_key(path)
-            add_results(target, [(loaded[key].result, loaded[key].records) for key in sorted(keys)])
+            add_results(target, [(x.result, x.records) for x in loaded if x.folder == path])
         return Results(self, [targets[path] for path in self.paths])
+
+    def load(self) -> list[Loaded]:
+        """Return the results with their records, read from their folders."""
+        stored = {path: read_by_key(path) for path in dict.fromkeys(self.paths)}
+        return [stored[path][key_of(r)] for path, r in zip(self.paths, self, strict=True)]
 
     def tables(self) -> list[TextTable]:
         """Return the table that people read, in percent: a column per model, a row per task."""
         return [build_table(self, self.models)]
-
-
-NUMBERS = dict.fromkeys(("n_way", "n_shot", "episodes", "images"), "Int64") | {
-    "input_size": "int64",
-    **dict.fromkeys(("accuracy", "ci95", "top1", "balanced_accuracy", "largest_class"), "float64"),
-}
-"""Columns of `Results.to_frame` that hold numbers, and their types."""
-
-
-def frame_row(model: str, result: Result) -> dict[str, Any]:
-    spec, task, scores = result.spec, result.task, result.by_class
-    is_episodic = isinstance(spec, EpisodicSpec)
-    return {
-        "model": model,
-        "dataset": result.dataset.name,
-        "n_way": task.n_way if is_episodic else None,
-        "n_shot": task.n_shot,
-        "head": task.head or task.probe,
-        "protocol": task.protocol,
-        "input_size": spec.image.input_size,
-        "accuracy": result.score.mean,
-        "ci95": result.score.ci95,
-        "episodes": result.score.n if is_episodic else None,
-        "images": None if is_episodic else result.score.n,
-        "top1": scores and scores.accuracy.mean,
-        "balanced_accuracy": scores and scores.balanced_accuracy.mean,
-        "largest_class": scores and scores.largest_class,
-        "flags": ", ".join(result.flags),
-        "task": str(task),
-        "variant": " ".join(result.column.variant),
-        "source": result.backbone.source,
-        "weights_hash": result.backbone.weights_hash,
-    }
 
 
 def load_results(folder: str | Path) -> Results:

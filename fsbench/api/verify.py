@@ -20,7 +20,7 @@ from fsbench.api.compare import covers
 from fsbench.api.evaluate import TargetSets, is_on_features
 from fsbench.api.machine import RunContext
 from fsbench.api.options import Machine, ModelOptions
-from fsbench.api.request import EvaluationRequest, parse_models
+from fsbench.api.request import EvaluationRequest, StatedSpec, parse_models
 from fsbench.backbones.base import Backbone
 from fsbench.backbones.features import check_input_size
 from fsbench.backbones.kernels import exact_float32
@@ -95,14 +95,15 @@ def verify(
         raise UsageError(
             f"{name} with {model.ref} and {others[0].ref}", fix="verify one model at a time"
         )
-    stated = entry.loaded[0].result.backbone.feature_spec
-    backbone = model.load(context.device, report, features=stated)
+    features = entry.loaded[0].result.backbone.feature_spec
+    backbone = model.load(context.device, report, features=features)
     network = match_network(entry, backbone.facts)
     samples = [
         replace(sample, drawn=draw_episodes(sample.loaded, episodes, entry.digest, seed))
         for sample in find_samples(network.loaded, tasks)
     ]
-    request = EvaluationRequest(tuple(dict.fromkeys(sample.task for sample in samples)))
+    specs = {sample.task: StatedSpec(sample.spec) for sample in samples}
+    request = EvaluationRequest(tuple(specs), specs=specs)
     targets = TargetSets(request, machine, report, context.device)
     require_images(samples, targets)
     groups: dict[tuple[TargetDataset, ImageSpec, bool], list[Sample]] = {}
@@ -117,7 +118,19 @@ def verify(
                 recomputed = recompute_sample(sample, inputs, is_whole)
                 checks.append(compare_episodes(sample, recomputed, context.environment))
                 advance(1)
-    badge = make_badge(entry, network, seed, checks, context)
+    made = context.provenance()
+    software = {"fsbench": made.fsbench, "commit": made.git_commit or "none"}
+    columns = {str(loaded.result.column) for loaded in network.loaded}
+    badge = Badge(
+        entry=entry.name,
+        entry_digest=entry.digest,
+        weights=network.facts.identity,
+        date=context.started,
+        environment=context.environment | software,
+        seed=seed,
+        checks=tuple(sorted(checks, key=lambda check: str(check.column))),
+        not_verified=tuple(sorted(columns - {str(check.column) for check in checks})),
+    )
     store_badge(board, name, badge, sign_with)
     return badge
 
@@ -155,8 +168,8 @@ def find_samples(results: Sequence[Loaded], texts: Sequence[str]) -> list[Sample
         for pattern in matching:
             unmatched.pop(pattern.text, None)
         if matching or not (patterns or "custom" in result.dataset.flags):
-            user_data = [p.dataset for p in matching[:1] if p.dataset.startswith(USER_DATA)]
-            task = TaskId.of(user_data[0] if user_data else result.dataset.name, spec)
+            user_data = [p.dataset for p in matching if p.dataset.startswith(USER_DATA)]
+            task = TaskId.of([*user_data, result.dataset.name][0], spec)
             samples.append(Sample(loaded, records, spec, task))
     if unmatched or not samples:
         names = [str(x.result.task) for x in results if x.result.spec.kind == "episodic"]
@@ -248,25 +261,6 @@ def find_needed_images(sample: Sample, dataset: TargetDataset) -> Indices:
         else:
             parts += [by_class[class_id] for class_id in episode.class_ids.tolist()]
     return np.concatenate(parts)
-
-
-def make_badge(
-    entry: BoardEntry, network: Network, seed: int, checks: list[ColumnCheck], context: RunContext
-) -> Badge:
-    """Return the badge that states these comparisons."""
-    columns = {str(loaded.result.column) for loaded in network.loaded}
-    made = context.provenance()
-    software = {"fsbench": made.fsbench, "commit": made.git_commit or "none"}
-    return Badge(
-        entry=entry.name,
-        entry_digest=entry.digest,
-        weights=network.facts.identity,
-        date=context.started,
-        environment=context.environment | software,
-        seed=seed,
-        checks=tuple(sorted(checks, key=lambda check: str(check.column))),
-        not_verified=tuple(sorted(columns - {str(check.column) for check in checks})),
-    )
 
 
 def store_badge(board: Path, name: str, badge: Badge, sign_with: Path | None) -> None:

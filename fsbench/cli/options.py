@@ -16,7 +16,6 @@ from fsbench.core.options import OptionModel, expand_path, split_values
 
 PANELS = ("Argument", "Model", "Images", "Task", "Head", "Machine", "Output", "Advanced")
 """Panels of the help of a command, in this order."""
-METAVARS: dict[Any, str] = {int: "N", float: "X", str | Path: "PATH", bool: "", str: "TEXT"}
 CONFIG = Option(
     *("-C", "--config"),
     metavar="FILE",
@@ -140,17 +139,17 @@ def declare_all(model: type[OptionModel], names: Collection[str]) -> Iterator[Pa
 
 def declare(name: str, option: DeclaredOption, kind: Any, default: Any) -> Any:
     """Return a declared option as an option or argument of a command: flags, help and panel."""
+    metavar = option.metavar or name.upper()
     if option.panel == "Argument":
-        return Argument(metavar=option.metavar, help=option.help)
-    words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
-    states_default = default not in (None, False, ())
+        return Argument(metavar=metavar, help=option.help)
+    words = "|".join(map(str, get_args(kind))) if get_origin(kind) is Literal else metavar
     stated = "required" if default is MISSING else f"default: {default}"
     return Option(
         *(flag for flag in option.flags if not flag.startswith("--")),
         f"--{name.replace('_', '-')}",
         *(flag for flag in option.flags if flag.startswith("--")),
-        help=option.help + (f" ({stated})" if states_default else ""),
-        metavar=option.metavar or words or METAVARS.get(get_args(kind)[:1] or kind) or None,
+        help=option.help + (f" ({stated})" if default not in (None, False, ()) else ""),
+        metavar=None if kind is bool else words,
         rich_help_panel=option.panel,
     )
 

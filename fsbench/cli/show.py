@@ -48,15 +48,15 @@ def diff(a: First, b: Second, as_json: options.Json = False) -> None:
 
     Results of different protocols never share a column of a table.
     """
-    from fsbench.api.listing import diff_protocols, protocol_fields, protocol_spec
+    from fsbench.api.listing import compare_protocols
 
-    differences = diff_protocols(a, b)
-    if differences or as_json:
-        records = [{"field": n, "a": x, "b": y} for n, (x, y) in differences.items()]
-        rows = [[n, text_of(x) or "-", text_of(y) or "-"] for n, (x, y) in differences.items()]
+    fields = compare_protocols(a, b)
+    records = [field for field in fields if field["a"] != field["b"]]
+    if records or as_json:
+        rows = [[r["field"], text_of(r["a"]) or "-", text_of(r["b"]) or "-"] for r in records]
         console.emit(as_json, records, "protocols", ["field", a, b], rows)
-    equal = protocol_fields(protocol_spec(a)).keys() - differences.keys()
-    console.log(f"{format_count(len(differences), 'field')} differ, {len(equal)} are equal")
+    equal = len(fields) - len(records)
+    console.log(f"{format_count(len(records), 'field')} differ, {equal} are equal")
 
 
 def text_of(value: Any) -> str:

@@ -9,18 +9,15 @@ number is asserted, and the hash of STARTUP's lists of ids.
 from datetime import UTC, datetime
 
 from fsbench.api.listing import protocol_spec
+from fsbench.api.options import TaskOptions
 from fsbench.api.request import EvaluationRequest
 from fsbench.core.io import write_record
-from fsbench.core.specs import EpisodicSpec, ImageSpec, Spec
+from fsbench.core.specs import EpisodicSpec, Spec
 from fsbench.core.tasks import ColumnId
 from leaderboard.official import BOARDS, find_official_board
 from leaderboard.record import BoardFile
 
-CHOICES = {
-    ("held-out",): {},
-    ("lr-held-out",): {"epoch": "last"},
-    (): {"select": "test"},
-}
+CHOICES = {("held-out",): (), ("lr-held-out",): ("probe.epoch=last",), (): ("probe.select=test",)}
 """Variant of a column of probes -> settings of the command line that fill it."""
 
 
@@ -28,9 +25,8 @@ def make_spec(name: ColumnId) -> Spec:
     """Return what the command line evaluates for a column of this name."""
     task = name.task
     if task.probe:
-        image = ImageSpec(input_size=name.input_size)
-        settings = {"probe": CHOICES[name.variant]}
-        return EvaluationRequest((task,), settings=settings).probe_spec(task, task.probe, image)
+        options = TaskOptions(input_size=name.input_size, set=CHOICES[name.variant])
+        return EvaluationRequest((task,), options).spec(task, None)
     spec = protocol_spec(f"{task.mode}:{name.size}")
     assert isinstance(spec, EpisodicSpec)
     episode = spec.episode.model_copy(update={"k_shot": task.n_shot})

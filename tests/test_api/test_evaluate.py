@@ -167,7 +167,7 @@ def test_a_module_in_memory_can_be_submitted_but_not_recomputed(tmp_path: Path) 
     fsbench.submit(results, tmp_path / "board", DECLARATION, name="mine")
     entry = Board.open(tmp_path / "board").entry("mine")
     assert entry.loaded[0].result.backbone.source == "module"
-    with pytest.raises(ValidationFailed, match="in the memory of its author"):
+    with pytest.raises(ValidationFailed, match="code of its author"):
         recompute(entry, "board")
 
 

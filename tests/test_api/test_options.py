@@ -139,7 +139,7 @@ REFUSED: tuple[tuple[str, Any, str], ...] = (
     ("bn_mode", "evall", "unknown bn mode 'evall'\n  fix: did you mean 'eval'"),
     ("input_size", "7", "input size '7'\n  fix: write pixels in 8..1024, auto or native"),
     ("input_size", "big", "input size 'big'\n  fix: write pixels in 8..1024, auto or native"),
-    ("crop", 0.2, "crop '0.2'\n  fix: write a fraction in 0.5..1, e.g. 0.875"),
+    ("crop", 0.2, "crop '0.2'\n  fix: Input should be greater than or equal to 0.5"),
     ("episodes", 0, "episodes '0'\n  fix: Input should be greater than or equal to 1"),
     ("episodes", 2.7, "episodes '2.7'\n  fix: Input should be a valid integer"),
     ("n_query", 1001, "n query '1001'\n  fix: Input should be less than or equal to 1000"),

@@ -35,7 +35,7 @@ EVALUATIONS = [
     (f"episodic {NET} -t toy_scan --std 0", 2, "above 0"),
     (f"episodic {NET} -t toy_scan --std nan", 2, "or three such as"),
     (f"episodic {NET} -t toy_scan --interpolation cubic", 2, "did you mean 'bicubic'"),
-    (f"episodic {NET} -t toy_scan --crop 1.15", 2, "a fraction in 0.5..1"),
+    (f"episodic {NET} -t toy_scan --crop 1.15", 2, "less than or equal to 1"),
     # heads
     (f"episodic {NET} -t toy_scan --heads affin", 2, "linear"),
     (f"episodic {NET} -t toy_scan --heads rigde", 2, "did you mean 'ridge'"),
