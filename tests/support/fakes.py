@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -166,3 +167,25 @@ def declare(folder: Path, **changes: object) -> Path:
     path = folder / "declaration.yaml"  # YAML includes JSON
     path.write_text(DECLARATION.model_copy(update=changes).model_dump_json())
     return path
+
+
+def add_entry(
+    board: Path,
+    name: str = "entry",
+    accuracy: float = 0.6,
+    *,
+    shots: Iterable[int] = (1,),
+    replace: bool = False,
+    **changes: Any,
+) -> Path:
+    """Submit results of a network to a board, and return their folder beside it.
+
+    changes: as in `write`; the network is called as the entry.
+    """
+    from fsbench.api.submit import submit
+
+    results = board.parent / f"results-{name}"
+    for k in shots:
+        write(results, accuracy, shots=k, **{"name": name} | changes)
+    submit(results, board, DECLARATION.model_copy(update={"name": name}), replace=replace)
+    return results

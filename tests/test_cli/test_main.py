@@ -141,6 +141,10 @@ def test_all_commands_together_import_nothing_heavy() -> None:
     [
         ("--help", {"numpy", "scipy", "torch", "yaml"}),
         ("leaderboard show --help", {"numpy", "scipy", "torch", "yaml"}),
+        (
+            "leaderboard show --board leaderboard/studies/pilot/entries",
+            {"pandas", "rich.console", "scipy.stats", "torch"},
+        ),
         ("ls", {"scipy", "torch", "yaml"}),
         ("episodes hash toy_tiles:5w1s --episodes 1", {"pandas", "scipy", "torch"}),
     ],

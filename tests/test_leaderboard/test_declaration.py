@@ -4,19 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fsbench.core.errors import UsageError, ValidationFailed
 from leaderboard.declaration import find_declaration, read_declaration
 
-VALUES = {
-    "name": "seal-r50",
-    "authors": "A. Author",
-    "link": "https://example.org",
-    "license": "MIT",
-    "pretraining_data": ["tinyimagenet"],
-    "targets_seen": [],
-    "statement": "One run.",
-}
 YAML = """name: seal-r50
 authors: A. Author
 link: https://example.org
@@ -25,6 +17,7 @@ pretraining_data: tinyimagenet
 targets_seen: none
 statement: One run.
 """
+VALUES = {**yaml.safe_load(YAML), "pretraining_data": ["tinyimagenet"], "targets_seen": []}
 TOML = "\n".join(f"{name} = {json.dumps(value)}" for name, value in VALUES.items())
 
 

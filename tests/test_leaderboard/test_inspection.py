@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import cli, fakes
+from support import fakes
 from support.badges import make_badge
-from support.fakes import DECLARATION
-from support.forged import edit, forge, put
+from support.cli import CommandLine
+from support.fakes import add_entry
+from support.forged import forge, put
 
-from fsbench.api.submit import submit
 from fsbench.core.records import EpisodeRecords
 from fsbench.core.tasks import ColumnId
 from fsbench.results.entry import read_entry, write_entry
@@ -26,11 +26,10 @@ Edit = Callable[[Path], object]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("made")
+    board = tmp_path_factory.mktemp("made") / "board"
     for name in "ab":
-        fakes.write(root / name, name=name)
-        submit(root / name, root / "board", DECLARATION.model_copy(update={"name": name}))
-    return root / "board"
+        add_entry(board, name)
+    return board
 
 
 @pytest.fixture
@@ -38,17 +37,10 @@ def board(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "board"))
 
 
-def assert_named(board: Path, text: str) -> None:
-    problems = [str(problem) for problem in inspect_board(board).problems]
-    assert any(text in problem for problem in problems), problems
-
-
 TEXT, NO_DATE = "text is too long or has invisible", "submitted: Value error, "
 FUTURE, VERSION = "no date in the future", "fsbench: String should match"
-VALUES: tuple[tuple[str, object, str], ...] = (
+VALUES = (
     ("submitted", "yesterday", NO_DATE),
-    ("submitted", "2026-01-01T00:00:00", NO_DATE),
-    ("submitted", "<script>alert(1)</script>", NO_DATE),
     ("submitted", "9999-12-31T23:59:59-23:59", NO_DATE),
     ("submitted", "2999-01-01T00:00:00+00:00", FUTURE),
     ("results.0.started", "2999-01-01T00:00:00+00:00", FUTURE),
@@ -56,8 +48,6 @@ VALUES: tuple[tuple[str, object, str], ...] = (
     ("fsbench", "9.1.0", "fsbench 9.1.0, expected at most"),
     ("environments.0.fsbench", "0.1.1", "fsbench 0.1.1, expected at most"),
     ("fsbench", "best", VERSION),
-    ("fsbench", "=1+1", VERSION),
-    ("fsbench", "1.0\u202e", VERSION),
     ("environments.0.packages.torch", "newest", "torch: String should"),
     ("environments.0.python", "3.12\u200b.0", "python: String should match"),
     ("declaration.authors", "C.\x1b[2J Carol", "declaration.authors"),
@@ -72,16 +62,11 @@ VALUES: tuple[tuple[str, object, str], ...] = (
     ("datasets.0.class_counts", [31] * 6, ": manifest "),
     ("datasets.0.class_counts", [3] * 6, "3 images in class 0"),
     ("datasets.0.class_ids", [0, 1, 2, 3, 4, 10**19], "datasets.0.class_ids"),
-    ("datasets.0.class_ids", [-(10**30), 1, 2, 3, 4, 5], "datasets.0.class_ids"),
     ("specs.0.head.epochs", 10**9, "specs.0.episodic.head.epochs"),
     ("specs.0.n_way", 4, "specs.0"),
     ("environments.0.batch_size", 1, "environments.0.batch_size"),
-    ("environments.0.batch_size", 10**9, "environments.0.batch_size"),
-    ("environments.0.threads", 10**9, "environments.0.threads"),
-    ("environments.0.halvings", 10**6, "environments.0.halvings"),
     ("environments.0.command", "x" * 5000, "environments.0.command"),
     ("models.0.n_parameters", 10**4000, "models.0.n_parameters"),
-    ("models.0.steps", 10**4000, "models.0.steps"),
     ("models.0.architecture", "\x1b[2Jgone", "models.0.architecture"),
     ("models.0.architecture", "py:a:b", "a reference that needs no code"),
     ("models.0.ref", "abc\u202e", "models.0.ref"),
@@ -89,7 +74,6 @@ VALUES: tuple[tuple[str, object, str], ...] = (
     ("models.0.ref", "a.pth@py:a:b", "a reference that needs no code"),
     ("models.0.pretraining_data", ["folder-blobs"], "trained on folder-blobs, expected it"),
     ("results.0.seconds", 1.7e308, "results.0.seconds"),
-    ("results.0.seconds", 3e10, "results.0.seconds"),
     ("results.0.score.mean", 0.99, "the file says 99.00 ± "),
     ("results.0.score.mean", 99.0, "results.0.score.mean"),
     ("results.0.score.mean", float("nan"), "no valid entry"),
@@ -97,7 +81,6 @@ VALUES: tuple[tuple[str, object, str], ...] = (
     ("results.0.manifest_hash", "0" * 64, "0000, expected "),
     ("results.0.flags", [], "the flags are none, its data need custom"),
     ("results.0.column", "eurosat:5w1s/linear@ibm 32px n_query=5", "is named 'eurosat"),
-    ("results.0.column", "<script>", "is named '<script>'"),
     ("outcomes", "0" * 64, "cannot be read"),
     ("controls", [1], "controls"),
     ("controls", [0], "no network but controls"),
@@ -105,44 +88,22 @@ VALUES: tuple[tuple[str, object, str], ...] = (
 """Path of a value in entry.json, a value there, and what is said of it."""
 
 
-@pytest.mark.parametrize(("path", "value", "text"), VALUES)
-def test_a_forged_value_is_named(path: str, value: object, text: str, board: Path) -> None:
-    put(path, value)(board / "a")
-    assert_named(board, text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("good \u202e dab", "C. Caro\u3164l", "C. Carol\ufe0f", "C. Carol\U000e0101", "a\u2800"),
-        *("C. Carol ", " C. Carol", "C.\u009b2J Carol", "C. Carol\u200b", "\ue000"),
-        "a" + "\u0301" * 40,
-    ],
+HIDING = (
+    *("good \u202e dab", "C. Caro\u3164l", "C. Carol\ufe0f", "C. Carol\U000e0101", "a\u2800"),
+    *("C. Carol ", " C. Carol", "C.\u009b2J Carol", "C. Carol\u200b", "\ue000"),
+    "a" + "\u0301" * 40,
 )
-def test_a_text_that_hides_something_is_named(text: str, board: Path) -> None:
-    put("declaration.authors", text)(board / "a")
-    assert_named(board, TEXT)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        *((n, "a name that no file of a board") for n in ("con", "LPT1.pth", "index.html")),
-        *((n, "a name that no file of a board") for n in ("Entry.json", "badges")),
-        ("c\u0430rol", "use letters, digits and"),
-    ],
-)
-def test_a_name_that_is_not_safe_is_named(name: str, text: str, board: Path) -> None:
-    rename(board, name)
-    assert_named(board, text)
+"""Texts with characters that nobody sees, or that draw over others."""
+UNSAFE = {
+    **dict.fromkeys(("con", "LPT1.pth", "Entry.json", "badges"), "a name that no file of a board"),
+    "c\u0430rol": "use letters, digits and",
+}
+"""Name of an entry -> what is said of it."""
 
 
 def rename(board: Path, name: str) -> None:
     put("declaration.name", name)(board / "a")
     (board / "a").rename(board / name)
-
-
-# --- files and outcomes --------------------------------------------------------------------------
 
 
 def write(path: str, content: str = "x") -> Edit:
@@ -185,11 +146,9 @@ def add_network(board: Path) -> None:
 def move_images(board: Path) -> None:
     """The images of b by their fingerprint, spread otherwise over the classes."""
     counts = {"class_counts": (20, 40, 30, 30, 30, 30)}
-    data, apart = fakes.dataset().model_copy(update=counts), board.parent / "apart"
-    fakes.write(board.parent / "results", name="a", data=data)
-    submit(board.parent / "results", apart, DECLARATION.model_copy(update={"name": "a"}))
+    add_entry(board.parent / "apart", "a", data=fakes.dataset().model_copy(update=counts))
     shutil.rmtree(board / "a")
-    shutil.copytree(apart / "a", board / "a")
+    shutil.copytree(board.parent / "apart" / "a", board / "a")
 
 
 def remove_and_restore(board: Path) -> None:
@@ -222,7 +181,6 @@ def dense(right: int, total: int = 29) -> Edit:
 FILES = "expected only its two files"
 DEFECTS: dict[str, tuple[str, Edit]] = {
     "file": (FILES, write("a/evil.py")),
-    "page": (FILES, write("a/index.html", "<script>")),
     "older outcomes": (FILES, write(f"a/outcomes-{'0' * 12}.arrow.zst")),
     "deep file": (FILES, put_deep),
     "folder": ("notes: no entry", lambda b: (b / "notes").mkdir()),
@@ -255,16 +213,6 @@ DEFECTS: dict[str, tuple[str, Edit]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DEFECTS)
-def test_every_defect_is_named(name: str, board: Path) -> None:
-    text, spoil = DEFECTS[name]
-    spoil(board)
-    assert_named(board, text)
-
-
-# --- badges --------------------------------------------------------------------------------------
-
-
 def add_badge(board: Path, **changes: object) -> Path:
     """Add a badge of a that verify could have written, apart from the changes."""
     return badges.write_badge(board / "a", make_badge(board, "a").model_copy(update=changes))
@@ -276,7 +224,7 @@ def edit_badge(board: Path) -> None:
 
 
 OTHER = ColumnId.parse("eurosat:5w1s/linear@ibm 224px")
-BADGES: tuple[tuple[str, dict[str, object], str], ...] = (
+BADGES = (
     ("badge", {"date": "2031-12-31T12:00:00+00:00"}, "a date that has passed"),
     ("badge", {"date": "yesterday"}, "date: Value error, Invalid isoformat"),
     ("badge", {"date": "2026-01-02T12:00:00+02:00"}, "no date such as"),
@@ -294,49 +242,46 @@ BADGES: tuple[tuple[str, dict[str, object], str], ...] = (
 """Part of a badge, other values there, and what is said of them."""
 
 
-@pytest.mark.parametrize(("part", "changes", "text"), BADGES)
-def test_a_forged_badge_is_named(
-    part: str, changes: dict[str, object], text: str, board: Path
-) -> None:
-    (check,) = make_badge(board, "a").checks
-    if part == "flips":
-        changes = {"scored": check.scored.model_copy(update=changes)}
-    if part != "badge":
-        changes = {"checks": (check.model_copy(update=changes),)}
-    add_badge(board, **changes)
-    assert_named(board, text)
+def forge_badge(part: str, changes: dict[str, object]) -> Edit:
+    def forge(board: Path) -> None:
+        (check,) = make_badge(board, "a").checks
+        fields = changes
+        if part == "flips":
+            fields = {"scored": check.scored.model_copy(update=fields)}
+        if part != "badge":
+            fields = {"checks": (check.model_copy(update=fields),)}
+        add_badge(board, **fields)
+
+    return forge
 
 
-@pytest.mark.parametrize(
-    ("spoil", "text"),
-    [
-        (edit_badge, "drawn episodes"),
-        (lambda b: add_badge(b).rename(b / "a" / "badges" / "x.json.sig"), FILES),
-        (lambda b: add_badge(b).write_text("{}"), "is not a valid Badge"),
-    ],
+SPOILED: tuple[tuple[str, Edit], ...] = (
+    *DEFECTS.values(),
+    *((text, lambda b, p=path, v=value: put(p, v)(b / "a")) for path, value, text in VALUES),
+    *((TEXT, lambda b, t=text: put("declaration.authors", t)(b / "a")) for text in HIDING),
+    *((text, lambda b, n=name: rename(b, n)) for name, text in UNSAFE.items()),
+    *((text, forge_badge(part, changes)) for part, changes, text in BADGES),
+    ("drawn episodes", edit_badge),
+    (FILES, lambda b: add_badge(b).rename(b / "a" / "badges" / "x.json.sig")),
+    ("is not a valid Badge", lambda b: add_badge(b).write_text("{}")),
 )
-def test_a_spoiled_file_of_a_badge_is_named(spoil: Edit, text: str, board: Path) -> None:
+
+
+@pytest.mark.parametrize(("text", "spoil"), SPOILED)
+def test_every_defect_is_named(text: str, spoil: Edit, board: Path) -> None:
     spoil(board)
-    assert_named(board, text)
+    problems = [str(problem) for problem in inspect_board(board).problems]
+    assert any(text in problem for problem in problems), problems
 
 
-# --- what is sound -------------------------------------------------------------------------------
-
-
-def call(board: Path) -> int:
-    return cli.call("leaderboard", "check", "--board", str(board))
-
-
-def test_a_sound_board_is_ok_with_what_git_needs(
-    board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sound_board_is_ok_with_what_git_needs(board: Path, cli: CommandLine) -> None:
     add_badge(board)
     add_badge(board, entry_digest="0" * 64)  # of an earlier state of the entry
     (board / ".git").mkdir()
     (board / ".gitignore").write_text(".lock")
     (board / "README.md").write_text("a board")
-    assert call(board) == 0
-    assert capsys.readouterr().out == "ok: 2 entries, 2 results, 80 episodes, 2 badges\n"
+    shown = cli("leaderboard", "check", "--board", board).out
+    assert shown == "ok: 2 entries, 2 results, 80 episodes, 2 badges\n"
 
 
 def collapse(records: EpisodeRecords) -> EpisodeRecords:
@@ -356,27 +301,23 @@ def test_what_is_no_defect(board: Path) -> None:
     assert [p.where for p in inspect_board(board).problems] == [str(board / "a")]
 
 
-def test_names_that_a_spreadsheet_would_run_are_escaped(
-    board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("=1+1", "+1", "@sum", "=cmd@x"):
+def test_names_that_a_spreadsheet_would_run_are_escaped(board: Path, cli: CommandLine) -> None:
+    for name in ("=1+1", "+1", "@sum"):
         shutil.copytree(board / "a", board / name)
-        edit(board / name, lambda content, name=name: content["declaration"].update(name=name))
-    assert call(board) == 0
-    cli.call("report", "--board", str(board), "--format", "csv")
-    cli.call("leaderboard", "methods", "--board", str(board), "--format", "csv")
-    fields = [field for line in capsys.readouterr().out.splitlines() for field in line.split(",")]
-    assert {"'=1+1", "'+1", "'@sum", "'=cmd@x"} <= {*fields}
+        put("declaration.name", name)(board / name)
+    cli("leaderboard", "check", "--board", board)
+    shown = cli("report", "--board", board, "--format", "csv").out
+    fields = [field for line in shown.splitlines() for field in line.split(",")]
+    assert {"'=1+1", "'+1", "'@sum"} <= {*fields}
     assert not [field for field in fields if field.startswith(("=", "+", "@"))]
 
 
-def test_all_of_them_at_once_exit_5(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_are_listed_at_once(board: Path, cli: CommandLine) -> None:
     put("results.0.score.mean", 0.99)(board / "a")
     for name in ("file", "folder"):
         DEFECTS[name][1](board)
-    assert call(board) == 5
-    shown = capsys.readouterr().err
+    shown = cli("leaderboard", "check", "--board", board, code=5).err
     for text in ("the file says", "no entry", "only its two files", "problems in 2 entries"):
         assert text in shown
     assert shown.count("fix:") >= 3
-    assert call(board / "nowhere") == 2
+    cli("leaderboard", "check", "--board", board / "nowhere", code=2)

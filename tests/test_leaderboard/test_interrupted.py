@@ -7,7 +7,8 @@ from typing import Literal
 
 import pytest
 from support import fakes
-from support.fakes import DECLARATION
+from support.fakes import DECLARATION, add_entry
+from support.reading import read
 
 from fsbench.api.submit import submit
 from fsbench.core.io import TEMPORARY
@@ -15,10 +16,6 @@ from leaderboard import store
 from leaderboard.history import Event, History
 from leaderboard.rules.board import inspect_board
 from leaderboard.store import Board
-
-
-def mean(board: Path, name: str = "entry") -> float:
-    return Board.open(board).entry(name).loaded[0].result.score.mean
 
 
 def killed(results: Path, board: Path, files: int) -> None:
@@ -47,20 +44,18 @@ def killed(results: Path, board: Path, files: int) -> None:
 def test_an_entry_is_whole_and_the_next_submission_records_it(
     files: int, expected: str, tmp_path: Path
 ) -> None:
-    board = tmp_path / "board"
-    means = {}
+    board, means = tmp_path / "board", {}
     for which, accuracy in (("old", 0.3), ("new", 0.9)):
         means[which] = fakes.write(tmp_path / which, accuracy).score.mean
     submit(tmp_path / "old", board, DECLARATION)
     killed(tmp_path / "new", board, files)
-    assert mean(board) == means[expected]
-    fakes.write(tmp_path / "other", name="b")
-    submit(tmp_path / "other", board, DECLARATION.model_copy(update={"name": "other"}))
+    assert read(board)[0].score.mean == means[expected]
+    add_entry(board, "other")
     events = [(event.event, event.entry) for event in Board.open(board).history.events]
     replaced = [("replaced", "entry")] * (expected == "new")
     assert events == [("added", "entry"), *replaced, ("added", "other")]
     submit(tmp_path / "new", board, DECLARATION, replace=True)
-    assert mean(board) == means["new"]
+    assert read(board / "entry")[0].score.mean == means["new"]
     problems = inspect_board(board).problems
     assert all(TEMPORARY in problem.text for problem in problems), "deleted a day later"
 
