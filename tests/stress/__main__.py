@@ -8,37 +8,17 @@ Exit code 1 if anything was lost, wrong, torn or did not survive.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from stress import damage, interruptions, surroundings
-from stress.jobs import JOBS
-from stress.tally import Row, table
-from stress.trial import Kind, Trials
-
-KINDS: tuple[tuple[str, Kind, tuple[str, ...], bool], ...] = (
-    ("kill", interruptions.kills, tuple(JOBS), True),
-    ("signal", interruptions.signals, ("pretrain", "features", "episodes"), False),
-    ("full", interruptions.full_disks, tuple(JOBS), False),
-    ("cache", damage.caches, ("decode", "features", "episodes"), True),
-    ("unfinished", damage.unfinished, ("pretrain", "features", "episodes"), True),
-    ("two", surroundings.together, tuple(JOBS), False),
-    ("unwritable", surroundings.unwritable, ("pretrain", "episodes", "build"), False),
-    ("tmpfs", surroundings.full_file_system, tuple(surroundings.SMALL), True),
-)
-"""Name, fault, jobs, and whether it is injected as often as kills are."""
+from stress import damage, interruptions, surroundings  # noqa: F401 - they add their kinds
+from stress.trials import KINDS, Kind, Trials
 
 
-def plan(trials: Trials, seeds: int, others: int) -> Iterator[tuple[str, Callable[[], Row]]]:
-    """(name, what makes its row) of every kind of fault."""
-    many, some = range(seeds), range(others)
-    for fault, inject, jobs, is_frequent in KINDS:
-        for job in jobs:
-            yield f"{fault} {job}", partial(inject, trials, job, many if is_frequent else some)
-    yield "changed", lambda: surroundings.changed_images(trials, some)
-    yield "diverging", lambda: surroundings.diverging(trials, some)
+def list_faults() -> Iterator[tuple[Kind, str]]:
+    for kind in KINDS:
+        yield from ((kind, job) for job in kind.jobs)
 
 
 def main() -> int:
@@ -50,17 +30,21 @@ def main() -> int:
     rows = []
     with TemporaryDirectory() as folder:
         trials = Trials(Path(folder))
-        for name, make in plan(trials, options.seeds, options.others):
-            if options.only in name:
+        for kind, job in list_faults():
+            if options.only in f"{kind.title} {job}":
                 started = time.monotonic()
-                rows.append(make())
-                seconds = time.monotonic() - started
-                print(
-                    f"{name}: {rows[-1].survived}/{rows[-1].injected}, {seconds:.0f} s", flush=True
-                )
-                print(*rows[-1].said, sep="\n", end="\n" if rows[-1].said else "")
-    print(f"\n{table(rows)}")
-    return 0 if all(row.whole or not row.injected for row in rows) else 1
+                seeds = options.seeds if kind.is_frequent else options.others
+                rows.append(row := kind.inject(trials, job, range(seeds)))
+                taken = f"{time.monotonic() - started:.0f} s"
+                print(f"{row.fault} {job}: {row.survived}/{row.injected}, {taken}", flush=True)
+                print(*row.said, sep="\n", end="\n" if row.said else "")
+    line = "{:24}{:14}{:>10}{:>10}{:>6}{:>7}{:>14}"
+    print(
+        "\n" + line.format("fault", "job", "injected", "survived", "lost", "wrong", "half-written")
+    )
+    for r in rows:
+        print(line.format(r.fault, r.job, r.injected, r.survived, r.lost, r.wrong, r.torn))
+    return 0 if all(row.is_whole or not row.injected for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CHANGES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -33,33 +33,30 @@ class Fault:
     file_bytes: int = 0
 
 
-def start(
-    arguments: list[str], log: Path, fault: Fault | None = None, **env: str
-) -> ForkServerProcess:
-    """The running command; what it says goes to the end of `log`."""
+def start(arguments: list[str], log: Path, fault: Fault | None = None) -> ForkServerProcess:
+    """Start a command; what it prints goes to the end of `log`."""
     context = multiprocessing.get_context("forkserver")
     os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT / "tests"), str(ROOT)))  # of the server
     context.set_forkserver_preload(["stress.preload"])
-    process = context.Process(target=enter, args=(arguments, log, fault or Fault(), env))
+    process = context.Process(target=enter, args=(arguments, log, fault or Fault()))
     process.start()
     return process
 
 
-def call(arguments: list[str], log: Path, fault: Fault | None = None, **env: str) -> int:
-    """Its exit code; -9 for one that was killed."""
-    process = start(arguments, log, fault, **env)
+def call(arguments: list[str], log: Path, fault: Fault | None = None) -> int:
+    """Run a command and return its exit code, -9 for one that was killed."""
+    process = start(arguments, log, fault)
     process.join()
     return int(process.exitcode or 0)
 
 
-def enter(arguments: list[str], log: Path, fault: Fault, env: dict[str, str]) -> None:
+def enter(arguments: list[str], log: Path, fault: Fault) -> None:
     """In the child: set the fault up, then what the console command does."""
     from fsbench.cli.main import run
 
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(out, stream)
-    os.environ.update(env)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs us behind
     sys.argv = ["fsbench", *arguments]
     if fault.folder:

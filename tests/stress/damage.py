@@ -1,23 +1,25 @@
-"""Files that are not what was written: caches and unfinished work, cut short or a bit flipped."""
+"""Files that are not what was written: caches and unfinished work, damaged; images that changed."""
 
 import shutil
 from pathlib import Path
 from random import Random
 
+import numpy as np
+from PIL import Image
 from stress.command import Fault
 from stress.jobs import with_decoded, with_features
-from stress.trial import Trial, kind_of_fault
+from stress.trials import Trial, kind_of_fault
 
 NOTICED = "damaged"
 FILLED = {"features": with_features, "decode": with_decoded}
 """How the cache of a job comes about that starts without one."""
 
 
-@kind_of_fault("cache", "cache damaged")
-def caches(trial: Trial) -> str:
+@kind_of_fault("cache damaged", "decode", "features", "episodes", is_frequent=True)
+def damage_cache(trial: Trial) -> str:
     """A file of a filled cache is damaged, then the job runs from its start with that cache."""
-    if trial.job.name in FILLED:
-        FILLED[trial.job.name](trial.folder)
+    if trial.name in FILLED:
+        FILLED[trial.name](trial.folder)
     cache = sorted((trial.folder / "cache").rglob("*"))
     hurt = damage(trial.draw, [file for file in cache if is_candidate(file)])
     failed = trial.rerun()
@@ -26,22 +28,35 @@ def caches(trial: Trial) -> str:
     return failed
 
 
-@kind_of_fault("unfinished", "unfinished work damaged")
-def unfinished(trial: Trial) -> str:
+@kind_of_fault("unfinished work damaged", "pretrain", "features", "episodes", is_frequent=True)
+def damage_unfinished(trial: Trial) -> str:
     """A killed run's hidden work is damaged: done again, or refused with the file's name."""
     changes = trial.reference.changes
-    trial.call(
-        Fault(trial.folder, change=trial.draw.randint(changes // 2, max(2, changes * 2 // 3)))
-    )
+    fatal = trial.draw.randint(changes // 2, max(2, changes * 2 // 3))
+    trial.call(Fault(trial.folder, change=fatal))
     files = sorted(trial.folder.rglob("*"))
-    work = [file for file in files if is_in_flight(file, trial.folder)]
-    if work:
+    if work := [file for file in files if is_in_flight(file, trial.folder)]:
         damage(trial.draw, work)
     failed = trial.rerun()
     if "exit 4" in failed and "delete" in failed:
         shutil.rmtree(trial.folder / "runs")  # what the message says
         failed = trial.rerun()
     return failed
+
+
+@kind_of_fault("data changed", "own images")
+def change_image(trial: Trial) -> str:
+    """One image of a folder changes: its old result is refused, its features are made anew."""
+    image = trial.draw.choice(sorted((trial.folder.parent / "images").rglob("*.png")))
+    original = image.read_bytes()
+    Image.fromarray(255 - np.asarray(Image.open(image))).save(image)
+    code = trial.call()
+    before = trial.job.outcome(trial.folder)
+    image.write_bytes(original)
+    refused, after = trial.call(), trial.job.outcome(trial.folder)
+    shutil.rmtree(trial.folder / "results")
+    is_clean = (code, refused) == (0, 5) and before == after != trial.reference.outcome
+    return "" if is_clean else f"exit {code}, then {refused}: {trial.text}"
 
 
 def is_candidate(file: Path) -> bool:

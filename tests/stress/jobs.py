@@ -27,49 +27,46 @@ CLOCKS |= {"date", "entry_digest"}
 """Fields that differ between equal runs."""
 
 
-def nothing(folder: Path) -> None:
-    """Starts from an empty folder."""
-
-
 @dataclass(frozen=True)
 class Job:
-    """name: in the table; arguments: of the command that works in a folder; parts: what of the
-    folder counts as its outcome."""
+    """arguments: of the command that works in a folder; parts: what of the folder counts as its
+    outcome; prepare: makes the state of the folder in which it starts."""
 
-    name: str
     arguments: Callable[[Path], list[str]]
     parts: tuple[str, ...]
-    prepare: Callable[[Path], None] = nothing
+    prepare: Callable[[Path], object] = lambda folder: None
+
+    def files(self, folder: Path) -> Iterator[Path]:
+        """Yield the files that a reader may take for finished."""
+        for file in sorted(file for part in self.parts for file in (folder / part).rglob("*")):
+            inside = file.relative_to(folder).parts
+            is_hidden = any(
+                p[0] == "." or p.endswith((".partial", ".part", ".lock")) for p in inside
+            )
+            if file.is_file() and not is_hidden:
+                yield file
 
     def outcome(self, folder: Path) -> Outcome:
-        digests = {}
-        for part in self.parts:
-            for file in visible(folder / part):
-                name = file.relative_to(folder).as_posix()
-                if content := settled(file):
-                    digests[name] = hashlib.sha256(content).hexdigest()
-        return digests
+        return {
+            file.relative_to(folder).as_posix(): hashlib.sha256(content).hexdigest()
+            for file in self.files(folder)
+            if (content := read_settled(file))
+        }
 
 
-def visible(folder: Path) -> Iterator[Path]:
-    """Files that a reader may take for finished."""
-    for file in sorted(folder.rglob("*")):
-        inside = file.relative_to(folder).parts
-        hidden = any(
-            p.startswith(".") or p.endswith((".partial", ".part", ".lock")) for p in inside
-        )
-        if file.is_file() and not hidden:
-            yield file
+def read_settled(file: Path) -> bytes:
+    """Return the content without clock values; nothing for files that only a running job needs.
 
-
-def settled(file: Path) -> bytes:
-    """The content without clock values; nothing for files that only a running job needs."""
+    Lines that differ in clock values alone count once: an entry that two processes replace has two
+    events in the history of its board, if they end in different seconds.
+    """
     if file.name.startswith("checkpoint"):
         return b""
     if file.suffix not in (".json", ".jsonl"):
         return file.read_bytes()
     texts = [file.read_text()] if file.suffix == ".json" else file.read_text().splitlines()
-    return json.dumps([without_clocks(json.loads(text)) for text in texts], sort_keys=True).encode()
+    settled = (json.dumps(without_clocks(json.loads(text)), sort_keys=True) for text in texts)
+    return "\n".join(dict.fromkeys(settled)).encode()
 
 
 def without_clocks(value: Any) -> Any:
@@ -78,18 +75,18 @@ def without_clocks(value: Any) -> Any:
     return [without_clocks(v) for v in value] if isinstance(value, list) else value
 
 
-def evaluation(folder: Path, task: str, episodes: int, cache: str = "cache") -> list[str]:
+def evaluation(folder: Path, task: str, episodes: int) -> list[str]:
     """An evaluation of the control; its cache lies in the folder as well."""
-    places = ["-o", str(folder / "results"), "--cache", str(folder / cache)]
+    outputs = ["-o", str(folder / "results"), "--cache", str(folder / "cache")]
     size = ["--episodes", str(episodes), "--threads", "1", "-b", "8", "--workers", "0"]
-    return ["episodic", *MODEL, "-t", task, *size, *places]
+    return ["episodic", *MODEL, "-t", task, *size, *outputs]
 
 
 def pretraining(folder: Path) -> list[str]:
     """Two rounds on a folder of images, which are decoded once into the cache."""
     sets = ["--set", "width=2", "--set", "plan.epochs=4", "--set", "plan.epoch_images=32"]
-    places = ["-o", str(folder / "runs"), "--cache", str(folder / "cache"), "--threads", "1"]
-    return ["pretrain", "toy/seal", *sets, *places, "--source", f"folder:{source(folder)}"]
+    outputs = ["-o", str(folder / "runs"), "--cache", str(folder / "cache"), "--threads", "1"]
+    return ["pretrain", "toy/seal", *sets, *outputs, "--source", f"folder:{source(folder)}"]
 
 
 def source(folder: Path) -> Path:
@@ -100,24 +97,23 @@ def source(folder: Path) -> Path:
 def with_pictures(folder: Path) -> None:
     for seed, part in enumerate(("train", "val")):
         if not (source(folder) / part).exists():
-            pictures(source(folder) / part, seed)
+            draw_pictures(source(folder) / part, seed)
 
 
-def pictures(folder: Path, seed: int) -> list[Path]:
-    """Two classes of 20 noisy images."""
-    noise, files = np.random.default_rng(seed), []
+def draw_pictures(folder: Path, seed: int = 0) -> None:
+    """Draw two classes of 20 noisy images."""
+    noise = np.random.default_rng(seed)
     for label in "ab":
-        (folder / label).mkdir(parents=True)
+        (folder / label).mkdir(parents=True, exist_ok=True)
         for i in range(20):
-            files.append(folder / label / f"{i}.png")
-            Image.fromarray(noise.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(files[-1])
-    return files
+            pixels = noise.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / label / f"{i}.png")
 
 
 def prepared(
     name: str,
     commands: Callable[[Path], list[list[str]]],
-    first: Callable[[Path], None] = nothing,
+    first: Callable[[Path], object] = lambda folder: None,
     removed: str = "",
 ) -> Callable[[Path], None]:
     """Return what copies into a folder the state that some commands left in a folder beside it.
@@ -142,14 +138,14 @@ def prepared(
 
 
 def submission(folder: Path, name: str = "control", *more: str) -> list[str]:
-    places = [str(folder / "results"), "--board", str(folder / "board")]
     fakes.declare(folder / "results", pretraining_data=())
-    return ["submit", *places, "--name", name, *more]
+    board = ["--board", str(folder / "board")]
+    return ["submit", str(folder / "results"), *board, "--name", name, *more]
 
 
 def page(folder: Path) -> list[str]:
-    places = ["--board", str(folder / "board"), "-o", str(folder / "site")]
-    return ["leaderboard", "build", *places]
+    board = ["--board", str(folder / "board")]
+    return ["leaderboard", "build", *board, "-o", str(folder / "site")]
 
 
 with_decoded = prepared("decoded", lambda f: [pretraining(f)], with_pictures, "runs")
@@ -162,14 +158,18 @@ with_board = prepared(
 """One entry, the page of the board, and a second entry."""
 
 JOBS = {
-    job.name: job
-    for job in (
-        Job("pretrain", pretraining, ("runs",), with_decoded),
-        Job("decode", pretraining, ("runs", "cache"), with_pictures),
-        Job("features", lambda f: evaluation(f, TASKS[0], 1), ("cache", "results")),
-        Job("episodes", lambda f: evaluation(f, TASKS[1], 600), ("results",), with_features),
-        Job("more episodes", lambda f: evaluation(f, TASKS[1], 600), ("results",), with_few),
-        Job("submit", lambda f: submission(f, "control", "--replace"), ("board",), with_board),
-        Job("build", page, ("site",), with_board),
-    )
-}  # fmt: skip
+    "pretrain": Job(pretraining, ("runs",), with_decoded),
+    "decode": Job(pretraining, ("runs", "cache"), with_pictures),
+    "features": Job(lambda f: evaluation(f, TASKS[0], 1), ("cache", "results")),
+    "episodes": Job(lambda f: evaluation(f, TASKS[1], 600), ("results",), with_features),
+    "more episodes": Job(lambda f: evaluation(f, TASKS[1], 600), ("results",), with_few),
+    "own images": Job(
+        lambda f: evaluation(f, f"folder:{f.parent / 'images'}:2w1s", 50),
+        ("results",),
+        lambda f: draw_pictures(f.parent / "images"),
+    ),
+    "submit": Job(lambda f: submission(f, "control", "--replace"), ("board",), with_board),
+    "build": Job(page, ("site",), with_board),
+}
+EVERY = tuple(name for name in JOBS if name != "own images")
+"""Jobs whose images do not change."""

@@ -1,12 +1,27 @@
 """The quick part of `make stress`: two seeded kills of every command, and each other fault once."""
 
-from collections.abc import Callable
-
 import pytest
-from stress import damage, interruptions, surroundings
-from stress.jobs import JOBS
-from stress.tally import Row
-from stress.trial import Trials
+from stress.damage import change_image, damage_cache, damage_unfinished
+from stress.interruptions import fill_disk, kill, stop
+from stress.jobs import EVERY
+from stress.surroundings import SMALL, diverge, fill_file_system, forbid_output, run_twice
+from stress.trials import Kind, Trials
+
+FAULTS: list[tuple[Kind, str]] = [
+    *((kill, job) for job in EVERY),
+    (stop, "pretrain"),
+    (fill_disk, "pretrain"),
+    (fill_disk, "features"),
+    (damage_cache, "features"),
+    (damage_cache, "decode"),
+    (damage_unfinished, "episodes"),
+    (run_twice, "episodes"),
+    (run_twice, "submit"),
+    (forbid_output, "episodes"),
+    (change_image, "own images"),
+    (diverge, "pretrain"),
+    *((fill_file_system, job) for job in SMALL),
+]
 
 
 @pytest.fixture(scope="module")
@@ -14,41 +29,10 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:
     return Trials(tmp_path_factory.mktemp("trials"))
 
 
-def require_whole(row: Row) -> None:
-    assert row.whole, "\n".join(row.said)
-    assert (row.lost, row.wrong, row.torn) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_kill_9(job: str, trials: Trials) -> None:
-    require_whole(interruptions.kills(trials, job, range(2)))
-
-
-FAULTS: list[tuple[Callable[..., Row], tuple[str, ...]]] = [
-    (interruptions.signals, ("pretrain",)),
-    (interruptions.full_disks, ("pretrain",)),
-    (interruptions.full_disks, ("features",)),
-    (damage.caches, ("features",)),
-    (damage.caches, ("decode",)),
-    (damage.unfinished, ("episodes",)),
-    (surroundings.together, ("episodes",)),
-    (surroundings.unwritable, ("episodes",)),
-    (surroundings.changed_images, ()),
-    (surroundings.diverging, ()),
-]
-
-
-@pytest.mark.parametrize(
-    ("fault", "job"), FAULTS, ids=[" ".join([f.__name__, *job]) for f, job in FAULTS]
-)
-def test_every_other_fault(fault: Callable[..., Row], job: tuple[str, ...], trials: Trials) -> None:
-    require_whole(fault(trials, *job, range(1)))
-
-
-@pytest.mark.parametrize("job", surroundings.SMALL)
-def test_a_file_system_without_room_is_an_error(job: str, trials: Trials) -> None:
-    """A mapped file on a full disk would end the process with SIGBUS."""
-    row = surroundings.full_file_system(trials, job, range(1))
+@pytest.mark.parametrize(("kind", "job"), FAULTS, ids=[f"{k.title} {job}" for k, job in FAULTS])
+def test_a_job_survives_a_fault(kind: Kind, job: str, trials: Trials) -> None:
+    row = kind.inject(trials, job, range(2 if kind is kill else 1))
     if not row.injected:
         pytest.skip("this process may not mount a file system")
-    require_whole(row)
+    assert row.is_whole, "\n".join(row.said)
+    assert (row.lost, row.wrong, row.torn) == (0, 0, 0)
