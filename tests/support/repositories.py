@@ -4,6 +4,9 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
+
+from support.cli import CommandLine
 
 PERSON = {
     f"GIT_{who}_{what}": "x@example.org"
@@ -37,3 +40,10 @@ def propose(base: Path, folder: Path) -> Path:
     shutil.copytree(base, folder)
     git(folder, "switch", "-q", "-c", "proposal")
     return folder
+
+
+def check(cli: CommandLine, board: Path, *options: str, code: int = 0) -> Any:
+    """Commit what a pull request changes, check it, and return what is printed."""
+    if (board / ".git").is_dir():
+        commit(board)
+    return cli("leaderboard", "check", "--board", board, *options, code=code)
