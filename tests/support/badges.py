@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,9 +70,9 @@ def lose_queries(records: EpisodeRecords, n: int) -> EpisodeRecords:
     return replace(records, correct=correct)
 
 
-def add_badge(board: Path, name: str, badge: Badge | None = None, key: Path | None = None) -> Path:
-    """The file of a badge in an entry, signed where there is a key."""
-    return badges.write_badge(board / name, badge or make_badge(board, name), key)
+def add_badge(board: Path, name: str = "entry", key: Path | None = None, **changes: Any) -> Path:
+    """The file of a badge in an entry, signed where there is a key; changes: as in `make_badge`."""
+    return badges.write_badge(board / name, make_badge(board, name, **changes), key)
 
 
 def make_key(folder: Path, name: str = "key") -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from support import fakes
-from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
-from support.cli import call
-from support.fakes import DECLARATION
+from support.badges import add_badge, allow_signer, make_key, needs_ssh_keygen
+from support.cli import CommandLine
+from support.fakes import DECLARATION, add_entry
 from support.forged import flipped, forge, put
 
 from fsbench.api.leaderboard import leaderboard
@@ -31,6 +31,7 @@ from leaderboard.store import Board
 from leaderboard.tables import rank_board
 from leaderboard.trust import Verification
 
+pytestmark = needs_ssh_keygen
 ONE, FIVE = (f"toy_tiles:5w{k}s/linear@ibm 32px n_query=5" for k in (1, 5))
 GAIN = "a forged gain of 4.0 is found with 95 %"
 VERIFIED = f"verified 2 of 2 results (30 episodes each, {GAIN}), 2026-01-02"
@@ -39,57 +40,42 @@ VERIFIED = f"verified 2 of 2 results (30 episodes each, {GAIN}), 2026-01-02"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An entry of two few-shot results, the results that it was made of, and two keys."""
+    """A board with an entry of two few-shot results, these results, and two keys."""
     root = tmp_path_factory.mktemp("made")
-    for shots in (1, 5):
-        fakes.write(root / "results", shots=shots, data=fakes.official("toy_tiles"))
-    submit(root / "results", root / "board", DECLARATION)
-    if shutil.which("ssh-keygen"):
-        for name in ("trusted", "stranger"):
-            make_key(root, name)
+    add_entry(root / "board", shots=(1, 5), data=fakes.official("toy_tiles"))
+    for name in ("trusted", "stranger"):
+        make_key(root, name)
+    allow_signer(root / "board", root / "trusted")
     return root
 
 
 @pytest.fixture
 def board(made: Path, tmp_path: Path) -> Path:
     """A board that trusts one key."""
-    folder = Path(shutil.copytree(made / "board", tmp_path / "board"))
-    if shutil.which("ssh-keygen"):
-        allow_signer(folder, made / "trusted")
-    return folder
+    return Path(shutil.copytree(made / "board", tmp_path / "board"))
 
 
 def read(board: Path) -> Verification:
     return Board.open(board).entry("entry").verification
 
 
-def record(board: Path) -> None:
-    """Bring the files of the maintainer up to date."""
-    with Board.open(board).lock():
-        Board.open(board).record_changes()
-
-
-def show_everything(board: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def show_everything(board: Path, cli: CommandLine) -> str:
     """Return all that a reader can see of a board: tables, page, reports, JSON, data frames."""
-    shapes = []
-    for shape in ((), ("--format", "md"), ("--format", "csv"), ("--json",)):
-        assert call("leaderboard", "show", "--board", board, *shape) == 0
-        shapes.append(capsys.readouterr().out)
+    shapes = [("--format", "md"), ("--format", "csv"), ("--json",), ()]
+    shown = [cli("leaderboard", "show", "--board", board, *shape).out for shape in shapes]
     reports = [FORMATS.load(name)(make_frames(rank_board(board))) for name in FORMATS.names()]
     page = build_site(board, board.parent / "site").read_text(encoding="utf8")
     data = page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
-    frame = leaderboard(board).to_frame().to_csv()
-    return "\n".join([*shapes, *reports, data, frame])
+    return "\n".join([*shown, *reports, data, leaderboard(board).to_frame().to_csv()])
 
 
-@needs_ssh_keygen
 @pytest.mark.parametrize(
     ("environment", "verdict"), [({}, "verified"), ({"torch": "1"}, "tolerant")]
 )
 def test_a_signed_badge_counts_with_its_coverage(
     environment: dict[str, str], verdict: str, board: Path, made: Path, tmp_path: Path
 ) -> None:
-    path = add_badge(board, "entry", make_badge(board, "entry", **environment), made / "trusted")
+    path = add_badge(board, key=made / "trusted", **environment)
     verification = read(board)
     assert (verification.verdict, verification.claims) == (verdict, 0)
     assert str(verification) == VERIFIED.replace("verified", verdict)
@@ -100,11 +86,10 @@ def test_a_signed_badge_counts_with_its_coverage(
     subprocess.run(command, input=path.read_bytes(), check=True)  # as anybody can, without fsbench
 
 
-@needs_ssh_keygen
 def test_one_verified_result_does_not_hide_the_others(
-    board: Path, made: Path, capsys: pytest.CaptureFixture[str]
+    board: Path, made: Path, cli: CommandLine
 ) -> None:
-    add_badge(board, "entry", make_badge(board, "entry", columns=[FIVE]), made / "trusted")
+    add_badge(board, key=made / "trusted", columns=[FIVE])
     verification = read(board)
     assert str(verification) == VERIFIED.replace("verified 2", "verified 1")
     assert {column: v for (_, column), v in verification.verdicts.items()} == {FIVE: "verified"}
@@ -116,71 +101,59 @@ def test_one_verified_result_does_not_hide_the_others(
     assert "a: self-reported (no signed badge)." in shown.note
     (row,) = shown.complete.rows
     assert [text.endswith("ᵃ") for text in row[2:5]] == [True, True, False]
-    assert '"self-reported":[0]' in show_everything(board, capsys)
+    assert '"self-reported":[0]' in show_everything(board, cli)
 
 
 def swap_signatures(board: Path, made: Path) -> None:
-    signed = add_badge(board, "entry", make_badge(board, "entry", seed=1), made / "trusted")
-    other = add_badge(board, "entry", make_badge(board, "entry", seed=2))
+    signed = add_badge(board, key=made / "trusted", seed=1)
+    other = add_badge(board, seed=2)
     signatures.signature_path(signed).rename(signatures.signature_path(other))
 
 
 def edit_signed(board: Path, made: Path) -> None:
-    path = add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
+    path = add_badge(board, key=made / "trusted", flipped=3)
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 7'))
 
 
 def sign_by(content: bytes) -> Callable[[Path, Path], object]:
     """Add a badge with this content as its signature."""
-    return lambda board, made: signatures.signature_path(add_badge(board, "entry")).write_bytes(
-        content
-    )
+    return lambda board, made: signatures.signature_path(add_badge(board)).write_bytes(content)
 
 
 FORGERIES: dict[str, Callable[[Path, Path], object]] = {
-    "unsigned": lambda board, made: add_badge(board, "entry"),
-    "foreign": lambda board, made: add_badge(board, "entry", key=made / "stranger"),
+    "unsigned": lambda board, made: add_badge(board),
+    "foreign": lambda board, made: add_badge(board, key=made / "stranger"),
     "other namespace": lambda board, made: signatures.sign_file(
-        add_badge(board, "entry"), made / "trusted", signatures.ENTRY_NAMESPACE
+        add_badge(board), made / "trusted", signatures.ENTRY_NAMESPACE
     ),
     "signature of another badge": swap_signatures,
     "edited after signing": edit_signed,
     "no signature": sign_by(b"-----BEGIN SSH SIGNATURE-----\n"),
     "huge signature": sign_by(b"x" * 10**6),
-    "of the future": lambda board, made: add_badge(
-        board, "entry", make_badge(board, "entry", date="2031-12-31T00:00:00+00:00")
-    ),
-    "failed": lambda board, made: add_badge(
-        board, "entry", make_badge(board, "entry", flipped=3), made / "stranger"
-    ),
+    "of the future": lambda board, made: add_badge(board, date="2031-12-31T00:00:00+00:00"),
+    "failed": lambda board, made: add_badge(board, key=made / "stranger", flipped=3),
 }
 
 
-@needs_ssh_keygen
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forged_badge_is_an_unsigned_claim(name: str, board: Path, made: Path) -> None:
+def test_a_forged_badge_is_an_unsigned_claim(
+    name: str, board: Path, made: Path, cli: CommandLine
+) -> None:
+    """Nothing that it says is shown."""
     FORGERIES[name](board, made)
     verification = read(board)
     assert (str(verification), dict(verification.verdicts)) == ("unsigned claim", {})
+    if name in {"of the future", "failed"}:
+        shown = show_everything(board, cli)
+        assert "unsigned claim" in shown
+        assert SELF_NOTE in shown
+        for word in ("verified", "tolerant", "2031", "failed"):
+            assert word not in shown.replace("not verified", ""), shown
 
 
-@needs_ssh_keygen
-@pytest.mark.parametrize("name", ["of the future", "failed"])
-def test_nothing_that_a_forged_badge_says_is_shown(
-    name: str, board: Path, made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    FORGERIES[name](board, made)
-    shown = show_everything(board, capsys)
-    assert "unsigned claim" in shown
-    assert SELF_NOTE in shown
-    for word in ("verified", "tolerant", "2031", "failed"):
-        assert word not in shown.replace("not verified", ""), shown
-
-
-@needs_ssh_keygen
 def test_a_failed_badge_of_a_trusted_key_stays_until_one_passes(board: Path, made: Path) -> None:
     def add(key: Path | None = made / "trusted", **changes: object) -> Verification:
-        add_badge(board, "entry", make_badge(board, "entry", **changes), key)  # type: ignore[arg-type]
+        add_badge(board, key=key, **changes)
         return read(board)
 
     assert str(add(flipped=3)).startswith("failed 1, verified 1 of 2 results")
@@ -195,12 +168,11 @@ def test_a_failed_badge_of_a_trusted_key_stays_until_one_passes(board: Path, mad
 def submit_again(board: Path, made: Path) -> None:
     """Equal results with another statement: another state of the entry."""
     declared = DECLARATION.model_copy(update={"statement": "Please look again."})
-    submit(made / "results", board, declared, replace=True)
+    submit(made / "results-entry", board, declared, replace=True)
 
 
-@needs_ssh_keygen
 def test_a_badge_is_of_one_state_of_an_entry(board: Path, made: Path) -> None:
-    add_badge(board, "entry", key=made / "trusted")
+    add_badge(board, key=made / "trusted")
     assert read(board).verdict == "verified"
     submit_again(board, made)
     assert read(board) == Verification(2)
@@ -208,13 +180,12 @@ def test_a_badge_is_of_one_state_of_an_entry(board: Path, made: Path) -> None:
     assert inspect_board(board).problems == []
 
 
-@needs_ssh_keygen
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_failed_badge_is_not_washed_off(is_recorded: bool, board: Path, made: Path) -> None:
     """Not by another state of the entry, nor by other outcomes, nor where the badge is deleted."""
-    add_badge(board, "entry", make_badge(board, "entry", flipped=3), made / "trusted")
+    add_badge(board, key=made / "trusted", flipped=3)
     if is_recorded:
-        record(board)
+        Board.open(board).record_changes()
         shutil.rmtree(board / "entry" / "badges")
         submit_again(board, made)
         assert str(read(board)).startswith("failed 1 of 2 results")
@@ -223,7 +194,6 @@ def test_a_failed_badge_is_not_washed_off(is_recorded: bool, board: Path, made: 
     assert inspect_board(board).problems == []
 
 
-@needs_ssh_keygen
 def test_signers_are_not_frozen_and_survive_freezing(board: Path, made: Path) -> None:
     signers = ((made / "trusted.pub").read_text().strip(),)
     frozen = freeze_board(board)
@@ -255,7 +225,6 @@ def test_a_signer_is_one_public_key(key: str, tmp_path: Path) -> None:
         Board.open(tmp_path)
 
 
-@needs_ssh_keygen
 def test_what_cannot_sign_is_named(tmp_path: Path) -> None:
     file, no_key = tmp_path / "badge.json", tmp_path / "no_key"
     file.write_text("{}")
@@ -269,24 +238,21 @@ def test_what_cannot_sign_is_named(tmp_path: Path) -> None:
         signatures.read_public_key(no_key)
 
 
-@needs_ssh_keygen
 def test_without_ssh_keygen_the_message_says_what_to_install(
-    board: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    board: Path, made: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     """A signed board is not shown, and nothing is computed that could not be signed."""
-    add_badge(board, "entry", key=made / "trusted")
+    add_badge(board, key=made / "trusted")
     monkeypatch.setenv("PATH", "")
-    verify = ["verify", "entry", "-m", "fsbench/toy_resnet", "--random-init", "0"]
-    for command in (["show"], [*verify, "--sign-with", "key"]):
-        assert call("leaderboard", *command, "--board", board) == 1
-        shown = capsys.readouterr().err
+    verify = "verify entry -m fsbench/toy_resnet --random-init 0 --sign-with key"
+    for command in ("show", verify):
+        shown = cli("leaderboard", *command.split(), "--board", board, code=1).err
         assert "need the program ssh-keygen, which is missing" in shown
         assert "apt install openssh-client" in shown
 
 
-def test_the_page_says_what_a_fabricated_entry_can_do(made: Path, tmp_path: Path) -> None:
+def test_the_page_says_what_a_fabricated_entry_can_do(board: Path, tmp_path: Path) -> None:
     """Its records and hashes fit, and it leads the board: nothing but the text warns."""
-    board = Path(shutil.copytree(made / "board", tmp_path / "board"))
     shutil.copytree(board / "entry", board / "fabricated")
     put("declaration.name", "fabricated")(board / "fabricated")
     for column in ("5w1s", "5w5s"):

@@ -8,15 +8,16 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from support import fakes, methods
-from support.badges import add_badge, allow_signer, make_badge, make_key, needs_ssh_keygen
-from support.cli import call
+from support.badges import add_badge, allow_signer, make_key, needs_ssh_keygen
+from support.cli import CommandLine, call
 from support.forged import put
-from support.repositories import commit, git, propose, start
+from support.repositories import check, git, propose, start
 
 from fsbench.api.leaderboard import leaderboard
 from fsbench.core.io import write_record
@@ -105,7 +106,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_record(board / "board.json", Board.open(board).file.model_copy(update=controls))
     Board.open(board).record_changes()
     add_badge(board, "lw", key=judge)
-    add_badge(board, "plain", make_badge(board, "plain", flipped=1), judge)
+    add_badge(board, "plain", judge, flipped=1)
     Board.open(board).record_changes()
     start(board)
     return root
@@ -117,11 +118,6 @@ def board(base: Path, tmp_path: Path) -> Path:
     return propose(base / "board", tmp_path / "board")
 
 
-def check(board: Path) -> int:
-    commit(board)
-    return call("leaderboard", "check", "--board", board, "--base", "main")
-
-
 def merge(board: Path) -> None:
     """What the workflow does after a merge."""
     assert call("leaderboard", "readme", "--board", board) == 0
@@ -131,8 +127,7 @@ def verification(board: Path, name: str) -> Verification:
     return Board.open(board).entry(name).verification
 
 
-@dataclass(frozen=True)
-class RowFacts:
+class RowFacts(NamedTuple):
     """What a board says of one entry in one table; gains: column and kind -> gap and interval."""
 
     tier: int | None
@@ -151,27 +146,26 @@ Rows = dict[tuple[tuple[str, ...], str], RowFacts]
 def read_rows(board: Path) -> Rows:
     """Return the rows of the tables that rank."""
     badges = {entry.name: str(entry.verification) for entry in Board.open(board).entries()}
-    rows = {
+    methods = {
         (made.columns, row.name): row for made in read_method_boards(board) for row in made.rows
     }
     facts: Rows = {}
     for table in rank_board(board):
-        for entry in () if table.track and table.track.extra else table.ranking.entries:
-            row = rows.get((table.ranking.columns, entry.name))
+        for entry in () if table.track.extra else table.ranking.entries:
+            key = table.ranking.columns, entry.name
+            row = methods.get(key)
             scores = {**row.scores, "": row.overall} if row else {}
-            facts[table.ranking.columns, entry.name] = RowFacts(
-                entry.tier,
-                entry.reason,
-                entry.overall,
+            gains = {
+                (column, kind): (gain.gap, gain.ci95, gain.covers)
+                for column, score in scores.items()
+                for kind, gain in (score.gains if score else {}).items()
+            }
+            n_seeds, controls = (
                 len(table.rows[entry.name].networks),
-                badges[entry.name],
-                {**row.controls} if row else {},
-                {
-                    (column, kind): (gain.gap, gain.ci95, gain.covers)
-                    for column, score in scores.items()
-                    for kind, gain in (score.gains if score else {}).items()
-                },
+                dict(row.controls if row else {}),
             )
+            of_entry = entry.tier, entry.reason, entry.overall, n_seeds, badges[entry.name]
+            facts[key] = RowFacts(*of_entry, controls, gains)
     return facts
 
 
@@ -184,7 +178,7 @@ def assert_as_before(board: Path, before: Rows) -> None:
     (table, *_) = leaderboard(board).to_json()
     shown = {entry["name"]: entry["tier"] for entry in table["entries"]}
     for key, old in before.items():
-        assert replace(after[key], tier=old.tier) == old
+        assert after[key]._replace(tier=old.tier) == old
         assert shown[key[1]] == after[key].tier, "what is printed"
         assert 1 <= shown[key[1]] <= (old.tier or 0), "p is adjusted for more rows"
 
@@ -230,11 +224,11 @@ FAULTS: dict[str, list[Made]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_that_is_impossible(name: str, board: Path) -> None:
+def test_a_fault_that_is_impossible(name: str, board: Path, cli: CommandLine) -> None:
     before = read_rows(board)
     for entry in FAULTS[name]:
         entry.write(board)
-    assert check(board) == 0
+    check(cli, board, "--base", "main")
     verdict = "failed" if name[0] in "26" else None  # it follows the weights of plain
     for _ in ("as it is merged", "once it is settled"):
         assert_as_before(board, before)
@@ -242,28 +236,25 @@ def test_a_fault_that_is_impossible(name: str, board: Path) -> None:
         merge(board)
 
 
-def test_a_copy_has_no_badge_and_is_flagged_on_both(
-    board: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_copy_has_no_badge_and_is_flagged_on_both(board: Path, cli: CommandLine) -> None:
     COPY.write(board)
     shutil.copytree(board / "lw" / "badges", board / "0-first" / "badges")
-    assert check(board) == 5
-    shown = capsys.readouterr().err
+    shown = check(cli, board, "--base", "main", code=5).err
     assert "a badge of 'lw', expected of '0-first'" in shown
     assert "0-first seed 0: the same weights as lw seed 0" in shown
     assert "lw seed 0: the same weights as 0-first seed 0" in shown
 
 
 def test_fault_6_a_failed_badge_stays_with_a_replaced_entry(
-    base: Path, board: Path, capsys: pytest.CaptureFixture[str]
+    base: Path, board: Path, cli: CommandLine
 ) -> None:
     before = read_rows(board)
     shutil.rmtree(board / "plain" / "badges")
     replace(REPEATED, name="plain", submitted=LATER).write(board, base / "owner")
-    assert check(board) == 5
-    assert "deleted in the existing entry 'plain'" in capsys.readouterr().err
+    shown = check(cli, board, "--base", "main", code=5).err
+    assert "deleted in the existing entry 'plain'" in shown
     git(board, "checkout", "-q", "main", "--", "plain/badges")
-    assert check(board) == 0
+    check(cli, board, "--base", "main")
     for _ in ("as it is merged", "once it is settled"):
         verdicts = verification(board, "plain").verdicts.values()
         assert {*verdicts} == {"failed"}, "what passed was of the old digest"
@@ -275,7 +266,7 @@ def test_fault_6_a_failed_badge_stays_with_a_replaced_entry(
 def test_a_copy_that_fails_leaves_the_original_as_it_is(base: Path, board: Path) -> None:
     COPY.write(board)
     date = "2999-01-01T00:00:00+00:00"
-    add_badge(board, "0-first", make_badge(board, "0-first", flipped=1, date=date), base / "judge")
+    add_badge(board, "0-first", base / "judge", flipped=1, date=date)
     for _ in ("as it is added", "once it is settled"):
         assert verification(board, "0-first").verdict == "failed"
         assert verification(board, "lw").verdict == "verified"
@@ -323,25 +314,22 @@ OTHER_IMAGES = [
 ]
 ENTRIES = st.builds(
     Made,
-    st.sampled_from(["0-first", "Zz", "normal-2", "lw-1", "plain.2"]),
-    st.one_of(
+    name=st.sampled_from(["0-first", "Zz", "normal-2", "lw-1", "plain.2"]),
+    networks=st.one_of(
         st.tuples(NETWORKS),
         st.tuples(NETWORKS),
         st.tuples(NETWORKS, NETWORKS),
         st.sampled_from([entry.networks for entry in BASE.values()]),
         st.builds(
-            seeds,
-            METHODS,
-            st.floats(0.2, 0.8),
-            st.sampled_from([(0, 1), (0, 1, 2), (3, 4)]),
+            seeds, METHODS, st.floats(0.2, 0.8), st.sampled_from([(0, 1), (0, 1, 2), (3, 4)])
         ),
     ),
-    st.sampled_from([SHOTS, SHOTS, SHOTS, (1,), (1, 2, 5), (2,)]),
-    st.one_of(st.just(IMAGES), st.just(IMAGES), st.sampled_from(OTHER_IMAGES)),
-    st.just("S. Swr"),
-    st.sampled_from([EARLIER, BEFORE]),
-    st.sampled_from(["", "x", "y"]),
-    st.sampled_from([0, 0, 1]),
+    shots=st.sampled_from([SHOTS, SHOTS, SHOTS, (1,), (1, 2, 5), (2,)]),
+    data=st.one_of(st.just(IMAGES), st.just(IMAGES), st.sampled_from(OTHER_IMAGES)),
+    authors=st.just("S. Swr"),
+    submitted=st.sampled_from([EARLIER, BEFORE]),
+    draws=st.sampled_from(["", "x", "y"]),
+    n_controls=st.sampled_from([0, 0, 1]),
 )
 REQUESTS = st.lists(ENTRIES, min_size=1, max_size=2, unique_by=lambda entry: entry.name)
 
@@ -373,7 +361,7 @@ def assert_non_interference(
     rows = read_rows(after)
     new = {key: facts for key, facts in rows.items() if key not in old_rows}
     for key, old in old_rows.items():
-        assert replace(rows[key], tier=old.tier) == old
+        assert rows[key]._replace(tier=old.tier) == old
         beaten_by = [n for (c, _), n in new.items() if c == key[0] and n.overall]
         if all((n.overall or 0) <= (old.overall or 0) for n in beaten_by):
             assert (rows[key].tier or 0) <= (old.tier or 0), "the tier is no worse"
