@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.pretrain import equal, lines, tiny, weights
-from support.ranks import NETWORK, RANKS, Job, alone, of_rank, record, together
+from support.pretrain import equal, lines, record, tiny, weights
+from support.ranks import NETWORK, RANKS, Job, alone, of_rank, together
 from torch import Tensor
 
 from pretrain import METHODS

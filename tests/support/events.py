@@ -27,8 +27,16 @@ class Event(NamedTuple):
         return changed(self.before, self.after)
 
     @property
+    def tensors(self) -> set[str]:
+        return set(self.start)
+
+    @property
     def parameters(self) -> set[str]:
         return {name for name, _ in self.made.ctx.model.named_parameters()}
+
+    @property
+    def kernels(self) -> set[str]:
+        return kernel_names(self.made)
 
 
 def tensors(made: Trainer) -> Tensors:
@@ -51,17 +59,17 @@ def open_round(made: Trainer) -> tuple[Tensors, Tensors]:
     return before, tensors(made)
 
 
+AT_NEW_DATA = ("full_reset", "head_reset", "shrink_perturb")
+"""Methods that act on new data; their tiny runs have one round a stage."""
+
+
 def at_event(method: str, out: Path, *assignments: str) -> Event:
     """A run at its first event, the start of round 1."""
-    made = trainer(tiny(method, *assignments), out)
+    one_round = ("plan.rounds=1",) if method in AT_NEW_DATA else ()
+    made = trainer(tiny(method, *one_round, *assignments), out)
     start = tensors(made)
     train_round(made)
     return Event(made, start, *open_round(made))
-
-
-def at_new_data(method: str, out: Path, *assignments: str) -> Event:
-    """A run with one round a stage at its first new data, the start of stage 1."""
-    return at_event(method, out, "plan.rounds=1", *assignments)
 
 
 def next_event(made: Trainer) -> tuple[Tensors, Tensors]:

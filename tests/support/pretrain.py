@@ -87,6 +87,19 @@ def tiny(method: str, *assignments: str) -> Recipe:
     return toy.override([*defaults, *assignments])
 
 
+def train(
+    out: Path, method: str, *assignments: str, data: SourceDataset | None = None, **options: Any
+) -> Path:
+    """Train tiny(method, *assignments) in `out`, on the tiny source or other data."""
+    return train_recipe(tiny(method, *assignments), data or source(), out, **options)
+
+
+def record(run: Path) -> dict[str, Any]:
+    """run.json of a finished run."""
+    facts: dict[str, Any] = json.loads((run / "run.json").read_text())
+    return facts
+
+
 def weights(run: Path) -> dict[str, Tensor]:
     """The exported tensors of a finished run."""
     return load_file(run / "model.safetensors")
@@ -110,9 +123,8 @@ def assert_same_run(ours: Path, theirs: Path) -> None:
     """Two finished runs have the same bytes of weights and logs, and the same totals."""
     for name in ("model.safetensors", "log.jsonl", "rewrites.jsonl"):
         assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
-    records = [json.loads((run / "run.json").read_text()) for run in (ours, theirs)]
     for name in ("flops", "event_flops", "samples", "steps", "rounds"):
-        assert records[0][name] == records[1][name], name
+        assert record(ours)[name] == record(theirs)[name], name
 
 
 class Killed(Exception):

@@ -131,11 +131,5 @@ def of_rank(run: Path, rank: int) -> dict[str, Tensor]:
     return load_file(run / f"rank-{rank}.safetensors")
 
 
-def record(run: Path) -> dict[str, object]:
-    """run.json."""
-    record: dict[str, object] = json.loads((run / "run.json").read_text())
-    return record
-
-
 if __name__ == "__main__":
     work(Path(sys.argv[1]))

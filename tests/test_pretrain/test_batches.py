@@ -1,6 +1,5 @@
 """Batches: order, stages and augmentation are right, random, and the same again."""
 
-import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -9,23 +8,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from support.pretrain import source, tiny
+from support.pretrain import record, source, tiny, train
 
-from fsbench.claims import _synthetic
 from fsbench.core.errors import DataError, UsageError
 from fsbench.data import SourceDataset
-from fsbench.data.augmentation import (
-    PAD,
-    crop_windows,
-    draw_crops,
-    enlarge,
-    gather_windows,
-    pad,
-)
+from fsbench.data.augmentation import PAD, draw_crops, enlarge, gather_windows, pad
 from pretrain.recipes.plan import TrainingClock
-from pretrain.recipes.recipe import Recipe
-from pretrain.training.batches import BatchLoader, FullBatchLoader, InputNormalizer
-from pretrain.training.loop import train_recipe
+from pretrain.training.batches import Batch, BatchLoader, FullBatchLoader, InputNormalizer
 
 CPU = torch.device("cpu")
 
@@ -50,14 +39,16 @@ def test_crop_and_flip_equal_the_same_done_image_by_image() -> None:
     assert torch.equal(result[2], images[2])
 
 
-def test_draws_reach_every_offset_and_both_sides() -> None:
-    draws = [draw_crops("crop_flip", 16, 8, ("draws", i)) for i in range(50)]
+@pytest.mark.parametrize(("kind", "margin"), [("crop_flip", 2 * PAD), ("resize_crop_flip", 1)])
+def test_draws_reach_every_offset_and_both_sides(kind: str, margin: int) -> None:
+    draws = [draw_crops(kind, 16, margin, ("draws", i)) for i in range(50)]  # type: ignore[arg-type]
     offsets, flips = torch.cat([d[0] for d in draws]), torch.cat([d[1] for d in draws])
-    assert set(offsets.flatten().tolist()) == set(range(2 * PAD + 1))
+    assert set(offsets.flatten().tolist()) == set(range(margin + 1))
     assert 0.4 < flips.float().mean() < 0.6
 
 
 def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
+    assert [enlarge(torch.zeros(1, 3, s, s)).shape[-1] for s in (224, 56, 8)] == [248, 62, 9]
     ramp = np.linspace(0, 255, 56 * 56).reshape(56, 56).astype(np.uint8)
     images = torch.from_numpy(np.stack([ramp, ramp, ramp.T])).expand(2, 3, 56, 56)
     offsets, flip = torch.tensor([[0, 6], [3, 1]]), torch.tensor([False, True])
@@ -71,51 +62,40 @@ def test_an_enlarged_image_is_cropped_and_flipped_as_pillow_would() -> None:
     assert result.shape == (2, 3, 56, 56)
 
 
-def test_an_enlarged_image_is_248_px_for_224_and_every_offset_is_drawn() -> None:
-    assert [enlarge(torch.zeros(1, 3, s, s)).shape[-1] for s in (224, 56, 8)] == [248, 62, 9]
-    kind = "resize_crop_flip"
-    offsets = torch.cat([draw_crops(kind, 16, 9 - 8, ("draws", i))[0] for i in range(20)])
-    assert set(offsets.flatten().tolist()) == {0, 1}, "8 px become 9"
-    loader, plain = (batches("batch_size=16", f"augmentation={k}") for k in (kind, "none"))
-    clock = TrainingClock(loader.recipe.plan)
-    assert loader.batch(clock).images.shape == plain.batch(clock).images.shape
-    assert not torch.equal(loader.batch(clock).images, plain.batch(clock).images)
-    assert torch.equal(loader.batch(clock).images, loader.batch(clock).images)
-
-
 def draw_order(loader: BatchLoader, **position: int) -> list[int]:
     return loader._epoch_order(TrainingClock(loader.recipe.plan, **position)).tolist()
 
 
 def test_an_epoch_shows_every_image_once_or_a_part_and_every_epoch_another() -> None:
-    whole, short = batches("plan.epoch_images=null", "augmentation=none"), batches()
-    orders = [draw_order(whole, epoch=epoch) for epoch in (0, 1)]
-    assert sorted(orders[0]) == sorted(orders[1]) == list(range(40))
-    assert orders[0] != orders[1]
-    assert whole.steps(0) == 5
-    parts = [set(draw_order(short, epoch=epoch)) for epoch in (0, 1)]
-    assert [len(part) for part in parts] == [16, 16]
-    assert parts[0] != parts[1]
+    for n, loader in ((40, batches("plan.epoch_images=null")), (16, batches())):
+        first, second = (draw_order(loader, epoch=epoch) for epoch in (0, 1))
+        assert first != second
+        assert len(set(first)) == len(set(second)) == n
+        assert loader.steps(0) == n // 8
 
 
-def test_stages_are_parts_of_one_order() -> None:
+def test_epochs_of_a_stage_show_its_images_alone() -> None:
     loader = batches('plan.stages=[{"stop": 0.5}, {"start": 0.5}, {}]', "plan.epoch_images=null")
-    first, second, whole = (set(stage.tolist()) for stage in loader.stages)
-    assert len(first) == len(second) == 20
-    assert first | second == whole == set(range(40))
-    assert set(draw_order(loader, round=2)) == second
+    stages = [set(stage.tolist()) for stage in loader.stages]
+    assert [len(stage) for stage in stages] == [20, 20, 40]
+    assert stages[0] | stages[1] == stages[2]
+    assert [set(draw_order(loader, round=round_)) for round_ in (0, 2, 4)] == stages
     with pytest.raises(DataError, match="fewer than 2 images of tiny"):
         batches('plan.stages=[{"stop": 0.01}]')
 
 
-def test_a_batch_depends_on_seed_and_position_alone() -> None:
+@pytest.mark.parametrize("kind", ["crop_flip", "resize_crop_flip"])
+def test_a_batch_depends_on_seed_position_and_augmentation_alone(kind: str) -> None:
     clock = TrainingClock(tiny("normal").plan, epoch=2, batch=1)
-    again = batches()
-    again.batch(TrainingClock(clock.plan))
-    first, second = batches().batch(clock), again.batch(clock)
-    assert torch.equal(first.images, second.images)
-    assert torch.equal(first.labels, second.labels)
-    assert not torch.equal(first.images, batches("seed=1").batch(clock).images)
+    first, second = batches(f"augmentation={kind}"), batches(f"augmentation={kind}")
+    second.batch(TrainingClock(clock.plan))
+    ours, theirs = first.batch(clock), second.batch(clock)
+    assert torch.equal(ours.images, theirs.images)
+    assert torch.equal(ours.labels, theirs.labels)
+    for other in (batches(f"augmentation={kind}", "seed=1"), batches("augmentation=none")):
+        images = other.batch(clock).images
+        assert images.shape == ours.images.shape
+        assert not torch.equal(images, ours.images)
 
 
 def test_normalise_is_pixels_over_255_minus_mean_over_std() -> None:
@@ -130,28 +110,27 @@ def test_normalise_is_pixels_over_255_minus_mean_over_std() -> None:
     assert images.dtype == torch.uint8
 
 
-SOURCE = _synthetic.draw_source(1.0, 0)
-
-
-def recipe(**values: object) -> Recipe:
-    return _synthetic.build_column_recipe("BL", 0).replace(values)
+def full_batches(*assignments: str) -> tuple[FullBatchLoader, list[Batch]]:
+    """A loader of full batches of the 40 images, and two of its batches."""
+    recipe = tiny("normal", "loader=full_batch", "batch_size=40", *assignments)
+    loader = FullBatchLoader(recipe, source(), CPU)
+    return loader, [loader.batch(TrainingClock(recipe.plan, batch=b)) for b in (0, 7)]
 
 
 def test_full_batches_show_every_image_in_every_step() -> None:
-    loader = FullBatchLoader(recipe(), SOURCE, CPU)
-    assert loader.steps(0) == _synthetic.STEPS
-    assert FullBatchLoader(recipe(**{"plan.epoch_images": None}), SOURCE, CPU).steps(0) == 1
-    first, later = (loader.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
+    loader, (first, later) = full_batches("augmentation=none", "plan.epoch_images=400")
+    assert loader.steps(0) == 10
     assert torch.equal(first.images, later.images)
     order = loader.stages[0]
-    assert sorted(order) == list(range(256))
-    assert torch.equal(first.images, torch.from_numpy(SOURCE.train.images)[order])
-    assert torch.equal(first.labels, torch.from_numpy(SOURCE.train.labels)[order])
-    flipped = FullBatchLoader(recipe(augmentation="flip"), SOURCE, CPU)
-    first, later = (flipped.batch(TrainingClock(loader.recipe.plan, batch=b)) for b in (0, 7))
+    assert sorted(order) == list(range(40))
+    pixels = torch.from_numpy(source().train.images)[order]
+    assert torch.equal(first.images, loader.normalise(pixels))
+    assert torch.equal(first.labels, torch.from_numpy(source().train.labels)[order])
+    loader, (first, later) = full_batches("augmentation=flip", "plan.epoch_images=null")
+    assert loader.steps(0) == 1
     assert not torch.equal(first.images, later.images)
-    with pytest.raises(UsageError, match="256 here; batch_size is 32"):
-        FullBatchLoader(recipe(batch_size=32), SOURCE, CPU)
+    with pytest.raises(UsageError, match="40 here; batch_size is 32"):
+        full_batches("batch_size=32")
 
 
 def enlarged_source(side: int) -> SourceDataset:
@@ -169,44 +148,27 @@ def enlarged_source(side: int) -> SourceDataset:
 def test_windows_of_larger_images(kind: str) -> None:
     recipe = tiny("normal", "source_size=12", f"augmentation={kind}", "batch_size=16")
     loader = BatchLoader(recipe, enlarged_source(12), CPU)
-    places = set()
+    windows = set()
     for epoch in range(6):
         clock = TrainingClock(recipe.plan, epoch=epoch % 4, round=epoch // 4)
         batch = loader.batch(clock)
         assert batch.images.shape == (16, 3, 8, 8)
         for index, image in zip(loader._epoch_order(clock), batch.images, strict=True):
             whole = loader.normalise(loader.images[index : index + 1])[0]
-            places |= {
-                (row, column, flipped)
-                for row, column, flipped in product(range(5), range(5), (False, True))
-                if image.equal(
-                    whole[:, row : row + 8, column : column + 8].flip(2 if flipped else ())
-                )
-            }
-    rows, columns, flips = (set(values) for values in zip(*places, strict=True))
+            for row, column, flipped in product(range(5), range(5), (False, True)):
+                window = whole[:, row : row + 8, column : column + 8].flip(2 if flipped else ())
+                windows |= {(row, column, flipped)} if image.equal(window) else set()
+    rows, columns, flips = (set(values) for values in zip(*windows, strict=True))
     assert rows == columns == (set(range(5)) if kind == "crop_flip" else {2})
     assert flips == ({False} if kind == "none" else {False, True})
 
 
-def test_windows_belong_to_the_rows_of_a_batch() -> None:
-    """So that processes that share a batch see the same windows."""
-    images = torch.arange(6 * 3 * 144).view(6, 3, 12, 12)
-    whole = crop_windows(images, 8, "crop_flip", ("rows",))
-    part = crop_windows(images[2:4], 8, "crop_flip", ("rows",), first=2, of=6)
-    assert torch.equal(part, whole[2:4])
-
-
 def test_validation_and_training_accuracy_are_those_of_the_centres(tmp_path: Path) -> None:
     fields = ("source_size=12", "augmentation=none")
-    for name, of, settings in (
-        ("large", enlarged_source(12), fields),
-        ("small", source(), fields[1:]),
-    ):
-        train_recipe(tiny("seal", *settings), of, tmp_path / name)
-    large, small = (json.loads((tmp_path / n / "run.json").read_text()) for n in ("large", "small"))
-    assert large["rounds"] == small["rounds"]
-    assert large["measured"] == small["measured"]
-    assert large["weights_hash"] == small["weights_hash"]
+    large = record(train(tmp_path / "large", "seal", *fields, data=enlarged_source(12)))
+    small = record(train(tmp_path / "small", "seal", *fields[1:]))
+    for name in ("rounds", "measured", "weights_hash"):
+        assert large[name] == small[name], name
 
 
 @pytest.mark.parametrize(

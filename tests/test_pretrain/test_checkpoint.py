@@ -2,16 +2,23 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from support.pretrain import killed_at, source, tiny
+from support.pretrain import equal, killed_at, tiny, train
+from torch import Tensor
 
 from fsbench.core.errors import CheckpointError
 from pretrain.training import checkpoint
-from pretrain.training.loop import train_recipe
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "n": torch.tensor(3)}
+
+
+def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    loaded = checkpoint.load_checkpoint(folder)
+    assert loaded is not None
+    return loaded
 
 
 def test_what_is_saved_comes_back_and_old_files_go(tmp_path: Path) -> None:
@@ -19,15 +26,14 @@ def test_what_is_saved_comes_back_and_old_files_go(tmp_path: Path) -> None:
     state = {"x": 1.5, "saves": 0}
     checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(1)}, state)
     checkpoint.save_checkpoint(tmp_path, TENSORS, state)
-    loaded = checkpoint.load_checkpoint(tmp_path)
-    assert loaded is not None
-    assert all(torch.equal(loaded[0][name], TENSORS[name]) for name in TENSORS)
-    assert loaded[1] == {"x": 1.5, "saves": 2}
+    tensors, loaded = load(tmp_path)
+    assert equal(tensors, TENSORS)
+    assert loaded == {"x": 1.5, "saves": 2}
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"checkpoint.json", "checkpoint-2.safetensors"}
 
 
-@pytest.mark.parametrize("dies_in", ["tensors", "sidecar", "cleaning"])
+@pytest.mark.parametrize("dies_in", ["save_file", "write_atomic", "unlink"])
 def test_a_kill_while_saving_leaves_a_whole_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:
@@ -36,23 +42,18 @@ def test_a_kill_while_saving_leaves_a_whole_checkpoint(
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    target = {"tensors": "save_file", "sidecar": "write_atomic"}
+    owner = Path if dies_in == "unlink" else checkpoint
     with monkeypatch.context() as patch:
-        if dies_in == "cleaning":
-            patch.setattr(Path, "unlink", die)
-        else:
-            patch.setattr(checkpoint, target[dies_in], die)
+        patch.setattr(owner, dies_in, die)
         with pytest.raises(KeyboardInterrupt):
             checkpoint.save_checkpoint(tmp_path, {"a": torch.ones(1)}, {"saves": 1, "turn": 2})
-    loaded = checkpoint.load_checkpoint(tmp_path)
-    assert loaded is not None
-    turn = 2 if dies_in == "cleaning" else 1
-    assert (loaded[1]["turn"], float(loaded[0]["a"])) == (turn, turn - 1)
+    tensors, state = load(tmp_path)
+    turn = 2 if dies_in == "unlink" else 1
+    assert (state["turn"], float(tensors["a"])) == (turn, turn - 1)
 
 
 def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = tiny("normal")
-    killed_at(3, recipe, tmp_path, monkeypatch)
+    killed_at(3, tiny("normal"), tmp_path, monkeypatch)
     sidecar = tmp_path / "checkpoint.json"
     whole = json.loads(sidecar.read_text())
     tensors = tmp_path / whole["tensors"]
@@ -72,19 +73,16 @@ def test_damage_is_refused_naming_the_file(tmp_path: Path, monkeypatch: pytest.M
     ]:
         sidecar.write_text(text)
         with pytest.raises(CheckpointError, match="delete") as caught:
-            train_recipe(recipe, source(), tmp_path)
+            train(tmp_path, "normal")
         assert says in str(caught.value)
 
 
 def test_weights_of_another_network_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = tiny("normal")
-    killed_at(3, recipe, tmp_path, monkeypatch)
-    loaded = checkpoint.load_checkpoint(tmp_path)
-    assert loaded is not None
-    tensors, state = loaded
+    killed_at(3, tiny("normal"), tmp_path, monkeypatch)
+    tensors, state = load(tmp_path)
     tensors["model/fc.weight"] = torch.zeros(7, 16)
     checkpoint.save_checkpoint(tmp_path, tensors, state)
     with pytest.raises(CheckpointError, match=r"differing: fc\.weight"):
-        train_recipe(recipe, source(), tmp_path)
+        train(tmp_path, "normal")

@@ -1,10 +1,11 @@
 """What a hook may do: rewrite with a log, re-draw, rebuild the optimizer, draw from its stream."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
-from support.pretrain import epochs, lines, tiny, trainer
+from support.pretrain import epochs, tiny, trainer
 
 from pretrain.training.context import Context
 
@@ -16,76 +17,41 @@ def after_one_epoch(out: Path, *assignments: str) -> Context:
     return made.ctx
 
 
-def momenta(ctx: Context) -> dict[str, torch.Tensor]:
-    state = ctx.optimizer_state()
-    return {name: values["momentum_buffer"].clone() for name, values in state.items()}
-
-
-def test_a_rewrite_changes_and_logs_what_it_says(tmp_path: Path) -> None:
-    ctx = after_one_epoch(tmp_path)
-    before = {n: t.clone() for n, t in ctx.model.state_dict().items()}
-    new = ctx.parameters["fc.bias"].detach().clone()
-    new[0] += 1
-    ctx.rewrite({"fc.bias": new}, "first class")
-    changed = [n for n, t in ctx.model.state_dict().items() if not torch.equal(t, before[n])]
-    assert changed == ["fc.bias"]
-    assert lines(tmp_path, "rewrites.jsonl") == [
-        {
-            "step": 2,
-            "stage": 0,
-            "round": 0,
-            "epoch": 1,
-            "method": "llf",
-            "tensors": ["fc.bias"],
-            "fraction_changed": 0.25,
-            "optimizer_state": "reset",
-            "note": "first class",
-        }
-    ]
-
-
 @pytest.mark.parametrize("drop", ["none", "touched", "all"])
-def test_whose_momentum_survives_a_new_optimizer(tmp_path: Path, drop: str) -> None:
+def test_whose_momentum_survives_a_new_optimizer(
+    tmp_path: Path, drop: Literal["none", "touched", "all"]
+) -> None:
+    """What was rewritten is remembered until its momentum is dropped."""
     ctx = after_one_epoch(tmp_path)
-    before = momenta(ctx)
+    before = {n: state["momentum_buffer"].clone() for n, state in ctx.optimizer_state().items()}
     assert before.keys() == ctx.parameters.keys()
     ctx.rewrite({"fc.weight": torch.zeros_like(ctx.parameters["fc.weight"])}, "head")
-    ctx.rebuild_optimizer(drop)  # type: ignore[arg-type]
-    after = momenta(ctx)
+    ctx.rebuild_optimizer(drop)
+    after = ctx.optimizer_state()
     gone = {"none": set(), "touched": {"fc.weight"}, "all": set(before)}[drop]
     assert before.keys() - after.keys() == gone
-    assert all(torch.equal(after[name], before[name]) for name in after)
+    assert all(torch.equal(after[name]["momentum_buffer"], before[name]) for name in after)
+    assert ctx.touched == ({"fc.weight"} if drop == "none" else set())
 
 
-def test_touched_is_forgotten_once_its_momentum_is(tmp_path: Path) -> None:
+def test_there_is_no_optimizer_before_the_first_round(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="before the first round"):
-        _ = trainer(tiny("normal"), tmp_path / "start").ctx.optimizer
-    ctx = after_one_epoch(tmp_path)
-    ctx.rewrite({"fc.weight": torch.zeros_like(ctx.parameters["fc.weight"])}, "head")
-    ctx.rebuild_optimizer("none")
-    assert ctx.touched == {"fc.weight"}
-    ctx.rebuild_optimizer("touched")
-    assert ctx.touched == set()
+        _ = trainer(tiny("normal"), tmp_path).ctx.optimizer
 
 
-def test_redraws_differ_by_round_and_repeat_by_position(tmp_path: Path) -> None:
+def test_streams_differ_by_round_method_and_purpose_and_repeat_by_position(tmp_path: Path) -> None:
     ctx = after_one_epoch(tmp_path)
-    drawn = []
-    for round_ in (1, 2, 1):
-        ctx.clock.round = round_
+
+    def draw(round_: int, method: str, purpose: str) -> tuple[float, ...]:
+        ctx.clock.round, ctx.acting = round_, method
+        with ctx.stream(purpose):
+            drawn = torch.rand(3)
+        assert torch.equal(drawn, torch.rand(3, generator=ctx.generator(purpose)))
         ctx.redraw(["fc.weight"], "test")
-        drawn.append(ctx.parameters["fc.weight"].detach().clone())
-    assert torch.equal(drawn[0], drawn[2])
-    assert not torch.equal(drawn[0], drawn[1])
+        return (*drawn.tolist(), *ctx.parameters["fc.weight"][0].tolist())
 
-
-def test_every_method_draws_from_its_own_stream(tmp_path: Path) -> None:
-    ctx = after_one_epoch(tmp_path)
-    draws = {}
-    for name in ("llf", "other"):
-        ctx.acting = name
-        with ctx.stream("mask"):
-            draws[name] = torch.rand(3)
-        assert not torch.equal(draws[name], torch.rand(3, generator=ctx.generator("other")))
-        assert torch.equal(draws[name], torch.rand(3, generator=ctx.generator("mask")))
-    assert not torch.equal(draws["llf"], draws["other"])
+    named = [(1, "llf", "mask"), (2, "llf", "mask"), (1, "other", "mask"), (1, "llf", "other")]
+    draws = [draw(*names) for names in named]
+    assert draws[0] == draw(*named[0])
+    assert len({drawn[0] for drawn in draws}) == 4
+    assert [drawn[3] == draws[0][3] for drawn in draws] == [True, False, False, True]

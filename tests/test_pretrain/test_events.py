@@ -3,15 +3,16 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
 from scipy.stats import kstest
 from support.events import (
+    AT_NEW_DATA,
     Event,
     Tensors,
     at_event,
-    at_new_data,
     bare,
     changed,
     finish_epoch,
@@ -21,7 +22,7 @@ from support.events import (
     tensors,
     train_round,
 )
-from support.pretrain import epochs, lines, source, tiny, trainer, weights
+from support.pretrain import epochs, equal, lines, source, tiny, train, trainer, weights
 from support.rules import build
 from torch import Tensor, nn
 
@@ -29,7 +30,6 @@ from fsbench.backbones.architectures import RoleMap
 from fsbench.backbones.networks import load_architecture
 from fsbench.core.errors import UsageError
 from fsbench.core.seeding import stream
-from pretrain import METHODS
 from pretrain.bases import penalties
 from pretrain.methods.fc import select_tail
 from pretrain.methods.head_reset import ResetScope, select_layers
@@ -42,7 +42,7 @@ from pretrain.methods.kels import (
 )
 from pretrain.methods.rescale import restore_sizes
 from pretrain.recipes import plan
-from pretrain.recipes.recipe import Recipe
+from pretrain.recipes.registry import compose_methods
 from pretrain.training.loop import train_recipe
 from pretrain.weights import surgery
 
@@ -53,33 +53,16 @@ LATE = {
     for stage in ("layer3", "layer4")
     for part in ("conv1", "conv2", "downsample.0")
 } | {"fc.weight"}
-HARD = ("weight_decay=0.01", "lr=0.1", "width=4")
-AT_NEW_DATA = ("full_reset", "head_reset", "shrink_perturb")
+HARD = "weight_decay=0.01 lr=0.1 width=4"
+Value = Callable[[Event, str], Tensor]
+"""The equation of an event: its tensors, and the name of one -> what that becomes."""
 
 
-def run_to_event(method: str, out: Path, *settings: str) -> Event:
-    """Run a method up to its first event."""
-    drive = at_new_data if method in AT_NEW_DATA else at_event
-    return drive(method, out, *settings)
-
-
-def name_kernels(event: Event) -> set[str]:
-    return kernel_names(event.made)
-
-
-def name_parameters(event: Event) -> set[str]:
-    return event.parameters
-
-
-def restore_start(event: Event, name: str) -> Tensor:
-    return event.start[name]
-
-
-def interpolate(lam: float) -> Callable[[Event, str], Tensor]:
+def interpolate(lam: float) -> Value:
     return lambda event, name: (1 - lam) * event.before[name] + lam * event.start[name]
 
 
-def restore_size(measure: Callable[[Tensor], Tensor]) -> Callable[[Event, str], Tensor]:
+def restore_size(measure: Callable[[Tensor], Tensor]) -> Value:
     def scale(event: Event, name: str) -> Tensor:
         old, start = (t[name].double() for t in (event.before, event.start))
         return (old * (measure(start) / measure(old))).float()
@@ -98,63 +81,58 @@ def count_pruned(n: int, name: str) -> int:
     return n // 10 if name == "fc.weight" else n // 5
 
 
-def rewind(event: Event, name: str) -> Tensor:
-    """Return the start, with zeros in place of the smallest trained weights of a kernel."""
-    old, start = event.before[name], event.start[name]
-    if name not in kernel_names(event.made):
-        return start
-    return start.where(~find_smallest(old, count_pruned(old.numel(), name)), 0)
-
-
-def prune_in_position(event: Event, name: str) -> Tensor:
-    old = event.before[name]
-    return old.where(~find_smallest(old, count_pruned(old.numel(), name)), 0)
-
-
 def prune_half(event: Event, name: str) -> Tensor:
     old = event.before[name]
     return old.where(~find_smallest(old, old.numel() // 2), 0)
 
 
-Names = set[str] | Callable[[Event], set[str]]
+def prune_to(when: Literal["start", "before"]) -> Value:
+    """Zeros in place of the smallest trained weights of a kernel; all others are as they were."""
+
+    def pruned(event: Event, name: str) -> Tensor:
+        old, new = event.before[name], getattr(event, when)[name]
+        n = count_pruned(old.numel(), name) if name in event.kernels else 0
+        return new.where(~find_smallest(old, n), 0)
+
+    return pruned
+
+
+def expected_names(event: Event, names: set[str] | str) -> set[str]:
+    return getattr(event, names) if isinstance(names, str) else names
 
 
 @pytest.mark.parametrize(
     ("method", "settings", "names", "value"),
     [
-        ("full_reset", (), name_parameters, restore_start),
-        ("full_reset", ("full_reset.running_stats=true",), lambda e: set(e.start), restore_start),
-        ("head_reset", (), HEAD, restore_start),
+        ("full_reset", "", "parameters", interpolate(1)),
+        ("full_reset", "full_reset.running_stats=true", "tensors", interpolate(1)),
+        ("head_reset", "", HEAD, interpolate(1)),
         (
             "head_reset",
-            ("architecture=mlp", "head_reset.scope=fully_connected"),
+            "architecture=mlp head_reset.scope=fully_connected",
             HEAD | HIDDEN,
-            restore_start,
+            interpolate(1),
         ),
-        ("shrink_perturb", ("shrink_perturb.lam=1",), name_parameters, restore_start),
-        ("shrink_perturb", ("shrink_perturb.lam=.25", "lr=.2"), name_parameters, interpolate(0.25)),
-        ("shrink_perturb", ("shrink_perturb.lam=.8", "lr=.2"), name_parameters, interpolate(0.8)),
-        ("rescale", ("lr=0.2",), name_kernels, restore_size(Tensor.norm)),
+        ("shrink_perturb", "shrink_perturb.lam=1", "parameters", interpolate(1)),
+        ("shrink_perturb", "shrink_perturb.lam=.25 lr=.2", "parameters", interpolate(0.25)),
+        ("shrink_perturb", "shrink_perturb.lam=.8 lr=.2", "parameters", interpolate(0.8)),
+        ("rescale", "lr=0.2", "kernels", restore_size(Tensor.norm)),
         (
             "rescale",
-            ("rescale.statistic=std", "lr=0.2"),
-            name_kernels,
+            "rescale.statistic=std lr=0.2",
+            "kernels",
             restore_size(lambda t: t.std(correction=0)),
         ),
-        ("imp", HARD, lambda e: set(e.start), rewind),
-        ("imp", (*HARD, "imp.rewind_epoch=null"), name_kernels, prune_in_position),
-        ("dsd", ("dsd.fill=zero", "dsd.fraction=0.5"), name_kernels, prune_half),
+        ("imp", HARD, "tensors", prune_to("start")),
+        ("imp", f"{HARD} imp.rewind_epoch=null", "kernels", prune_to("before")),
+        ("dsd", "dsd.fill=zero dsd.fraction=0.5", "kernels", prune_half),
     ],
 )
 def test_an_event_gives_these_tensors_the_value_of_its_equation(
-    method: str,
-    settings: tuple[str, ...],
-    names: Names,
-    value: Callable[[Event, str], Tensor],
-    tmp_path: Path,
+    method: str, settings: str, names: set[str] | str, value: Value, tmp_path: Path
 ) -> None:
-    event = run_to_event(method, tmp_path, *settings)
-    expected = names(event) if callable(names) else names
+    event = at_event(method, tmp_path, *settings.split())
+    expected = expected_names(event, names)
     assert event.changed <= expected
     assert event.changed >= expected & event.parameters
     for name in expected:
@@ -167,34 +145,28 @@ def test_an_event_gives_these_tensors_the_value_of_its_equation(
 @pytest.mark.parametrize(
     ("method", "settings", "names", "fraction"),
     [
-        ("fc", (), HEAD, 1.0),
-        ("fc", ("fc.scope=head",), HEAD, 1.0),
-        ("head_reset", ("head_reset.fresh_draw=true",), HEAD, 1.0),
-        ("llf", (), LATE, 1.0),
-        ("llf", ("llf.threshold=conv1",), name_kernels, 1.0),
-        ("llf", ("llf.threshold=end",), set(), 1.0),
-        ("llf", ("architecture=study_mlp",), {"layer2.0.weight", "fc.weight"}, 1.0),
-        ("wels", ("width=8",), name_kernels, 0.2),
-        ("welsr", ("width=8",), name_kernels, 0.2),
-        ("welsr", ("welsr.exact=true", "welsr.fraction=0.3"), name_kernels, 0.3),
-        ("welsr", ("welsr.fraction=1",), name_kernels, 1.0),
-        ("kels", ("width=4",), name_kernels, None),
-        ("dsd", ("width=8",), name_kernels, 0.2),
-        (
-            "shrink_perturb",
-            ("shrink_perturb.form=ash_adams",),
-            lambda event: name_kernels(event) | {"fc.bias"},
-            1.0,
-        ),
+        ("fc", "", HEAD, 1.0),
+        ("fc", "fc.scope=head", HEAD, 1.0),
+        ("head_reset", "head_reset.fresh_draw=true", HEAD, 1.0),
+        ("llf", "", LATE, 1.0),
+        ("llf", "llf.threshold=conv1", "kernels", 1.0),
+        ("llf", "llf.threshold=end", set(), 1.0),
+        ("llf", "architecture=study_mlp", {"layer2.0.weight", "fc.weight"}, 1.0),
+        ("wels", "width=8", "kernels", 0.2),
+        ("welsr", "width=8", "kernels", 0.2),
+        ("welsr", "welsr.exact=true welsr.fraction=0.3", "kernels", 0.3),
+        ("welsr", "welsr.fraction=1", "kernels", 1.0),
+        ("kels", "width=4", "kernels", None),
+        ("dsd", "width=8", "kernels", 0.2),
     ],
 )
 def test_an_event_redraws_a_part_of_these_tensors_alone(
-    method: str, settings: tuple[str, ...], names: Names, fraction: float | None, tmp_path: Path
+    method: str, settings: str, names: set[str] | str, fraction: float | None, tmp_path: Path
 ) -> None:
     """The part is exact, but for that of WELS and WELSR (4 standard deviations)."""
-    event = run_to_event(method, tmp_path, *settings)
-    assert event.changed == (names(event) if callable(names) else names)
-    is_exact = method not in ("wels", "welsr") or "welsr.exact=true" in settings
+    event = at_event(method, tmp_path, *settings.split())
+    assert event.changed == expected_names(event, names)
+    is_exact = method not in ("wels", "welsr") or "exact" in settings
     for name in event.changed if fraction else ():
         redrawn = event.before[name] != event.after[name]
         n, slack = redrawn.numel(), 4 * (redrawn.numel() * fraction * (1 - fraction)) ** 0.5
@@ -206,33 +178,32 @@ def test_an_event_redraws_a_part_of_these_tensors_alone(
         assert records[0]["fraction_changed"] == pytest.approx(fraction, abs=0.01)
 
 
+SQRT5 = "width=8 redraw=kaiming_uniform_sqrt5"
+FRESH = "shrink_perturb.fresh_draw=true shrink_perturb.lam=1"
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "name", "variance", "law"),
     [
-        ("fc", ("width=32",), "fc.weight", 2 / 256, "norm"),
-        ("head_reset", ("width=32", "head_reset.fresh_draw=true"), "fc.weight", 2 / 256, "norm"),
-        ("llf", ("width=8",), "layer4.0.conv1.weight", 2 / (32 * 9), "norm"),
+        ("fc", "width=32", "fc.weight", 2 / 256, "norm"),
+        ("head_reset", "width=32 head_reset.fresh_draw=true", "fc.weight", 2 / 256, "norm"),
+        ("llf", "width=8", "layer4.0.conv1.weight", 2 / 288, "norm"),
         (
             "llf",
-            ("width=8", "redraw=kaiming_uniform_sqrt5"),
+            "width=8 redraw=kaiming_uniform_sqrt5",
             "layer4.0.conv1.weight",
-            1 / 3 / (32 * 9),
+            1 / 864,
             "uniform",
         ),
-        ("welsr", ("width=8",), "layer4.0.conv2.weight", 2 / (64 * 9), "norm"),
-        (
-            "shrink_perturb",
-            ("shrink_perturb.fresh_draw=true", "shrink_perturb.lam=1"),
-            "layer4.0.conv2.weight",
-            2 / (64 * 9),
-            "norm",
-        ),
+        ("welsr", "width=8", "layer4.0.conv2.weight", 2 / 576, "norm"),
+        ("shrink_perturb", FRESH, "layer4.0.conv2.weight", 2 / 576, "norm"),
     ],
 )
 def test_redrawn_elements_follow_the_initial_distribution(
-    method: str, settings: tuple[str, ...], name: str, variance: float, law: str, tmp_path: Path
+    method: str, settings: str, name: str, variance: float, law: str, tmp_path: Path
 ) -> None:
-    event = run_to_event(method, tmp_path, *settings)
+    """Its variance is 2 / fan-in, or 1 / 3 / fan-in under the official codes' law."""
+    event = at_event(method, tmp_path, *settings.split())
     new = event.after[name][event.before[name] != event.after[name]].double() / variance**0.5
     shape = (0, 1) if law == "norm" else (-(3**0.5), 2 * 3**0.5)
     assert kstest(new.numpy(), law, args=shape).pvalue > 0.01
@@ -243,11 +214,11 @@ def test_redrawn_elements_follow_the_initial_distribution(
 
 
 def test_the_optimizer_is_reset_only_with_the_option(tmp_path: Path) -> None:
-    for method in ("full_reset", "head_reset"):
-        state = at_new_data(method, tmp_path / method).made.ctx.optimizer_state()
-        assert float(state["fc.weight"]["momentum_buffer"].norm()) > 0
-    dropped = at_new_data("full_reset", tmp_path / "dropped", "opt_reset=touched")
-    assert dropped.made.ctx.optimizer_state() == {}
+    for i, (method, settings) in enumerate(
+        (("full_reset", ()), ("head_reset", ()), ("full_reset", ("opt_reset=touched",)))
+    ):
+        state = at_event(method, tmp_path / str(i), *settings).made.ctx.optimizer_state()
+        assert state == {} if settings else state["fc.weight"]["momentum_buffer"].norm() > 0
 
 
 @pytest.mark.parametrize(
@@ -268,8 +239,7 @@ def test_the_paper_resets_only_the_last_layer_of_an_mlp(
 
 
 def test_fresh_draws_store_no_start_and_reset_norms(tmp_path: Path) -> None:
-    settings = ("shrink_perturb.fresh_draw=true", "shrink_perturb.lam=1")
-    event = at_new_data("shrink_perturb", tmp_path, *settings)
+    event = at_event("shrink_perturb", tmp_path, *FRESH.split())
     assert torch.equal(event.after["bn1.weight"], torch.ones(8))
     event.made.ctx.acting = "shrink_perturb"
     assert penalties.stored_anchors(event.made.ctx) == {}
@@ -277,11 +247,10 @@ def test_fresh_draws_store_no_start_and_reset_norms(tmp_path: Path) -> None:
 
 def test_ash_and_adams_shrinks_and_adds_noise(tmp_path: Path) -> None:
     settings = ("shrink_perturb.form=ash_adams", "shrink_perturb.noise=0.05", "width=4")
-    event = at_new_data("shrink_perturb", tmp_path, *settings)
-    noise = torch.cat(
-        [(event.after[n] - 0.3 * event.before[n]).flatten() for n in kernel_names(event.made)]
-    )
-    assert kstest(noise.numpy() / 0.05, "norm").pvalue > 0.01
+    event = at_event("shrink_perturb", tmp_path, *settings)
+    assert event.changed == event.kernels | {"fc.bias"}
+    noise = [(event.after[n] - 0.3 * event.before[n]).flatten() for n in event.kernels]
+    assert kstest(torch.cat(noise).numpy() / 0.05, "norm").pvalue > 0.01
 
 
 def test_a_reset_acts_at_every_stage_start_except_the_first(tmp_path: Path) -> None:
@@ -346,7 +315,7 @@ def test_wels_redraws_the_same_elements_in_every_round_and_welsr_others(
     method: str, tmp_path: Path
 ) -> None:
     event = at_event(method, tmp_path, "width=8", "plan.rounds=3")
-    first = {name: event.before[name] != event.after[name] for name in kernel_names(event.made)}
+    first = {name: event.before[name] != event.after[name] for name in event.kernels}
     before, after = next_event(event.made)
     for name, mask in first.items():
         assert torch.equal(before[name] != after[name], mask) == (method == "wels")
@@ -355,21 +324,10 @@ def test_wels_redraws_the_same_elements_in_every_round_and_welsr_others(
     assert not torch.equal(*(first[name] for name in names))
 
 
-def test_masks_come_from_the_checkpoint_not_from_the_stream(tmp_path: Path) -> None:
-    made = trainer(tiny("wels"), tmp_path)
-    masks = made.ctx.memories["wels"]
-    assert masks.keys() == kernel_names(made)
-    masks["fc.weight"].fill_(True)
-    made._epoch(lambda images: None)
-    made._save()
-    again = trainer(tiny("wels"), tmp_path).ctx.memories["wels"]
-    assert all(torch.equal(again[name], mask) for name, mask in masks.items())
-
-
 def test_kels_keeps_the_first_filters_and_channels(tmp_path: Path) -> None:
     event = at_event("kels", tmp_path, "width=4", "plan.rounds=3")
     for before, after in ((event.before, event.after), next_event(event.made)):
-        for name in kernel_names(event.made):
+        for name in event.kernels:
             n_out, n_in = before[name].shape[:2]
             rows = n_out if name == "fc.weight" else n_out // 2
             columns = 3 if name == "conv1.weight" else n_in // 2
@@ -444,8 +402,8 @@ def test_depthwise_filters_flattened_channels_and_biases() -> None:
 @pytest.mark.parametrize("scope", ["layer", "global"])
 def test_dsd_redraws_the_smallest_weights(tmp_path: Path, scope: str) -> None:
     event = at_event("dsd", tmp_path, "width=8", f"dsd.scope={scope}")
-    names = sorted(kernel_names(event.made))
-    assert event.changed <= set(names)
+    names = sorted(event.kernels)
+    assert event.changed <= event.kernels
     for group in [names] if scope == "global" else [[name] for name in names]:
         old, new = (torch.cat([t[n].flatten() for n in group]) for t in event[2:])
         assert torch.equal(old != new, find_smallest(old, len(old) // 5))
@@ -455,22 +413,18 @@ def find_zeros(values: Tensors, names: set[str]) -> Tensors:
     return {name: values[name] == 0 for name in names}
 
 
-def same_masks(a: Tensors, b: Tensors) -> bool:
-    return all(torch.equal(a[name], b[name]) for name in a)
-
-
 SPARSE = ("dsd.fill=zero", "dsd.sparse_epochs=2", "weight_decay=0.01")
 
 
 def test_a_sparse_phase_fixes_zeros_and_then_trains_them(tmp_path: Path) -> None:
-    made, _, _, after = at_event("dsd", tmp_path, *SPARSE)
-    names = kernel_names(made)
-    pruned = find_zeros(after, names)
+    event = at_event("dsd", tmp_path, *SPARSE)
+    made, names = event.made, event.kernels
+    pruned = find_zeros(event.after, names)
     finish_epoch(made)
     made._epoch(lambda images: None)
     moved = tensors(made)
-    assert same_masks(find_zeros(moved, names), pruned)
-    assert names <= changed(after, moved)
+    assert equal(find_zeros(moved, names), pruned)
+    assert names <= changed(event.after, moved)
     for name in names:
         buffer = made.ctx.optimizer.state[made.ctx.parameters[name]]["momentum_buffer"]
         assert bool((buffer[pruned[name]] == 0).all())
@@ -483,18 +437,18 @@ def test_a_sparse_phase_fixes_zeros_and_then_trains_them(tmp_path: Path) -> None
 
 
 def test_carried_momentum_does_not_lift_pruned_weights(tmp_path: Path) -> None:
-    made, _, _, after = at_event("dsd", tmp_path, *SPARSE, "opt_reset=none")
-    assert made.ctx.optimizer.state
-    finish_epoch(made)
-    names = kernel_names(made)
-    assert same_masks(find_zeros(tensors(made), names), find_zeros(after, names))
+    event = at_event("dsd", tmp_path, *SPARSE, "opt_reset=none")
+    assert event.made.ctx.optimizer.state
+    finish_epoch(event.made)
+    zeros = [find_zeros(t, event.kernels) for t in (tensors(event.made), event.after)]
+    assert equal(*zeros)
 
 
 def test_a_sparse_phase_may_end_in_fresh_draws(tmp_path: Path) -> None:
-    made, _, _, after = at_event("dsd", tmp_path, "dsd.sparse_epochs=1")
-    pruned = find_zeros(after, kernel_names(made))
-    finish_epoch(made)
-    before, after = open_round(made)
+    event = at_event("dsd", tmp_path, "dsd.sparse_epochs=1")
+    pruned = find_zeros(event.after, event.kernels)
+    finish_epoch(event.made)
+    before, after = open_round(event.made)
     for name, mask in pruned.items():
         assert torch.equal(before[name] != after[name], mask)
         assert bool((after[name][mask] != 0).all())
@@ -511,16 +465,15 @@ def test_the_original_dsd_acts_in_one_round(tmp_path: Path) -> None:
 def test_pruned_weights_stay_at_zero_and_each_round_prunes_more(
     tmp_path: Path, reparametrization: str | None, reset: str
 ) -> None:
-    recipe = tiny("imp", *HARD, "plan.rounds=3", f"opt_reset={reset}")
-    more = [METHODS.load(reparametrization)()] if reparametrization else []
-    made = trainer(
-        Recipe.model_validate({**dict(recipe), "methods": (*recipe.methods, *more)}), tmp_path
-    )
+    recipe = tiny("imp", *HARD.split(), "plan.rounds=3", f"opt_reset={reset}")
+    if reparametrization:
+        recipe = compose_methods(recipe, f"imp+{reparametrization}")
+    made = trainer(recipe, tmp_path)
     names = kernel_names(made)
     train_round(made)
     first = find_zeros(open_round(made)[1], names)
     finish_epoch(made)
-    assert same_masks(find_zeros(tensors(made), names), first)
+    assert equal(find_zeros(tensors(made), names), first)
     train_round(made)
     for name, mask in find_zeros(open_round(made)[1], names).items():
         n_first = count_pruned(mask.numel(), name)
@@ -530,14 +483,14 @@ def test_pruned_weights_stay_at_zero_and_each_round_prunes_more(
 
 
 def test_the_exported_network_has_the_zeros(tmp_path: Path) -> None:
-    train_recipe(tiny("imp", *HARD, "imp.fraction=0.5"), source(), tmp_path)
+    train(tmp_path, "imp", *HARD.split(), "imp.fraction=0.5")
     kernel = weights(tmp_path)["layer3.0.conv1.weight"]
     assert int((kernel == 0).sum()) == kernel.numel() // 2
     assert lines(tmp_path, "rewrites.jsonl")[0]["note"].startswith("0.50")
 
 
 def test_imp_may_rewind_to_an_early_epoch(tmp_path: Path) -> None:
-    made = trainer(tiny("imp", *HARD, "imp.rewind_epoch=2"), tmp_path)
+    made = trainer(tiny("imp", *HARD.split(), "imp.rewind_epoch=2"), tmp_path)
     epochs(made, 2)
     early = tensors(made)
     train_round(made)

@@ -1,17 +1,19 @@
 """Dropout in front of the head: where it acts, that it resumes, and that nobody else sees it."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from support.pretrain import equal, source, tiny, weights
+from support.pretrain import equal, source, tiny, train, weights
 from torch import Tensor, nn
 
 from fsbench.backbones import load_backbone, load_classifier
 from fsbench.core.errors import UsageError
+from fsbench.data import Split
 from pretrain.recipes import registry
 from pretrain.training.factory import add_dropout, build_context
-from pretrain.training.loop import train_recipe
 
 STUDY = ("scnn", "vgg16", "mobilenet", "resnet50")
 SIDES = {"scnn": 8, "vgg16": 32, "mobilenet": 32, "resnet50": 32}
@@ -35,11 +37,10 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
     fields = [f"architecture={name}", f"input_size={side}", "width=2", "batch_size=8"]
     recipe = registry.load_recipe("toy/normal").override([*fields, "dropout=0.5"])
     plain = recipe.override(["dropout=0"])
-    images = source()
-    big = torch.zeros(40, 3, side, side, dtype=torch.uint8).numpy()
-    images = type(images)(**{**vars(images), "train": type(images.train)(big, images.train.labels)})
+    images = Split(np.zeros((40, 3, side, side), np.uint8), source().train.labels)
+    data = replace(source(), train=images)
     made, without = (
-        build_context(r, images, torch.device("cpu"), lambda rewrite: None) for r in (recipe, plain)
+        build_context(r, data, torch.device("cpu"), lambda rewrite: None) for r in (recipe, plain)
     )
     assert equal(made.model.state_dict(), without.model.state_dict())
     assert [n for n, _ in made.model.named_modules()] == [
@@ -60,12 +61,11 @@ def test_it_acts_in_front_of_the_head_of_the_study_s_networks(name: str) -> None
 
 
 def test_it_changes_training_and_the_run_exports_a_plain_network(tmp_path: Path) -> None:
-    for rate in ("0", "0.25"):
-        train_recipe(tiny("normal", f"dropout={rate}"), source(), tmp_path / rate)
-    with_, without = weights(tmp_path / "0.25"), weights(tmp_path / "0")
-    assert with_.keys() == without.keys()
-    assert not equal(with_, without)
-    run = f"run:{tmp_path / '0.25'}"
+    runs = [train(tmp_path / rate, "normal", f"dropout={rate}") for rate in ("0", "0.25")]
+    without, dropped = map(weights, runs)
+    assert dropped.keys() == without.keys()
+    assert not equal(dropped, without)
+    run = f"run:{runs[1]}"
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     assert torch.equal(load_backbone(run).features(images), load_backbone(run).features(images))
     assert not load_classifier(run).model.get_submodule("fc")._forward_pre_hooks

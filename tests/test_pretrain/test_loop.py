@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from support.pretrain import equal, lines, source, tiny, trainer, weights
+from support.pretrain import equal, lines, source, tiny, train, trainer, weights
 from torch import Tensor, nn
 
 from fsbench.core.errors import DataError, FsbenchError
@@ -31,9 +31,9 @@ def note(hook: str) -> Callable[..., object]:
 
     def call(self: Method, ctx: Context, *arguments: Any) -> object:
         CALLS.append(f"{hook} {arguments[1] / arguments[0]:.2g}" if hook == "lr_changed" else hook)
-        return {"param_groups": arguments[-1:], "loss_term": (torch.zeros(()),)}.get(hook, (None,))[
-            0
-        ]
+        if hook == "param_groups":
+            return arguments[0]
+        return torch.zeros(()) if hook == "loss_term" else None
 
     return call
 
@@ -78,22 +78,18 @@ def test_hooks_run_in_the_documented_order(tmp_path: Path) -> None:
 
 
 def test_a_method_whose_hooks_do_nothing_leaves_every_bit(tmp_path: Path) -> None:
-    train_recipe(recipe_with(Spy()), source(), tmp_path / "spy")
-    train_recipe(tiny("normal"), source(), tmp_path / "normal")
-    assert equal(weights(tmp_path / "spy"), weights(tmp_path / "normal"))
+    spy = train_recipe(recipe_with(Spy()), source(), tmp_path / "spy")
+    assert equal(weights(spy), weights(train(tmp_path / "normal", "normal")))
 
 
 def test_a_method_may_replace_the_training_step(tmp_path: Path) -> None:
-    train_recipe(recipe_with(OwnStep()), source(), tmp_path)
-    log = lines(tmp_path)
+    log = lines(train_recipe(recipe_with(OwnStep()), source(), tmp_path))
     assert log[-1]["train_loss"] < 0.8 * log[0]["train_loss"]
     assert log[-1]["train_accuracy"] is None
 
 
 def test_one_line_an_epoch_with_what_it_measured_and_training_learns(tmp_path: Path) -> None:
-    fields = ("validate_every=3", "augmentation=none")
-    train_recipe(tiny("normal", *fields), source(), tmp_path)
-    log = lines(tmp_path)
+    log = lines(train(tmp_path, "normal", "validate_every=3", "augmentation=none"))
     assert [(x["round"], x["epoch"], x["step"]) for x in log] == [
         (i // 4, i % 4, 2 * i + 2) for i in range(8)
     ]
@@ -103,32 +99,23 @@ def test_one_line_an_epoch_with_what_it_measured_and_training_learns(tmp_path: P
     assert log[-1]["train_loss"] < log[0]["train_loss"]
 
 
-def test_a_finished_run_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = tiny("normal")
-    assert train_recipe(recipe, source(), tmp_path) == tmp_path
-    monkeypatch.setattr(loop, "Trainer", None)
-    assert train_recipe(recipe, source(), tmp_path) == tmp_path
-
-
-def test_a_run_killed_before_its_export_only_exports(
+def test_a_run_killed_before_its_export_only_exports_and_a_finished_one_returns_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = tiny("normal")
+    whole, killed = train(tmp_path / "whole", "normal"), tmp_path / "killed"
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_finish", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            train_recipe(recipe, source(), tmp_path / "killed")
+            train(killed, "normal")
     monkeypatch.setattr(Trainer, "_step", None)
-    train_recipe(recipe, source(), tmp_path / "killed")
-    monkeypatch.undo()
-    train_recipe(recipe, source(), tmp_path / "whole")
-    assert equal(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
+    assert equal(weights(train(killed, "normal")), weights(whole))
+    monkeypatch.setattr(loop, "Trainer", None)
+    assert train(killed, "normal") == killed
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path: Path) -> None:
-    recipe = tiny("normal", "lr=1e25", "schedule=constant", "warmup=0")
     with pytest.raises(FsbenchError, match=r"not finite at step \d+ \(round 0") as caught:
-        train_recipe(recipe, source(), tmp_path)
+        train(tmp_path, "normal", "lr=1e25", "schedule=constant", "warmup=0")
     assert caught.value.exit_code == 1
     assert "--set lr=" in str(caught.value)
     loaded = checkpoint.load_checkpoint(tmp_path)
@@ -150,7 +137,7 @@ def test_a_checkpoint_never_holds_a_weight_that_is_not_finite(tmp_path: Path) ->
 
 def test_a_source_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="was loaded at 8 px"):
-        train_recipe(tiny("normal", "input_size=16"), source(), tmp_path)
+        train(tmp_path, "normal", "input_size=16")
 
 
 def test_validation_leaves_the_model_and_the_random_state_as_they_were(tmp_path: Path) -> None:
@@ -173,5 +160,5 @@ def test_who_watches_sees_the_start_and_the_end_of_every_epoch(tmp_path: Path) -
     def watch(ctx: Context) -> None:
         calls.append((ctx.clock.round, ctx.clock.epoch, ctx.clock.step))
 
-    train_recipe(tiny("normal", "plan.rounds=1", "plan.epochs=2"), source(), tmp_path, watch=watch)
+    train(tmp_path, "normal", "plan.rounds=1", "plan.epochs=2", watch=watch)
     assert calls == [(0, 0, 0), (0, 0, 2), (0, 1, 4)]

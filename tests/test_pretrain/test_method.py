@@ -47,7 +47,7 @@ RESUMED = {
     "frozen blocks": (("lw", *ALGORITHM_1, "lw.freeze_kept=true"), (3, 7)),
     "frozen norms": (("seal_freeze", "seal_freeze.freeze_norm=true"), (9,)),
     "adam": (("seal", "optimizer=adam", "lr=0.01"), (11,)),
-    "early end": (("welsr", *EASY), (7, 10, 12)),
+    "early end": (("welsr", *EASY, "plan.stop_patience=2"), (10, 32)),
 }
 """Recipes with a state of their own, and the steps before which they are killed."""
 

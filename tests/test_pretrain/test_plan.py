@@ -1,13 +1,12 @@
 """Plans and clocks count stages, rounds, epochs and steps."""
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
-from support.pretrain import epochs, lines, source, tiny, trainer
+from support.pretrain import epochs, lines, record, source, tiny, train, trainer
 
 from fsbench.api.pretrain import resolve_recipe
 from fsbench.core.errors import UnknownName, UsageError
@@ -37,13 +36,6 @@ def test_a_clock_visits_every_position_once() -> None:
     assert positions[0] == (0, 0, 0, 0)
     assert positions[-1] == (1, 3, 2, 1)
     assert starts == [0, 2]
-
-
-def test_a_clock_comes_back_from_its_state() -> None:
-    plan = Plan(rounds=2, epochs=3)
-    clock = TrainingClock(plan, round=1, epoch=2, batch=5, step=77)
-    assert TrainingClock(plan, **clock.state()) == clock
-    assert clock.last_epoch
 
 
 def test_a_stage_must_hold_images() -> None:
@@ -90,11 +82,9 @@ def test_momentum_and_rate_carry_over(tmp_path: Path) -> None:
 
 
 def test_a_run_records_the_accuracy_at_the_end_of_every_stage(tmp_path: Path) -> None:
-    recipe = tiny("normal", "validate_every=3").replace(
-        scenarios.scenario_fields("continual-limited")
-    )
-    train_recipe(recipe, source(), tmp_path)
-    facts = json.loads((tmp_path / "run.json").read_text())
+    recipe = tiny("normal", "validate_every=3")
+    train_recipe(recipe.replace(scenarios.scenario_fields("continual-limited")), source(), tmp_path)
+    facts = record(tmp_path)
     last = {row["stage"]: row["val_accuracy"] for row in lines(tmp_path) if row["round"] % 2}
     assert facts["stage_accuracies"] == [last[stage] for stage in range(10)]
     assert facts["source_accuracy"] == facts["stage_accuracies"][-1]
@@ -141,38 +131,33 @@ def test_epochs_by_hand(steps: int, least: int, longest: int, epochs: int) -> No
     assert count_epochs(steps, least, longest) == epochs
 
 
-def test_fewer_steps_than_epochs_are_refused_and_without_steps_nothing_changes() -> None:
-    with pytest.raises(UsageError, match="round_steps=3 is fewer than a round has epochs"):
-        fit_round_steps(tiny("normal", "plan.round_steps=3"), source())
-    recipe = tiny("normal")
-    assert fit_round_steps(recipe, source()) is recipe
-
-
 @pytest.mark.parametrize("steps", [4, 6, 7, 20])
 def test_a_round_takes_exactly_these_steps(tmp_path: Path, steps: int) -> None:
-    recipe = tiny("welsr", f"plan.round_steps={steps}", "plan.epoch_images=null")
-    train_recipe(recipe, source(), tmp_path)
-    ends = {row["round"]: row["step"] for row in lines(tmp_path)}
-    assert ends == {0: steps, 1: 2 * steps}
-    assert estimate_training(recipe, source(), "cpu").steps == 2 * steps
+    fields = (f"plan.round_steps={steps}", "plan.epoch_images=null")
+    log = lines(train(tmp_path, "welsr", *fields))
+    assert {row["round"]: row["step"] for row in log} == {0: steps, 1: 2 * steps}
+    assert estimate_training(tiny("welsr", *fields), source(), "cpu").steps == 2 * steps
 
 
-def test_the_smallest_stage_decides_and_fitting_twice_changes_nothing() -> None:
-    """Half of the 40 images hold two batches of 8, all of them five."""
-    stages = 'plan.stages=[{"stop": 0.5}, {}]'
-    fields = ("plan.round_steps=12", "plan.epochs=2", "plan.epoch_images=null")
-    whole, parts = (
-        fit_round_steps(tiny("normal", *fields, *more), source()) for more in ((), (stages,))
-    )
-    assert (whole.plan.epochs, whole.plan.epoch_images) == (3, 32)
-    assert (parts.plan.epochs, parts.plan.epoch_images) == (6, 16)
-    assert fit_round_steps(parts, source()) == parts
+HALF_FIRST = 'plan.stages=[{"stop": 0.5}, {}]'
+FULL_BATCH = ("loader=full_batch", "batch_size=40", "plan.epochs=1")
 
 
-def test_gradient_descent_may_take_any_number_of_steps_an_epoch() -> None:
-    fields = ("loader=full_batch", "batch_size=40", "plan.epochs=1", "plan.round_steps=200")
-    plan = fit_round_steps(tiny("normal", *fields), source()).plan
-    assert (plan.epochs, plan.epoch_images) == (1, 8000)
+@pytest.mark.parametrize(
+    ("fields", "epochs", "images"),
+    [
+        (("plan.round_steps=12", "plan.epochs=2"), 3, 32),  # five batches of 8 are a pass
+        (("plan.round_steps=12", "plan.epochs=2", HALF_FIRST), 6, 16),  # two are one of 20 images
+        (("plan.round_steps=200", *FULL_BATCH), 1, 8000),  # the same images without a limit
+        ((), 4, None),
+    ],
+)
+def test_the_smallest_stage_decides_on_the_epochs(
+    fields: tuple[str, ...], epochs: int, images: int | None
+) -> None:
+    recipe = fit_round_steps(tiny("normal", "plan.epoch_images=null", *fields), source())
+    assert (recipe.plan.epochs, recipe.plan.epoch_images) == (epochs, images)
+    assert fit_round_steps(recipe, source()) == recipe
 
 
 def test_methods_are_checked_under_the_epochs_that_result() -> None:
@@ -180,3 +165,5 @@ def test_methods_are_checked_under_the_epochs_that_result() -> None:
     assert fit_round_steps(recipe, source()).plan.epochs == 4
     with pytest.raises(UsageError, match="never re-anchor"):
         tiny("swr_reanchor", "swr_reanchor.on=none", "plan.round_steps=8")
+    with pytest.raises(UsageError, match="round_steps=3 is fewer than a round has epochs"):
+        fit_round_steps(tiny("normal", "plan.round_steps=3"), source())

@@ -64,16 +64,6 @@ FIELDS = (
 )  # fmt: skip
 
 
-def test_halvings_by_hand() -> None:
-    """Best at epoch 1; 2 and 3 are no better: halved after 3, again after 5, not after 7."""
-    plateau, fell = PlateauSchedule(), []
-    for epoch, accuracy in enumerate((0.3, 0.5, 0.5, 0.4, 0.1, 0.5, 0.2, 0.6, 0.6)):
-        plateau.update(epoch, accuracy, wait=2)
-        fell.append(plateau.fell)
-    assert fell == [False, False, False, True, False, True, False, False, False]
-    assert (plateau.best, plateau.drops) == (0.6, 2)
-
-
 def test_epochs_without_validation_count_but_decide_nothing() -> None:
     plateau, fell = PlateauSchedule(), []
     for epoch, accuracy in enumerate((None, 0.5, None, None, None, 0.5, None, 0.5, None, 0.5)):

@@ -36,11 +36,7 @@ def bright(n: int, side: int) -> Split:
 
 @pytest.mark.parametrize(
     ("side", "n", "blocks"),
-    [
-        (32, 1010, [500, 500, 10]),
-        (64, 270, [125, 125, 20]),
-        (256, 40, [32, 8]),
-    ],
+    [(32, 1010, [500, 500, 10]), (64, 270, [125, 125, 20]), (256, 40, [32, 8])],
 )
 def test_larger_images_come_in_smaller_blocks_and_all_count(
     side: int, n: int, blocks: list[int]
@@ -69,13 +65,10 @@ def test_means_weigh_batches_by_their_images() -> None:
     assert filled(tally, (0.25, 1, 2)).means() == (0.25, 0.5)
 
 
-def test_right_answers_that_nobody_measured_have_no_mean() -> None:
+def test_right_answers_that_nobody_measured_have_no_mean_and_broken_losses_stay() -> None:
     assert filled(EpochSums(), (1.0, 3, 4), (1.0, math.nan, 4)).means() == (1.0, None)
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_stays_so(loss: float) -> None:
-    assert not filled(EpochSums(), (1.0, 1, 2), (loss, 1, 2), (1.0, 1, 2)).finite
+    for loss in (math.nan, math.inf):
+        assert not filled(EpochSums(), (1.0, 1, 2), (loss, 1, 2), (1.0, 1, 2)).finite
 
 
 def test_sums_go_on_where_they_were() -> None:
